@@ -7,16 +7,16 @@ use handlescope_model::{
     ArchiveError, Cancelled, ContainerError, ForeignContent, Reason, Untrusted,
 };
 
-/// An extraction that failed. Damage inside a trace is not a failure; it is counted as a warning.
+/// Why an extraction failed. Damage inside a trace is not a failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// The source cannot be opened.
     #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
-    /// The source cannot be read any more.
+    /// The source can no longer be read.
     #[error("{}: cannot read: {}", Untrusted(.path), Reason(.source))]
     Read { path: PathBuf, source: io::Error },
-    /// The source is not what it was when reading began.
+    /// The source has changed since reading began.
     #[error(
         "{}: changed while it was read; extract it again when nothing writes to it any more",
         Untrusted(.path)
@@ -26,12 +26,12 @@ pub enum ExtractError {
     #[error("{}: not an .etl trace: {reason} at offset {offset}", Untrusted(.path))]
     NotATrace {
         path: PathBuf,
-        /// Reason that the file is refused.
+        /// Why the file is refused.
         reason: &'static str,
-        /// Offset of the error, bytes from the start of the file.
+        /// Offset of the error, in bytes from the start of the file.
         offset: u64,
     },
-    /// A minidump where only a trace has what is needed: it has no events of a session.
+    /// A minidump where only a trace will do, because a dump has no session events.
     #[error("{}: a minidump cannot be redacted or replayed; load it: handlescope {}", Untrusted(.path), Untrusted(.path))]
     OnlyLoaded { path: PathBuf },
     /// The file is empty, a text, or a known file of another program.
@@ -42,17 +42,17 @@ pub enum ExtractError {
         member: Option<String>,
         content: ForeignContent,
     },
-    /// The archive holds no trace.
+    /// The archive contains no trace.
     #[error("{}: {held}", Untrusted(.path))]
     NoTraceIn {
         path: PathBuf,
         /// Description of the content found instead.
         held: String,
     },
-    /// The trace lies in an archive that cannot be unpacked, or is refused.
+    /// The trace is in an archive that cannot be unpacked, or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// The archive has several traces, and none with its name.
+    /// The archive has several traces, none with the archive's name.
     #[error(
         "{}: {traces} {extension} files in the archive and none has its name; unpack the one you want",
         Untrusted(.path)
@@ -60,7 +60,7 @@ pub enum ExtractError {
     WhichTrace {
         path: PathBuf,
         traces: usize,
-        /// Extension of the traces, as in `.etl`.
+        /// Extension of the traces, such as `.etl`.
         extension: &'static str,
     },
     /// The trace has more events of one table than row numbers can count.
@@ -73,13 +73,13 @@ pub enum ExtractError {
     Output(#[from] ArchiveError),
 }
 
-/// Names the member of an archive in front of what it is.
+/// Names the member of an archive, as a prefix to what it is.
 fn its(member: Option<&str>) -> String {
     member.map_or_else(String::new, |member| format!("its {} ", Untrusted(member)))
 }
 
 impl ExtractError {
-    /// Whether a higher limit lets a user who trusts the file read it.
+    /// Whether a user who trusts the file can read it by raising a limit.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::Container(error) if error.is_about_size())
     }

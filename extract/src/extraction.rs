@@ -15,12 +15,12 @@ use crate::options::{EventChoice, ExtractObserver, ExtractOptions, ExtractSummar
 use crate::recording::{OpenRecording, Recording};
 use crate::stacks::KeptStacks;
 
-/// Extracts an opened trace into the archive `output`, whose folder must exist.
+/// Extracts an open trace into the archive `output`. Its folder must exist.
 ///
-/// The archive appears under its name only when it is complete.
+/// The archive appears under its name only once it is complete.
 ///
 /// # Errors
-/// When the trace cannot be read, the archive cannot be written, or `cancel` asks to stop.
+/// Fails if the trace cannot be read, the archive cannot be written, or `cancel` requests a stop.
 pub fn extract_recording(
     open: OpenRecording,
     output: &Path,
@@ -45,7 +45,7 @@ pub fn extract_recording(
         .complete_from(open.complete_from())
         .keeping(options.events)
         .following(options.resources);
-    // Whatever the number of threads, so that the counts do not depend on it.
+    // The number is fixed, so that the counts do not depend on the number of threads.
     let mut selectors = selector.divided(MAX_DECODERS);
     let recording = open.read_with(
         selectors.iter_mut().map(|selector| selector as &mut dyn Selector).collect(),
@@ -65,7 +65,7 @@ pub fn extract_recording(
 /// Writes the collected events as an archive.
 ///
 /// # Errors
-/// When there are too many events, the archive cannot be written, or `cancel` asks to stop.
+/// Fails if there are too many events, the archive cannot be written, or `cancel` requests a stop.
 pub fn write(
     recording: &Recording,
     mut collector: Collector,

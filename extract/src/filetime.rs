@@ -1,4 +1,4 @@
-//! Points in time as Windows counts them: FILETIME, 100 ns since 1601, UTC.
+//! Windows timestamps: FILETIME, 100 ns since 1601, UTC.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,25 +14,25 @@ pub const PER_SECOND: i64 = 10_000_000;
 /// FILETIME 0.
 const START: DateTime = date(1601, 1, 1).at(0, 0, 0, 0);
 
-/// The FILETIME of nanoseconds since 1970, rounded down.
+/// Converts nanoseconds since 1970 to FILETIME, rounded down.
 pub fn of_unix_ns(ns: i64) -> Option<i64> {
     ns.div_euclid(100).checked_add(UNIX_EPOCH)
 }
 
-/// The system time of a FILETIME; `None` before 1970.
+/// Converts a FILETIME to system time; `None` before 1970.
 pub fn system_time(filetime: i64) -> Option<SystemTime> {
     let since = u64::try_from(filetime.checked_sub(UNIX_EPOCH)?).ok()?;
     let (seconds, units) = (since / PER_SECOND as u64, since % PER_SECOND as u64);
     SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, units as u32 * 100))
 }
 
-/// The date and time of a FILETIME, UTC; `None` outside of the years -9999 to 9999.
+/// Converts a FILETIME to date and time in UTC; `None` outside the years -9999 to 9999.
 pub fn date_time(filetime: i64) -> Option<DateTime> {
     let (seconds, units) = (filetime.div_euclid(PER_SECOND), filetime.rem_euclid(PER_SECOND));
     START.checked_add(SignedDuration::new(seconds, units as i32 * 100)).ok()
 }
 
-/// The FILETIME of a date and time, UTC, rounded down.
+/// Converts date and time in UTC to FILETIME, rounded down.
 pub fn of_date_time(utc: DateTime) -> Option<i64> {
     i64::try_from(utc.duration_since(START).as_nanos().div_euclid(100)).ok()
 }

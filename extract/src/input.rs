@@ -1,4 +1,4 @@
-//! Finding the trace: a file, or the member of an archive that is an `.etl` or a minidump.
+//! Finds the trace: a file, or the `.etl` or minidump in an archive.
 
 use std::env;
 use std::fs::File;
@@ -12,9 +12,9 @@ use handlescope_model::{
 
 use crate::error::ExtractError;
 
-/// A trace ready to be read.
+/// Trace ready to be read.
 pub struct Input {
-    /// The `.etl` or `.dmp`; for a member of an archive an unnamed temporary file that is gone when closed.
+    /// The `.etl` or `.dmp`. For an archive member, this is an unnamed temporary file that disappears when closed.
     pub file: File,
     /// Its file name.
     pub name: String,
@@ -24,10 +24,10 @@ pub struct Input {
 pub const MINIDUMP_MAGIC: &[u8] = b"MDMP";
 
 impl Input {
-    /// Opens a trace or unpacks it from the archive it lies in, if the limits allow it.
+    /// Opens a trace, or unpacks it from its archive if the limits allow it.
     ///
     /// # Errors
-    /// When it cannot be read or unpacked, an archive has no trace or several, or `cancel` asks to stop.
+    /// Fails if it cannot be read or unpacked, an archive has no trace or several, or `cancel` requests a stop.
     pub fn open(
         path: &Path,
         limits: &ContainerLimits,
@@ -55,7 +55,7 @@ impl Input {
     }
 }
 
-/// Unpacks the trace into an unnamed temporary file; returns its name, too.
+/// Unpacks the trace into an unnamed temporary file; also returns its name.
 fn unpack(
     path: &Path,
     archive: AnyArchive<'_>,
@@ -69,10 +69,10 @@ fn unpack(
     Ok((target, name))
 }
 
-/// Extensions of traces in archives. A dump beside an `.etl` is not the trace.
+/// Extensions of traces in archives. A dump next to an `.etl` is not the trace.
 const EXTENSIONS: [&str; 2] = [".etl", ".dmp"];
 
-/// The only `.etl`, or the `.etl` with the archive's name; where there is none, the same of `.dmp`.
+/// Returns the only `.etl`, or the one with the archive's name. If there is no `.etl`, does the same for `.dmp`.
 pub fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     let with = |extension: &'static str| -> Vec<&String> {
         names.iter().filter(|name| name.to_ascii_lowercase().ends_with(extension)).collect()
@@ -103,10 +103,10 @@ pub fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     }
 }
 
-/// Extensions of further archives, extracts among them.
+/// Extensions of other archives, including extracts.
 const FURTHER_ARCHIVES: [&str; 4] = ["json7z", "rar", "gz", "tar"];
 
-/// A file in every recording of perfcollect.
+/// File that every perfcollect recording contains.
 const PERFCOLLECT_FILE: &str = "perf.data.txt";
 
 /// Describes the content of an archive without a trace.
@@ -139,7 +139,7 @@ fn held(names: &[String]) -> String {
     }
 }
 
-/// Some of the names, which may have any character.
+/// Lists some of the names, which may contain any characters.
 fn listed(names: &[&String]) -> String {
     const MAX_NAMES: usize = 3;
     let shown = names.iter().take(MAX_NAMES).map(|name| name.escape_debug().to_string());

@@ -1,4 +1,4 @@
-//! Distinct byte strings and other lists, by number.
+//! Numbers distinct byte strings and other lists.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::LazyLock;
@@ -9,16 +9,16 @@ use crate::prefetch::prefetch;
 
 /// Numbers lists in the order they are first seen, from 0.
 ///
-/// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
-/// and interning a list that is known copies nothing.
+/// Lists are compared by content: the hash only finds candidates. They are in one piece of memory, and interning a
+/// known list copies nothing.
 #[derive(Clone, Default)]
 pub struct Interner<T> {
     items: Vec<T>,
-    /// End of each list, which is the start of the next.
+    /// End of each list, where the next one starts.
     ends: Vec<usize>,
-    /// The hash of each list, so that growing the table does not read the lists, which are not in the cache.
+    /// Hash of each list, so that growing the table does not read the lists, which are not in the cache.
     hashes: Vec<u64>,
-    /// Numbers only, so that the table, which is searched for every event, stays in the processor's cache.
+    /// Only numbers, so that the table, which is searched for every event, stays in the processor's cache.
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
@@ -27,7 +27,7 @@ pub struct Interner<T> {
 pub type ByteInterner = Interner<u8>;
 
 impl<T: Copy + Eq + Hash> Interner<T> {
-    /// The number of a list.
+    /// Returns the number of a list, after adding it if it is new.
     pub fn intern(&mut self, list: &[T]) -> u32 {
         let Self { items, ends, hashes, table, hasher } = self;
         let hash = hasher.hash_one(list);
@@ -42,13 +42,13 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         id
     }
 
-    /// The number of a list that is known.
+    /// Returns the number of a list if it is known.
     pub fn find(&self, list: &[T]) -> Option<u32> {
         let Self { items, ends, table, hasher, .. } = self;
         table.find(hasher.hash_one(list), |id| slice(items, ends, *id) == list).copied()
     }
 
-    /// The list with a number; empty for a number never given.
+    /// Returns the list with a number; empty for a number never given.
     pub fn get(&self, id: u32) -> &[T] {
         slice(&self.items, &self.ends, id)
     }
@@ -67,24 +67,24 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         self.ends.len() as u32
     }
 
-    /// The lists by their numbers.
+    /// Returns the lists by number.
     pub fn iter(&self) -> impl Iterator<Item = &[T]> {
         (0..self.count()).map(|id| self.get(id))
     }
 }
 
 impl ByteInterner {
-    /// The text with a number.
+    /// Returns the text with a number.
     pub fn text(&self, id: u32) -> String {
         String::from_utf8_lossy(self.get(id)).into_owned()
     }
 }
 
-/// 96 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
-/// less likely than a fault of the memory, and cannot be brought about by a file.
+/// 96 bits of hashes with keys that are random in each process. Two different byte strings share them less often than
+/// memory fails, and a file cannot bring that about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Hash that says whether it is the one.
+    /// Hash that confirms a match.
     check: u64,
     /// Hash that finds an entry.
     hash: u32,
@@ -93,35 +93,35 @@ pub struct Fingerprint {
 static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default);
 
 impl Fingerprint {
-    /// The fingerprint of bytes or numbers.
+    /// Returns the fingerprint of bytes or numbers.
     pub fn of<T: Hash>(list: &[T]) -> Self {
         let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(list));
         Self { check, hash: upper(hash) }
     }
 }
 
-/// The upper half of a hash, which is kept beside a number in a table: a table grows without the keys, which lie anywhere in
-/// memory, and keys with other hashes are not compared.
+/// Returns the upper half of a hash, which a table keeps next to a number. So growing the table does not read the keys,
+/// which may be anywhere in memory, and keys with other hashes are not compared.
 pub fn upper(hash: u64) -> u32 {
     (hash >> u32::BITS) as u32
 }
 
-/// A hash for a table made of the half that is kept: a table takes the place of an entry from the lower bits, and its tag
+/// Makes a hash for a table from the kept half: tables take the position of an entry from the lower bits, and its tag
 /// from the upper ones.
 pub fn widened(hash: u32) -> u64 {
     u64::from(hash) << u32::BITS | u64::from(hash)
 }
 
-/// Numbers lists in the order they are first seen, from 0, by their fingerprints alone.
+/// Numbers lists in the order they are first seen, from 0, by fingerprint only.
 ///
-/// Of a list that is known nothing is read but an entry of the table: lists lie anywhere in hundreds of megabytes, or are not
+/// For a known list, only an entry of the table is read: the lists may be anywhere in hundreds of megabytes, or not
 /// kept at all.
 #[derive(Default)]
 pub struct FingerprintTable {
     table: HashTable<FingerprintEntry>,
 }
 
-/// A fingerprint and a number in 16 bytes: the number lies where a fingerprint is padded.
+/// Fingerprint and number in 16 bytes: the number is in the fingerprint's padding.
 struct FingerprintEntry {
     check: u64,
     hash: u32,
@@ -129,19 +129,19 @@ struct FingerprintEntry {
 }
 
 impl FingerprintTable {
-    /// The number of the list with a fingerprint; `None` for a new one when so many are known already.
+    /// Returns the number of the list with a fingerprint; `None` for a new one if `limit` lists are already known.
     pub fn number_below(&mut self, limit: u32, fingerprint: Fingerprint) -> Option<u32> {
         if self.count() < limit { Some(self.number(fingerprint)) } else { self.find(fingerprint) }
     }
 
-    /// The number of the list with a fingerprint, if it is known.
+    /// Returns the number of the list with a fingerprint, if it is known.
     pub fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
         let Fingerprint { check, hash } = fingerprint;
         let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == hash;
         self.table.find(widened(hash), is_known).map(|entry| entry.number)
     }
 
-    /// The number of the list with a fingerprint: [`Self::count`] for a new one, which is known from now on.
+    /// Returns the number of the list with a fingerprint. A new one gets the number [`Self::count`].
     pub fn number(&mut self, fingerprint: Fingerprint) -> u32 {
         if let Some(number) = self.find(fingerprint) {
             return number;
@@ -153,23 +153,23 @@ impl FingerprintTable {
         number
     }
 
-    /// Number of lists.
+    /// Returns the number of lists.
     pub fn count(&self) -> u32 {
         self.table.len() as u32
     }
 }
 
-/// Numbers byte strings by their fingerprints, and keeps them.
+/// Numbers byte strings by fingerprint, and keeps them.
 #[derive(Default)]
 pub struct FingerprintInterner {
     numbers: FingerprintTable,
     bytes: Vec<u8>,
-    /// End of each string, which is the start of the next.
+    /// End of each string, where the next one starts.
     ends: Vec<usize>,
 }
 
 impl FingerprintInterner {
-    /// The number of a string.
+    /// Returns the number of a string, after adding it if it is new.
     pub fn intern(&mut self, string: &[u8]) -> u32 {
         let number = self.numbers.number(Fingerprint::of(string));
         if number as usize == self.ends.len() {
@@ -179,12 +179,12 @@ impl FingerprintInterner {
         number
     }
 
-    /// The string with a number; empty for a number never given.
+    /// Returns the string with a number; empty for a number never given.
     pub fn get(&self, number: u32) -> &[u8] {
         slice(&self.bytes, &self.ends, number)
     }
 
-    /// Asks for the place of a string.
+    /// Prefetches the place of a string.
     pub fn fetch_place(&self, number: u32) {
         self.ends.get(number as usize..).into_iter().for_each(prefetch);
     }

@@ -1,17 +1,16 @@
-//! Extraction of handle trace tables from `.etl` files.
+//! Extracts handle trace tables from `.etl` files.
 //!
 //! Data flows one way, one module per stage:
 //!
-//! 1. [`etl`]: bytes → buffers → events in time order; knows no payload.
+//! 1. [`etl`]: bytes → buffers → events in time order; does not look into payloads.
 //! 2. `payload`: the fields of payloads.
-//! 3. `raw`: the trait of event families, and their list; `kernel`, `managed` and [`stacks`]
-//!    have the families.
+//! 3. `raw`: the trait and the list of event families; `kernel`, `managed` and [`stacks`] contain the families.
 //! 4. [`collect`]: events → raw columns, in one pass.
 //! 5. `lifecycle`: raw columns → objects, owners, leaks.
-//! 6. `assemble`: all of it → tables → archive.
+//! 6. `assemble`: all of this → tables → archive.
 //!
-//! [`extract_recording`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
-//! the first four, for every stack or every event. [`live`] does for events that come from a session.
+//! [`extract_recording`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of your own runs the first
+//! four, for every stack or every event. [`live`] does the same for events from a session.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

@@ -1,15 +1,14 @@
-//! The event family of managed code: methods of the .NET runtime, by process, address and time.
+//! Event family of managed code: methods of the .NET runtime by process, address and time.
 //!
-//! The runtime has an event for every method it compiles or finds compiled, and a rundown at the end
-//! of a session of those that are there. Addresses in code that was compiled at run time lie in no
-//! image; only these events name them. Only merged traces have identity records for every image; of native images (NGEN)
-//! the runtime's own module events have the identities of their PDBs, too.
+//! The runtime has an event for every method it compiles or finds compiled, and at the end of a session a rundown of
+//! those that exist. Code compiled at run time is in no image, so only these events name its addresses. Only merged
+//! traces have identity records for every image; for native images (NGEN), the runtime's own module events also
+//! identify their PDBs.
 //!
-//! Layouts are from the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose
-//! and MethodDCStart/EndVerbose (templates `MethodLoadUnloadVerbose*`), ModuleLoadUnload and
-//! ModuleDCStart/End (templates `ModuleLoadUnload*`). CLR 2.0 logs its rundown with ids of its own (`*V2`), in the layout of the
-//! first versions of these events. Addresses have 64 bits in them also when the
-//! process has 32.
+//! Layouts are from the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose and
+//! MethodDCStart/EndVerbose (templates `MethodLoadUnloadVerbose*`), ModuleLoadUnload and ModuleDCStart/End (templates
+//! `ModuleLoadUnload*`). CLR 2.0 logs its rundown with its own ids (`*V2`), in the layout of the first versions of
+//! these events. Addresses in them have 64 bits even in 32-bit processes.
 
 use std::collections::HashMap;
 
@@ -35,7 +34,7 @@ const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
 const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
 const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
 const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
-/// CLR 2.0 has no provider of its own for rundowns.
+/// CLR 2.0 has no separate provider for rundowns.
 const METHOD_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 139 };
 const METHOD_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 140 };
 const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
@@ -48,26 +47,26 @@ const MODULE_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 150 };
 const MODULES: [EventId; 5] =
     [MODULE_LOAD, MODULE_DC_START, MODULE_DC_END, MODULE_DC_START_V2, MODULE_DC_END_V2];
 
-/// A method with its name; texts are UTF-16 as they stand in the file.
+/// Method with its name; texts are UTF-16 bytes from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodEvent<'a> {
     pub action: Action,
-    /// The runtime's number of its module, unique in the process.
+    /// Runtime's number of its module, unique in the process.
     pub module_id: u64,
-    /// First address of its code.
+    /// Start address of its code.
     pub address: u64,
-    /// Size of its code, bytes.
+    /// Size of its code in bytes.
     pub size: u32,
-    /// Namespace and type, as in `System.String`.
+    /// Namespace and type, such as `System.String`.
     pub type_name: &'a [u8],
-    /// Name, as in `Concat`.
+    /// Name, such as `Concat`.
     pub name: &'a [u8],
-    /// Signature, as in `class System.String  (class System.String,class System.String)`.
+    /// Signature, such as `class System.String  (class System.String,class System.String)`.
     pub signature: &'a [u8],
 }
 
 impl<'a> MethodEvent<'a> {
-    /// Decodes an event; `None` when it is another one, or too short.
+    /// Decodes a method event; `None` for other events and short payloads.
     pub fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
             METHOD_LOAD => Action::Begin,
@@ -88,18 +87,18 @@ impl<'a> MethodEvent<'a> {
     }
 }
 
-/// A managed module with its path.
+/// Managed module with its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleEvent<'a> {
-    /// The runtime's number of the module, unique in the process.
+    /// Runtime's number of the module, unique in the process.
     pub module_id: u64,
-    /// Path of the assembly (IL), UTF-16 as it stands in the file.
+    /// Path of the assembly (IL), as UTF-16 bytes from the file.
     pub path: &'a [u8],
-    /// The native image with its code, where there is one and the runtime logs which PDB it has.
+    /// Native image with its code, if there is one and the runtime logs its PDB.
     pub native: Option<NativeImage<'a>>,
 }
 
-/// An image of code that was compiled before, as NGEN makes them.
+/// Image of precompiled code, as created by NGEN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeImage<'a> {
     /// Path of the image, with a drive.
@@ -108,12 +107,12 @@ pub struct NativeImage<'a> {
     pub guid: Guid,
     /// Age of its PDB.
     pub age: u32,
-    /// Path of its PDB where that was made.
+    /// Path of its PDB where it was built.
     pub pdb_path: &'a [u8],
 }
 
 impl<'a> ModuleEvent<'a> {
-    /// Decodes an event; `None` when it is another one, or too short.
+    /// Decodes a module event; `None` for other events and short payloads.
     pub fn decode(event: &Event<'a>) -> Option<Self> {
         if !MODULES.contains(&event.id) {
             return None;
@@ -126,33 +125,33 @@ impl<'a> ModuleEvent<'a> {
     }
 }
 
-/// Decodes the fields after the path of the assembly; only version 2 of the events has PDBs.
+/// Decodes the fields after the assembly's path; only version 2 of the events has PDBs.
 fn native_image<'a>(mut p: Payload<'a>) -> Option<NativeImage<'a>> {
     let path = text(&mut p);
     let _runtime = p.u16()?;
     let (_managed_guid, _managed_age) = (p.guid()?, p.u32()?);
     let _managed_pdb_path = text(&mut p);
     let image = NativeImage { path, guid: p.guid()?, age: p.u32()?, pdb_path: text(&mut p) };
-    // Most modules have no native image, and then nothing but zeros here.
+    // Most modules have no native image, and only zeros here.
     (!path.is_empty() && image.guid != Guid([0; 16]) && !image.pdb_path.is_empty()).then_some(image)
 }
 
-/// A text, without its terminator, which the last one may lack.
+/// Reads a text without its terminator, which the last text may lack.
 fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
     let text = utf16_bytes(p.rest());
     let _ = p.skip(text.len() + 2);
     text
 }
 
-/// A method whose code was in memory for some time; times are raw.
+/// Method with code that was in memory for some time; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodRow {
     pub pid: u32,
-    /// First address of its code.
+    /// Start address of its code.
     pub address: u64,
-    /// Size of its code, bytes.
+    /// Size of its code in bytes.
     pub size: u32,
-    /// The runtime's number of its module.
+    /// Runtime's number of its module.
     pub module_id: u64,
     /// Namespace and type, in [`Methods::names`].
     pub type_name: u32,
@@ -162,20 +161,20 @@ pub struct MethodRow {
     pub load: Option<i64>,
     /// Unload time of its code; `None` if it stayed loaded.
     pub unload: Option<i64>,
-    /// A time at which it was surely there.
+    /// Time at which it certainly existed.
     pub seen: i64,
 }
 
-/// Gathers methods and the modules they belong to.
+/// Collects methods and the modules they belong to.
 #[derive(Default)]
 pub struct Methods {
-    /// Every method, one row for each time its code was in memory.
+    /// All methods, one row for each time a method's code was in memory.
     pub rows: Vec<MethodRow>,
     pub names: NameInterner,
     pub native_images: NativeImages,
-    /// Paths of modules by process and module number, in `names`.
+    /// Paths of modules in `names`, by process and module number.
     modules: HashMap<(u32, u64), u32>,
-    /// Row of the method that is at an address now.
+    /// Row of the method currently at an address.
     live: HashMap<(u32, u64), u32>,
 }
 
@@ -198,7 +197,7 @@ impl EventFamily for Methods {
     fn fields(event: &Event<'_>) -> &'static [Field] {
         use Field::{Bytes, Utf16};
         match event.id {
-            // Paths of assembly and native image, and for each of them the identity of its PDB.
+            // Paths of assembly and native image, and for each the identity of its PDB.
             id if MODULES.contains(&id) => {
                 &[Bytes(24), Utf16, Utf16, Bytes(22), Utf16, Bytes(20), Utf16]
             }
@@ -217,7 +216,7 @@ impl EventFamily for Methods {
 }
 
 impl Methods {
-    /// Takes a method event of a process.
+    /// Handles a method event of a process.
     fn event(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64) {
         let key = (pid, method.address);
         let live = self.live.get(&key).copied();
@@ -236,7 +235,7 @@ impl Methods {
         }
     }
 
-    /// Takes a module event of a process.
+    /// Handles a module event of a process.
     fn module(&mut self, module: &ModuleEvent<'_>, pid: u32) {
         let path = self.names.intern(module.path);
         self.modules.insert((pid, module.module_id), path);
@@ -248,14 +247,14 @@ impl Methods {
         }
     }
 
-    /// The file name of a method's module, as in `System.Core.dll`; `None` when no event names it.
+    /// Returns the file name of a method's module, such as `System.Core.dll`; `None` if no event names it.
     pub fn module_name(&self, row: &MethodRow) -> Option<String> {
         let path = self.names.text(*self.modules.get(&(row.pid, row.module_id))?);
         let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
         (!name.is_empty()).then(|| name.to_owned())
     }
 
-    /// Whether an event is about the method of a row rather than about one that took its place.
+    /// Whether an event is about a row's method rather than one that replaced it.
     fn is_same(&mut self, row: &MethodRow, method: &MethodEvent<'_>) -> bool {
         row.size == method.size
             && row.name == self.names.intern(method.name)
@@ -264,7 +263,7 @@ impl Methods {
 
     fn add(&mut self, method: &MethodEvent<'_>, pid: u32, time: i64, load: Option<i64>) {
         let key = (pid, method.address);
-        // What was there before has gone, though no event said so.
+        // Whatever was there before is gone, even without an event.
         self.end(key, time);
         self.live.insert(key, self.rows.len() as u32);
         self.rows.push(MethodRow {
@@ -292,18 +291,18 @@ impl Methods {
 /// GUID, age and file name of a PDB.
 type Pdb = (Guid, u32, String);
 
-/// The PDBs of native images, by process and path on its volume: the kernel writes `\Device\HarddiskVolume3\Windows` where
+/// PDBs of native images, by process and path on the volume: the kernel writes `\Device\HarddiskVolume3\Windows` where
 /// the runtime writes `C:\Windows`.
 #[derive(Debug, Default)]
 pub struct NativeImages(HashMap<(u32, String), Pdb>);
 
 impl NativeImages {
-    /// Takes what the runtime said in a process; `path` has a drive.
+    /// Adds what the runtime said in a process; `path` has a drive.
     pub fn add(&mut self, pid: u32, path: &str, pdb: Pdb) {
         self.0.insert((pid, ImagePath::parse(path).rest), pdb);
     }
 
-    /// Gives the identities to the images that have none.
+    /// Gives the identities to images without one.
     pub fn identify(&self, images: &mut Images) {
         if self.0.is_empty() {
             return;
@@ -404,7 +403,7 @@ mod tests {
         assert_eq!(native(&whole), Some((pdb, 5, texts)));
         assert_eq!(native(&payload("", pdb, "Leaky.ni.pdb")), None);
         assert_eq!(native(&payload(r"C:\n\Leaky.ni.dll", Guid([0; 16]), "")), None);
-        // Before version 2 nothing follows the paths.
+        // Before version 2, nothing follows the paths.
         assert_eq!(native(&whole[..whole.len() - 80]), None);
     }
 

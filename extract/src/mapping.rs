@@ -1,16 +1,15 @@
-//! Mappings of provider events to resources acquired and released, as given by a user: in words,
-//! `PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as
-//! a list in TOML.
+//! User-defined mappings of provider events to resources acquired and released. They are given in words,
+//! `PROVIDER/EVENT acquire handle=FIELD size=FIELD allocator=FIELD` with `;` between several, or as a list in TOML.
 
 use handlescope_model::Untrusted;
 use serde::Deserialize;
 
-/// Names of the fields where a mapping does not say others.
+/// Default field names.
 const HANDLE: &str = "Handle";
 const SIZE: &str = "AllocSize";
 const ALLOCATOR: &str = "Allocator";
 
-/// Action of an event on the resource that its handle names.
+/// What an event does to the resource that its handle names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceAction {
     Acquire,
@@ -21,7 +20,7 @@ impl ResourceAction {
     const WORDS: [(&'static str, Self); 2] =
         [("acquire", Self::Acquire), ("release", Self::Release)];
 
-    /// The action of a word, in any case.
+    /// Returns the action for a word, ignoring case.
     fn of(word: &str) -> Option<Self> {
         Self::WORDS
             .iter()
@@ -30,30 +29,30 @@ impl ResourceAction {
     }
 }
 
-/// Events of a provider that acquire or release a resource, and the fields that say which.
+/// Events of a provider that acquire or release a resource, and the fields that identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceMapping {
-    /// Name or GUID of the provider, in any case; `*` for every provider.
+    /// Name or GUID of the provider, ignoring case; `*` for every provider.
     pub provider: String,
-    /// Name of the event, task and opcode with `/` between them, in any case; or its id.
+    /// Name of the event, as task and opcode with `/` in between, ignoring case; or its id.
     pub event: String,
     pub action: ResourceAction,
     pub fields: ResourceFields,
 }
 
-/// Names of the fields of an event that acquires or releases, in any case.
+/// Field names of an event that acquires or releases, ignoring case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceFields {
     /// Field that identifies a resource: an integer or pointer.
     pub handle: String,
-    /// Bytes.
+    /// Field with the size in bytes.
     pub size: String,
     /// Field that resources are counted by.
     pub allocator: String,
 }
 
 impl Default for ResourceFields {
-    /// The fields of `AcquireResource` and `ReleaseResource`.
+    /// Returns the fields of `AcquireResource` and `ReleaseResource`.
     fn default() -> Self {
         Self { handle: HANDLE.into(), size: SIZE.into(), allocator: ALLOCATOR.into() }
     }
@@ -65,13 +64,13 @@ impl ResourceMapping {
         self.provider == "*" || self.names_provider(name, guid)
     }
 
-    /// Whether the mapping names this provider, not just any.
+    /// Whether the mapping names this provider, rather than any.
     pub fn names_provider(&self, name: &str, guid: &str) -> bool {
         let provider = self.provider.trim_start_matches('{').trim_end_matches('}');
         provider.eq_ignore_ascii_case(name) || provider.eq_ignore_ascii_case(guid)
     }
 
-    /// Whether the mapping may be for events of this id, whose name is not known.
+    /// Whether the mapping may be for events of this id whose name is unknown.
     pub fn may_be_of_id(&self, id: u16) -> bool {
         self.event.parse().map_or(true, |number: u16| number == id)
     }
@@ -81,7 +80,7 @@ impl ResourceMapping {
         self.event.as_bytes().eq_ignore_ascii_case(name) || self.event.parse() == Ok(id)
     }
 
-    /// Creates a mapping; `text` is what messages show of its source.
+    /// Creates a mapping; `text` is how messages refer to its source.
     fn new(
         event: &str,
         action: &str,
@@ -102,14 +101,14 @@ impl ResourceMapping {
     }
 }
 
-/// Most mappings of an extract: each is tried on each kind of event.
+/// Maximum number of mappings in an extract: each is tried on each kind of event.
 const MAX_MAPPINGS: usize = 1000;
 
 impl ResourceMapping {
-    /// Mappings in words.
+    /// Parses mappings in words.
     ///
     /// # Errors
-    /// For the first invalid mapping.
+    /// Fails for the first invalid mapping.
     pub fn of_words(text: &str) -> Result<Vec<Self>, MappingError> {
         let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
         let mappings: Vec<Self> = parts.map(parse).collect::<Result<_, _>>()?;
@@ -117,7 +116,7 @@ impl ResourceMapping {
     }
 }
 
-/// The mappings, if there are some and not too many.
+/// Returns the mappings if there are any and not too many.
 pub fn checked(mappings: Vec<ResourceMapping>) -> Result<Vec<ResourceMapping>, MappingError> {
     match mappings.len() {
         0 => Err(MappingError::Empty),
@@ -174,10 +173,10 @@ struct Entry {
 }
 
 impl ResourceMapping {
-    /// The mappings of a list: one `[[resource]]` for each.
+    /// Parses a list of mappings, with one `[[resource]]` each.
     ///
     /// # Errors
-    /// If the text is not a list of mappings, or for its first entry that is not a mapping.
+    /// Fails if the text is not a list of mappings, or for its first invalid entry.
     pub fn of_list(text: &str) -> Result<Vec<Self>, MappingError> {
         let list: List = toml::from_str(text)
             .map_err(|error| MappingError::NoList { reason: parser_message(&error, text) })?;
@@ -194,14 +193,14 @@ impl ResourceMapping {
     }
 }
 
-/// The message of an error of the parser with its line, without the drawing of the source text.
+/// Returns the parser's error message with its line, but without the excerpt of the source text.
 fn parser_message(error: &toml::de::Error, text: &str) -> String {
     let start = error.span().map_or(0, |span| span.start);
     let line = text.get(..start).map_or(1, |before| before.matches('\n').count() + 1);
     format!("line {line}: {}", error.message())
 }
 
-/// Reasons that a mapping is invalid; each message says what to write instead.
+/// Why a mapping is invalid. Each message says what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum MappingError {
     #[error(
@@ -240,7 +239,7 @@ pub enum MappingError {
     NoList { reason: String },
 }
 
-/// A text in quotation marks, or that there is none.
+/// Text in quotation marks, or `nothing` if it is empty.
 struct Quoted<'a>(&'a str);
 
 impl std::fmt::Display for Quoted<'_> {

@@ -1,9 +1,9 @@
-//! Sets of numbers that are small and close to each other.
+//! Sets of small numbers that are close to each other.
 
-/// Bits of a word.
+/// Bits per word.
 const BITS: usize = u64::BITS as usize;
 
-/// A set of numbers, which takes a bit for each number up to the largest.
+/// Set of numbers that takes one bit for each number up to the largest.
 #[derive(Default)]
 pub struct NumberSet {
     words: Vec<u64>,

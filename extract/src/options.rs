@@ -9,17 +9,17 @@ use handlescope_model::tables::Warning;
 
 use crate::mapping::ResourceMapping;
 
-/// Watches an extraction; every method may be left out.
+/// Watches an extraction. All methods are optional.
 pub trait ExtractObserver {
-    /// Called with the size of the trace, bytes.
+    /// Called with the size of the trace in bytes.
     fn on_started(&self, _total_bytes: u64) {}
     /// Called when this number of bytes has been read.
     fn on_progress(&self, _bytes: u64) {}
-    /// Called when all bytes were read, with the name of the next phase.
+    /// Called when all bytes have been read, with the name of the next phase.
     fn on_phase(&self, _name: &str) {}
 }
 
-/// An observer that ignores all calls.
+/// Observer that ignores all calls.
 pub struct NoObserver;
 
 impl ExtractObserver for NoObserver {}
@@ -30,19 +30,19 @@ pub struct ExtractSummary {
     pub objects: u64,
     /// Creates, duplicates and closes.
     pub handle_events: u64,
-    /// Creates and duplicates without close.
+    /// Creates and duplicates without a close.
     pub leaked_handles: u64,
     /// Views that nothing unmaps.
     pub leaked_views: u64,
-    /// Creates, duplicates and maps that only the end of their process closed.
+    /// Creates, duplicates and maps closed only by the end of their process.
     pub closed_at_exit: u64,
-    /// Handles and views whose close is missing, but shown by later events.
+    /// Handles and views with a missing close that later events show.
     pub closed_unseen: u64,
-    /// Allocated blocks, pages and further resources.
+    /// Allocated blocks, pages and other resources.
     pub allocations: u64,
-    /// Number of allocations that were never freed while their process lived on.
+    /// Allocations never freed while their process lived on.
     pub never_freed: u64,
-    /// Number of allocations freed only by process exit.
+    /// Allocations freed only by process exit.
     pub freed_at_exit: u64,
     pub stacks_distinct: u64,
     /// Events the session lost.
@@ -56,31 +56,31 @@ pub struct ExtractSummary {
     pub warnings: Vec<Warning>,
 }
 
-/// Content of an extract.
+/// What an extract contains, and how it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractOptions {
     pub stacks: StackChoice,
     pub events: EventChoice,
-    /// Events that acquire and release resources, besides those that are known by their names.
+    /// Events that acquire and release resources, in addition to those known by name.
     pub resources: Vec<ResourceMapping>,
     /// Limits on a trace inside an archive.
     pub limits: ContainerLimits,
-    /// Threads that share the work; the archive is the same for every number.
+    /// Number of threads that share the work. The archive does not depend on it.
     pub threads: NonZeroUsize,
-    /// Memory that the process is to keep to, bytes, at least [`MIN_MEMORY`]. It has an effect in a program with the
-    /// [`SpillingAllocator`], where what has no room lies in temporary files beside the archive.
+    /// Memory limit of the process in bytes, at least [`MIN_MEMORY`]. It works only in a program with the
+    /// [`SpillingAllocator`]: what does not fit goes to temporary files next to the archive.
     ///
     /// [`SpillingAllocator`]: crate::SpillingAllocator
     pub max_memory: u64,
 }
 
-/// Smallest limit of memory: buffers, parts of tables and the program itself need as much.
+/// Smallest memory limit: buffers, parts of tables and the program itself need this much.
 pub const MIN_MEMORY: u64 = 256 << 20;
 
-/// Limit of memory unless another one is given.
+/// Default memory limit.
 const DEFAULT_MEMORY: u64 = 1 << 30;
 
-/// Largest trace that is unpacked. Traces of some gigabytes are usual.
+/// Largest trace that is unpacked. Traces of some gigabytes are common.
 const TRACE_BYTES: u64 = 64 << 30;
 
 impl Default for ExtractOptions {
@@ -97,10 +97,10 @@ impl Default for ExtractOptions {
     }
 }
 
-/// Providers whose single events an extract keeps.
+/// Providers with events that an extract keeps individually.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EventChoice {
-    /// No provider.
+    /// None.
     #[default]
     None,
     /// All providers whose events can be decoded.
@@ -110,7 +110,7 @@ pub enum EventChoice {
 }
 
 impl EventChoice {
-    /// The choice in words: `all`, or providers with `;` between them.
+    /// Parses a choice in words: `all`, or providers with `;` in between.
     pub fn of(text: &str) -> Self {
         let names = || text.split(';').map(str::trim).filter(|name| !name.is_empty());
         if names().any(|name| name.eq_ignore_ascii_case("all")) {
@@ -137,6 +137,6 @@ impl EventChoice {
 pub enum StackChoice {
     #[default]
     HandleEvents,
-    /// The stacks of all events.
+    /// Stacks of all events.
     All,
 }

@@ -1,20 +1,22 @@
-//! The time range whose events a file has, if a ring overwrote older events.
+//! Finds the time range a file covers if a ring overwrote older events.
 //!
-//! A session with a ring of buffers (a circular file, or buffers in memory) keeps the buffers that were flushed last. The
-//! events of a processor are complete from its first remaining event on, and the trace from the latest of these times on,
-//! which xperf's dumper prints as `FirstReliableEventTimeStamp`. Three kinds of processors do not count for that:
+//! A session with a ring of buffers (a circular file, or buffers in memory) keeps the buffers that were flushed last. A
+//! processor's events are complete from its first remaining event on. The trace is complete from the latest of these
+//! times on, which xperf's dumper prints as `FirstReliableEventTimeStamp`. Three kinds of processors do not count for
+//! that:
 //!
-//! * one whose first buffer of the session remains because it was never full: its events may be an hour old;
-//! * one that begins later, or has no events: it may have been idle until the oldest buffer of another processor was full,
-//!   and nothing was overwritten after that;
-//! * one whose only events are the rundown at the end (see [`BufferTimes`]).
+//! * one that still has its first buffer of the session because it was never full: its events may be an hour old;
+//! * one that begins later, or has no events: it may have been idle until the oldest buffer of another processor was
+//!   full, and nothing was overwritten after that;
+//! * one that has only events of the end rundown (see [`BufferTimes`]).
 //!
-//! A processor with its own ring is complete from its first event on. Three things show whether a ring overwrote events:
+//! A processor with its own ring is complete from its first event on. Three things show whether a ring overwrote
+//! events:
 //!
 //! * the log file mode: without the bits of a ring, nothing was overwritten, however late the first event is;
 //! * the buffer numbers, which start at 0: a ring that was full lacks the lowest;
-//! * the times, only where a merge (`wpr -stop`, `xperf -merge`) has set another mode and renumbered the buffers, or where
-//!   the numbers contradict each other: the first eighth of the session has no events, and some buffer is half full.
+//! * the times, used only if a merge (`wpr -stop`, `xperf -merge`) has set another mode and renumbered the buffers, or
+//!   if the numbers contradict each other: the first eighth of the session has no events, and some buffer is half full.
 
 use std::collections::HashSet;
 
@@ -23,30 +25,32 @@ use handlescope_model::tables::{is_merged, is_ring};
 use crate::etl::{BufferTimes, Clock, Times};
 use crate::payload::TraceHeader;
 
-/// The time range whose events a file has, in nanoseconds since session start.
+/// Time range a file covers, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedTime {
     pub from_ns: i64,
     pub to_ns: i64,
 }
 
-/// Fraction of the session: if its start has no events for this long, they were overwritten.
+/// Divisor of the session's length: if at least this part of it has no events at the start, they were overwritten.
 const QUIET_PART: i64 = 8;
 
-/// Time without events that is normal at the start of a session, because WPR starts several sessions in sequence.
+/// Normal time without events at the start of a session, because WPR starts several sessions in sequence.
 const QUIET_NS: i64 = 1_000_000_000;
 
-/// Largest part of all buffers that a processor may have if its buffers are left over from the session's start.
+/// Divisor of the number of buffers: processors with less than this share of them may still have buffers from the
+/// session's start.
 const BUFFERS_PART: usize = 4;
 
-/// The part of the bytes of the busiest processor below which a processor that begins later is assumed to have been idle.
+/// Divisor of the busiest processor's bytes: a processor that begins later and has less than this share is assumed to
+/// have been idle.
 const IDLE_PART: u64 = 4;
 
-/// Remaining buffers of a processor.
+/// What remains of a processor's buffers.
 struct Processor {
-    /// Time of its first event, nanoseconds since session start.
+    /// Time of its first event, in nanoseconds since session start.
     first_ns: i64,
-    /// The number of the buffer with this event.
+    /// Number of the buffer with this event.
     number: u64,
     /// Start and number of its second buffer: by then, the first one was full.
     second: Option<(i64, u64)>,
@@ -55,7 +59,7 @@ struct Processor {
 }
 
 impl RecordedTime {
-    /// The time range of a file with such buffers; `None` if no events show it.
+    /// Returns the time range of a file with these buffers; `None` if no events show it.
     pub fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
         let has_kernel =
             buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
@@ -89,9 +93,9 @@ impl RecordedTime {
         let ticks = header.end_time.checked_sub(header.start_time).filter(|_| header.end_time > 0);
         let session_ns = ticks.and_then(|ticks| ticks.checked_mul(100));
         Some(match from_ns {
-            // Clocks drift apart in hours, and other sessions of a merged file may have ended later.
+            // Clocks drift apart over hours, and other sessions of a merged file may have ended later.
             Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
-            // A quiet time at the start or the end was recorded, too.
+            // Quiet times at the start and the end were recorded too.
             None => {
                 let last = buffers.iter().filter_map(|buffer| buffer.all).map(|times| times.last);
                 let last_ns = last.max().map_or(last_ns, |last| clock.ns(last));
@@ -100,14 +104,14 @@ impl RecordedTime {
         })
     }
 
-    /// The raw time from which on all events are there, if a ring overwrote older ones.
+    /// Returns the raw time from which on all events are there, if a ring overwrote older ones.
     pub fn overwritten_to(self, clock: &Clock) -> Option<i64> {
         (self.from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(self.from_ns)))
     }
 }
 
 impl Processor {
-    /// All processors with such events.
+    /// Returns all processors with such events.
     fn of(
         buffers: &[BufferTimes],
         times: impl Fn(&BufferTimes) -> Option<Times>,
@@ -129,7 +133,7 @@ impl Processor {
     }
 }
 
-/// The latest of the first events of the processors that lost older ones.
+/// Returns the latest first event among the processors that lost older events.
 fn first_of_all(
     left: &[&Processor],
     processors: &[Processor],
@@ -143,20 +147,20 @@ fn first_of_all(
             .max()
     };
     let most = left.iter().map(|processor| processor.bytes).max().unwrap_or_default();
-    // From then on nothing was overwritten, if the oldest buffers were, whichever processor they are of.
+    // If the oldest buffers were overwritten, whichever processor they are of, nothing was after this.
     let full = processors.iter().filter_map(|processor| processor.second).min();
     let Some((full_ns, number)) = full else {
         return latest(&|processor| processor.bytes * IDLE_PART >= most).unwrap_or_default();
     };
     let is_early = |processor: &Processor| processor.first_ns <= full_ns;
-    // A ring per processor leaves about as many bytes of each processor.
+    // A ring per processor leaves about as many bytes for each.
     let has_ring = |processor: &Processor| is_early(processor) || processor.bytes * 2 >= most;
     let first_ns = match numbers {
         Some(numbers) if numbers.misses_after(number) => latest(&|_| true),
         None if left.iter().any(|processor| !is_early(processor) && has_ring(processor)) => {
             latest(&has_ring)
         }
-        // One that begins later may have had events until then.
+        // A processor that begins later may have had events until then.
         _ if are_all_there && left.iter().all(|processor| is_early(processor)) => latest(&|_| true),
         _ => Some(full_ns),
     };
@@ -178,11 +182,11 @@ fn is_late(processors: &[Processor], last_ns: i64) -> bool {
     quiet.is_some_and(|(quiet_ns, _)| quiet_ns > QUIET_NS && quiet_ns > last_ns / QUIET_PART)
 }
 
-/// The numbers of the buffers of a file.
+/// Numbers of a file's buffers.
 struct Numbers(Vec<u64>);
 
 impl Numbers {
-    /// The numbers, ascending; `None` unless they are distinct.
+    /// Returns the numbers, ascending; `None` if they are not distinct.
     fn of(buffers: &[BufferTimes]) -> Option<Self> {
         let distinct: HashSet<u64> = buffers.iter().map(|buffer| buffer.number).collect();
         let mut numbers: Vec<u64> = distinct.into_iter().collect();
@@ -213,7 +217,7 @@ mod tests {
     const CIRCULAR: u32 = 0x2;
     const IN_MEMORY: u32 = 0x400;
 
-    /// Buffers of processors: number, first and last second.
+    /// Buffers of processors: processor, number, first and last second.
     type Buffers<'a> = &'a [(u16, u64, i64, i64)];
 
     fn recorded(mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
@@ -227,11 +231,11 @@ mod tests {
             let [first_ns, last_ns] = [first, last].map(|seconds| seconds.saturating_mul(SECOND));
             let times = Times { first: Some(first_ns), last: last_ns };
             let (kernel, all) = (Some(times), Some(times));
-            // Events of less than five seconds do not fill a buffer.
+            // Events from less than five seconds do not fill a buffer.
             let bytes = if last.saturating_sub(*first) < 5 { 100 } else { 1_000 };
             BufferTimes { processor: *processor, number: *number, bytes, kernel, all }
         });
-        // The buffer of the header.
+        // Buffer of the trace header.
         let header = BufferTimes { processor: 0, number: 0, bytes: 500, kernel: None, all: None };
         let times: Vec<BufferTimes> = [header].into_iter().chain(times).collect();
         let header = TraceHeader {
@@ -329,7 +333,7 @@ mod tests {
     #[test]
     fn a_file_without_a_ring_has_its_session_however_late_its_first_event_is() {
         let late = [(0, 1, 45, 50), (1, 2, 46, 58), (0, 3, 50, 59)];
-        // Sequential; by default; for a system logger; preallocated, secure and compressed.
+        // Sequential; default; for a system logger; preallocated, secure and compressed.
         for mode in [0x1, 0x0, 0x200_0080, 0x400_00a1] {
             assert_eq!(recorded(mode, 60, &late), (0, 60), "{mode:#x}");
         }

@@ -1,4 +1,4 @@
-//! An open trace file: its header and its buffers are known, its events are still to be read.
+//! Open trace file: its header and buffers are known, its events are still to be read.
 
 use std::io::Read as _;
 use std::num::NonZeroUsize;
@@ -25,23 +25,23 @@ use crate::source::SourceIdentity;
 #[derive(Debug, Clone)]
 pub struct Recording {
     pub source: PathBuf,
-    /// File name of the `.etl`, also when it lies in an archive.
+    /// File name of the `.etl`, even if it is in an archive.
     pub source_name: String,
     /// Identity of the source file before it was read.
     pub identity: SourceIdentity,
     pub header: TraceHeader,
-    /// The clock of its raw time stamps.
+    /// Clock of its raw timestamps.
     pub clock: Clock,
     pub buffers_found: u64,
-    /// The time of which the file has the events; `None` before they are read, and where that is not known.
+    /// Time range the file covers; `None` until events are read, and if unknown.
     pub recorded: Option<RecordedTime>,
     /// Damage found so far.
     pub diagnostics: Diagnostics,
-    /// Losses of events; known when all events are read.
+    /// Event losses; known once all events are read.
     pub losses: Vec<EventLoss>,
 }
 
-/// A [`Recording`] whose events can be read once.
+/// A [`Recording`] with events that can be read once.
 pub struct OpenRecording {
     /// Properties of the recording.
     pub recording: Recording,
@@ -51,29 +51,28 @@ pub struct OpenRecording {
     threads: NonZeroUsize,
 }
 
-/// Bytes in which the trace header event must lie; it has less than 400 and two short names.
+/// Bytes that must contain the trace header event; it has fewer than 400 and two short names.
 const HEADER_EVENT_BYTES: usize = 64 << 10;
 
-/// Smallest and largest session buffers that are believed.
+/// Smallest and largest plausible session buffers.
 const PLAUSIBLE_BUFFER_SIZES: std::ops::RangeInclusive<u32> = 1 << 10..=64 << 20;
 
-/// Largest session buffers that are usual.
+/// Largest usual session buffers.
 const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 
-/// Factor by which archives pack better than compressed buffers: these expand to 3 to 10 times
-/// their size.
+/// How much better archives pack than compressed buffers: these expand to 3 to 10 times their size.
 const RATIO_SHARE: u64 = 10;
 
 impl OpenRecording {
     /// Opens a trace (`.etl`, or an archive with one) and finds its buffers.
     ///
     /// # Errors
-    /// When the file cannot be read or does not start with a trace header.
+    /// Fails if the file cannot be read or does not start with a trace header.
     pub fn open(path: &Path) -> Result<Self, ExtractError> {
         Self::open_cancellable(path, &ExtractOptions::default().limits, &Cancel::default())
     }
 
-    /// Opens a trace as [`Self::open`] does, and stops when asked to.
+    /// Opens a trace like [`Self::open`], with given limits, and stops when cancelled.
     pub fn open_cancellable(
         path: &Path,
         limits: &ContainerLimits,
@@ -84,10 +83,10 @@ impl OpenRecording {
         Self::from_input(Input::open(path, limits, cancel)?, path, identity, limits, cancel)
     }
 
-    /// Opens the trace that was found at `path`, which had an identity before.
+    /// Opens the trace found at `path`; `identity` is what that file had before.
     ///
     /// # Errors
-    /// When the file cannot be read, does not start with a trace header, or `cancel` asks to stop.
+    /// Fails if the file cannot be read, does not start with a trace header, or `cancel` requests a stop.
     pub fn from_input(
         Input { file, name }: Input,
         path: &Path,
@@ -114,7 +113,7 @@ impl OpenRecording {
         })?;
         let mut session = header.session();
         if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {
-            // The first buffer of a compressed file is smaller than the buffers of the session.
+            // The first buffer of a compressed file is smaller than the session's buffers.
             let least = if session.is_compressed() { USUAL_BUFFER_SIZE } else { 1 << 10 };
             session = Session { buffer_size: first.size.max(least), ..session };
         }
@@ -125,7 +124,7 @@ impl OpenRecording {
                 ScanError::Cancelled(cancelled) => cancelled.into(),
             },
         )?;
-        // Of the file that was named: an archive may pack well what expands well again.
+        // Checked against the named file: an archive may pack well what then expands well again.
         let limits = ContainerLimits { ratio: limits.ratio / RATIO_SHARE, ..*limits };
         limits.check_content(path, identity.size, index.expanded_bytes())?;
         let recording = Recording {
@@ -143,44 +142,45 @@ impl OpenRecording {
         Ok(Self { recording, file, index, buffer_size: session.buffer_size, threads })
     }
 
-    /// Shares the work of reading among so many threads, instead of as many as there are processors.
+    /// Sets the number of threads that share the work of reading. The default is the number of processors.
     #[must_use]
     pub fn on_threads(self, threads: NonZeroUsize) -> Self {
         Self { threads, ..self }
     }
 
-    /// Size of the `.etl`, bytes.
+    /// Returns the size of the `.etl` in bytes.
     pub fn len(&self) -> u64 {
         self.file.len()
     }
 
-    /// Whether the file has no bytes; never true for an opened recording.
+    /// Whether the file is empty; never true for an open recording.
     pub fn is_empty(&self) -> bool {
         self.file.is_empty()
     }
 
-    /// Sum of the valid bytes of all buffers after their headers, after decompression.
+    /// Returns the sum of the valid bytes in all buffers, after decompression and without headers.
     pub fn uncompressed_bytes(&self) -> u64 {
         let filled = |b: &crate::etl::IndexedBuffer| u64::from(b.header.filled);
         self.index.buffers.iter().map(|b| filled(b) - BUFFER_HEADER_SIZE as u64).sum()
     }
 
-    /// Bytes that every buffer has room in when it is expanded.
+    /// Returns the number of bytes that any expanded buffer fits into.
     pub fn largest_buffer(&self) -> usize {
         let sizes =
             self.index.buffers.iter().map(|buffer| buffer.header.size.max(buffer.header.filled));
         sizes.chain([self.buffer_size]).max().unwrap_or_default() as usize
     }
 
-    /// Raw time from which on the file has all events, if a ring overwrote older ones; as far as is
-    /// known before they are read.
+    /// Returns the raw time from which on the file has all events, if a ring overwrote older ones, as far as this is
+    /// known before the events are read.
     pub fn complete_from(&self) -> Option<i64> {
         let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
         let Recording { header, clock, .. } = &self.recording;
         RecordedTime::of(&times, header, clock)?.overwritten_to(clock)
     }
 
-    /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.
+    /// Reads a buffer including its header into `bytes`, and expands it if it is compressed; `stored` is scratch
+    /// memory.
     pub fn expanded(
         &self,
         buffer: &IndexedBuffer,
@@ -206,12 +206,12 @@ impl OpenRecording {
         ExtractError::Read { path: self.recording.source.clone(), source }
     }
 
-    /// Hands the selected events out in time order and returns the recording with all damage found.
+    /// Hands out the selected events in time order, and returns the recording with all damage found.
     ///
-    /// `progress` gets the number of bytes of [`Self::len`] that were read, and says whether to go on.
+    /// `progress` gets how many bytes of [`Self::len`] have been read, and says whether to go on.
     ///
     /// # Errors
-    /// When the file cannot be read any more or was changed, or `progress` says to stop.
+    /// Fails if the file can no longer be read or was changed, or `progress` says to stop.
     pub fn read(
         self,
         selector: &mut dyn Selector,
@@ -221,11 +221,11 @@ impl OpenRecording {
         self.read_with(vec![selector], progress, &mut sink)
     }
 
-    /// Hands the selected events out as [`Self::read`] does. The buffers are divided among the selectors, whose number allows as
-    /// many threads to decode.
+    /// Hands out the selected events like [`Self::read`]. The buffers are divided among the selectors, so there can be
+    /// as many decoding threads as selectors.
     ///
     /// # Errors
-    /// As those of [`Self::read`].
+    /// Fails like [`Self::read`].
     pub fn read_with(
         self,
         selectors: Vec<&mut dyn Selector>,
@@ -254,8 +254,8 @@ impl OpenRecording {
 }
 
 impl Recording {
-    /// A session that runs, by the TRACE_LOGFILE_HEADER of a 64-bit system that it shows, and the raw time at which
-    /// it started; `None` when that is malformed.
+    /// Creates a recording of a running session from the TRACE_LOGFILE_HEADER of a 64-bit system and the raw time of
+    /// the session's start; `None` if the header is malformed.
     pub fn of_session(name: &str, header: &[u8], base: i64) -> Option<Self> {
         let event =
             Event { id: TraceHeader::EVENT, time: base, payload: header, ..Event::default() };
@@ -277,7 +277,7 @@ impl Recording {
         self.recorded?.overwritten_to(&self.clock)
     }
 
-    /// Buffer counts claimed by the session.
+    /// Returns what the session claims about its buffers.
     fn claims(&self) -> SessionClaims {
         let Self { header, diagnostics, clock, .. } = self;
         let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];
@@ -307,7 +307,7 @@ impl Recording {
 /// Whether a file starts like a trace; its name does not matter.
 ///
 /// # Errors
-/// When it cannot be read, or is a file of another program that is known.
+/// Fails if it cannot be read, or is a known file of another program.
 pub fn is_trace(path: &Path) -> Result<bool, ExtractError> {
     let mut start = Vec::new();
     let bytes = (BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES) as u64;
@@ -334,7 +334,7 @@ fn not_a_trace(path: &Path, reason: &'static str, offset: usize) -> ExtractError
     ExtractError::NotATrace { path: path.to_path_buf(), reason, offset: offset as u64 }
 }
 
-/// The first buffer's header and the trace header event after it.
+/// Returns the first buffer's header and the trace header event after it.
 fn first_buffer(path: &Path, start: &[u8]) -> Result<(BufferHeader, TraceHeader), ExtractError> {
     let buffer =
         BufferHeader::parse(start).map_err(|_| not_a_trace(path, "no buffer header", 0))?;

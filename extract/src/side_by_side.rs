@@ -1,13 +1,13 @@
-//! Work divided among threads.
+//! Divides work among threads.
 
 use std::iter::once;
 use std::thread;
 
 use handlescope_model::guard::joined;
 
-/// Works on each item on a thread: the first one on this thread, so that one item needs no other.
+/// Processes each item on its own thread. The first item is processed on this thread, so a single item needs no other.
 ///
-/// Returns the results in the order of the items, or the first error of that order.
+/// Returns the results in the order of the items, or the first error in that order.
 pub fn side_by_side<T: Send, R: Send, E: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R, E> + Sync,
@@ -23,7 +23,7 @@ pub fn side_by_side<T: Send, R: Send, E: Send>(
     })
 }
 
-/// Length of the chunks into which so many items are divided, one for each thread; at least 1.
+/// Returns the length of the chunks that divide `items` evenly among `threads`; at least 1.
 pub fn chunk_length(items: usize, threads: usize) -> usize {
     items.div_ceil(threads).max(1)
 }

@@ -1,4 +1,4 @@
-//! Identity of the source file of an extract, which distinguishes it from further files with its name.
+//! Identity of an extract's source file, which tells it from other files with the same name.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -10,33 +10,32 @@ use sha2::{Digest, Sha256};
 
 use crate::filetime::of_unix_ns;
 
-/// Properties that distinguish a file from another one of its name. Two files are the same when all
-/// of it is equal.
+/// Properties that tell a file from another one with its name. Two files are the same if all of these are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceIdentity {
-    /// Size, bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Time of the last change, ns since 1970; `None` where the file system does not say.
+    /// Time of the last change, ns since 1970; `None` if the file system does not say.
     pub modified_ns: Option<i64>,
-    /// 128 bits of the SHA-256 of its size and of parts of its content, as hexadecimal digits.
+    /// 128 bits of the SHA-256 of its size and parts of its content, in hexadecimal.
     pub content: String,
 }
 
-/// Samples of a large file that are hashed.
+/// Number of samples of a large file that are hashed.
 const SAMPLES: u64 = 32;
 
-/// Bytes of a sample.
+/// Size of a sample in bytes.
 const SAMPLE_BYTES: u64 = 4 << 10;
 
-/// Sizes of a first buffer, which mostly is as large as the others: WMI_BUFFER_HEADER starts with the bytes that
-/// the buffer has in the file.
+/// Plausible sizes of the first buffer, which is usually as large as the others: WMI_BUFFER_HEADER starts with the size
+/// of the buffer in the file.
 const BUFFER_SIZES: std::ops::RangeInclusive<u64> = 512..=64 << 20;
 
 impl SourceIdentity {
-    /// The identity of a file as it is now.
+    /// Returns the current identity of a file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Fails if it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = open_file(path)?;
         let metadata = file.metadata()?;
@@ -45,8 +44,8 @@ impl SourceIdentity {
         Ok(Self { size, modified_ns, content: content(&mut file, size)? })
     }
 
-    /// The row of the trace table that says where an extract comes from: from the file at `path`, which may be an archive
-    /// that has the trace under this name.
+    /// Returns the part of the trace table's row that says where an extract comes from: the file at `path`, which may
+    /// be an archive that contains the trace under this name.
     pub fn trace_info(&self, path: &Path, name: &str) -> TraceInfo {
         TraceInfo {
             schema_version: SCHEMA_VERSION,
@@ -62,7 +61,7 @@ impl SourceIdentity {
     }
 }
 
-/// Negative before 1970; `None` beyond the year 2262.
+/// Returns nanoseconds since 1970, negative before that; `None` after the year 2262.
 pub fn ns_since_1970(time: SystemTime) -> Option<i64> {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_nanos()).ok(),
@@ -70,9 +69,8 @@ pub fn ns_since_1970(time: SystemTime) -> Option<i64> {
     }
 }
 
-/// A hash of a file of a size: of all of it when it is small, else of its end and of parts that lie where
-/// buffers of a trace start, because their headers have times and numbers that no other trace has, while
-/// the end of a buffer may be unused.
+/// Hashes a file of this size. A small file is hashed whole. Of a large one, the end and samples at buffer starts are
+/// hashed: buffer headers have times and numbers that no other trace has, while the end of a buffer may be unused.
 fn content(file: &mut (impl Read + Seek), size: u64) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(size.to_le_bytes());
@@ -114,7 +112,7 @@ mod tests {
         content(&mut Cursor::new(bytes), bytes.len() as u64).unwrap()
     }
 
-    /// A file that counts the bytes that are read of it.
+    /// File that counts the bytes read from it.
     struct Counted(File, u64);
 
     impl Read for Counted {

@@ -1,12 +1,12 @@
-//! Memory in temporary files, for extractions whose columns and hash tables outgrow the memory that they may have.
+//! Keeps memory in temporary files, for extractions with columns and hash tables that outgrow their memory limit.
 //!
-//! A program that installs [`SpillingAllocator`] and holds a [`Spill`] gets its large blocks from the memory of the process
-//! up to three eighths of the limit (columns that grow, which are rarely read again soon, up to a tenth), and beyond that
-//! from mapped temporary files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops
-//! them when the process comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no
-//! code that reads or writes it differs.
+//! In a program that installs [`SpillingAllocator`] and holds a [`Spill`], large blocks come from process memory up to
+//! three eighths of the limit. For growing columns, which are rarely read again soon, the bound is a tenth. Beyond
+//! that, blocks are in mapped temporary files. The system writes file pages back and drops them when memory is short;
+//! [`Spill`] drops them when the process comes near its limit. So everything that grows with a trace is limited,
+//! whichever library keeps it, and the code that reads or writes it stays the same.
 //!
-//! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would end the program.
+//! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would kill the program.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
@@ -23,56 +23,56 @@ use memmap2::MmapMut;
 
 use crate::options::MIN_MEMORY;
 
-/// Smallest block that may lie in a file.
+/// Smallest block that may be in a file.
 const LARGE: usize = 4 << 20;
 
-/// The part of the memory for large blocks that columns may fill: a page of a column is rarely read again soon, one of a
-/// hash table often.
+/// Divisor of the memory for large blocks, which gives the part that columns may fill. A column's page is rarely read
+/// again soon, a hash table's often.
 const COLUMNS_PART: usize = 4;
 
-/// Time between two looks at the memory of the process. It grows by some megabytes in between.
+/// Time between two checks of the process's memory. It grows by some megabytes in between.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Time between two times that pages of hash tables are dropped.
+/// Minimum time between two times that pages of hash tables are dropped.
 const TABLES_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Bytes of the stack of the thread that looks.
+/// Stack size of the checking thread in bytes.
 const TRIMMER_STACK: usize = 256 << 10;
 
-/// The blocks of the process that are large.
+/// Large blocks of the process.
 struct Blocks {
-    /// Bytes of large blocks that may lie in memory.
+    /// Bytes of large blocks that may be in memory.
     limit: AtomicUsize,
-    /// Bytes of large blocks that do lie in memory.
+    /// Bytes of large blocks that are in memory.
     in_memory: AtomicUsize,
     /// Folder of the files; `None` while no block goes to a file.
     folder: Mutex<Option<PathBuf>>,
-    /// The blocks in files, by address.
+    /// Blocks in files, by address.
     mapped: Mutex<BTreeMap<usize, MappedBlock>>,
 }
 
 static BLOCKS: Blocks = Blocks::new();
 
-/// A block that is the content of an unnamed temporary file.
+/// Block that is the content of an unnamed temporary file.
 struct MappedBlock {
     map: MmapMut,
     file: File,
-    /// Whether it is mostly read and written in order. Of a hash table, any page may be the next.
+    /// Whether it is mostly read and written in order. In a hash table, any page may be the next.
     is_column: bool,
 }
 
 impl MappedBlock {
-    /// A block of zeros; `None` where the folder or the system has no room for it.
+    /// Creates a block of zeros; `None` if the folder or the system has no room for it.
     #[allow(unsafe_code, reason = "a mapping of a file is unsafe")]
     fn new(folder: &Path, size: usize, is_column: bool) -> Option<Self> {
         let file = tempfile::tempfile_in(folder).ok()?;
         reserve(&file, size).ok()?;
-        // SAFETY: the file has no name, so that no other program changes or cuts it.
+        // SAFETY: the file has no name, so no other program changes or cuts it.
         let map = unsafe { MmapMut::map_mut(&file) }.ok()?;
         Some(Self { map, file, is_column })
     }
 
-    /// The same content in a block of another size.
+    /// Returns the same content in a block of another size.
     #[allow(unsafe_code, reason = "a mapping of a file is unsafe")]
     fn resized(self, size: usize) -> Result<Self, Self> {
         if reserve(&self.file, size).is_err() {
@@ -92,8 +92,8 @@ impl MappedBlock {
     #[cfg(unix)]
     #[allow(unsafe_code, reason = "advice on private pages would lose them")]
     fn drop_pages(&self) {
-        // SAFETY: the mapping is shared, so that a page that is read again comes from the file with what was written.
-        // An error means that the pages stay.
+        // SAFETY: the mapping is shared, so a page that is read again comes from the file with what was written. An
+        // error means that the pages stay.
         let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
     }
 
@@ -106,14 +106,15 @@ impl MappedBlock {
     }
 }
 
-/// Makes a file at least so long, with room on the disk: a page without room would end the program when it is written.
+/// Makes a file at least this long, with space reserved on the disk: writing a page without space would kill the
+/// program.
 #[cfg(target_os = "linux")]
 fn reserve(file: &File, size: usize) -> io::Result<()> {
     rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, size as u64)?;
     Ok(())
 }
 
-/// Makes a file so long. NTFS reserves the room of a file that is not sparse.
+/// Makes a file this long. NTFS reserves the space of a file that is not sparse.
 #[cfg(windows)]
 fn reserve(file: &File, size: usize) -> io::Result<()> {
     file.set_len(size as u64)
@@ -134,7 +135,7 @@ impl Blocks {
         }
     }
 
-    /// A block of the system's allocator, or a large one in a file. Null when there is neither.
+    /// Returns a block of the system's allocator, or for large ones possibly one in a file. Null if there is neither.
     fn allocate(&self, layout: Layout, in_system: impl FnOnce() -> *mut u8) -> *mut u8 {
         let size = layout.size();
         if is_small(size, layout) {
@@ -150,7 +151,7 @@ impl Blocks {
         start
     }
 
-    /// A block in a file; `None` where none can be made.
+    /// Creates a block in a file; `None` if that fails.
     fn map(&self, size: usize, is_column: bool) -> Option<*mut u8> {
         let folder = lock(&self.folder).clone()?;
         let mut block = MappedBlock::new(&folder, size, is_column)?;
@@ -159,29 +160,28 @@ impl Blocks {
         Some(start)
     }
 
-    /// The content of a block of a file that cannot grow, in a larger block of memory; null where there is none.
+    /// Copies a file's block that cannot grow to a larger block of memory; null if there is none.
     ///
     /// # Safety
-    /// The size is at least that of the layout, which is the block's, and not too large for its alignment.
+    /// `size` must be at least that of `layout`, which is the block's, and not too large for its alignment.
     #[allow(unsafe_code, reason = "allocators are unsafe")]
     unsafe fn copied(&self, block: &MappedBlock, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller's.
         let new = unsafe { System.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both blocks have at least so many bytes and do not overlap.
+            // SAFETY: both blocks have at least this many bytes and do not overlap.
             unsafe { ptr::copy_nonoverlapping(block.map.as_ptr(), new, layout.size()) };
             self.in_memory.fetch_add(size, Ordering::Relaxed);
         }
         new
     }
 
-    /// Takes a block that lies in a file.
+    /// Takes a block out of the list if it is in a file.
     fn take(&self, start: *mut u8) -> Option<MappedBlock> {
         lock(&self.mapped).remove(&(start as usize))
     }
 
-    /// Drops the pages of columns, or of all files, from the process; they stay in the cache of the system, and in the
-    /// files.
+    /// Drops the pages of columns, or of all files, from the process. They stay in the system's cache and in the files.
     fn drop_pages(&self, of_all: bool) {
         let mapped = lock(&self.mapped);
         let blocks = mapped.values().filter(|block| of_all || block.is_column);
@@ -190,8 +190,9 @@ impl Blocks {
 }
 
 #[allow(unsafe_code, reason = "allocators are unsafe")]
-// SAFETY: a block is from the system's allocator and goes back to it with the same layout, or it is a mapping of at least
-// its size that lives until it is freed; mappings begin at a page, whose size no alignment of a large block exceeds.
+// SAFETY: a block is either from the system's allocator and goes back to it with the same layout, or a mapping. A
+// mapping has at least the block's size and lives until it is freed. It begins at a page boundary, and no large block
+// has a larger alignment than a page.
 unsafe impl GlobalAlloc for Blocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.
@@ -199,7 +200,7 @@ unsafe impl GlobalAlloc for Blocks {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's. A new file has zeros, too.
+        // SAFETY: the caller's. A new file has zeros too.
         self.allocate(layout, || unsafe { System.alloc_zeroed(layout) })
     }
 
@@ -210,7 +211,7 @@ unsafe impl GlobalAlloc for Blocks {
             }
             self.in_memory.fetch_sub(layout.size(), Ordering::Relaxed);
         }
-        // SAFETY: the caller's; the block is not mapped, so it is of the system's allocator.
+        // SAFETY: the caller's; the block is not mapped, so it is from the system's allocator.
         unsafe { System.dealloc(start, layout) }
     }
 
@@ -245,7 +246,7 @@ unsafe impl GlobalAlloc for Blocks {
             if is_shrunk
                 || others.saturating_add(size) <= self.limit.load(Ordering::Relaxed) / COLUMNS_PART
             {
-                // SAFETY: the caller's; the block is not mapped, so it is of the system's allocator.
+                // SAFETY: the caller's; the block is not mapped, so it is from the system's allocator.
                 let resized = unsafe { System.realloc(start, layout, size) };
                 if !resized.is_null() {
                     self.in_memory.fetch_add(size, Ordering::Relaxed);
@@ -261,7 +262,7 @@ unsafe impl GlobalAlloc for Blocks {
         // SAFETY: the caller's.
         let new = column.unwrap_or_else(|| unsafe { self.alloc(new_layout) });
         if !new.is_null() {
-            // SAFETY: both blocks have at least so many bytes and do not overlap; the old one is freed once.
+            // SAFETY: both blocks have at least this many bytes and do not overlap; the old one is freed once.
             unsafe {
                 ptr::copy_nonoverlapping(start, new, size.min(layout.size()));
                 self.dealloc(start, layout);
@@ -271,24 +272,25 @@ unsafe impl GlobalAlloc for Blocks {
     }
 }
 
-/// Whether a block of a size always lies in memory. Mappings begin at pages, of at least 4096 bytes.
+/// Whether a block of this size is always in memory. Mappings begin at pages, of at least 4096 bytes.
 fn is_small(size: usize, layout: Layout) -> bool {
     size < LARGE || layout.align() > 4096
 }
 
-/// Whether a block is surely a column. Hash tables begin at a multiple of the bytes that they search at once, 16 with SSE2
-/// (hashbrown's `Group`), elsewhere 8, as columns do; there, those are known by growing in place.
+/// Whether a block is certainly a column. Hash tables are aligned to the bytes they search at a time: 16 with SSE2
+/// (hashbrown's `Group`), otherwise 8, like columns. In the latter case, columns are recognized because they grow in
+/// place.
 fn is_column(layout: Layout) -> bool {
     cfg!(target_feature = "sse2") && layout.align() < 16
 }
 
-/// Allocator of a program whose extractions keep to a limit of memory: `#[global_allocator]`.
+/// Allocator for a program with memory-limited extractions: `#[global_allocator]`.
 ///
 /// It is the system's allocator except during an extraction with a limit.
 pub struct SpillingAllocator;
 
 #[allow(unsafe_code, reason = "allocators are unsafe")]
-// SAFETY: all is left to an allocator.
+// SAFETY: everything is left to another allocator.
 unsafe impl GlobalAlloc for SpillingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.
@@ -311,15 +313,15 @@ unsafe impl GlobalAlloc for SpillingAllocator {
     }
 }
 
-/// A limit of memory for as long as it is held, in a program that installs [`SpillingAllocator`].
+/// Memory limit for as long as this is held, in a program that installs [`SpillingAllocator`].
 ///
-/// One at a time: while one is held, further ones have no effect.
+/// Only one at a time: while one is held, others have no effect.
 pub struct Spill {
     trimmer: Option<Trimmer>,
 }
 
 impl Spill {
-    /// Lets blocks that do not fit into so many bytes of memory lie in unnamed files in this folder.
+    /// Lets blocks that do not fit into `max_memory` bytes be in unnamed files in this folder.
     pub fn start(folder: &Path, max_memory: u64) -> Self {
         let mut current = lock(&BLOCKS.folder);
         if current.is_some() {
@@ -327,7 +329,7 @@ impl Spill {
         }
         *current = Some(folder.to_path_buf());
         drop(current);
-        // The process grows between two looks at its memory, and while pages are dropped.
+        // Leaves room, because the process grows between two checks of its memory, and while pages are dropped.
         let max_memory = max_memory.max(MIN_MEMORY) / 4 * 3;
         let in_memory = usize::try_from(max_memory / 2).unwrap_or(usize::MAX);
         BLOCKS.limit.store(in_memory, Ordering::Relaxed);
@@ -347,7 +349,7 @@ impl Drop for Spill {
 
 /// Thread that keeps the process below its limit.
 struct Trimmer {
-    /// The thread ends when nothing else holds it.
+    /// The thread ends when this is dropped.
     alive: Arc<()>,
     thread: Option<JoinHandle<()>>,
 }
@@ -357,7 +359,7 @@ impl Trimmer {
         let alive = Arc::new(());
         let held = Arc::downgrade(&alive);
         let trim = move || trim_while(max_memory, || held.strong_count() > 0);
-        // Without it, the system drops pages when it is short of memory.
+        // Without this thread, the system drops pages when it is short of memory.
         let thread = thread::Builder::new().stack_size(TRIMMER_STACK).spawn(trim).ok();
         Self { alive, thread }
     }
@@ -367,13 +369,13 @@ impl Trimmer {
         drop(alive);
         if let Some(thread) = thread {
             thread.thread().unpark();
-            // It has nothing to say.
+            // The thread returns nothing of interest.
             let _ = thread.join();
         }
     }
 }
 
-/// Drops pages of files whenever the process comes near its limit.
+/// Drops file pages whenever the process comes near its limit.
 fn trim_while(max_memory: u64, is_held: impl Fn() -> bool) {
     let (mut left, mut dropped_all) = (0, Instant::now());
     while is_held()
@@ -382,7 +384,7 @@ fn trim_while(max_memory: u64, is_held: impl Fn() -> bool) {
         if resident.needs_trim(max_memory, left) {
             BLOCKS.drop_pages(false);
             resident = Resident::now().unwrap_or(resident);
-            // Hash tables in files are read again soon, so that dropping them takes the more time the more often.
+            // Hash tables in files are read again soon, so dropping them more often costs more time.
             let is_due = dropped_all.elapsed() > TABLES_INTERVAL || resident.is_urgent(max_memory);
             if resident.all > max_memory && is_due {
                 BLOCKS.drop_pages(true);
@@ -396,16 +398,16 @@ fn trim_while(max_memory: u64, is_held: impl Fn() -> bool) {
     }
 }
 
-/// Resident memory of the process, bytes.
+/// Resident memory of the process in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Resident {
     all: u64,
-    /// Pages of files, those of programs and libraries included.
+    /// File pages, including those of programs and libraries.
     of_files: u64,
 }
 
 impl Resident {
-    /// Memory of this process at this time; `None` where the system does not say it.
+    /// Returns the current memory of this process; `None` if the system does not tell.
     fn now() -> Option<Self> {
         // <https://docs.kernel.org/filesystems/proc.html>
         let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -417,8 +419,8 @@ impl Resident {
         Some(Self { all: bytes("VmRSS:")?, of_files: bytes("RssFile:")? })
     }
 
-    /// Whether the process comes near its limit, and pages of files are a part of it that is worth the work: those that
-    /// were left when they were dropped last (`left`) are in use, or of programs.
+    /// Whether the process is near its limit, and has enough file pages to be worth dropping. Pages left after the last
+    /// drop (`left`) do not count: they are in use, or belong to programs.
     fn needs_trim(self, max_memory: u64, left: u64) -> bool {
         let Self { all, of_files } = self;
         all > max_memory / 4 * 3 && of_files.saturating_sub(left) > max_memory / 8
@@ -441,7 +443,7 @@ mod tests {
 
     use super::*;
 
-    /// Blocks of which at most this many bytes lie in memory, and the folder of their files.
+    /// Blocks with at most this many bytes in memory, and the folder of their files.
     fn blocks(limit: usize) -> (Blocks, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let blocks = Blocks::new();
@@ -461,7 +463,7 @@ mod tests {
     #[test]
     fn a_growing_block_moves_into_a_file_and_keeps_its_content() {
         let (blocks, _folder) = blocks(3 * LARGE);
-        // SAFETY: the layouts are those of the block at the time, and all that is read was written.
+        // SAFETY: the layouts are those of the block at the time, and everything read was written.
         unsafe {
             let mut size = 1000;
             let mut start = blocks.alloc(layout(size));
@@ -501,11 +503,11 @@ mod tests {
         assert_eq!((mapped(&blocks), blocks.in_memory.load(Ordering::Relaxed)), (0, 0));
     }
 
-    /// The layouts of the blocks that a collection requested.
+    /// Layouts of the blocks a collection requested.
     #[derive(Default)]
     struct Requests(RefCell<Vec<Layout>>);
 
-    // SAFETY: all is left to an allocator.
+    // SAFETY: everything is left to another allocator.
     unsafe impl Allocator for &Requests {
         fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
             self.0.borrow_mut().push(layout);
@@ -561,11 +563,11 @@ mod tests {
     #[test]
     fn a_block_whose_file_cannot_grow_moves_to_memory_with_its_content() {
         let (blocks, _folder) = blocks(0);
-        // SAFETY: the layouts are those of the block at the time, and all that is read was written.
+        // SAFETY: the layouts are those of the block at the time, and everything read was written.
         unsafe {
             let start = blocks.alloc(layout(LARGE));
             start.write_bytes(7, LARGE);
-            // As on a full disk, no room can be reserved.
+            // As on a full disk, no space can be reserved.
             let full = File::open("/dev/null").unwrap();
             lock(&blocks.mapped).get_mut(&(start as usize)).unwrap().file = full;
             let start = blocks.realloc(start, layout(LARGE), 3 * LARGE);

@@ -1,4 +1,4 @@
-//! The acquisitions of objects: raw events grouped by object, and the handles and views that follow from them.
+//! Acquisitions of objects: groups raw events by object, and derives handles and views from them.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::lifecycle::{
 use crate::raw::RowKind;
 use crate::stacks::{LookedUp, StackLookUp};
 
-/// Inputs of the acquisitions.
+/// Inputs for the acquisitions.
 pub struct EventColumns<'a> {
     pub collected: &'a Collector,
     pub index: &'a ProcessIndex,
@@ -33,11 +33,11 @@ pub struct EventColumns<'a> {
 }
 
 impl EventColumns<'_> {
-    /// A part of the table with the events of objects at these positions, of which nothing is derived yet.
+    /// Returns the part of the table with the events of objects at these positions. Nothing is derived yet.
     pub fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
         let Self { collected, owners, unseen, grouped, .. } = *self;
         let events = grouped.events(positions);
-        // Most are opened by one event and closed by another.
+        // Most handles are opened by one event and closed by another.
         let count = events.len() / 2;
         EventBatch {
             columns: self,
@@ -58,7 +58,7 @@ impl EventColumns<'_> {
         }
     }
 
-    /// The process and the handle value of a row of the rundown at the end.
+    /// Returns process and handle value of a row of the end rundown.
     fn listed_handle(&self, row: u32) -> (ProcessIdx, u64) {
         let Collector { handles, shared, .. } = self.collected;
         let handle = handles.handle[shared.timeline.row[row as usize] as usize];
@@ -66,47 +66,47 @@ impl EventColumns<'_> {
     }
 }
 
-/// A part of the tables of objects: raw events, and the acquisitions that were derived from them. Events are named by their
-/// positions among those of the part.
+/// Part of the object tables: raw events, and the acquisitions derived from them. Events are identified by their
+/// positions in the part.
 pub struct EventBatch<'a> {
     columns: &'a EventColumns<'a>,
     raw: RawRows<'a>,
-    /// The stack of each event; empty until [`Self::set_stacks`].
+    /// Stack of each event; empty until [`Self::set_stacks`].
     stack: Vec<Option<u32>>,
     object: Vec<ObjectIdx>,
-    /// The events that opened and closed each acquisition, or [`NONE`].
+    /// Events that opened and closed each acquisition, or [`NONE`].
     opened: Vec<u32>,
     ended: Vec<u32>,
     /// Codes of [`End`].
     end: Vec<u32>,
-    /// The row of each acquisition in the rundown at the end, or [`NONE`].
+    /// Row of each acquisition in the end rundown, or [`NONE`].
     listed: Vec<u32>,
-    /// Acquisitions that the rundown at the start lists.
+    /// Acquisitions that the start rundown lists.
     in_start: Vec<(usize, bool)>,
-    /// Acquisitions that were closed by an event that the trace lost; there are few.
+    /// Acquisitions with a close that the trace lost. There are few.
     unseen: Vec<(usize, UnseenClose)>,
-    /// The objects of the part. [`Self::take_objects`] fills the columns of their creation and end.
+    /// Objects of the part. [`Self::take_objects`] fills the columns of their creation and end.
     objects: Objects,
-    /// Objects of the part, by their position among these, and the events that created and deleted them.
+    /// Positions in `objects`, with the events that created and deleted them.
     created: Vec<(usize, u32)>,
     deleted: Vec<(usize, u32)>,
     changes: Vec<(ObjectIdx, u32)>,
-    /// Memory that is used again for each object.
+    /// Memory reused for each object.
     lives: Lives,
 }
 
-/// An object that is added.
+/// Object to add.
 pub struct NewObject<'o> {
     pub row: ObjectIdx,
     pub object: Object,
     pub events: Range<u32>,
-    /// The position among its events of what closes each, or [`NONE`].
+    /// For each of its events, the position of the event that closes it, or [`NONE`].
     pub closing: &'o [u32],
-    /// Its rows in the rundown at the end.
+    /// Its rows in the end rundown.
     pub listed: &'o [u32],
 }
 
-/// How an acquisition leaks, or which close of it the trace lost.
+/// How an acquisition leaks, or whether the trace lost its close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leak {
     pub never_closed: bool,
@@ -115,23 +115,23 @@ pub struct Leak {
 }
 
 impl<'a> EventBatch<'a> {
-    /// The raw events.
+    /// Returns the raw events.
     pub fn raw(&self) -> &RawRows<'_> {
         &self.raw
     }
 
-    /// Number of acquisitions so far.
+    /// Returns the number of acquisitions so far.
     pub fn len(&self) -> usize {
         self.object.len()
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub fn event_count(&self) -> usize {
         self.raw.rows.len()
     }
 
-    /// Adds the next object with its acquisitions. Takes what the rundown at the start lists of them from `start`; `each` gets
-    /// what is opened, and whether it leaks.
+    /// Adds the next object with its acquisitions. Takes those that the start rundown lists from `start`. `each` gets
+    /// the kind of each opening event, and how the acquisition leaks.
     pub fn add(
         &mut self,
         object: NewObject<'_>,
@@ -218,15 +218,15 @@ impl<'a> EventBatch<'a> {
         self.listed.push(NONE);
     }
 
-    /// Finds the handles that the rundown at the end lists among those of an object, which are there from `from` on, and adds
-    /// those that were open before the trace.
+    /// Matches handles in the end rundown to the object's acquisitions, which begin at `from`, and adds those that were
+    /// opened before the trace.
     fn match_listed(&mut self, object: ObjectIdx, from: usize, rows: &[u32]) {
         let mut listed = Listed::default();
         for row in rows {
             let (process, handle) = self.columns.listed_handle(*row);
             listed.add(process, handle, *row);
         }
-        // Of the handles with one value, the last opened are the open ones.
+        // Of several handles with one value, the last opened are the ones still open.
         for at in (from..self.len()).rev().filter(|at| self.ended[*at] == NONE) {
             if let Some(row) = listed.take(self.process(at), self.key(at)) {
                 self.listed[at] = row;
@@ -240,7 +240,7 @@ impl<'a> EventBatch<'a> {
         }
     }
 
-    /// Finds the handles that the rundown at the start lists among those of an object that no event opened.
+    /// Matches handles in the start rundown to the object's acquisitions without opening event.
     fn match_start(&mut self, pointer: u64, from: usize, start: &mut StartList) {
         for at in (from..self.len()).filter(|at| self.opened[*at] == NONE) {
             if start.take(pointer, self.process(at), self.key(at)) {
@@ -249,12 +249,12 @@ impl<'a> EventBatch<'a> {
         }
     }
 
-    /// The event that says what was acquired: the opening, or else the close.
+    /// Returns the event that says what was acquired: the opening, or else the close.
     fn event(&self, at: usize) -> Option<usize> {
         known(self.opened[at]).or(known(self.ended[at])).map(|event| event as usize)
     }
 
-    /// The owner of an acquisition that events have.
+    /// Returns the owner of an acquisition.
     fn process(&self, at: usize) -> ProcessIdx {
         let Some(event) = self.event(at) else { return self.listed_alone(at).0 };
         let child = match self.raw.kind[event] {
@@ -272,7 +272,7 @@ impl<'a> EventBatch<'a> {
         }
     }
 
-    /// Owner and value of an acquisition that only the rundown at the end has.
+    /// Returns owner and value of an acquisition that is only in the end rundown.
     fn listed_alone(&self, at: usize) -> (ProcessIdx, u64) {
         let row = known(self.listed[at]);
         row.map_or((ProcessIdx::NONE, 0), |row| self.columns.listed_handle(row))
@@ -292,7 +292,7 @@ impl<'a> EventBatch<'a> {
         stacks.rows(&collected.events, &shared.timeline, &self.raw.rows[events])
     }
 
-    /// Takes the stacks of all events; returns how many have one.
+    /// Sets the stacks of all events; returns how many have one.
     pub fn set_stacks(&mut self, stacks: Vec<Option<u32>>) -> u64 {
         self.stack = stacks;
         self.stack.iter().flatten().count() as u64
@@ -316,7 +316,7 @@ impl<'a> EventBatch<'a> {
         known(self.raw.process[event as usize]).map(ProcessIdx)
     }
 
-    /// The objects of the part, whose stacks are known by now, with `first` as the row of the first acquisition.
+    /// Takes the objects of the part once stacks are known; `first` is the row of the first acquisition.
     pub fn take_objects(&mut self, first: u32) -> Objects {
         let mut objects = std::mem::take(&mut self.objects);
         let mut next = first;
@@ -340,11 +340,11 @@ impl<'a> EventBatch<'a> {
         objects
     }
 
-    /// The reference changes of the part, whose stacks are known by now.
+    /// Takes the reference changes of the part once stacks are known.
     pub fn take_changes(&mut self) -> ReferenceChanges {
         let references = &self.columns.collected.references;
         let changes = std::mem::take(&mut self.changes).into_iter().map(|(object, event)| {
-            // They are counted in 32 bits without sign; no real count comes near the limit.
+            // Counts are unsigned 32-bit numbers; no real count comes near the limit.
             let count = references.count[self.raw.family_row[event as usize] as usize];
             let count = i32::try_from(count).unwrap_or(i32::MAX);
             let is_rise = self.raw.kind[event as usize] == RowKind::Reference;
@@ -360,14 +360,14 @@ impl<'a> EventBatch<'a> {
         changes.collect()
     }
 
-    /// Acquisitions whose openings are of some kind, each with the opening and `value`.
+    /// Returns acquisitions opened by an event of certain kinds, each with the `value` of that event.
     fn opened_as<T>(&self, kinds: &[RowKind], value: impl Fn(usize) -> T) -> Vec<(usize, T)> {
         let opened = (0..).zip(&self.opened).filter_map(|(at, event)| Some((at, known(*event)?)));
         let of_kind = opened.filter(|(_, event)| kinds.contains(&self.raw.kind[*event as usize]));
         of_kind.map(|(at, event)| (at, value(event as usize))).collect()
     }
 
-    /// The process whose thread made a call, where that is not the owner.
+    /// Returns the process that made the call, if it is not the owner.
     fn caller(&self, event: usize) -> Option<ProcessIdx> {
         let EventColumns { collected, index, owners, .. } = self.columns;
         let row = self.raw.rows[event];
@@ -383,7 +383,7 @@ impl<'a> EventBatch<'a> {
         actor.map(ProcessIdx)
     }
 
-    /// The rows, column by column.
+    /// Returns the rows, column by column.
     pub fn into_frame(self) -> PolarsResult<DataFrame> {
         let EventColumns { collected, owners, clock, grouped, .. } = self.columns;
         let raw = &self.raw;
@@ -478,8 +478,8 @@ impl<'a> EventBatch<'a> {
     }
 }
 
-/// A column of the values that `value` makes of some rows, and of nulls for all others: without any values, which is one of
-/// nulls, where there are none of them.
+/// Creates a column with `value` for some rows and null for all others. The column is empty, which means only nulls, if
+/// there are no such rows.
 fn column<E: Copy, T: Clone>(
     height: usize,
     rows: &[(usize, E)],

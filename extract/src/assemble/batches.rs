@@ -1,4 +1,4 @@
-//! Tables written in parts.
+//! Writes tables in parts.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,7 +12,7 @@ use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
 
-/// Parts made ahead at most.
+/// Maximum number of parts made ahead.
 const BATCHES_AHEAD: usize = 1;
 
 /// Parts of a table that a second thread makes ahead.
@@ -22,7 +22,7 @@ pub struct BatchesAhead<'scope, P> {
 }
 
 impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
-    /// Starts the thread; `make` makes the parts, `None` after the last one.
+    /// Starts the thread. `make` returns the next part, and `None` after the last.
     pub fn start(
         scope: &'scope Scope<'scope, '_>,
         mut make: impl FnMut() -> Result<Option<P>, Cancelled> + Send + 'scope,
@@ -30,7 +30,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
         let (made, batches) = sync_channel(BATCHES_AHEAD);
         let maker = scope.spawn(move || {
             while let Some(batch) = make()? {
-                // Fails when the writer has stopped.
+                // Sending fails once the writer has stopped.
                 if made.send(batch).is_err() {
                     break;
                 }
@@ -40,7 +40,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
         Self { batches, maker: Some(maker) }
     }
 
-    /// The next part, `None` after the last one.
+    /// Returns the next part; `None` after the last.
     pub fn next(&mut self) -> Result<Option<P>, Cancelled> {
         if let Ok(batch) = self.batches.recv() {
             return Ok(Some(batch));
@@ -52,7 +52,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
 
 /// Writes a table from the parts that `next` returns, until it returns `None`.
 ///
-/// A second thread makes the next parts, a third their frames, while this thread encodes and compresses the last.
+/// A second thread makes the next parts and a third their frames, while this one encodes and compresses the last.
 pub fn write_in_batches<P: Send>(
     writer: &mut ArchiveWriter,
     table: Table,
@@ -78,7 +78,7 @@ pub fn write_in_batches<P: Send>(
     })
 }
 
-/// Writes the frames that `send` sends as a table, on another thread. They go straight into the archive.
+/// Writes the frames that `send` sends as a table, on another thread. They go directly into the archive.
 pub fn write_sent<T>(
     writer: &mut ArchiveWriter,
     table: Table,
@@ -95,8 +95,8 @@ pub fn write_sent<T>(
     })
 }
 
-/// Sends parts of a table that `next` returns to the thread that writes it, until `next` returns `None`: one thread makes the
-/// parts, another their frames.
+/// Sends the parts of a table that `next` returns to the thread that writes it, until `next` returns `None`. One thread
+/// makes the parts, another their frames.
 pub fn send_in_batches<P: Send>(
     to: &SyncSender<PolarsResult<DataFrame>>,
     next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
@@ -106,7 +106,7 @@ pub fn send_in_batches<P: Send>(
     thread::scope(|scope| {
         let mut batches = BatchesAhead::start(scope, next);
         while let Some(batch) = batches.next()? {
-            // Fails when the table could not be written, which its thread says at its end.
+            // Sending fails if the table could not be written; the writing thread reports that at its end.
             if cancel.is_cancelled() || to.send(frame(batch)).is_err() {
                 break;
             }
@@ -115,19 +115,19 @@ pub fn send_in_batches<P: Send>(
     })
 }
 
-/// Parts of a table that wait for the thread that encodes it at most.
+/// Maximum number of table parts waiting for the thread that encodes them.
 const PARTS_WAITING: usize = 1;
 
-/// Thread that encodes a table while its rows are made, or beside the table that is written.
+/// Thread that encodes a table while its rows are made, or while another table is written.
 ///
-/// Dropped unfinished, it asks for no further part.
+/// If it is dropped unfinished, it takes no more parts.
 pub struct TableAhead {
     thread: JoinHandle<Result<EncodedTable, ArchiveError>>,
     wanted: Arc<()>,
 }
 
 impl TableAhead {
-    /// Starts the thread, which takes the parts of the table until their sender is dropped.
+    /// Starts the thread, which takes parts of the table until their sender is dropped.
     pub fn start<P: Send + 'static>(
         encoder: TableEncoder,
         table: Table,
@@ -137,7 +137,7 @@ impl TableAhead {
         (sender, Self::of_parts(encoder, table, move || parts.recv().ok().map(frame)))
     }
 
-    /// Starts the thread, which calls `next` for the parts of the table until it returns `None`.
+    /// Starts the thread, which calls `next` for parts of the table until that returns `None`.
     pub fn of_parts(
         encoder: TableEncoder,
         table: Table,
@@ -149,7 +149,7 @@ impl TableAhead {
         Self { thread: thread::spawn(move || encoder.encode_in_parts(table, next)), wanted }
     }
 
-    /// The whole table, once the last part came.
+    /// Returns the whole table, once the last part has come.
     pub fn finish(self) -> Result<EncodedTable, ArchiveError> {
         let Self { thread, wanted } = self;
         let encoded = joined(thread.join());

@@ -1,18 +1,18 @@
-//! The distinct files among the images of a trace.
+//! Finds the distinct files among the images of a trace.
 //!
-//! The events of one file may write its path with and without its volume, and lack its checksum or its PDB. So images are of
-//! one file if their path on the volume and their size are equal, and nothing else that is known of both differs. What fits
-//! several files is a file of its own.
+//! Events of one file may write its path with or without the volume, and lack the checksum or the PDB. So images are
+//! the same file if path on the volume and size are equal, and nothing else that is known of both differs. An image
+//! that fits several files becomes a file of its own.
 
 use hashbrown::HashMap;
 
 use crate::etl::Guid;
 use crate::kernel::{ImagePath, ImagePaths, Images};
 
-/// Most files of one path and size that an image is compared with.
+/// Maximum number of files with the same path and size an image is compared with.
 const MAX_COMPARED: usize = 64;
 
-/// The files, by the order of their first images.
+/// Files in the order of their first images.
 #[derive(Default)]
 pub struct Files<'a> {
     pub rows: Vec<File<'a>>,
@@ -23,11 +23,11 @@ pub struct Files<'a> {
 /// Identity of a file, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct File<'a> {
-    /// Row of [`Images::paths`]; one with a volume, if there is one.
+    /// Row of [`Images::paths`], with a volume if possible.
     pub path: u32,
-    /// Number of the volume.
+    /// Number of its volume.
     volume: Option<u32>,
-    /// PE checksum; 0 where it is not known.
+    /// PE checksum; 0 if unknown.
     pub checksum: u32,
     pub size: u64,
     /// PDB GUID, age and name.
@@ -48,7 +48,7 @@ impl<'a> Files<'a> {
             (number(&mut rests, rest), volume.map(|volume| number(&mut volumes, volume)))
         });
         let split: Vec<(u32, Option<u32>)> = split.collect();
-        // Equal images are one, so that only a few are compared.
+        // Equal images are merged first, so that only a few are compared.
         let (mut known, mut distinct) = (HashMap::new(), Vec::new());
         let of_image = images.rows.iter().enumerate().map(|(row, image)| {
             let pdb = image.file.pdb.as_ref().map(|(guid, age, name)| (*guid, *age, name.as_str()));
@@ -78,10 +78,11 @@ impl<'a> Files<'a> {
     }
 }
 
-/// For each of some images, of which the path on the volume is a number, the first image of its file, and the file.
+/// Returns, for each image, the first image of its file, and the file. Each image comes with the number of its path on
+/// the volume.
 fn merge<'a>(images: &[(u32, File<'a>)], system: Option<u32>) -> Vec<(usize, File<'a>)> {
     let mut order: Vec<usize> = (0..images.len()).collect();
-    // What most is known of comes first, so that a file is whole before images with less are compared with it.
+    // The best known images come first, so that files are complete before images with less are compared with them.
     order.sort_by_key(|at| std::cmp::Reverse(images[*at].1.known()));
     let mut files: HashMap<(u32, u64), Vec<(usize, File<'a>)>> = HashMap::new();
     let mut places = vec![0; images.len()];
@@ -92,7 +93,7 @@ fn merge<'a>(images: &[(u32, File<'a>)], system: Option<u32>) -> Vec<(usize, Fil
         let fitting = || (0..compared).filter(|file| alike[*file].1.may_be(&image));
         let place = match (fitting().next(), fitting().nth(1)) {
             (Some(only), None) => Some(only),
-            // A path without a volume is mostly of the volume of Windows.
+            // A path without a volume is usually on the volume of Windows.
             (Some(_), Some(_)) => fitting().find(|file| {
                 image.volume.is_none() && system.is_some() && alike[*file].1.volume == system
             }),
@@ -112,7 +113,7 @@ fn merge<'a>(images: &[(u32, File<'a>)], system: Option<u32>) -> Vec<(usize, Fil
 }
 
 impl<'a> File<'a> {
-    /// Number of its known properties.
+    /// Returns the number of known properties.
     fn known(&self) -> usize {
         let Self { volume, checksum, pdb, .. } = self;
         usize::from(volume.is_some()) + usize::from(*checksum != 0) + usize::from(pdb.is_some())
@@ -129,7 +130,7 @@ impl<'a> File<'a> {
             && fits(self.pdb.as_ref(), image.pdb.as_ref())
     }
 
-    /// Adds what is known of an image of the file.
+    /// Fills in unknown properties from an image of the file.
     fn complete(&mut self, image: &File<'a>) {
         if self.checksum == 0 {
             self.checksum = image.checksum;
@@ -151,7 +152,8 @@ mod tests {
 
     type Known = (Option<u32>, u32, Option<(Guid, u32, &'static str)>);
 
-    /// First image of the file of each image: images of one path and size, with volume, checksum and PDB.
+    /// Returns the first image of each image's file, for images with one path and size but their own volume, checksum
+    /// and PDB.
     fn first_of(images: &[Known]) -> Vec<usize> {
         let file = |(volume, checksum, pdb): &Known| {
             (0, File { path: 0, volume: *volume, checksum: *checksum, size: 1, pdb: *pdb })

@@ -1,4 +1,4 @@
-//! Rows of the timeline grouped by object.
+//! Groups timeline rows by object.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use crate::lifecycle::{Lifetimes, NONE, Objects, event_kind};
 use crate::raw::RowKind;
 use crate::side_by_side::{chunk_length, side_by_side};
 
-/// The events of each object, objects in their final order.
+/// Events of each object, with objects in their final order.
 pub struct GroupedEvents {
     /// Events of the trace.
     events: Groups,
-    /// Handles of the rundown at the end; `None` without one.
+    /// Handles of the end rundown; `None` without one.
     existing: Option<Groups>,
-    /// Row of each position among the tracked objects.
+    /// For each position, the row among the tracked objects.
     objects: Vec<u32>,
 }
 
 impl GroupedEvents {
-    /// Groups the events with so many threads, unless asked to stop. `object` has the object of each event; `order` gives
-    /// the time order when it is not the order of the rows.
+    /// Groups the events on `threads` threads, unless cancelled. `object` is the object of each event; `order` gives
+    /// the time order if it differs from the row order.
     pub fn new(
         lifetimes: &Lifetimes<'_>,
         tracked: &Objects,
@@ -34,7 +34,7 @@ impl GroupedEvents {
         for (object, position) in (0..).zip(&positions) {
             objects[*position as usize] = object;
         }
-        // In its place: there is one for each event.
+        // Reuses the memory, because there is one entry per event.
         let mut position = object;
         let length = chunk_length(position.len(), threads.get());
         side_by_side(position.chunks_mut(length), |rows| {
@@ -50,7 +50,7 @@ impl GroupedEvents {
         let rows = PositionedRows { lifetimes, order, position: &position };
         let is_event = |kind| event_kind(kind).is_some();
         let events = Groups::new(rows, objects.len(), threads, is_event)?;
-        // Few, so that they are looked for once.
+        // There are few, so they are collected once.
         let mut existing = Vec::new();
         rows.try_for_each(|kind| !is_event(kind), 0..objects.len(), |row, _| existing.push(row))?;
         let existing = if existing.is_empty() {
@@ -62,27 +62,27 @@ impl GroupedEvents {
         Ok(Self { events, existing, objects })
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Row of the object at a position among the tracked objects.
+    /// Returns the row among the tracked objects for a position.
     pub fn object(&self, position: usize) -> usize {
         self.objects[position] as usize
     }
 
-    /// Rows of the events table with the events of the objects at these positions.
+    /// Returns the events table rows for the objects at these positions.
     pub fn events(&self, positions: Range<usize>) -> Range<usize> {
         self.events.of(positions)
     }
 
-    /// Raw rows of some rows of the events table, in time order within an object.
+    /// Returns the raw rows of events table rows, in time order within each object.
     pub fn raw_rows(&self, events: Range<usize>) -> &[u32] {
         &self.events.rows[events]
     }
 
-    /// Positions from this one on that have as many events as a part of the table, or all that are left.
+    /// Returns the positions from this one on that fill one part of the table, or all that are left.
     pub fn part_from(&self, position: usize) -> Range<usize> {
         let first = &self.events.first[position..];
         let full = first[0] as usize + ROW_GROUP_ROWS;
@@ -90,20 +90,20 @@ impl GroupedEvents {
         position..(position + after).min(self.len())
     }
 
-    /// Rows of the rundown at the end that belong to an object.
+    /// Returns the rows of the end rundown that belong to an object.
     pub fn existing_of(&self, position: usize) -> &[u32] {
         self.existing
             .as_ref()
             .map_or(&[], |existing| &existing.rows[existing.of(position..position + 1)])
     }
 
-    /// Whether there is a rundown at the end.
+    /// Whether there is an end rundown.
     pub fn has_existing(&self) -> bool {
         self.existing.is_some()
     }
 }
 
-/// The rows of the timeline, with the positions of their objects.
+/// Timeline rows, with the positions of their objects.
 #[derive(Clone, Copy)]
 struct PositionedRows<'a> {
     lifetimes: &'a Lifetimes<'a>,
@@ -113,8 +113,8 @@ struct PositionedRows<'a> {
 }
 
 impl PositionedRows<'_> {
-    /// Calls `each` in time order with the rows of some kinds whose objects are at these positions: the row, and which
-    /// of the positions it is.
+    /// Calls `each` in time order for rows of certain kinds with objects in this range of positions. It gets the row,
+    /// and the offset of the position in the range.
     fn try_for_each(
         self,
         kinds: impl Fn(RowKind) -> bool,
@@ -126,7 +126,7 @@ impl PositionedRows<'_> {
         let mut poll = Poll::new(lifetimes.cancel);
         for row in lifetimes.rows(order) {
             poll.round()?;
-            // `NONE` is above all positions.
+            // `NONE` is greater than all positions.
             let at = position[row] as usize;
             if positions.contains(&at) && kinds(kind[row]) {
                 each(row as u32, at - positions.start);
@@ -136,16 +136,16 @@ impl PositionedRows<'_> {
     }
 }
 
-/// Rows by the positions of their objects, in time order at each.
+/// Rows by the position of their object, in time order within each.
 struct Groups {
     rows: Vec<u32>,
-    /// Index of the first row of each position; an extra entry is the end.
+    /// Index of the first row of each position; an extra entry marks the end.
     first: Vec<u32>,
 }
 
 impl Groups {
-    /// Groups the rows of some kinds by counting, which keeps the order of rows of one object. Each thread has a range of
-    /// the positions: objects are ordered by completion, so most of its rows are near each other in time.
+    /// Groups rows of certain kinds by counting, which keeps their order within an object. Each thread has a range of
+    /// positions: objects are ordered by completion, so most of their rows are close in time.
     fn new(
         rows: PositionedRows<'_>,
         objects: usize,
@@ -182,7 +182,7 @@ impl Groups {
         Ok(grouped)
     }
 
-    /// Indexes of the rows at these positions.
+    /// Returns the indexes of the rows at these positions.
     fn of(&self, positions: Range<usize>) -> Range<usize> {
         self.first[positions.start] as usize..self.first[positions.end] as usize
     }

@@ -1,4 +1,4 @@
-//! Raw columns → tables: all work that needs the whole trace.
+//! Turns raw columns into tables: everything that needs the whole trace.
 
 mod acquisitions;
 mod batches;
@@ -51,8 +51,8 @@ use self::object_events::{ObjectNames, ObjectSenders, ObjectStats, send_objects}
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
-/// Resolves the collected events and writes the archive, unless asked to stop: then its writer removes
-/// the unfinished archive. The caller fills in the bytes read and the elapsed time of the summary.
+/// Resolves the collected events and writes the archive. If cancelled, the writer removes the unfinished archive. The
+/// caller fills in the bytes read and the elapsed time of the summary.
 pub fn assemble(
     recording: &Recording,
     mut collected: Collector,
@@ -73,7 +73,7 @@ pub fn assemble(
     warnings.add(WarningKind::DoubtfulPid, doubtful, None);
     let mut index = ProcessIndex::new(&collected.processes.rows);
     let is_lossy = !losses.is_empty();
-    // System takes events of unknown processes where it is known from the first moment to the last.
+    // System takes events of unknown processes if it is known from the first moment to the last.
     let is_system_known = [i64::MIN, i64::MAX].iter().all(|time| index.system_at(*time).is_some());
     if is_lossy || !is_system_known {
         let unnamed = unnamed_pids(&collected, &index, is_lossy, cancel)?;
@@ -87,7 +87,7 @@ pub fn assemble(
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
-    // Millions of rows that `columns` makes superfluous.
+    // `columns` replaces these millions of rows.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let index = &index;
     let lifetimes =
@@ -169,7 +169,8 @@ pub fn assemble(
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let Followed { tracked, grouped, exits, .. } = followed;
-    // Hundreds of megabytes take their time to free, the last stacks and frames to be encoded, and the archive to reach the disk.
+    // Freeing hundreds of megabytes takes time, and so does encoding the last stacks and frames and getting the archive
+    // to disk. So this runs in parallel.
     let output_bytes = thread::scope(|scope| {
         scope.spawn(move || drop((collected, owners, tracked, grouped, exits)));
         writer.append(stacks_ahead.finish()?)?;
@@ -195,7 +196,7 @@ pub fn assemble(
     })
 }
 
-/// Address ranges of modules and managed methods.
+/// Returns the address ranges of modules and of managed methods.
 fn address_spaces(
     recording: &Recording,
     collected: &Collector,
@@ -210,19 +211,19 @@ fn address_spaces(
     ]
 }
 
-/// Objects with their events, and the closes that no event of the trace says.
+/// Objects with their events, and the closes that no event shows.
 struct Followed<'a> {
     tracked: lifecycle::Objects,
     names: ObjectNames,
     grouped: GroupedEvents,
     exits: ExitCloses,
     unseen: UnseenCloses<'a>,
-    /// Whether each handle that was open at the start was closed.
+    /// Whether each handle that was open at the start was closed later.
     closed: Vec<bool>,
 }
 
 impl<'a> Followed<'a> {
-    /// Groups the events of all objects, and finds the closes; returns the names table, too.
+    /// Groups the events of all objects and finds the closes. Also returns the names table.
     fn new(
         lifetimes: Lifetimes<'a>,
         events: TrackedEvents,
@@ -249,21 +250,21 @@ impl<'a> Followed<'a> {
 /// Counts of all events.
 struct EventTotals {
     counts: EventCounts,
-    /// Provider events left out because there are too many.
+    /// Provider events left out because there were too many.
     left_out: u64,
-    /// Events whose stacks are in a table, events of handles and allocations included.
+    /// Events with a stack in some table, including those of handles and allocations.
     stacks_total: u64,
 }
 
-/// Inputs of the tables.
+/// Inputs for the tables.
 struct Assembly<'a> {
     collected: &'a Collector,
     index: &'a ProcessIndex,
     owners: &'a EventOwners,
     followed: &'a Followed<'a>,
-    /// The modules that addresses may lie in.
+    /// Modules that addresses may be in.
     spaces: &'a AddressSpaces,
-    /// The managed methods that addresses may lie in.
+    /// Managed methods that addresses may be in.
     methods: &'a AddressSpaces,
     clock: &'a Clock,
     threads: usize,
@@ -271,8 +272,8 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// Writes events of objects, and allocations. Returns also which of these events have a stack; events of
-    /// handles are among them only when events carry their stacks.
+    /// Writes the events of objects, and allocations. Also returns which of these events have a stack; events of
+    /// handles are included only if events carry their stacks.
     fn write_handles_and_allocations(
         &self,
         writer: &mut ArchiveWriter,
@@ -288,8 +289,8 @@ impl Assembly<'_> {
         let Followed { tracked, names, grouped, exits, unseen, .. } = followed;
         let columns = EventColumns { collected, index, owners, exits, unseen, clock, grouped };
         let resources = ResourceTables { collected, clock, columns: allocations };
-        // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
-        // when provider events may carry the same stacks, which count once.
+        // Each handle event is in one row of the table, so counting works without noting rows. Rows are noted if
+        // provider events may carry the same stacks, which must count once.
         resolver.note_rows(collected.stacks.events.has_carried());
         let start = self.start_list();
         let mut handle_rows = 0;
@@ -304,7 +305,7 @@ impl Assembly<'_> {
                 AcquisitionIdx(stats.acquisitions),
             );
             let first = stats.acquisitions + rows.len() as u32;
-            // Fail when a table could not be written, which the ends of their threads say.
+            // Sending fails if a table could not be written; the writing threads report that at their end.
             let _ = to.objects.send(objects);
             let _ = to.acquisitions.send(rows.into_frame());
             handle_rows = resolver.rows().len();
@@ -320,7 +321,7 @@ impl Assembly<'_> {
         Ok((stats, rows))
     }
 
-    /// The handles of the rundown at the start.
+    /// Returns the handles of the start rundown.
     fn start_list(&self) -> StartList {
         let mut list = StartList::default();
         for at in 0..self.collected.handles.start.len() {
@@ -330,7 +331,7 @@ impl Assembly<'_> {
         list
     }
 
-    /// A handle of the rundown at the start.
+    /// Returns a handle of the start rundown.
     fn start_handle(&self, at: usize) -> StartHandle {
         let Self { collected, index, followed, .. } = self;
         let handle = &collected.handles.start[at];
@@ -345,8 +346,8 @@ impl Assembly<'_> {
         }
     }
 
-    /// Writes the stacks of all events, if they were kept, and the events of providers. The stacks of `kept_rows`
-    /// are in tables already.
+    /// Writes the stacks of all events, if they were kept, and the provider events. The stacks of `kept_rows` are
+    /// already in tables.
     fn write_remaining_events(
         &self,
         writer: &mut ArchiveWriter,
@@ -360,7 +361,7 @@ impl Assembly<'_> {
         let stack_events =
             trace::stack_events(collected, spaces, methods, index, clock, stacks, cancel)?;
         let (event_stacks, kept) = (&collected.stacks.events, &collected.kept);
-        // The stacks of all events do not have the stacks that events carry themselves.
+        // `all` does not include stacks that events carry themselves.
         let stacks_joined = match collected.stacks.all {
             Some(_) => {
                 let carried = kept_rows.carried(event_stacks).count();
@@ -374,7 +375,7 @@ impl Assembly<'_> {
             true => HashSet::new(),
             false => kept_rows.carried_events(event_stacks, &collected.shared.timeline),
         };
-        // One event after the other.
+        // Events are resolved one at a time.
         let resolver =
             &mut StackResolver::new(event_stacks.fragments(), spaces, methods, stacks, 1);
         let provider_events =
@@ -404,7 +405,7 @@ impl Assembly<'_> {
         Ok(frames)
     }
 
-    /// Writes the inventory of the system: types, processes, zombies, threads, modules and volumes.
+    /// Writes the system inventory: types, processes, zombies, threads, modules and volumes.
     fn write_system(
         &self,
         writer: &mut ArchiveWriter,

@@ -1,4 +1,4 @@
-//! The tables of modules, of module loads, and of the managed methods that occur in stacks.
+//! Tables of modules, of module loads, and of the managed methods that occur in stacks.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::lifecycle::ProcessIndex;
 use crate::managed::{self, MethodRow};
 use crate::stacks::{AddressSpaces, Mapping};
 
-/// Code runs that long before the event that says where it lies, and after the one that says that it is gone.
+/// Code may run this long before the event that says where it is, and after the one that says it is gone.
 pub const LOAD_GRACE_NS: i64 = 2_000_000;
 
-/// The tables of modules and module loads, and the module of each image row.
+/// Tables of modules and module loads, and the module of each image row.
 pub struct ModuleTables {
     modules: Modules,
     loads: ModuleLoads,
@@ -47,10 +47,10 @@ impl ModuleTables {
         tables
     }
 
-    /// Address ranges of modules, for resolving addresses.
+    /// Returns the address ranges of modules, for resolving addresses.
     ///
-    /// An image also explains addresses `grace` ticks before its load, and those of the sweep after the end of its
-    /// process.
+    /// An image also explains addresses from `grace` ticks before its load, and addresses in the sweep after the end of
+    /// its process.
     pub fn mappings<'a>(
         &'a self,
         collected: &'a Collector,
@@ -80,7 +80,7 @@ impl ModuleTables {
         })
     }
 
-    /// For each process the path of its executable: the first image with the process's name.
+    /// Returns the executable path of each process: the first image with the process's name.
     pub fn process_images(
         &self,
         collected: &Collector,
@@ -121,14 +121,14 @@ impl ModuleTables {
     }
 }
 
-/// Fills in a text of a version resource, if none is known yet; files without the resource have empty texts.
+/// Fills in a text of a version resource if none is known yet; files without the resource have empty texts.
 fn fill(cell: &mut Option<String>, text: &str) {
     if !text.is_empty() {
         cell.get_or_insert_with(|| text.to_owned());
     }
 }
 
-/// A time at which the image was surely mapped.
+/// Returns a time at which the image was certainly mapped.
 fn moment(image: &ImageRow) -> i64 {
     image.load.or(image.unload).unwrap_or(i64::MIN)
 }
@@ -144,7 +144,7 @@ fn module(images: &Images, file: &File<'_>) -> Module {
         pdb_name: file.pdb.map(|(_, _, name)| name.to_owned()),
         pdb_guid: file.pdb.map(|(guid, _, _)| guid.to_string()),
         pdb_age: file.pdb.map(|(_, age, _)| age),
-        // `complete` adds these, from all images of the file.
+        // `complete` fills these in from all images of the file.
         timestamp: None,
         file_version: None,
         original_name: None,
@@ -154,7 +154,7 @@ fn module(images: &Images, file: &File<'_>) -> Module {
     }
 }
 
-/// Address ranges of methods' code, for resolving addresses; the "module" is the row of the method.
+/// Returns the address ranges of methods' code, for resolving addresses; the "module" is the row of the method.
 ///
 /// A method also explains addresses `grace` ticks after its unload.
 pub fn mappings(
@@ -175,7 +175,7 @@ pub fn mappings(
     })
 }
 
-/// The methods table, and the row in it of each gathered method.
+/// Methods table, with the table row of each gathered method.
 #[derive(Default)]
 pub struct MethodTable {
     methods: Methods,
@@ -186,8 +186,8 @@ pub struct MethodTable {
 type ImageCode = (u32, u64, u32, u32, u32);
 
 impl MethodTable {
-    /// Creates the table from the gathered methods that are `used`. Code in a native image gets one row, although
-    /// every process logs it.
+    /// Creates the table from the gathered methods that are `used`. Code in a native image gets one row, although every
+    /// process logs it.
     pub fn new(
         gathered: &managed::Methods,
         used: impl Iterator<Item = u32>,
@@ -219,7 +219,7 @@ impl MethodTable {
         table
     }
 
-    /// The table, and the row of each gathered method in it.
+    /// Returns the table, and the table row of each gathered method.
     pub fn into_parts(self) -> (Methods, HashMap<u32, MethodIdx>) {
         (self.methods, self.rows)
     }

@@ -1,4 +1,4 @@
-//! The objects with their acquisitions, one object after the other, and the names table.
+//! Makes the objects with their acquisitions, one object after the other, and the names table.
 
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
@@ -20,10 +20,11 @@ use crate::lifecycle;
 use crate::prefetch::prefetch;
 use crate::stacks::{LookedUp, StackLookUp, StackResolver};
 
-/// Events whose stacks are looked up before they are numbered: few, so that their frames stay in the cache between.
+/// Number of events looked up before their stacks are numbered. It is small, so that their frames stay in the cache in
+/// between.
 const LOOKED_UP_AT_ONCE: usize = 1 << 15;
 
-/// Results of the events pass besides the events table.
+/// What processing the objects yields besides the tables.
 #[derive(Default)]
 pub struct ObjectStats {
     /// Number of objects.
@@ -34,13 +35,13 @@ pub struct ObjectStats {
     pub stacks_total: u64,
     /// Creates, duplicates and closes.
     pub handle_events: u64,
-    /// Creates and duplicates without close.
+    /// Creates and duplicates without a close.
     pub leaked_handles: u64,
     /// Views that nothing unmaps.
     pub leaked_views: u64,
-    /// Creates, duplicates and maps that only the end of their process closed.
+    /// Creates, duplicates and maps closed only by the end of their process.
     pub closed_at_exit: u64,
-    /// Handles and views whose close is missing, but shown by later events.
+    /// Handles and views with a missing close that later events show.
     pub closed_unseen: u64,
 }
 
@@ -51,8 +52,8 @@ pub struct ObjectSenders {
     pub changes: SyncSender<ReferenceChanges>,
 }
 
-/// Makes the tables of objects and their acquisitions: one thread derives rows, a second looks up their stacks, a third numbers
-/// these, and another makes frames of them. Returns also the handles of the rundown at the start that no object has.
+/// Makes the tables of objects and their acquisitions. One thread derives rows, a second looks up their stacks, a third
+/// numbers these, and another makes frames of them. Also returns the handles of the start rundown that no object has.
 pub fn send_objects<'a>(
     to: &ObjectSenders,
     columns: &'a EventColumns<'a>,
@@ -74,7 +75,7 @@ pub fn send_objects<'a>(
                 numbers.rows(&looked_up, &mut stacks);
                 if let Some(mut batch) = batch {
                     stacks_total += batch.set_stacks(stacks);
-                    // Fail when a table could not be written, which the ends of their threads say.
+                    // Sending fails if a table could not be written; the writing threads report that at their end.
                     let _ = to.objects.send(batch.take_objects(acquisitions));
                     let _ = to.changes.send(batch.take_changes());
                     acquisitions += batch.len() as u32;
@@ -88,10 +89,10 @@ pub fn send_objects<'a>(
     Ok((ObjectStats { stacks_total, acquisitions, ..builder.stats }, builder.start))
 }
 
-/// Some stacks of a part of the table, which comes with the last of them.
+/// Some looked-up stacks of a table part. The part comes with the last of them.
 type LookedUpPart<'a> = (LookedUp<'a>, Option<EventBatch<'a>>);
 
-/// Looks up the stacks of the parts of the table.
+/// Looks up the stacks of the table parts.
 fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
     mut batches: BatchesAhead<'s, EventBatch<'a>>,
     stacks: &'s mut StackLookUp<'r>,
@@ -112,20 +113,20 @@ fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
     }
 }
 
-/// Objects by which the row of an object is fetched into the cache before it is used: rows lie anywhere, because objects were
-/// added in the order of their first events.
+/// Prefetch distance in objects. Their rows may be anywhere, because objects were added in the order of their first
+/// events.
 const AHEAD: usize = 8;
 
-/// Goes over the objects in their final order and makes their rows.
+/// Goes through the objects in their final order and makes their rows.
 struct EventBuilder<'a> {
     columns: &'a EventColumns<'a>,
     tracked: &'a lifecycle::Objects,
     names: &'a ObjectNames,
-    /// The handles of the rundown at the start that no object has so far.
+    /// Handles of the start rundown that no object has claimed so far.
     start: StartList,
     poll: Poll<'a>,
     scratch: DeriveScratch,
-    /// The events of an object, by their positions in the part.
+    /// Events of the current object, as positions in the part.
     events: Vec<u32>,
     position: usize,
     stats: ObjectStats,
@@ -152,7 +153,7 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// The next rows, unless asked to stop; `None` after the last object.
+    /// Returns the next rows, unless cancelled; `None` after the last object.
     fn next_batch(&mut self) -> Result<Option<EventBatch<'a>>, Cancelled> {
         let grouped = self.columns.grouped;
         if self.position == grouped.len() {
@@ -219,12 +220,12 @@ impl<'a> EventBuilder<'a> {
     }
 }
 
-/// Names of objects as rows of the names table.
+/// Names of objects, as rows of the names table.
 #[derive(Default)]
 pub struct ObjectNames {
-    /// Row of the names table for each interned name; `None` for names that are not used.
+    /// Row of the names table for each interned name; `None` for unused names.
     rows: Vec<Option<NameIdx>>,
-    /// Rows of the names of objects that have several, or that of their file.
+    /// Rows for objects with several names, or with the name of their file.
     of_objects: HashMap<u32, NameIdx>,
 }
 
@@ -232,7 +233,7 @@ pub struct ObjectNames {
 const NAME_SEPARATOR: &str = " -- Other Name -- ";
 
 impl ObjectNames {
-    /// The names of all objects, and the names table.
+    /// Returns the names of all objects, and the names table.
     pub fn new(collected: &Collector, tracked: &lifecycle::Objects) -> (Self, Names) {
         let (mut table, mut names) = (Names::default(), Self::default());
         let mut file_rows = HashMap::new();
@@ -262,7 +263,7 @@ impl ObjectNames {
         (names, table)
     }
 
-    /// Adds an interned name to the table, if it is not there yet; 0 is none.
+    /// Adds an interned name to the table unless it is already there; 0 means no name.
     fn add(&mut self, name: u32, collected: &Collector, table: &mut Names) {
         let at = name as usize;
         if name == 0 {
@@ -274,7 +275,7 @@ impl ObjectNames {
         self.rows[at].get_or_insert_with(|| push(table, collected.handles.names.text(name)));
     }
 
-    /// Name of an object, a row of the tracked objects.
+    /// Returns the name of an object; `object` is its row among the tracked objects.
     fn of_object(&self, object: usize, row: &lifecycle::ObjectRow) -> Option<NameIdx> {
         let of_object = self.of_objects.get(&(object as u32)).copied();
         of_object.or_else(|| self.of_interned(row.name))

@@ -1,4 +1,4 @@
-//! The tables of processes and threads.
+//! Tables of processes and threads.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::etl::Clock;
 use crate::kernel::{ProcessRow, ThreadRow, ZombieRow};
 use crate::lifecycle::ProcessIndex;
 
-/// Makes the table; rows keep their order, so that row numbers stay valid.
+/// Makes the table of processes. Rows keep their order, so row numbers stay valid.
 pub fn table(rows: &[ProcessRow], image_paths: &HashMap<u32, String>, clock: &Clock) -> Processes {
     let mut table = Processes::default();
     for (index, row) in rows.iter().enumerate() {
@@ -25,7 +25,7 @@ pub fn table(rows: &[ProcessRow], image_paths: &HashMap<u32, String>, clock: &Cl
             sid: process.sid.clone(),
             start_ns: clock.ns_of(row.start),
             end_ns: clock.ns_of(row.end),
-            // While a process runs its status is STATUS_PENDING, which says nothing.
+            // While a process runs, its status is STATUS_PENDING, which says nothing.
             exit_code: row.end.map(|_| process.exit_status),
         });
     }
@@ -39,7 +39,7 @@ pub fn zombies(
     session_start: i64,
     clock: &Clock,
 ) -> Zombies {
-    // Keys and pids are used again: the last one is meant.
+    // Keys and pids are reused; the last process with them is meant.
     let with_key = rows.iter().enumerate().filter(|(_, row)| row.process.key != 0);
     let by_ids: HashMap<(u64, u32), usize> =
         with_key.map(|(at, row)| ((row.process.key, row.process.pid), at)).collect();
@@ -66,11 +66,11 @@ pub fn zombies(
         .collect()
 }
 
-/// Makes the table of threads; rows keep their order.
+/// Makes the table of threads. Rows keep their order.
 pub fn threads(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
     rows.iter()
         .map(|row| {
-            // The last thread of a process may end after it.
+            // The last thread of a process may end after the process.
             let process = index.find_or_ended(row.pid, row.seen);
             Thread {
                 process: process.map(ProcessIdx),

@@ -1,4 +1,4 @@
-//! The tables of provider events, their fields and values.
+//! Tables of provider events, their fields and values.
 
 use handlescope_model::tables::{
     EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
@@ -20,33 +20,33 @@ use crate::metadata::{
 };
 use crate::stacks::StackResolver;
 
-/// Most values in all: row numbers have 32 bits.
+/// Maximum number of values in all: row numbers have 32 bits.
 const MAX_VALUES: usize = u32::MAX as usize - (1 << 20);
 
-/// Longest name of a member with the names of its structures in front, bytes; a longer name stays without them.
+/// Longest member name, in bytes, with the names of its structures as prefix. Longer names get no prefix.
 const MAX_PATH: usize = 256;
 
 /// Rows of the event counts table by kind and, for TraceLogging, name.
 pub type EventRows = FxHashMap<(EventId, Option<String>), EventCountIdx>;
 
-/// Tables that provider events are resolved with.
+/// Inputs for the tables of provider events.
 pub struct ProviderEventTables<'a, 'r> {
     pub kept: &'a KeptEvents,
     pub decoder: &'a mut Decoder,
     pub rows: &'a EventRows,
     pub index: &'a ProcessIndex,
     pub clock: &'a Clock,
-    /// Raw time and thread of events whose carried stacks other tables have.
+    /// Raw time and thread of events with carried stacks that are already in other tables.
     pub carried: &'a HashSet<(i64, u32)>,
     pub resolver: &'a mut StackResolver<'r>,
 }
 
-/// The rows of the tables so far.
+/// Table rows made so far.
 #[derive(Default)]
 struct Made {
     events: ProviderEvents,
     fields: EventFields,
-    /// Row of the first field of each schema.
+    /// Row of each schema's first field.
     first_fields: FxHashMap<SchemaId, u32>,
     values: usize,
     /// Number of values of each field in the current event.
@@ -57,14 +57,14 @@ struct Made {
 
 /// Counts of provider events.
 pub struct LeftOutAndStacks {
-    /// Events left out because there are too many.
+    /// Events left out because there were too many.
     pub left_out: u64,
     /// Stacks that no other table has.
     pub stacks: u64,
 }
 
 impl ProviderEventTables<'_, '_> {
-    /// Writes the tables, unless asked to stop.
+    /// Writes the tables, unless cancelled.
     pub fn write(
         mut self,
         writer: &mut ArchiveWriter,
@@ -128,7 +128,7 @@ impl ProviderEventTables<'_, '_> {
 }
 
 impl Made {
-    /// The row of the first field of a schema; its fields are consecutive rows.
+    /// Returns the row of a schema's first field. Its fields are in consecutive rows.
     fn first_field(&mut self, decoded: &Decoded<'_>, event: EventCountIdx) -> u32 {
         let Self { first_fields, fields, .. } = self;
         *first_fields.entry(decoded.id).or_insert_with(|| {
@@ -161,10 +161,10 @@ impl Made {
     }
 }
 
-/// The names of all fields, with the names of their structures in front.
+/// Returns the names of all fields, prefixed with the names of their structures.
 fn names(fields: &Fields) -> Vec<String> {
     let mut names: Vec<String> = fields.plans().iter().map(|plan| plan.name.to_string()).collect();
-    // Members follow their structure, whose name is whole by then.
+    // Members follow their structure, so its name is complete by then.
     for (at, plan) in fields.plans().iter().enumerate() {
         if let FieldKind::Structure { first, members } = plan.kind {
             let prefix = names.get(at).cloned().unwrap_or_default();
@@ -197,7 +197,7 @@ fn kind(plan: &FieldPlan) -> &'static str {
     }
 }
 
-/// A value in the column of its type.
+/// Value in the column of its type.
 #[derive(Default)]
 struct Typed {
     signed: Option<i64>,

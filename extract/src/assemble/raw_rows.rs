@@ -1,4 +1,4 @@
-//! The raw events of a part of the events table, with what their objects are derived from.
+//! Raw events of a part of the events table, from which objects are derived.
 
 use handlescope_model::rules::{ObjectEvents, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
@@ -7,22 +7,23 @@ use crate::collect::Collector;
 use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, UnseenCloses, event_kind, known};
 use crate::raw::RowKind;
 
-/// The process of handles that were duplicated for a process which never started.
+/// Process of handles that were duplicated for a process that never started.
 const NO_PROCESS: ProcessIdx = ProcessIdx(NONE);
 
-/// Raw events, grouped by object, and the values of them that are needed several times.
+/// Raw events grouped by object, with their values that are needed several times.
 ///
-/// The events of an object lie anywhere in the columns of a trace. So each column is read for all rows at a time, which lets the
-/// processor fetch many of them at once, and the values lie in order from then on. An event is named by its position.
+/// The events of an object may be anywhere in the columns of a trace. So each column is read for all rows at once,
+/// which lets the processor overlap many fetches, and from then on the values are in order. Events are identified by
+/// position.
 pub struct RawRows<'a> {
     owners: &'a EventOwners,
     unseen: &'a UnseenCloses<'a>,
     /// Rows of the timeline.
     pub rows: &'a [u32],
     pub kind: Vec<RowKind>,
-    /// Rows in the columns of the families of the events.
+    /// Rows in the columns of the events' families.
     pub family_row: Vec<u32>,
-    /// Rows of the processes, or [`NONE`].
+    /// Rows of the processes table, or [`NONE`].
     pub process: Vec<u32>,
     /// Handle values of creates, duplicates and closes; 0 for all others.
     pub handle: Vec<u32>,
@@ -49,7 +50,7 @@ impl<'a> RawRows<'a> {
         Self { owners, unseen, rows, kind, family_row, process, handle }
     }
 
-    /// Kind in the events table; only rows of it come here.
+    /// Returns the kind in the events table; only rows of that table get here.
     pub fn event_kind(&self, position: usize) -> EventKind {
         event_kind(self.kind[position]).unwrap_or(EventKind::HandleClose)
     }
@@ -59,7 +60,8 @@ impl<'a> RawRows<'a> {
         self.kind.iter().any(|kind| matches!(kind, RowKind::Map | RowKind::Unmap))
     }
 
-    /// Whether the event at a position is of a process that never started: a duplicate for it, or the close of one.
+    /// Whether the event at a position belongs to a process that never started: a duplicate for it, or the close of
+    /// one.
     pub fn is_of_no_process(&self, position: u32) -> bool {
         let EventOwners { failed, failed_closes, .. } = self.owners;
         if failed.is_empty() {
@@ -73,7 +75,7 @@ impl<'a> RawRows<'a> {
         }
     }
 
-    /// The processes of the duplicate at a position.
+    /// Returns the processes of the duplicate at a position.
     pub fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
         self.owners.duplicates[self.family_row[position as usize] as usize]
     }

@@ -1,4 +1,4 @@
-//! The tables of allocations.
+//! Tables of allocations.
 
 use std::sync::mpsc::SyncSender;
 use std::thread;
@@ -24,11 +24,11 @@ use crate::stacks::StackResolver;
 /// Allocations without their stacks.
 struct ResourceRows<'a> {
     rows: Acquisitions,
-    /// Allocation of each row, by its index in the columns.
+    /// Allocation of each row, as an index into the columns.
     allocations: &'a [u32],
 }
 
-/// Tables that allocations are resolved with.
+/// Inputs for the tables of allocations.
 pub struct ResourceTables<'a> {
     pub collected: &'a Collector,
     pub clock: &'a Clock,
@@ -36,13 +36,13 @@ pub struct ResourceTables<'a> {
 }
 
 impl ResourceTables<'_> {
-    /// The allocators with their stacks.
+    /// Returns the allocators with their stacks.
     pub fn allocators(&self, resolver: &mut StackResolver<'_>) -> Allocators {
         self.columns.allocators.iter().map(|row| self.allocator(row, resolver)).collect()
     }
 
-    /// Sends the allocations, whose rows begin at `first`: one thread makes rows, a second resolves their stacks, and another
-    /// encodes.
+    /// Sends the allocations; their rows begin at `first`. One thread makes rows, a second resolves their stacks, and
+    /// another encodes.
     pub fn send_allocations(
         &self,
         first: u32,
@@ -66,7 +66,7 @@ impl ResourceTables<'_> {
         })
     }
 
-    /// The rows of a part with the stacks of the allocation and of the free.
+    /// Returns the rows of a part with the stacks of allocation and free.
     fn with_stacks(
         &self,
         batch: ResourceRows<'_>,
@@ -126,7 +126,7 @@ impl ResourceTables<'_> {
         }
     }
 
-    /// The rows of some allocations without their stacks. Columns that have no values stay empty.
+    /// Returns the rows of some allocations without their stacks. Columns without values stay empty.
     fn rows(&self, allocations: &[u32], first: u32, order: &Order) -> Acquisitions {
         let columns = self.columns;
         let all = || allocations.iter().map(|allocation| *allocation as usize);
@@ -203,10 +203,10 @@ impl ResourceTables<'_> {
     }
 }
 
-/// Position of each allocation in its table: by allocator, then in time order.
+/// Order of the allocations in their table: by allocator, then by time.
 struct Order {
     allocations: Vec<u32>,
-    /// Row of each allocation; empty when no allocation refers to another.
+    /// Row of each allocation; empty if no allocation refers to another.
     rows: Vec<u32>,
 }
 
@@ -218,7 +218,7 @@ impl Order {
         let mut first = 0;
         for end in ends {
             let group = &mut allocations[first..end as usize];
-            // Reallocations, and damaged files, are not in time order.
+            // Reallocations and damaged files are not in time order.
             if !group.is_sorted_by_key(time) {
                 group.sort_by_key(time);
             }
@@ -234,14 +234,14 @@ impl Order {
         Self { allocations, rows }
     }
 
-    /// The row of an allocation in the table, of which `first` is the first one.
+    /// Returns the table row of an allocation; `first` is the row of the first one.
     fn row_of(&self, allocation: u32, first: u32) -> Option<AcquisitionIdx> {
         let row = self.rows.get(known(allocation)? as usize)?;
         Some(AcquisitionIdx(first + row))
     }
 }
 
-/// The allocations by allocator, otherwise in their order, and the end of the range of each allocator.
+/// Returns the allocations by allocator, otherwise in their order, and the end of each allocator's range.
 fn by_allocator(columns: &AllocationColumns) -> (Vec<u32>, Vec<u32>) {
     let mut next = vec![0_u32; columns.allocators.len()];
     for allocator in &columns.allocator {
@@ -257,6 +257,6 @@ fn by_allocator(columns: &AllocationColumns) -> (Vec<u32>, Vec<u32>) {
         allocations[*next as usize] = allocation;
         *next += 1;
     }
-    // Each start was moved to the end of its allocator.
+    // Each start has moved to the end of its allocator.
     (allocations, next)
 }

@@ -1,4 +1,4 @@
-//! The tables of the trace, of event counts and of losses.
+//! Tables of the trace, of event counts and of losses.
 
 use handlescope_model::tables::{
     EventCount, EventCounts, Loss, LossKind, Losses, StackEvent, StackEvents, TraceInfo,
@@ -15,13 +15,14 @@ use crate::payload::TraceHeader;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
-/// Stats of the kept stacks.
+/// Statistics of the kept stacks.
 pub struct StackStats {
     pub stacks_total: u64,
     pub frames_in_modules: u64,
 }
 
-/// Counts of events, named by the metadata of the trace or else by the kernel's event families, with their rows.
+/// Returns the event counts and their rows. Names come from the trace's metadata or else from the kernel's event
+/// families.
 pub fn event_counts(
     counter: &EventCounter,
     decoder: &Decoder,
@@ -51,7 +52,7 @@ pub fn event_counts(
     (table, rows)
 }
 
-/// The end of the trace: the last event, or the end of the session if that is later.
+/// Returns the end of the trace: the last event, or the end of the session if that is later.
 pub fn end_ns(recording: &Recording, counter: &EventCounter) -> i64 {
     let header = &recording.header;
     let session = match header.end_time {
@@ -68,7 +69,7 @@ pub fn volumes(collected: &Collector) -> Volumes {
     collected.system.volumes.iter().map(volume).collect()
 }
 
-/// Offsets of the local clocks from UTC around the session.
+/// Returns the offsets of local time from UTC around the session.
 fn utc_offsets(header: &TraceHeader) -> String {
     UtcOffsets::text(&header.time_zone.offsets(header.start_time, header.end_time))
 }
@@ -127,7 +128,7 @@ pub fn info(
     table
 }
 
-/// The losses that the buffers of the file show, and those that records report.
+/// Returns the losses shown by the buffers of the file and by loss records.
 pub fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
     let records = &collected.losses;
     let recorded = records.last.map(|last| {
@@ -137,7 +138,7 @@ pub fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
     recording.losses.iter().copied().chain(recorded).collect()
 }
 
-/// The rows of the table of losses; the trace ends at `end_ns`.
+/// Returns the rows of the table of losses; the trace ends at `end_ns`.
 pub fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
     let mut rows: Vec<Loss> = losses
         .iter()
@@ -152,7 +153,7 @@ pub fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
     rows.into_iter().collect()
 }
 
-/// Every stack of the trace in time order, if all were kept, unless asked to stop.
+/// Returns every stack of the trace in time order if all were kept, unless cancelled.
 pub fn stack_events(
     collected: &Collector,
     spaces: &AddressSpaces,

@@ -1,4 +1,4 @@
-//! Counts of events by kind, and selection of the events that are collected.
+//! Counts events by kind, and selects the events to collect.
 
 use rustc_hash::FxHashMap;
 
@@ -10,11 +10,11 @@ use crate::mapping::ResourceMapping;
 use crate::metadata::{event_name, provider_name, schema_item, traits_item};
 use crate::stacks::{KeptStacks, repeated_frames, stack_part};
 
-/// Number and time range of the events of one kind.
+/// Number and time range of events of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     pub count: u64,
-    /// Raw times of the first and of the last.
+    /// Raw times of the first and last one.
     pub first: i64,
     pub last: i64,
 }
@@ -35,11 +35,11 @@ impl Tally {
     }
 }
 
-/// A kind of events that are counted together.
+/// Events that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     pub id: EventId,
-    /// The name that TraceLogging events carry; their ids may all be 0.
+    /// Name carried by TraceLogging events; their ids may all be 0.
     pub name: Option<String>,
     pub tally: Tally,
 }
@@ -53,17 +53,17 @@ pub struct EventCounter {
     /// TraceLogging events, by id and name.
     named: FxHashMap<(EventId, u32), Tally>,
     names: ByteInterner,
-    /// Names of the providers of TraceLogging.
+    /// Names of TraceLogging providers.
     providers: FxHashMap<Guid, String>,
-    /// Most kinds, named kinds and providers.
+    /// Maximum number of kinds, of named kinds, and of providers.
     max_kinds: usize,
 }
 
-/// Most kinds counted separately: no real trace has a thousand, but a damaged trace may invent
-/// them without end. Further kinds are counted together as [`EventId::Message`].
+/// Maximum number of kinds counted separately. No real trace has a thousand, but a damaged one may invent them without
+/// end. Any further kinds are counted together as [`EventId::Message`].
 const MAX_KINDS: usize = 1 << 16;
 
-/// Longest name that distinguishes events, bytes.
+/// Longest event name, in bytes; names that differ only after that count as one.
 const MAX_NAME: usize = 1024;
 
 impl Default for EventCounter {
@@ -126,7 +126,7 @@ impl EventCounter {
         }
     }
 
-    /// The counts of all buffers, which were divided among counters.
+    /// Sums up the counts of counters that each counted some of the buffers.
     pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut parts = parts.into_iter();
         let mut sum = Self { max_kinds: MAX_KINDS, ..parts.next().unwrap_or_default() };
@@ -136,7 +136,7 @@ impl EventCounter {
 
     fn add(&mut self, further: Self) {
         let hooks = self.hooks.iter_mut().zip(&further.hooks);
-        // Nearly all of them have no event.
+        // Nearly all hooks have no events.
         hooks.filter(|(_, more)| more.count > 0).for_each(|(tally, more)| tally.merge(*more));
         for (id, more) in further.by_id {
             self.tally(id).merge(more);
@@ -153,7 +153,7 @@ impl EventCounter {
         }
     }
 
-    /// The kinds that occur, sorted by their text, then by name.
+    /// Returns the kinds that occur, sorted by their text, then by name.
     pub fn kinds(&self) -> Vec<Counted> {
         let hooks = self.hooks.iter().enumerate().filter(|(_, tally)| tally.count > 0);
         let hooks = hooks.map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
@@ -169,7 +169,7 @@ impl EventCounter {
         kinds
     }
 
-    /// The name of a provider of TraceLogging, which its events carry.
+    /// Returns the name of a TraceLogging provider, as carried by its events.
     pub fn provider(&self, guid: Guid) -> Option<&str> {
         self.providers.get(&guid).map(String::as_str).filter(|name| !name.is_empty())
     }
@@ -179,12 +179,12 @@ impl EventCounter {
         self.hooks.iter().chain(by_id).map(|tally| tally.count).sum()
     }
 
-    /// Number of stacks and parts of stacks.
+    /// Returns the number of stacks and stack parts.
     pub fn stack_parts(&self) -> u64 {
         KeptStacks::PARTS.into_iter().map(|id| self.of(id)).sum()
     }
 
-    /// Number of events of a kind, TraceLogging events aside.
+    /// Returns the number of events of a kind, not counting TraceLogging events.
     pub fn of(&self, id: EventId) -> u64 {
         let tally = match id {
             EventId::Hook(hook) => self.hooks.get(usize::from(hook)),
@@ -194,8 +194,8 @@ impl EventCounter {
     }
 }
 
-/// Counts every event and selects the events of the families, the events that may acquire or release a resource and, on
-/// request, the events of providers.
+/// Counts every event, and selects events of the families, events that may acquire or release a resource and, on
+/// request, events of providers.
 #[derive(Clone, Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,
@@ -206,18 +206,18 @@ pub struct KernelSelector {
 }
 
 impl KernelSelector {
-    /// Selects events of all providers, too: which provider has which name is known in time order only.
+    /// Also selects events of all providers: a provider's name is known only in time order.
     pub fn with_providers() -> Self {
         Self { has_providers: true, ..Self::default() }
     }
 
-    /// Hands out the parts of stacks with their events where these lie before them in one buffer.
+    /// Hands out stack parts with their event if the event comes before them in the same buffer.
     #[must_use]
     pub fn joining_stacks(self) -> Self {
         Self { joins_stacks: true, ..self }
     }
 
-    /// As many selectors, each for some of the buffers. Together they keep no more kinds than one.
+    /// Divides into `parts` selectors, each for some of the buffers. Together they keep no more kinds than one.
     #[must_use]
     pub fn divided(self, parts: usize) -> Vec<Self> {
         let max_kinds = MAX_KINDS / parts.max(1);
@@ -225,7 +225,7 @@ impl KernelSelector {
         vec![Self { counter, ..self }; parts]
     }
 
-    /// Selects these events that acquire and release, too.
+    /// Also selects these events, which acquire and release resources.
     #[must_use]
     pub fn following(self, resources: Vec<ResourceMapping>) -> Self {
         Self { interest: Interest::new(resources), ..self }
@@ -256,7 +256,7 @@ mod tests {
 
     const GUID: Guid = Guid([3; 16]);
 
-    /// A TraceLogging event of id 0 with a schema of this name and traits of a provider.
+    /// Counts a TraceLogging event of id 0 with a schema of this name and the traits of a provider.
     fn count(counter: &mut EventCounter, name: &str, time: i64) {
         let item = |kind, body: &[u8], more| {
             let size = (body.len() as u16 + 2).to_le_bytes();

@@ -1,4 +1,4 @@
-//! Rows of events that need no others, gathered into batches by several threads.
+//! Gathers rows of events that do not depend on others into batches, on several threads.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::stacks::{GatheredStacks, has_numbered_stack};
 
 macro_rules! gathered_families {
     ($($field:ident: $family:ident,)*) => {
-        /// Batch of rows, in the order of their events.
+        /// Batch of rows in the order of their events.
         #[derive(Default)]
         pub struct GatheredRows {
             $($field: $family,)*
             shared: Shared,
             stacks: GatheredStacks,
-            /// Rows that a collector has already.
+            /// Rows that a collector already has.
             appended: Appended,
         }
 
@@ -38,7 +38,7 @@ macro_rules! gathered_families {
         }
 
         impl GatheredRows {
-            /// Adds the row of an event; `None` if it cannot be gathered, or is too short.
+            /// Adds the row of an event; `None` if it cannot be gathered or is too short.
             fn take(&mut self, family: Family, event: &Event<'_>) -> Option<()> {
                 let Self { shared, .. } = self;
                 match family {
@@ -49,10 +49,10 @@ macro_rules! gathered_families {
                 }
             }
 
-            /// Adds rows of the timeline, and those of their families, to those of a collector.
+            /// Appends timeline rows, and those of their families, to a collector.
             fn append_to(&mut self, collector: &mut Collector, rows: Range<usize>) {
                 let Self { shared, appended, .. } = self;
-                // The row of each family that comes next.
+                // Next row of each family.
                 $(let mut $field = collector.$field.rows();)*
                 collector.shared.timeline.append(&shared.timeline, rows, |kind| {
                     let next = match Family::of_row(kind) {
@@ -87,7 +87,7 @@ gathered_families! {
 /// Gathers rows for a [`Collector`].
 #[derive(Default)]
 pub struct RowGatherer {
-    /// Numbers of the lists of addresses that it has passed on.
+    /// Numbers of the address lists already passed on.
     known: NumberSet,
 }
 
@@ -95,7 +95,7 @@ impl Gatherer for RowGatherer {
     type Batch = GatheredRows;
 
     fn gather(&mut self, event: &Event<'_>, rows: &mut GatheredRows) -> bool {
-        // Other events may carry stacks, and mean what a mapping or the description of a provider says.
+        // Other events may carry stacks, and what they mean depends on a mapping or the description of a provider.
         let EventId::Hook(hook) = event.id else { return false };
         let Some(family) = FamilyIndex::of_hook(hook) else { return false };
         if !event.extended.is_empty() || !has_numbered_stack(event) {
@@ -119,7 +119,7 @@ impl Sink for Collector {
     fn append(&mut self, batch: &mut GatheredRows, rows: Range<usize>) {
         let times = batch.shared.timeline.time.get(rows.clone());
         let Some(last) = times.and_then(|times| times.last()).copied() else { return };
-        // None of the rows refers to a key.
+        // None of these rows refers to a key.
         self.forget_keys_at(last);
         let row = self.shared.timeline.len();
         batch.append_to(self, rows.clone());
@@ -127,8 +127,8 @@ impl Sink for Collector {
         stacks.events.append(row, &mut batch.stacks, rows, &mut shared.timeline);
     }
 
-    /// A gatherer, unless all stacks are kept: their events come between the others then, so that few rows could be appended at
-    /// once.
+    /// Returns a gatherer, unless all stacks are kept. In that case stack events come between the others, so only few
+    /// rows could be appended at once.
     fn gatherer(&self) -> Option<RowGatherer> {
         self.stacks.all.is_none().then(RowGatherer::default)
     }

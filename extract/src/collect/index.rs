@@ -1,4 +1,4 @@
-//! Lookup of the family of an event and of its name in event counts, and validation of mappings.
+//! Looks up the family of an event and its name in event counts, and validates mappings.
 
 use handlescope_model::Table;
 use rustc_hash::FxHashMap;
@@ -10,7 +10,7 @@ use crate::metadata::Decoder;
 use crate::payload::Field;
 use crate::raw::{EventFamily, RowKind, event_families, kernel_classes};
 
-/// Declarations of a family.
+/// What a family declares.
 pub struct Declared {
     pub family: Family,
     pub events: &'static [(EventId, &'static str)],
@@ -21,7 +21,7 @@ macro_rules! index {
     ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
         $(use crate::$module::$family;)*
 
-        /// The event families.
+        /// Event families.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Family {
@@ -29,14 +29,14 @@ macro_rules! index {
         }
 
         impl Family {
-            /// The fields of the payload of an event of this family.
+            /// Returns the payload fields of an event of this family.
             pub fn fields(self, event: &Event<'_>) -> &'static [Field] {
                 match self {
                     $(Self::$family => $family::fields(event),)*
                 }
             }
 
-            /// The family of a row of the timeline.
+            /// Returns the family of a timeline row.
             pub fn of_row(kind: RowKind) -> Self {
                 match kind {
                     $($(RowKind::$kind => Self::$family,)*)*
@@ -57,10 +57,10 @@ macro_rules! index {
 
 event_families!(index);
 
-/// The families of hook ids.
+/// Families by hook id.
 static HOOKS: [Option<Family>; 1 << 16] = hooks();
 
-/// Two families that take the same hook are a compile error.
+/// Fails to compile if two families take the same hook.
 const fn hooks() -> [Option<Family>; 1 << 16] {
     let mut hooks = [None; 1 << 16];
     let mut family = 0;
@@ -96,7 +96,7 @@ impl Default for FamilyIndex {
 }
 
 impl FamilyIndex {
-    /// The family of the event with a hook id.
+    /// Returns the family of the event with a hook id.
     pub fn of_hook(hook: u16) -> Option<Family> {
         HOOKS.get(usize::from(hook)).copied().flatten()
     }
@@ -104,7 +104,7 @@ impl FamilyIndex {
     pub fn family(&self, id: EventId) -> Option<Family> {
         match id {
             EventId::Hook(hook) => Self::of_hook(hook),
-            // A chunk of a manifest has the GUID of its provider.
+            // A manifest chunk has the GUID of its provider.
             id if Decoder::is_metadata(id) => Some(Family::Metadata),
             id => self.by_id.get(&id).copied(),
         }
@@ -130,7 +130,7 @@ const WITHOUT_FAMILY: &[(EventId, &str)] = &[
     (EventId::Message, "TraceMessage"),
 ];
 
-/// The name of an event kind; `None` for kinds this program does not know.
+/// Returns the name of an event kind; `None` for unknown kinds.
 pub fn event_name(id: EventId) -> Option<&'static str> {
     if matches!(id, EventId::Manifest { .. }) && Decoder::is_metadata(id) {
         return Some("ManifestData");
@@ -145,7 +145,7 @@ pub const KERNEL: &str = "Windows Kernel";
 /// Checks that mappings are for events that can be mapped.
 ///
 /// # Errors
-/// For the first that names a provider of kernel events, which have a family and no schema.
+/// Fails for the first mapping that names a provider of kernel events, which have a family and no schema.
 pub fn check_mappings(mappings: &[ResourceMapping]) -> Result<(), MappingError> {
     let events = FAMILIES.iter().flat_map(|family| family.events);
     let classic = events.filter_map(|(id, _)| match id {

@@ -1,5 +1,5 @@
-//! Events → raw columns of their families, in a single pass over the file. Chosen events of providers are kept undecoded
-//! until all metadata is known.
+//! Collects events into raw columns of their families, in a single pass over the file. Chosen provider events are kept
+//! undecoded until all metadata is known.
 
 mod counter;
 mod gathered;
@@ -23,20 +23,20 @@ macro_rules! collector {
     ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
         $(use crate::$module::$family;)*
 
-        /// Columns and events gathered in a pass over a trace.
+        /// Columns and events collected in a pass over a trace.
         #[derive(Default)]
         pub struct Collector {
             $(pub $field: $family,)*
             pub shared: Shared,
-            /// Single events of the providers that were chosen.
+            /// Individual events of the chosen providers.
             pub kept: KeptEvents,
             index: FamilyIndex,
-            /// Raw time before which the frames of keys may have been overwritten; `None` once an event reached it.
+            /// Raw time before which the frames of keys may have been overwritten; `None` once an event has reached it.
             complete_from: Option<i64>,
         }
 
         impl Collector {
-            /// Takes one event; events must come in time order.
+            /// Handles one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
                 self.forget_keys_at(event.time);
                 let kept = self.kept.len();
@@ -92,13 +92,12 @@ macro_rules! collector {
 event_families!(collector);
 
 impl Collector {
-    /// Creates an empty collection that keeps these stacks.
+    /// Creates an empty collector that keeps these stacks.
     pub fn new(stacks: KeptStacks) -> Self {
         Self { stacks, ..Self::default() }
     }
 
-    /// Keeps single events of these providers, which [`KernelSelector::with_providers`] must
-    /// select.
+    /// Keeps individual events of these providers, which [`KernelSelector::with_providers`] must select.
     ///
     /// [`KernelSelector::with_providers`]: self::KernelSelector::with_providers
     #[must_use]
@@ -106,8 +105,7 @@ impl Collector {
         Self { kept: KeptEvents::of(events), ..self }
     }
 
-    /// Follows these events as acquiring and releasing resources; [`KernelSelector::following`]
-    /// must select them.
+    /// Treats these events as acquiring and releasing resources; [`KernelSelector::following`] must select them.
     ///
     /// [`KernelSelector::following`]: self::KernelSelector::following
     #[must_use]
@@ -121,7 +119,7 @@ impl Collector {
         Self { complete_from: time, ..self }
     }
 
-    /// Forgets the keys of the stacks of earlier events at the first event from which on the trace is complete.
+    /// At the first event from which on the trace is complete, forgets the stack keys of earlier events.
     pub fn forget_keys_at(&mut self, time: i64) {
         if self.complete_from.is_some_and(|from| time >= from) {
             self.complete_from = None;
@@ -130,13 +128,13 @@ impl Collector {
     }
 }
 
-/// Most bytes of payloads that are kept in memory.
+/// Maximum bytes of payloads kept in memory.
 const MAX_BYTES: usize = 4 << 30;
 
-/// Most events of providers that are kept.
+/// Maximum number of provider events kept.
 const MAX_EVENTS: usize = u32::MAX as usize / 2;
 
-/// An event without its payload.
+/// Event without its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct KeptEvent {
     pub id: EventId,
@@ -146,39 +144,39 @@ pub struct KeptEvent {
     pub time: i64,
     pub pid: Option<u32>,
     pub tid: Option<u32>,
-    /// The schema, if it was known when the event came.
+    /// Its schema, if known when the event came.
     schema: Option<SchemaId>,
-    /// End of its payload, which begins at the end of the previous event's.
+    /// End of its payload, which begins where the previous event's ends.
     end: u64,
     /// First and second part of its stack.
     pub stack: [FragmentRef; 2],
 }
 
-/// The kept events in time order.
+/// Kept events in time order.
 #[derive(Default)]
 pub struct KeptEvents {
     choice: EventChoice,
-    /// Whether events of each schema are kept; `None` until an event of it came.
+    /// Whether events of each schema are kept; `None` until the first such event.
     selected: Vec<Option<bool>>,
     events: Vec<KeptEvent>,
     payloads: Vec<u8>,
-    /// Events left out because there are too many.
+    /// Events left out because there were too many.
     pub left_out: u64,
 }
 
 impl KeptEvents {
-    /// Keeps events of these providers.
+    /// Creates an empty collection for events of these providers.
     pub fn of(choice: EventChoice) -> Self {
         Self { choice, ..Self::default() }
     }
 
-    /// Keeps an event if its provider was chosen, or is not known yet.
+    /// Keeps an event if its provider was chosen or is not known yet.
     pub fn take(&mut self, event: &Event<'_>, decoder: &mut Decoder, stacks: &mut EventStacks) {
         if self.choice == EventChoice::None || Decoder::is_metadata(event.id) {
             return;
         }
         let schema = match event.id {
-            // A manifest may come after its events; a class of WMI comes before.
+            // A manifest may come after its events; a WMI class comes before.
             EventId::Manifest { .. } => decoder.schema_of(event),
             EventId::Classic { .. } => match decoder.schema_of(event) {
                 None => return,
@@ -208,12 +206,12 @@ impl KeptEvents {
         });
     }
 
-    /// Whether an event is kept and carries no stack.
+    /// Whether an event is kept but carries no stack.
     fn has_no_stack(&self, number: usize) -> bool {
         self.events.get(number).is_some_and(|event| event.stack[0] == FragmentRef::NONE)
     }
 
-    /// Adds parts that came after their events.
+    /// Adds stack parts that came after their events.
     fn complete_stacks(&mut self, stacks: &mut EventStacks) {
         for (number, part) in stacks.take_for_kept() {
             let parts = self.events.get_mut(number as usize).map(|event| event.stack.iter_mut());
@@ -224,7 +222,7 @@ impl KeptEvents {
         }
     }
 
-    /// Whether events of a schema are kept; each schema is examined once.
+    /// Whether events of a schema are kept. Each schema is examined once.
     fn is_selected(&mut self, id: SchemaId, decoder: &Decoder) -> bool {
         if let Some(known) = self.selected.get(id.row()).copied().flatten() {
             return known;
@@ -254,7 +252,7 @@ impl KeptEvents {
         self.events.get(row)
     }
 
-    /// Decodes a kept event; `None` when it has no schema, or its provider turns out not to be chosen.
+    /// Decodes a kept event; `None` if it has no schema, or its provider turns out not to be chosen.
     pub fn decode<'a>(&'a self, row: usize, decoder: &'a mut Decoder) -> Option<Decoded<'a>> {
         let event = self.events.get(row)?;
         let start = row.checked_sub(1).and_then(|row| self.events.get(row));
@@ -274,7 +272,7 @@ impl KeptEvents {
         decoder.decode_as(schema, payload, event.pointer_size.into())
     }
 
-    /// Process id with which the stack of an event is resolved.
+    /// Returns the process id for resolving an event's stack.
     pub fn stack_pid(event: &KeptEvent) -> u32 {
         event.pid.unwrap_or(UNKNOWN_ID)
     }

@@ -1,4 +1,4 @@
-//! Selector, names and collector agree on the events of every family.
+//! Checks that selector, names and collector agree on the events of every family.
 
 use std::fmt::Write;
 
@@ -59,12 +59,12 @@ fn an_event_that_is_not_selected_changes_nothing() {
     }
 }
 
-/// Events of all families and of none, with payloads of any bytes, two at each time.
+/// Creates events of all families and of none, with arbitrary payloads, two at each time.
 fn any_events(payloads: &[Vec<u8>]) -> Vec<Event<'_>> {
     let known = FAMILIES.iter().flat_map(|family| family.events).map(|(id, _)| *id);
     let ids: Vec<EventId> = known.chain([EventId::Hook(0x1822)]).collect();
     let events = payloads.iter().enumerate().map(|(at, payload)| {
-        // Most are of handles and objects, as in a trace.
+        // Most are handle and object events, as in a trace.
         let hooks = [0x1120, 0x1121, 0x1122, 0x1130, 0x1131, 0x1132, 0x1133, 0x1021, 0x0262];
         let id = match at % 3 {
             0 => ids[at % ids.len()],
@@ -140,18 +140,18 @@ fn gathered_rows_of_events_without_stacks_are_those_of_the_events_in_order() {
 
 const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
 
-/// The extended item with which an event refers to the frames of a key.
+/// Encodes the extended item by which an event refers to the frames of a key.
 fn carried_key(key: u64) -> Vec<u8> {
     const KEY_64: u16 = 18;
     encoded_item(KEY_64, &[0, key].map(u64::to_le_bytes).concat(), false)
 }
 
-/// The payload that gives a key a single frame.
+/// Encodes the payload that gives a key a single frame.
 fn frames_of_key(key: u64) -> Vec<u8> {
     [key, 0x7FF6_0000].map(u64::to_le_bytes).concat()
 }
 
-/// Keys are forgotten at the first event from which on a ring has all events, even if that event has no stack.
+/// Keys are forgotten at the first event from which on a ring is complete, even if that event has no stack.
 #[test]
 fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
     let [before, after] = [5, 6].map(carried_key);
@@ -160,7 +160,7 @@ fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
     for gathers in [false, true] {
         let mut collector = Collector::default().complete_from(Some(100));
         let mut rows = GatheredRows::default();
-        // The last one is out of order, so that only the one before it is late enough.
+        // The last one is out of order, so only the one before it is late enough.
         for event in [close(99, &before), close(gathered, no_item), close(98, &after)] {
             let mut gatherer = RowGatherer::default();
             if gathers && gatherer.gather(&event, &mut rows) {
@@ -179,7 +179,7 @@ fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
     }
 }
 
-/// In a ring, the frames of a key that an early provider event refers to may be those of its next use.
+/// In a ring, the frames of a key in an early provider event may belong to the key's next use.
 #[test]
 fn keys_of_kept_events_are_forgotten_with_those_of_others() {
     let [before, after] = [5, 6].map(carried_key);
@@ -197,7 +197,7 @@ fn keys_of_kept_events_are_forgotten_with_those_of_others() {
         } else {
             collector.take(&close);
         }
-        // Out of order, so that it cannot be what makes the keys forgotten.
+        // It is out of order, so it cannot be what makes the keys forgotten.
         collector.take(&kept(98, &after));
         for frames in [5, 6].map(frames_of_key) {
             collector.take(&Event { time: 103, ..event(KEY_RUNDOWN, &frames) });
@@ -239,8 +239,8 @@ fn every_kernel_event_of_a_family_has_a_class_by_which_a_session_names_it() {
     }
 }
 
-/// Tables of no single family: provider events come from any provider, symbols are resolved later, and losses come from the
-/// buffers.
+/// Tables that do not belong to a family: provider events come from any provider, symbols are resolved later, and
+/// losses come from the buffers.
 const OF_NO_FAMILY: [Table; 5] =
     [Table::ProviderEvents, Table::EventFields, Table::EventValues, Table::Symbols, Table::Losses];
 

@@ -1,4 +1,4 @@
-//! The events of a further trace, processor by processor.
+//! Reads the events of a further trace, processor by processor.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
 use crate::payload::TraceHeader;
 use crate::recording::OpenRecording;
 
-/// A trace whose events go into the copy.
+/// Trace with events that go into the copy.
 pub struct Further {
     open: OpenRecording,
     processors: BTreeMap<u16, Cursor>,
@@ -18,11 +18,11 @@ pub struct Further {
 #[derive(Default)]
 struct Cursor {
     buffers: VecDeque<IndexedBuffer>,
-    /// The current buffer, from its header on; empty before the first and after the last buffer.
+    /// Current buffer including its header; empty before the first and after the last buffer.
     bytes: Vec<u8>,
     /// End of the events in the buffer.
     valid: usize,
-    /// Offset of the next event, its bytes, and the bytes to the event after it.
+    /// Offset and size of the next event, and the distance to the one after it.
     at: usize,
     size: usize,
     stride: usize,
@@ -38,15 +38,15 @@ impl Further {
         Self { open, processors, stored: Vec::new() }
     }
 
-    /// The processors that it has events of.
+    /// Returns the processors it has events of.
     pub fn processors(&self) -> impl Iterator<Item = u16> {
         self.processors.keys().copied()
     }
 
-    /// The time of the next event of a processor.
+    /// Returns the time of a processor's next event.
     ///
     /// # Errors
-    /// When the trace cannot be read.
+    /// Fails if the trace cannot be read.
     pub fn next_time(&mut self, processor: u16) -> Result<Option<i64>, ExtractError> {
         let Self { open, processors, stored } = self;
         let Some(cursor) = processors.get_mut(&processor) else { return Ok(None) };
@@ -63,7 +63,7 @@ impl Further {
         Ok(Some(cursor.time))
     }
 
-    /// The header of the buffer that the next event of a processor is in.
+    /// Returns the header of the buffer that contains a processor's next event.
     pub fn header(&self, processor: u16) -> &[u8] {
         self.processors.get(&processor).map_or(&[], |cursor| &cursor.bytes)
     }
@@ -79,8 +79,8 @@ impl Further {
 }
 
 impl Cursor {
-    /// Frames the event at the position, passing over the header event of the trace. The size is 0 after the last event,
-    /// and after damage.
+    /// Frames the event at the position, skipping the trace's header event. The size is 0 after the last event, and
+    /// after damage.
     fn look(&mut self) {
         loop {
             self.size = 0;

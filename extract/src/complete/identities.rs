@@ -1,7 +1,7 @@
-//! Identities of the image files of a trace, read from the files.
+//! Reads the identities of a trace's image files from the files themselves.
 //!
-//! The identity of an image file comes from its headers: a few reads of bounded size, however large it is. The records
-//! are those that a merge by Windows writes: classic events with the time of their image event.
+//! The identity comes from the file's headers: a few reads of bounded size, however large the file. The records are
+//! those a merge by Windows writes: classic events with the time of their image event.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,22 +19,22 @@ use handlescope_model::guard::quietly;
 use crate::etl::{Event, EventId, frame};
 use crate::kernel::{IDENTITY_GUID, Image};
 
-/// Finds the file of an image by its path in the trace.
+/// Finds an image's file by its path in the trace.
 pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
 
-/// Most files that are looked for; systems have a few thousand.
+/// Maximum number of files looked for; systems have a few thousand.
 const MAX_FILES: usize = 1 << 16;
 
-/// Makes the records of images.
+/// Creates the records of images.
 pub struct Identities<'a> {
     locate: Locate<'a>,
     /// Identities read from files, by path in the trace (UTF-16).
     files: HashMap<Box<[u8]>, IdentityRequest>,
-    /// The records of the last event; the memory is used again for each event.
+    /// Records of the last event; the memory is reused for each event.
     records: Vec<Vec<u8>>,
 }
 
-/// A file, and whether it was the file of an image.
+/// A file, and whether it turned out to be an image's file.
 struct IdentityRequest {
     file: Option<ImageFile>,
     is_right: bool,
@@ -45,7 +45,7 @@ impl<'a> Identities<'a> {
         Self { locate, files: HashMap::new(), records: Vec::new() }
     }
 
-    /// The records that belong between an event and the bytes `behind` it; none if the trace has them already.
+    /// Returns the records that belong between an event and the bytes `behind` it; none if the trace already has them.
     pub fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
         self.records.clear();
         let Some(image) = Image::decode(event).filter(|_| !is_identity(behind, event.time)) else {
@@ -62,13 +62,13 @@ impl<'a> Identities<'a> {
         &self.records
     }
 
-    /// Numbers of image files that were and were not identified.
+    /// Returns how many image files were identified, and how many were not.
     pub fn counts(&self) -> (u64, u64) {
         let identified = self.files.values().filter(|request| request.is_right).count() as u64;
         (identified, self.files.len() as u64 - identified)
     }
 
-    /// Identity from the file of an image, if it is the file that was mapped.
+    /// Returns the identity from an image's file, if that is the file that was mapped.
     fn file(&mut self, image: &Image<'_>) -> Option<&ImageFile> {
         if !self.files.contains_key(image.path) {
             if self.files.len() >= MAX_FILES {
@@ -89,13 +89,13 @@ fn is_of(file: &ImageFile, image: &Image<'_>) -> bool {
     let pages = |size: u64| size.div_ceil(0x1000);
     match image {
         Image { timestamp: 1.., .. } => image.timestamp == file.timestamp,
-        // Rundowns have no time stamp.
+        // Rundowns have no timestamp.
         Image { checksum: 1.., .. } => image.checksum == file.checksum,
         Image { size, .. } => pages(*size) == pages(file.size.into()),
     }
 }
 
-/// Whether a record of an image of this time begins with the bytes.
+/// Whether the bytes begin with an identity record of an image at this time.
 fn is_identity(bytes: &[u8], time: i64) -> bool {
     frame(bytes, time).is_ok_and(|framed| {
         let is_record = matches!(framed.event.id, EventId::Classic { guid: IDENTITY_GUID, .. });
@@ -103,43 +103,44 @@ fn is_identity(bytes: &[u8], time: i64) -> bool {
     })
 }
 
-/// Bytes in which the headers are; drivers with a large stub need 4 KiB.
+/// Bytes that contain the headers; drivers with a large stub need 4 KiB.
 const HEADER_BYTES: usize = 16 << 10;
-/// Most sections; Windows loads no more.
+/// Maximum number of sections; Windows loads no more.
 const MAX_SECTIONS: u16 = 96;
-/// Most debug entries; linkers write less than ten.
+/// Maximum number of debug entries; linkers write fewer than ten.
 const MAX_ENTRIES: usize = 64;
-/// A record with a GUID and the path of a PDB; Windows has paths of 32,767 characters, builds have not.
+/// Size of a record with a GUID and the path of a PDB. Windows allows paths of 32,767 characters, but builds do not
+/// have them.
 const RECORD_BYTES: usize = 24 + 2048;
 
-/// Identity stored in an image file.
+/// Identity found in an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFile {
     pub timestamp: u32,
     pub checksum: u32,
-    /// Size of the image when it is mapped, bytes.
+    /// Size of the mapped image in bytes.
     pub size: u32,
     pub pdb: Option<Pdb>,
 }
 
-/// The PDB that belongs to an image.
+/// PDB of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdb {
-    /// Bytes as on disk: the first three groups are little-endian.
+    /// Bytes in their on-disk form: the first three groups are little-endian.
     pub guid: [u8; 16],
     pub age: u32,
-    /// Name, mostly a path of the build machine, without terminator.
+    /// Name, usually a path on the build machine, without terminator.
     pub name: Vec<u8>,
 }
 
 impl ImageFile {
-    /// Reads a file; `None` when it cannot be read or is not an image.
+    /// Reads a file; `None` if it cannot be read or is not an image.
     pub fn open(path: &Path) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         if !file.metadata().ok()?.is_file() {
             return None;
         }
-        // The parser may panic on numbers of a damaged file.
+        // The parser may panic on the numbers in a damaged file.
         quietly(|| Self::read(&mut file)).ok()?
     }
 
@@ -172,7 +173,7 @@ impl ImageFile {
 }
 
 impl Pdb {
-    /// Decodes an RSDS record; `None` for records of different kinds and names without end.
+    /// Decodes an RSDS record; `None` for records of other kinds and for names without terminator.
     fn parse(record: &[u8]) -> Option<Self> {
         let rest = record.strip_prefix(&CODEVIEW_PDB70_MAGIC.to_le_bytes())?;
         let (guid, rest) = rest.split_first_chunk()?;
@@ -183,7 +184,7 @@ impl Pdb {
     }
 }
 
-/// File offset of an address in the image.
+/// Converts an address in the image to a file offset.
 fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
     let coff = &header.coff_header;
     if coff.number_of_sections > MAX_SECTIONS {
@@ -199,7 +200,7 @@ fn offset(bytes: &[u8], header: &Header<'_>, rva: u32) -> Option<u64> {
     find_offset(rva, &sections, alignment, &ParseOptions::default()).map(|at| at as u64)
 }
 
-/// Reads up to `size` bytes at an offset; fewer where the file ends.
+/// Reads up to `size` bytes at an offset; fewer at the end of the file.
 fn read_at(file: &mut (impl Read + Seek), at: u64, size: usize) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(at))?;
     let mut bytes = Vec::new();
@@ -211,10 +212,10 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// The name by which Windows opens the file of an image; `None` where that is not known.
+/// Returns the name by which Windows opens an image's file; `None` if unknown.
 ///
-/// Devices are opened below `\\?\GLOBALROOT`, which does not depend on drive letters. `system_root` is the folder of Windows, as
-/// in `C:\Windows`: images of the start have paths without a volume.
+/// Devices are opened below `\\?\GLOBALROOT`, which does not depend on drive letters. `system_root` is the Windows
+/// folder, such as `C:\Windows`: images loaded at boot have paths without a volume.
 pub fn image_file_name(path: &str, system_root: &str) -> Option<String> {
     if let Some(path) = path.strip_prefix(r"\??\") {
         return Some(format!(r"\\?\{path}"));
@@ -228,7 +229,7 @@ pub fn image_file_name(path: &str, system_root: &str) -> Option<String> {
     }
 }
 
-/// Bytes of the header of a classic event.
+/// Size of a classic event's header in bytes.
 const HEADER: usize = 48;
 
 const VERSION: u16 = 2;
@@ -237,7 +238,8 @@ const IMAGE_ID: u8 = 0;
 const NO_DEBUG_DATA: u8 = 32;
 const RSDS: u8 = 36;
 
-/// The record of size and time stamp of the file. The name in its version resource is not read, and left empty.
+/// Creates the record with the file's size and timestamp. The name in its version resource is not read, and stays
+/// empty.
 pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
     let mut record = Record::new(event, IMAGE_ID);
     record.pointer(image.base);
@@ -248,7 +250,7 @@ pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u
     record.finish()
 }
 
-/// The record of the PDB of an image.
+/// Creates the record with the PDB of an image.
 pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
     let mut record = Record::new(event, RSDS);
     record.pointer(image.base);
@@ -260,7 +262,7 @@ pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
     record.finish()
 }
 
-/// The record of an image that names no PDB.
+/// Creates the record of an image that names no PDB.
 pub fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
     let mut record = Record::new(event, NO_DEBUG_DATA);
     record.pointer(image.base);
@@ -268,7 +270,7 @@ pub fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
     record.finish()
 }
 
-/// A record under construction.
+/// Record under construction.
 struct Record {
     bytes: Vec<u8>,
     pointer_size: usize,
@@ -299,7 +301,7 @@ impl Record {
         self.add(bytes.get(..self.pointer_size).unwrap_or(&bytes));
     }
 
-    /// The record with its size, which comes first.
+    /// Returns the record with its size filled in, which comes first.
     fn finish(mut self) -> Vec<u8> {
         let size = (self.bytes.len() as u16).to_le_bytes();
         if let Some(field) = self.bytes.first_chunk_mut() {

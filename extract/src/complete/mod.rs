@@ -1,8 +1,8 @@
-//! A copy of a trace with the identities of its image files, which its session does not write, and with the events of
-//! further sessions of the same time.
+//! Copies a trace, and adds the identities of its image files, which its session does not write, and the events of
+//! further sessions from the same time.
 //!
-//! The additions have the position that a merge by Windows gives them: a record comes directly after its image event and
-//! has its time, and all events of a processor are in time order. So readers of merged traces can read the copy.
+//! The additions are where a merge by Windows puts them: a record comes directly after its image event and has its
+//! time, and all events of a processor are in time order. So readers of merged traces can read the copy.
 
 mod further;
 mod identities;
@@ -23,27 +23,27 @@ use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
 use crate::options::{ExtractObserver, ExtractOptions};
 use crate::recording::OpenRecording;
 
-/// The type of buffers whose events come while the session runs.
+/// Type of buffers with events from while the session runs.
 const EVENTS: u16 = 0;
 
-/// Additions to a trace.
+/// What was added to a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
-    /// Files of images whose identity was read and matches the trace.
+    /// Image files with an identity that was read and matches the trace.
     pub identified: u64,
-    /// Files of images that could not be read, or have changed since the trace.
+    /// Image files that could not be read, or have changed since the trace.
     pub unidentified: u64,
     /// Events of further traces.
     pub events: u64,
 }
 
-/// Reasons that there is no completed copy.
+/// Why there is no completed copy.
 #[derive(Debug, thiserror::Error)]
 pub enum CompleteError {
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] ExtractError),
-    /// A further trace has a different clock than the first.
+    /// A further trace has another clock than the first.
     #[error("its time stamps use another clock than the trace it belongs to")]
     ClockMismatch,
     /// The copy cannot be written.
@@ -51,11 +51,13 @@ pub enum CompleteError {
     Write(#[from] io::Error),
 }
 
-/// Writes a copy of the trace `input` with the identities of its images, whose files `locate` finds, and the events of
-/// the `further` traces. Compressed buffers are written expanded; ranges of the file without events are left out.
+/// Writes a copy of the trace `input` with the identities of its images and the events of the `further` traces;
+/// `locate` finds the image files. Compressed buffers are written expanded; ranges of the file without events are left
+/// out.
 ///
 /// # Errors
-/// When a trace cannot be read, a further trace has a different clock, `out` cannot be written, or `cancel` asks to stop.
+/// Fails if a trace cannot be read, a further trace has another clock, `out` cannot be written, or `cancel` requests a
+/// stop.
 pub fn complete<W: Write + Seek>(
     input: &Path,
     further: &[PathBuf],
@@ -118,7 +120,7 @@ fn opened(path: &Path, cancel: &Cancel) -> Result<OpenRecording, ExtractError> {
     Ok(open)
 }
 
-/// A pass over the buffers of a trace.
+/// Pass over the buffers of a trace.
 struct Pass<'a, W> {
     out: BufferWriter<W>,
     identities: Identities<'a>,
@@ -128,7 +130,7 @@ struct Pass<'a, W> {
 }
 
 impl<W: Write> Pass<'_, W> {
-    /// Writes a buffer, given from its header on, with the records and further events that belong into it.
+    /// Writes a buffer with the records and further events that belong into it. `bytes` includes the buffer header.
     fn buffer(&mut self, bytes: &[u8], buffer: &IndexedBuffer) -> Result<(), CompleteError> {
         let valid = bytes.len().min(buffer.header.filled as usize);
         let events = bytes.get(..valid).unwrap_or_default();
@@ -136,7 +138,7 @@ impl<W: Write> Pass<'_, W> {
         let (mut at, mut time) = (BUFFER_HEADER_SIZE, buffer.first_time);
         while let Some(rest) = events.get(at..).filter(|rest| !is_end(rest)) {
             let Ok(Framed { event, size, stride, .. }) = frame(rest, time) else {
-                // No event after damage can be framed, so that the rest is copied.
+                // No event after damage can be framed, so the rest is copied.
                 self.out.push(rest)?;
                 break;
             };
@@ -154,7 +156,7 @@ impl<W: Write> Pass<'_, W> {
         Ok(self.out.end()?)
     }
 
-    /// Writes the events of further traces on a processor that are not later than `until`.
+    /// Writes a processor's events from further traces up to and including the time `until`.
     fn earlier(&mut self, processor: u16, until: i64) -> Result<(), CompleteError> {
         while let Some(further) = earliest(&mut self.further, processor, until)? {
             self.out.push(further.take(processor))?;
@@ -177,7 +179,7 @@ impl<W: Write> Pass<'_, W> {
     }
 }
 
-/// The trace with the earliest event of a processor, if that is not later than `until`.
+/// Returns the trace with a processor's earliest event, if that is not later than `until`.
 fn earliest(
     further: &mut [Further],
     processor: u16,

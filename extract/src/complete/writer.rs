@@ -1,4 +1,4 @@
-//! Buffers of equal size, filled event by event, and the trace header event with the counts of the copy.
+//! Writes buffers of equal size, filled event by event, and the counts of the copy in the trace header event.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -11,14 +11,14 @@ const FILLER: u8 = 0xFF;
 /// Flag of a buffer header: the events are compressed.
 const COMPRESSED: u16 = 0x40;
 
-/// Writes buffers. Events that do not fit into a buffer continue in a further buffer with the same header.
+/// Writes buffers. Events that do not fit into a buffer continue in another one with the same header.
 pub struct BufferWriter<W> {
     out: W,
-    /// Bytes of every buffer.
+    /// Size of every buffer in bytes.
     size: usize,
-    /// Buffers written.
+    /// Number of buffers written.
     written: u32,
-    /// The buffer that is filled, from its header on; empty between two buffers.
+    /// Buffer being filled, including its header; empty between two buffers.
     bytes: Vec<u8>,
 }
 
@@ -28,14 +28,14 @@ impl<W: Write> BufferWriter<W> {
         Self { out, size, written: 0, bytes: Vec::with_capacity(size) }
     }
 
-    /// Begins a buffer with the header at the start of the bytes.
+    /// Begins a buffer with the header at the start of `header`.
     pub fn begin(&mut self, header: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(header.get(..BUFFER_HEADER_SIZE).unwrap_or(header));
         self.bytes.resize(BUFFER_HEADER_SIZE, 0);
     }
 
-    /// Adds an event. An event that fits into no buffer is left out.
+    /// Adds an event. An event too large for any buffer is left out.
     pub fn push(&mut self, event: &[u8]) -> io::Result<()> {
         let room = event.len().next_multiple_of(8);
         if room > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
@@ -57,12 +57,12 @@ impl<W: Write> BufferWriter<W> {
         Ok(())
     }
 
-    /// Returns the number of buffers written and the writer.
+    /// Returns the number of buffers written, and the writer.
     pub fn finish(self) -> (u32, W) {
         (self.written, self.out)
     }
 
-    /// Writes the buffer without emptying it.
+    /// Writes the buffer without clearing it.
     fn write(&mut self) -> io::Result<()> {
         let filled = self.bytes.len();
         let flags = self.bytes.get(52..54).and_then(<[u8]>::first_chunk);
@@ -93,7 +93,7 @@ impl<W: Write> BufferWriter<W> {
 /// Bit of the log file mode: buffers are compressed.
 const COMPRESSED_MODE: u32 = 0x0400_0000;
 
-/// Losses counted by sessions.
+/// Losses that sessions counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedLosses {
     events: u32,
@@ -105,14 +105,14 @@ impl CountedLosses {
         Self { events: header.events_lost, buffers: header.buffers_lost }
     }
 
-    /// Adds the losses of a further session.
+    /// Adds the losses of another session.
     pub fn add(&mut self, header: &TraceHeader) {
         self.events = self.events.saturating_add(header.events_lost);
         self.buffers = self.buffers.saturating_add(header.buffers_lost);
     }
 }
 
-/// Position of the payload of the trace header event in the file, and its fields that stay.
+/// Position of the trace header event's payload in the file, and its fields that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderEvent {
     payload: u64,
@@ -121,7 +121,7 @@ pub struct HeaderEvent {
 }
 
 impl HeaderEvent {
-    /// Finds the trace header event in the first buffer of a file, whose first event it is.
+    /// Finds the trace header event, which is the first event in the first buffer of a file.
     pub fn in_buffer(bytes: &[u8]) -> Option<Self> {
         let events = bytes.get(BUFFER_HEADER_SIZE..)?;
         let framed =
@@ -134,7 +134,7 @@ impl HeaderEvent {
         })
     }
 
-    /// Writes the figures of the copy into the event: size and number of its buffers, and the losses.
+    /// Writes the copy's figures into the event: size and number of its buffers, and the losses.
     pub fn rewrite<W: Write + Seek>(
         self,
         out: &mut W,
@@ -148,7 +148,7 @@ impl HeaderEvent {
             (32, self.log_file_mode & !COMPRESSED_MODE),
             (36, buffers),
             (48, lost.events),
-            // Position after two pointers, the time zone, three times and the type of the clock.
+            // After two pointers, the time zone, three times and the clock type.
             (56 + pointers + 204, lost.buffers),
         ] {
             out.seek(SeekFrom::Start(self.payload + at))?;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::etl::BufferHeader;
 
-    /// The header of a compressed buffer of processor 3.
+    /// Header of a compressed buffer of processor 3.
     fn header() -> Vec<u8> {
         let mut bytes = vec![0; 100];
         bytes[0..4].copy_from_slice(&100u32.to_le_bytes());

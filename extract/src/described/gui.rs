@@ -1,4 +1,4 @@
-//! Handles of GDI and USER (Microsoft-Windows-Win32k; the manifest of Windows 10 build 18990).
+//! GDI and USER handles (Microsoft-Windows-Win32k; from the manifest of Windows 10 build 18990).
 
 use uuid::uuid;
 
@@ -16,7 +16,7 @@ const fn event(id: u16) -> EventId {
     EventId::Manifest { guid: WIN32K, id }
 }
 
-/// The events with the names that their manifest gives them.
+/// Events with their names from the manifest.
 pub const EVENTS: [(EventId, &str); 7] = [
     (event(452), "UserHandleOperation/CreateHandle"),
     (event(453), "UserHandleOperation/DestroyHandle"),
@@ -54,15 +54,15 @@ impl GuiChange {
     ];
 }
 
-/// An event of a handle. Values have 32 bits: the kernel, and 32-bit processes, extend one value now with zeros and now
-/// with its sign.
+/// Event of a handle. Values have 32 bits: the kernel and 32-bit processes extend the same value sometimes with zeros
+/// and sometimes with its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuiRow {
     pub handle: u32,
-    /// The previous value of the handle; it differs from [`Self::handle`] only after [`GuiChange::Transform`].
+    /// Previous value of the handle; differs from [`Self::handle`] only after [`GuiChange::Transform`].
     pub previous: u32,
     pub class: GuiClass,
-    /// Number of the type; the manifest has no names of types.
+    /// Number of the type; the manifest does not name types.
     pub type_id: u32,
     /// Session; handles of different sessions are unrelated.
     pub session: u32,
@@ -87,8 +87,7 @@ pub fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
     opcode.map(|(_, change)| (*change, class))
 }
 
-/// Returns the change and class of an event without a schema, by its id; `None` for any other
-/// event.
+/// Returns the change and class of an event without a schema, by id; `None` for any other event.
 pub fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
     let EventId::Manifest { guid: WIN32K, id } = id else { return None };
     Some(match id {
@@ -104,7 +103,7 @@ pub fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
 }
 
 impl GuiRow {
-    /// The fields of a described event; `None` when one is missing.
+    /// Reads the fields of a described event; `None` if one is missing.
     pub fn described(change: GuiChange, class: GuiClass, decoded: &Decoded<'_>) -> Option<Self> {
         let number = |name: &str| decoded.value(name)?.bits();
         let small = |name: &str| u32::try_from(number(name)?).ok();
@@ -122,7 +121,7 @@ impl GuiRow {
         })
     }
 
-    /// The fields of an event without description; `None` when its payload is too short.
+    /// Reads the fields of an event without description; `None` if its payload is too short.
     pub fn by_layout(change: GuiChange, class: GuiClass, mut p: Payload<'_>) -> Option<Self> {
         let previous = p.pointer()?;
         let handle = if change == GuiChange::Transform { p.pointer()? } else { previous };

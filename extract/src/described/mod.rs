@@ -1,8 +1,8 @@
-//! The event family that only descriptions distinguish: events that acquire or release a resource by the names in their
-//! schemas, not by their ids, and the handles of GDI and USER.
+//! Event family that only descriptions identify: events that acquire or release a resource, recognized by the names in
+//! their schemas instead of their ids, and GDI and USER handles.
 //!
-//! A description may come after the events that it describes: an EventSource writes its manifest also at the end of a
-//! session. Events without description wait for it.
+//! A description may come after its events, because an EventSource also writes its manifest at the end of a session.
+//! Events without description wait for it.
 
 mod gui;
 mod rules;
@@ -22,7 +22,7 @@ use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, RowKind, Shared};
 use handlescope_model::Table;
 
-/// Columns of events that are decoded by their descriptions.
+/// Columns of events decoded with their descriptions.
 #[derive(Default)]
 pub struct Described {
     pub resources: Vec<ResourceRow>,
@@ -31,27 +31,27 @@ pub struct Described {
     pub allocators: AllocatorNames,
     numbers: FxHashMap<Guid, u32>,
     rules: Rules,
-    /// Meaning of each schema; `None` until an event of it came.
+    /// Meaning of each schema; `None` until its first event.
     meanings: Vec<Option<Meaning>>,
     undecided: Undecided,
     /// Events that a window forgot before their description came.
     pub forgotten: UndescribedKinds,
 }
 
-/// An event that acquires or releases a resource.
+/// Event that acquires or releases a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceRow {
-    /// The handle; 0 where the event has none.
+    /// Handle; 0 if the event has none.
     pub handle: u64,
-    /// Bytes, with the sign that the event gives.
+    /// Bytes, with the sign the event gives.
     pub size: i64,
-    /// Number among the names of allocators.
+    /// Number of the allocator's name.
     pub allocator: u32,
     /// Row of the providers.
     pub provider: u32,
 }
 
-/// A provider of events that acquire or release a resource.
+/// Provider of events that acquire or release a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescribedProvider {
     pub guid: Guid,
@@ -59,7 +59,7 @@ pub struct DescribedProvider {
     pub name: String,
 }
 
-/// Outcome of decoding an event.
+/// Result of decoding an event.
 enum Outcome {
     Nothing,
     /// The event is in this row of its columns.
@@ -69,18 +69,17 @@ enum Outcome {
 }
 
 impl EventFamily for Described {
-    /// Events known without a description; `Described::consider` recognizes all further events.
+    /// Events known without a description; `Described::consider` recognizes all others.
     const EVENTS: &'static [(EventId, &'static str)] = &gui::EVENTS;
     const TABLES: &'static [Table] =
         &[Table::Allocators, Table::Acquisitions, Table::ResourceMisses];
 
-    /// Returns no fields: they are known only from descriptions, which a redacted copy does not
-    /// keep.
+    /// Returns no fields: they are known only from descriptions, which a redacted copy does not keep.
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[]
     }
 
-    /// `Described::consider` has taken it, with its description if there is one.
+    /// Does nothing: `Described::consider` has already handled the event, with its description if there is one.
     fn take(&mut self, _: &Event<'_>, _: &mut Shared) -> Option<()> {
         Some(())
     }
@@ -92,7 +91,7 @@ impl Described {
         Self { rules: Rules::new(mappings), ..Self::default() }
     }
 
-    /// Takes an event of another family, too, if there is a mapping for it.
+    /// Handles an event of another family if a mapping may apply to it.
     pub fn consider_of_family(
         &mut self,
         event: &Event<'_>,
@@ -110,7 +109,7 @@ impl Described {
         }
     }
 
-    /// Takes a manifest event if its description gives it a meaning.
+    /// Handles a manifest event if its description gives it a meaning.
     pub fn consider(&mut self, event: &Event<'_>, decoder: &mut Decoder, shared: &mut Shared) {
         if !matches!(event.id, EventId::Manifest { .. }) || Decoder::is_metadata(event.id) {
             return;
@@ -121,7 +120,7 @@ impl Described {
                 let row = GuiRow::by_layout(change, class, Payload::of(event));
                 row.map_or(Outcome::Short, |row| self.gui(change, row))
             }
-            // The description that an event carries is final.
+            // A description carried by the event is final.
             (None, None) if schema_item(event.extended).is_some() => return,
             (None, None) => {
                 let row = shared.timeline.len();
@@ -140,7 +139,7 @@ impl Described {
         }
     }
 
-    /// Takes the events whose description came after them.
+    /// Handles the events with a description that came after them.
     pub fn decide(&mut self, decoder: &mut Decoder, shared: &mut Shared) {
         let undecided = std::mem::take(&mut self.undecided);
         for (timeline_row, event) in undecided.events() {
@@ -157,7 +156,7 @@ impl Described {
         shared.diagnostics.add(WarningKind::TooManyAllocators, self.allocators.left_out(), None);
     }
 
-    /// Warns of events that were not kept, if a description has come that gives them a meaning.
+    /// Warns about events that were not kept, if a description came that gives them a meaning.
     fn warn(
         &self,
         kind: WarningKind,
@@ -178,7 +177,7 @@ impl Described {
         }
     }
 
-    /// Whether an event has no description yet, so that it may still get a meaning.
+    /// Whether an event has no description yet, so it may still get a meaning.
     pub fn awaits_description(event: &Event<'_>, decoder: &mut Decoder) -> bool {
         matches!(event.id, EventId::Manifest { .. })
             && !Decoder::is_metadata(event.id)
@@ -204,7 +203,7 @@ impl Described {
         }
     }
 
-    /// Meaning of the events of a schema; each schema is examined once.
+    /// Returns the meaning of a schema's events. Each schema is examined once.
     fn meaning(&mut self, id: SchemaId, decoder: &Decoder) -> Meaning {
         if let Some(known) = self.meanings.get(id.row()).copied().flatten() {
             return known;
@@ -252,7 +251,7 @@ impl Described {
         Outcome::Row(kind, self.resources.len() - 1)
     }
 
-    /// The number of the provider of a schema.
+    /// Returns the number of a schema's provider.
     fn provider(&mut self, schema: &Schema) -> u32 {
         let Self { providers, numbers, .. } = self;
         let number = *numbers.entry(schema.guid).or_insert_with(|| {
@@ -269,22 +268,22 @@ impl Described {
 }
 
 impl DescribedProvider {
-    /// The name, or else the GUID.
+    /// Returns the name, or else the GUID.
     pub fn title(&self) -> String {
         if self.name.is_empty() { self.guid.to_string() } else { self.name.clone() }
     }
 }
 
-/// Most bytes of waiting events, with their rows.
+/// Maximum bytes of waiting events, including their rows.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Memory per event besides its bytes: its row of the timeline and its entry here.
+/// Memory per event besides its bytes: its timeline row and its entry here.
 const EVENT_COST: usize = 96;
 
-/// Most kinds of events that are counted separately when there are too many events.
+/// Maximum number of event kinds counted separately if there are too many events.
 const MAX_KINDS: usize = 1 << 12;
 
-/// An event without its payload.
+/// Event without its payload.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     id: EventId,
@@ -293,11 +292,11 @@ struct Waiting {
     pid: Option<u32>,
     /// Row of the timeline.
     row: u32,
-    /// End of its payload, which begins at the end of the previous event's.
+    /// End of its payload, which begins where the previous event's ends.
     end: u32,
 }
 
-/// Events, with their payloads, that wait for their description.
+/// Events that wait for their description, with their payloads.
 #[derive(Default)]
 pub struct Undecided {
     events: Vec<Waiting>,
@@ -306,7 +305,7 @@ pub struct Undecided {
     left_out: UndescribedKinds,
 }
 
-/// Numbers of events without description, by kind.
+/// Number of events without description, by kind.
 #[derive(Debug, Clone, Default)]
 pub struct UndescribedKinds(FxHashMap<(EventId, u8), u64>);
 
@@ -319,7 +318,7 @@ impl UndescribedKinds {
         }
     }
 
-    /// An event of each kind, with the fields that a description needs, and the number of events.
+    /// Returns an event of each kind, with the fields needed to find a description, and the number of such events.
     pub fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
         let kinds = self.0.iter();
         kinds.map(|(&(id, version), count)| (Event { id, version, ..Event::default() }, *count))
@@ -327,7 +326,7 @@ impl UndescribedKinds {
 }
 
 impl Undecided {
-    /// Keeps an event that gets this row of the timeline. Returns whether there is room; if not, the event is counted.
+    /// Keeps an event that will get this timeline row. Returns whether there is room; if not, the event is counted.
     pub fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
         let cost = EVENT_COST + event.payload.len() + event.extended.len();
         if self.used + cost > MAX_BYTES {
@@ -347,7 +346,7 @@ impl Undecided {
         true
     }
 
-    /// The events, with the fields that a description needs, and their rows of the timeline.
+    /// Returns the events, with the fields needed to find a description, and their timeline rows.
     pub fn events(&self) -> impl Iterator<Item = (usize, Event<'_>)> {
         let mut start = 0;
         self.events.iter().map(move |waiting| {
@@ -363,25 +362,25 @@ impl Undecided {
         })
     }
 
-    /// Kinds of the events that there was no room for.
+    /// Returns the kinds of events there was no room for.
     pub fn left_out(&self) -> &UndescribedKinds {
         &self.left_out
     }
 }
 
-/// Most names, and most bytes of them; hostile traces invent them without end.
+/// Maximum number of names, and of their bytes; hostile traces invent them without end.
 const MAX_NAMES: u32 = 1 << 16;
 const MAX_NAME_BYTES: usize = 64 << 20;
 
-/// Allocator under which events beyond the limit are counted.
+/// Allocator that counts events beyond the limit.
 const FURTHER_ALLOCATORS: &str = "(other allocators)";
 
-/// Numbers the names that events give.
+/// Numbers the allocator names in events.
 #[derive(Default)]
 pub struct AllocatorNames {
-    /// Names as events have them, after a byte for the encoding, so that a known name is not converted again.
+    /// Names as in the events, each after a byte for its encoding, so that a known name is not converted again.
     raw: ByteInterner,
-    /// Number of each raw name among the texts.
+    /// For each raw name, its number among the texts.
     numbers: Vec<u32>,
     texts: ByteInterner,
     bytes: usize,
@@ -391,8 +390,8 @@ pub struct AllocatorNames {
 }
 
 impl AllocatorNames {
-    /// The number of a name, or of [`FURTHER_ALLOCATORS`] when there are too many. The name of a value that is not text is
-    /// its printed form.
+    /// Returns the number of a name, or that of [`FURTHER_ALLOCATORS`] if there are too many. A value that is not text
+    /// is named by its printed form.
     pub fn number(&mut self, value: Option<Value<'_>>) -> u32 {
         let (kind, bytes) = match value {
             None => (0, &[][..]),
@@ -424,7 +423,7 @@ impl AllocatorNames {
         text
     }
 
-    /// Events whose allocators are not named because there are too many names.
+    /// Returns the number of events with unnamed allocators because there were too many names.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -1,5 +1,4 @@
-//! Meanings of events by their schemas, and selection of the events that the reading thread hands
-//! on.
+//! Derives the meaning of events from their schemas, and selects the events the reading thread hands on.
 
 use super::gui::{self, GuiChange, GuiClass};
 use crate::etl::{Event, EventId, Guid};
@@ -13,27 +12,27 @@ const RELEASE: &str = "ReleaseResource";
 /// Meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// It is not followed.
+    /// The event is not followed.
     Ignored,
-    /// It acquires or releases a resource; [`Rules::fields`] has the names of its fields under this number.
+    /// Acquires or releases a resource; [`Rules::fields`] has the names of its fields under this number.
     Resource(ResourceAction, usize),
-    /// It changes a handle of GDI or USER.
+    /// Changes a GDI or USER handle.
     Gui(GuiChange, GuiClass),
 }
 
-/// Permissions of mappings for an event that another family takes.
+/// What mappings allow for an event that another family handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfFamily {
-    /// It is not mapped.
+    /// The event is not mapped.
     Nothing,
-    /// It is mapped if it has a description. It does not wait for a description: no mapping names its provider, which
-    /// may write more events than there is room for.
+    /// Mapped only if it already has a description. It does not wait for one: no mapping names its provider, which may
+    /// write more events than there is room for.
     Described,
     /// A mapping names its provider.
     Anything,
 }
 
-/// Mappings of the user and the default rules.
+/// Mappings of the user, and the default rules.
 #[derive(Debug, Default)]
 pub struct Rules {
     mappings: Vec<ResourceMapping>,
@@ -45,8 +44,7 @@ impl Rules {
         Self { mappings, usual: ResourceFields::default() }
     }
 
-    /// Meaning of the events of a schema: from the first mapping for them, or else from their
-    /// names.
+    /// Returns the meaning of a schema's events: from the first mapping for them, or else from their names.
     pub fn meaning(&self, schema: &Schema) -> Meaning {
         let guid = schema.guid.to_string();
         let name = schema.name();
@@ -65,7 +63,7 @@ impl Rules {
         action.map_or(Meaning::Ignored, |action| Meaning::Resource(action, self.mappings.len()))
     }
 
-    /// Returns the permissions of mappings for an event that another family takes.
+    /// Returns what mappings allow for an event that another family handles.
     pub fn of_family(&self, guid: Guid, id: u16) -> OfFamily {
         if self.mappings.is_empty() {
             return OfFamily::Nothing;
@@ -80,7 +78,7 @@ impl Rules {
         }
     }
 
-    /// The names of the fields of a resource event.
+    /// Returns the field names of a resource event.
     pub fn fields(&self, number: usize) -> &ResourceFields {
         self.mappings.get(number).map_or(&self.usual, |mapping| &mapping.fields)
     }
@@ -102,20 +100,20 @@ fn usual_action(name: &[u8]) -> Option<ResourceAction> {
     }
 }
 
-/// Chooses the events that may acquire or release a resource, before their descriptions are known.
+/// Chooses events that may acquire or release a resource, before their descriptions are known.
 #[derive(Debug, Clone, Default)]
 pub struct Interest {
     mappings: Vec<ResourceMapping>,
 }
 
 impl Interest {
-    /// Creates the choice with mappings besides the default rules.
+    /// Creates the choice from mappings and the default rules.
     pub fn new(mappings: Vec<ResourceMapping>) -> Self {
         Self { mappings }
     }
 
-    /// Whether an event may acquire or release a resource. A TraceLogging event has its name; the name of a manifest event
-    /// is in its description, which is known in time order only, so that it may.
+    /// Whether an event may acquire or release a resource. A TraceLogging event carries its name. The name of a
+    /// manifest event is in its description, which is known only in time order, so such an event always may.
     pub fn may_be(&self, event: &Event<'_>) -> bool {
         let EventId::Manifest { id, .. } = event.id else { return false };
         let Some(schema) = schema_item(event.extended) else { return true };

@@ -1,12 +1,12 @@
-//! The header in front of every buffer (WMI_BUFFER_HEADER), and the time ranges of the events of a buffer, which show
+//! Reads the header in front of every buffer (WMI_BUFFER_HEADER), and the time ranges of a buffer's events, which show
 //! what a ring kept.
 
 use super::event::{Event, EventId};
 
-/// Bytes of a buffer header; events follow it.
+/// Size of a buffer header in bytes; events follow it.
 pub const BUFFER_HEADER_SIZE: usize = 72;
 
-/// Largest buffer that is believed: Windows limits session buffers to 16 MiB.
+/// Largest plausible buffer size: Windows limits session buffers to 16 MiB.
 const MAX_BUFFER_SIZE: u32 = 64 << 20;
 
 /// Buffer flag: the last buffer of a session that was stopped, and the buffer of the header.
@@ -22,28 +22,28 @@ const FLAG_COMPRESSED: u16 = 0x40;
 
 /// Trusted fields of a buffer header.
 ///
-/// The other fields (current offset, reference count, list links) are left-overs from the memory of
-/// the session and mean nothing on disk.
+/// The other fields (current offset, reference count, list links) are leftovers from the session's memory and mean
+/// nothing on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferHeader {
     /// Bytes the buffer occupies in the file, header included.
     pub size: u32,
     /// End of the valid data, header included, after decompression.
     pub filled: u32,
-    /// Processor whose events it holds.
+    /// Processor that logged its events.
     pub processor: u16,
     /// 0 normal, 4 trace header; see the `holds_events` method.
     pub kind: u16,
-    /// Sequence number in the session, if it has one; not in the order of the file.
+    /// Sequence number in the session, if there is one; not in file order.
     pub sequence: u64,
-    /// Time at which the session wrote it, in a unit that depends on the file.
+    /// Time the session wrote it, in a unit that depends on the file.
     pub time: u64,
     /// Usually equal to `filled`; used only to compare copies of buffers.
     pub saved: u32,
     flags: u16,
 }
 
-/// Reasons that a buffer header is invalid.
+/// Why a buffer header is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadHeader {
     /// All bytes are zero: unused space of a preallocated file, or a wiped range.
@@ -56,7 +56,7 @@ impl BufferHeader {
     /// Reads the first [`BUFFER_HEADER_SIZE`] bytes of a buffer.
     ///
     /// # Errors
-    /// When the bytes are not a buffer header.
+    /// Fails if the bytes are not a buffer header.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadHeader> {
         let Some(bytes) = bytes.first_chunk::<BUFFER_HEADER_SIZE>() else {
             return Err(BadHeader::Implausible);
@@ -95,7 +95,7 @@ impl BufferHeader {
         Ok(header)
     }
 
-    /// A header of a buffer with this number, processor and flags.
+    /// Creates a header of a buffer with this number, processor and flags.
     #[cfg(test)]
     pub fn of(sequence: u64, processor: u16, flags: u16) -> Self {
         let (size, filled, kind, time, saved) = (4096, 4096, 0, 0, 0);
@@ -107,7 +107,7 @@ impl BufferHeader {
         self.flags & FLAG_COMPRESSED != 0
     }
 
-    /// Changes the header in front of expanded bytes to the header of an uncompressed buffer.
+    /// Turns the header in front of expanded bytes into that of an uncompressed buffer.
     pub fn make_plain(bytes: &mut [u8], header: &Self) {
         let size = (bytes.len() as u32).to_le_bytes();
         let flags = (header.flags & !FLAG_COMPRESSED).to_le_bytes();
@@ -118,22 +118,22 @@ impl BufferHeader {
         }
     }
 
-    /// Whether the session lost events or buffers before this buffer, according to the flags.
+    /// Whether the flags say that the session lost events or buffers before this buffer.
     pub fn marks_loss(&self) -> bool {
         self.flags & (FLAG_EVENTS_LOST | FLAG_BUFFER_LOST) != 0
     }
 
-    /// Whether it has events besides the header of the trace.
+    /// Whether it has events besides the trace header.
     pub fn has_session_events(&self) -> bool {
         self.kind != 4
     }
 
-    /// Whether the session wrote it last, when it was stopped.
+    /// Whether the session wrote it last, when the session was stopped.
     pub fn is_last(&self) -> bool {
         self.has_session_events() && self.flags & FLAG_LAST != 0
     }
 
-    /// Whether the session lost a buffer before this buffer, according to the flags.
+    /// Whether the flags say that the session lost a buffer before this one.
     pub fn marks_lost_buffer(&self) -> bool {
         self.flags & FLAG_BUFFER_LOST != 0
     }
@@ -147,27 +147,27 @@ impl BufferHeader {
     }
 }
 
-/// A buffer of the file.
+/// Buffer of the file.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedBuffer {
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// Bytes it occupies in the file; fewer than its header says when the file is cut.
+    /// Bytes it occupies in the file; fewer than its header says if the file is cut.
     pub stored: u32,
     pub header: BufferHeader,
     /// Raw time of its first event.
     pub first_time: i64,
 }
 
-/// The raw times of the events in a buffer.
+/// Raw times of the events in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferTimes {
     pub processor: u16,
-    /// The number of the buffer in its session.
+    /// Number of the buffer in its session.
     pub number: u64,
     /// Number of filled bytes.
     pub bytes: u32,
-    /// Times of kernel events, without the events of processes, threads and images, which every session has.
+    /// Times of kernel events, except those of processes, threads and images, which every session has.
     pub kernel: Option<Times>,
     /// Times of all kernel and provider events.
     pub all: Option<Times>,
@@ -176,21 +176,20 @@ pub struct BufferTimes {
 /// Raw times of some events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// The first event that is not of a rundown, if there is one.
+    /// First event that is not of a rundown, if any.
     pub first: Option<i64>,
     pub last: i64,
 }
 
 impl BufferTimes {
-    /// A buffer without events.
+    /// Creates the times of a buffer without events.
     pub fn of(buffer: &IndexedBuffer) -> Self {
         let header = &buffer.header;
         let (processor, number, bytes) = (header.processor, header.sequence, header.filled);
         Self { processor, number, bytes, kernel: None, all: None }
     }
 
-    /// Initializes the times from the header, which holds the begin of the buffer, before its
-    /// events are read.
+    /// Takes the times from the header, which has the time of the first event, before the events are read.
     pub fn begin(buffer: &IndexedBuffer) -> Self {
         let time = buffer.first_time;
         let times =
@@ -198,7 +197,7 @@ impl BufferTimes {
         Self { kernel: times, all: times, ..Self::of(buffer) }
     }
 
-    /// Takes the next event of the buffer.
+    /// Adds the next event of the buffer.
     pub fn add(&mut self, event: &Event<'_>) {
         let (is_kernel, is_listed) = match event.id {
             EventId::Hook(hook) if is_of_session(hook) => return,
@@ -206,7 +205,7 @@ impl BufferTimes {
                 (!matches!(hook >> 8, PROCESS | THREAD | IMAGE), is_listed(hook))
             }
             EventId::Manifest { .. } => (false, false),
-            // A merge adds facts of the system and of images as classic events, at any time.
+            // A merge adds facts about the system and images as classic events, at any time.
             EventId::Classic { .. } | EventId::Message => return,
         };
         let add = |times: &mut Option<Times>| {
@@ -230,13 +229,13 @@ const THREAD: u16 = 0x05;
 const SYSTEM_CONFIG: u16 = 0x0b;
 const IMAGE: u16 = 0x14;
 
-/// Facts of the session and of the system, which a session writes with the time of its start.
+/// Whether an event states facts about the session or system, written with the session's start time.
 fn is_of_session(hook: u16) -> bool {
     matches!(hook >> 8, HEADER | SYSTEM_CONFIG)
 }
 
-/// Whether the event is of a rundown: of processes, threads, images, views, types and handles, of exited processes, of
-/// kernel bases, and of stack keys. Rundowns are written at the start or the end of a session.
+/// Whether an event is of a rundown: processes, threads, images, views, types and handles, exited processes, kernel
+/// bases or stack keys. Rundowns are written at the start or end of a session.
 fn is_listed(hook: u16) -> bool {
     matches!(
         hook,

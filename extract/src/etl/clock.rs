@@ -1,8 +1,8 @@
-//! Conversion of raw time stamps to time.
+//! Converts raw timestamps to time.
 
 use handlescope_model::tables::SYSTEM_CLOCK;
 
-/// Unit of the raw time stamps of a session.
+/// Unit of a session's raw timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockKind {
     /// Ticks of the performance counter.
@@ -13,7 +13,7 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
-    /// The name in the trace table and in JSON.
+    /// Returns the name in the trace table and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::PerformanceCounter => "qpc",
@@ -23,27 +23,27 @@ impl ClockKind {
     }
 }
 
-/// Converts raw time stamps of one session.
+/// Converts raw timestamps of one session.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     pub kind: ClockKind,
-    /// Raw time stamp of the session start.
+    /// Raw timestamp of the session start.
     pub base: i64,
     /// Ticks per second; never 0.
     pub frequency: i64,
-    /// Ticks by which the clock advances at once.
+    /// Ticks the clock advances at a time.
     pub step: i64,
 }
 
 const NS_PER_SECOND: i128 = 1_000_000_000;
 
 impl Clock {
-    /// Nanoseconds since session start, rounded down; before the start they are negative.
+    /// Returns nanoseconds since session start, rounded down; negative before the start.
     pub fn ns(&self, raw: i64) -> i64 {
         let ticks = i128::from(raw) - i128::from(self.base);
         let frequency = i128::from(self.frequency);
         if let (Ok(ticks), true) = (i64::try_from(ticks), self.frequency <= 1 << 33) {
-            // The common case without 128-bit division: r < 2^33 and so r * 10^9 < 2^63.
+            // Common case without 128-bit division: r < 2^33, so r * 10^9 < 2^63.
             let seconds = ticks.div_euclid(self.frequency);
             let rest = ticks.rem_euclid(self.frequency);
             if let Some(seconds_ns) = seconds.checked_mul(NS_PER_SECOND as i64) {
@@ -55,18 +55,18 @@ impl Clock {
         ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// [`Self::ns`] of a time that may not be known.
+    /// Converts a time that may be unknown, like [`Self::ns`].
     pub fn ns_of(&self, raw: Option<i64>) -> Option<i64> {
         raw.map(|raw| self.ns(raw))
     }
 
-    /// Ticks of a duration in nanoseconds, rounded down.
+    /// Converts a duration in nanoseconds to ticks, rounded down.
     pub fn ticks(&self, ns: i64) -> i64 {
         (i128::from(ns) * i128::from(self.frequency) / NS_PER_SECOND) as i64
     }
 
-    /// Ticks by which the times of events that are this far apart may differ at most: a clock that stands still most of
-    /// the time may be one step ahead.
+    /// Returns the largest tick difference between events this far apart. A clock that stays the same most of the time
+    /// may be one step ahead.
     pub fn ticks_apart(&self, ns: i64) -> i64 {
         let step = if self.step > 1 { self.step } else { 0 };
         self.ticks(ns).saturating_add(step)

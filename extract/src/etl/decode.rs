@@ -1,4 +1,4 @@
-//! Buffers → where their selected events are, and the parts of stacks that are handed out with them.
+//! Decodes buffers: finds the selected events, and the stack parts that are handed out with them.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -17,33 +17,34 @@ use super::repeated::Repeated;
 use super::stack_parts::{BufferPart, RecentEvents, StackPart};
 use crate::intern::Fingerprint;
 
-/// Chooses the events that are handed out; sees every event of the file.
+/// Chooses the events to hand out. It sees every event of the file.
 ///
-/// It runs on a decoding thread and sees the events buffer by buffer, not in time order.
+/// It runs on a decoding thread, and sees events buffer by buffer rather than in time order.
 pub trait Selector: Send {
-    /// Whether the event is to be handed out.
+    /// Whether to hand out the event.
     fn select(&mut self, event: &Event<'_>) -> bool;
 
-    /// Bytes of a selected event that are likely to be those of others, too, for [`Event::repeated`]. Only the first
-    /// millions of them are numbered.
+    /// Returns the bytes of a selected event that other events probably share, for [`Event::repeated`]. Only the first
+    /// millions of distinct ones are numbered.
     fn repeated<'a>(&self, _event: &Event<'a>) -> Option<&'a [u8]> {
         None
     }
 
-    /// The part of a stack that a selected event is, where it may be handed out with the event whose stack it is instead of
-    /// at its own time.
+    /// Returns the stack part, if the selected event is one. It may then be handed out with the event it belongs to
+    /// instead of at its own time.
     fn stack_part<'a>(&self, _event: &Event<'a>) -> Option<StackPart<'a>> {
         None
     }
 }
 
-/// Bytes of decoded buffers that go to the merge together: waking its thread for each takes more time than a buffer.
+/// Bytes of decoded buffers sent to the merge together. Waking the merging thread for each buffer would take longer
+/// than handling a buffer.
 const GROUP_BYTES: usize = 512 << 10;
 
-/// Least groups of a file with as many buffers, so that small files have work for all threads, too.
+/// Minimum number of groups, in a file with at least as many buffers, so that small files keep all threads busy too.
 const MIN_GROUPS: usize = 16;
 
-/// Divides buffers into groups that are decoded one after the other and go to the merge together.
+/// Divides buffers into groups. The buffers of a group are decoded in sequence and go to the merge together.
 pub fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
     let size = |buffer: &IndexedBuffer| buffer.stored.max(buffer.header.filled) as usize;
     let whole: usize = buffers.iter().map(size).sum();
@@ -59,23 +60,23 @@ pub fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
     groups
 }
 
-/// Decodes some of the groups of buffers.
+/// Decodes some of the buffer groups.
 pub struct Decoder<'a> {
     file: &'a EtlFile,
     spares: &'a Spares<DecodedBuffer>,
-    /// The stored bytes of a compressed buffer.
+    /// Stored bytes of a compressed buffer.
     stored: Vec<u8>,
     repeated: &'a Repeated,
     recent: RecentEvents,
     diagnostics: Diagnostics,
-    /// The buffers that were read, with their positions in the index.
+    /// Buffers that were read, with their positions in the index.
     read: Vec<(usize, ReadBuffer)>,
 }
 
 /// Findings of a decoder.
 pub struct Findings {
     pub diagnostics: Diagnostics,
-    /// The buffers that were read, with their positions in the index.
+    /// Buffers that were read, with their positions in the index.
     pub read: Vec<(usize, ReadBuffer)>,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes groups of buffers, each with its selector, and hands them on until the merge takes no more.
+    /// Decodes groups of buffers, each with its selector, and sends them on until the merge stops.
     pub fn run(
         mut self,
         buffers: &[IndexedBuffer],
@@ -116,7 +117,7 @@ impl<'a> Decoder<'a> {
                 group.push(target);
             }
             self.repeated.before_waiting(&mut group);
-            // Fails when the merge has stopped.
+            // Sending fails once the merge has stopped.
             if decoded.send(group).is_err() {
                 break;
             }
@@ -149,8 +150,8 @@ impl<'a> Decoder<'a> {
         Ok((target, ReadBuffer { header, first, last, times, is_whole }))
     }
 
-    /// Frames the events and notes the positions of the selected ones. Returns the raw time of the last event, the time
-    /// ranges of the events by kind, and whether all events could be framed.
+    /// Frames the events and records the positions of the selected ones. Returns the raw time of the last event, the
+    /// time ranges of the events by kind, and whether all events could be framed.
     fn select(
         &mut self,
         buffer: &IndexedBuffer,
@@ -167,7 +168,7 @@ impl<'a> Decoder<'a> {
             if is_end(rest) {
                 break;
             }
-            // Used and set in place: an event is large, and copied where the processor has just written it, which stalls.
+            // Used and modified in place: an event is large, and copying what the processor has just written stalls.
             let mut framed = frame(rest, time);
             let Ok(Framed { event, stride, .. }) = &mut framed else {
                 if !is_cut(buffer) {
@@ -183,7 +184,7 @@ impl<'a> Decoder<'a> {
             if selector.select(event) {
                 let part = selector.stack_part(event);
                 let part = part.as_ref();
-                // One that is out of order is handed out by itself, and counted. More events may come with its time.
+                // An out-of-order part is handed out by itself and counted. More events with its time may follow.
                 let in_order = part.filter(|part| time == last && part.event_time < time);
                 let joined =
                     in_order.and_then(|part| join(part, &mut self.recent, data, events, parts));
@@ -205,7 +206,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Adds a part of a stack to the event whose stack it is, and returns its frames, if that is known for sure.
+/// Attaches a stack part to its event and returns the part's frames, if it is certain which event that is.
 fn join<'a>(
     part: &StackPart<'a>,
     recent: &mut RecentEvents,
@@ -220,8 +221,8 @@ fn join<'a>(
     Some(part.frames)
 }
 
-/// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
-/// header claims.
+/// Reads a buffer including its header, and expands it if needed; returns whether it expanded to the size its header
+/// claims.
 pub fn load(
     file: &EtlFile,
     buffer: &IndexedBuffer,
@@ -242,7 +243,7 @@ pub fn load(
     Ok(result.is_ok() && data.len() == buffer.header.filled as usize)
 }
 
-/// Whether the file ends inside the buffer. The index counted that as damage already.
+/// Whether the file ends inside the buffer. The index has already counted that as damage.
 fn is_cut(buffer: &IndexedBuffer) -> bool {
     buffer.stored < buffer.header.size
 }

@@ -1,4 +1,4 @@
-//! A buffer on its way from a decoder through the merge, and back to a decoder.
+//! Buffers on their way from a decoder through the merge and back to a decoder.
 
 use std::num::NonZeroU32;
 
@@ -7,56 +7,56 @@ use super::stack_parts::{BufferPart, PartPlaces};
 use crate::intern::Fingerprint;
 use crate::prefetch::prefetch;
 
-/// A decoded buffer: its bytes and where its selected events are.
+/// Decoded buffer: its bytes, and where its selected events are.
 #[derive(Debug, Default)]
 pub struct DecodedBuffer {
     /// Offset of the buffer in the file.
     pub offset: u64,
-    /// Sequence number in the session; ascending per processor, also in a circular file.
+    /// Sequence number in the session; ascending per processor, even in a circular file.
     pub sequence: u64,
     /// Processor of its events.
     pub processor: u16,
-    /// Whether `data` was expanded, so that positions in it are not positions in the file.
+    /// Whether `data` was expanded, so its positions are not positions in the file.
     pub expanded: bool,
-    /// The buffer from its header on.
+    /// The buffer, including its header.
     pub data: Vec<u8>,
     /// Valid bytes of `data`.
     pub valid: usize,
-    /// Bytes that it occupies in the file.
+    /// Bytes it occupies in the file.
     pub stored: u32,
-    /// The selected events, without the parts of stacks that are handed out with them.
+    /// Selected events, except stack parts that are handed out with their event.
     pub events: Vec<SelectedEvent>,
-    /// Parts of stacks that are handed out with their events.
+    /// Stack parts that are handed out with their events.
     pub parts: Vec<BufferPart>,
-    /// The bytes of each part that may repeat.
+    /// Fingerprint of each part's bytes, which may repeat.
     pub part_fingerprints: Vec<Fingerprint>,
-    /// The bytes of events that may repeat, with the positions of these among the selected ones.
+    /// Fingerprints of bytes that may repeat, with the position of their event in `events`.
     pub fingerprints: Vec<(u32, Fingerprint)>,
 }
 
-/// A selected event of a buffer.
+/// Selected event of a buffer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SelectedEvent {
     /// Raw time.
     pub time: i64,
     /// Position in the buffer.
     pub position: u32,
-    /// The number of its bytes that repeat plus one.
+    /// Number of its repeated bytes, plus one.
     pub repeated: Option<NonZeroU32>,
-    /// The parts of its stack in the buffer.
+    /// Parts of its stack in the buffer.
     pub parts: PartPlaces,
 }
 
-/// Bytes of the header and the first fields of most events, less than a line of the cache.
+/// Bytes that hold the header and first fields of most events; less than a cache line.
 const EVENT_BYTES: usize = 48;
 
 impl DecodedBuffer {
-    /// Offset of an event in the file; that of the buffer if it is compressed.
+    /// Returns the offset of an event in the file; if the buffer is compressed, the buffer's offset.
     pub fn offset_of(&self, event: &SelectedEvent) -> u64 {
         self.offset + if self.expanded { 0 } else { u64::from(event.position) }
     }
 
-    /// Fetches the bytes of an event that are read first into the cache, without waiting for them.
+    /// Prefetches the bytes of an event that are read first.
     pub fn fetch(&self, event: &SelectedEvent) {
         let at = event.position as usize;
         for part in [at, at + EVENT_BYTES] {
@@ -67,13 +67,13 @@ impl DecodedBuffer {
 
 #[cfg(test)]
 impl DecodedBuffer {
-    /// A buffer of events by their hooks and times.
+    /// Creates a buffer of events with these hooks and times.
     pub fn of_events(events: &[(u16, i64)]) -> Self {
         let mut buffer = Self::default();
         for (hook, time) in events {
             let position = buffer.data.len() as u32;
             buffer.events.push(SelectedEvent { time: *time, position, ..SelectedEvent::default() });
-            // A PERFINFO_TRACE_HEADER of 64 bits: version, type, marker, size, hook and time.
+            // A 64-bit PERFINFO_TRACE_HEADER: version, type, marker, size, hook and time.
             buffer.data.extend([0, 0, 0x11, 0xC0, 16, 0]);
             buffer.data.extend(hook.to_le_bytes());
             buffer.data.extend(time.to_le_bytes());
@@ -84,7 +84,7 @@ impl DecodedBuffer {
 }
 
 impl Spare for DecodedBuffer {
-    /// Removes the events; the other fields stay those of the buffer before.
+    /// Removes the events; the other fields keep the values of the previous buffer.
     fn clear(&mut self) {
         self.events.clear();
         self.parts.clear();

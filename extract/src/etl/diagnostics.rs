@@ -1,5 +1,4 @@
-//! Diagnostics for lost, damaged and left-out data: counted by kind, with the location of the
-//! first.
+//! Diagnostics for lost, damaged and left-out data, counted by kind with the location of the first.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +13,17 @@ macro_rules! warning_kinds {
         }
 
         impl WarningKind {
-            /// All kinds, in the order in which they are stored.
+            /// All kinds, in the order they are stored.
             const ALL: &[Self] = &[$(Self::$kind,)+];
 
-            /// The kind in words, as it is stored: these stay as they are.
+            /// Returns the text under which the kind is stored. These texts must not change.
             pub fn text(self) -> &'static str {
                 match self {
                     $(Self::$kind => $text,)+
                 }
             }
 
-            /// Nouns for one finding and for several; the first is empty where findings are not counted.
+            /// Returns nouns for one finding and for several. The first is empty if findings are not counted.
             fn nouns(self) -> [&'static str; 2] {
                 match self {
                     $(Self::$kind => [$one, $many],)+
@@ -167,7 +166,7 @@ warning_kinds! {
     IdentityWithoutImage => "image identity without image", "image identity without an image event", "image identities without image events",
 }
 
-/// Kinds that mean that events are missing. Archives have their texts, which must not change.
+/// Kinds that mean events are missing. Archives contain their texts, which must not change.
 const LOSSES: [WarningKind; 24] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
@@ -195,24 +194,24 @@ const LOSSES: [WarningKind; 24] = [
     WarningKind::BadDumpEntry,
 ];
 
-/// Whether a warning of this kind, as it is stored, means that events are missing.
+/// Whether a stored warning kind means that events are missing.
 pub fn is_loss(kind: &str) -> bool {
     LOSSES.iter().any(|loss| loss.text() == kind)
 }
 
-/// Kinds that mean that events of a provider are missing which may acquire and release resources; their texts must not
-/// change, either.
+/// Kinds that mean provider events are missing that may acquire and release resources. Their texts must not change
+/// either.
 const LOSSES_OF_PROVIDERS: [WarningKind; 2] =
     [WarningKind::TooManyUndescribed, WarningKind::ForgottenUndescribed];
 
-/// Whether a warning, as it is stored, means that events of a provider are missing which acquire and release resources.
+/// Whether a stored warning kind means that provider events are missing that may acquire and release resources.
 pub fn is_loss_of_provider(kind: &str) -> bool {
     let rest = |loss: &WarningKind| kind.strip_prefix(loss.text());
     LOSSES_OF_PROVIDERS.iter().any(|loss| rest(loss).is_some_and(|rest| rest.starts_with(':')))
 }
 
-/// Nouns for one finding of a warning, as it is stored, and for several: the first is empty where findings are not
-/// counted. Behind them stands the rest of the kind, which names a provider. `None` for a kind of another version.
+/// Returns nouns for one and for several findings of a stored warning kind, and the rest of the kind, which names a
+/// provider. The first noun is empty if findings are not counted. `None` for a kind of another version.
 pub fn finding_nouns(kind: &str) -> Option<([&'static str; 2], &str)> {
     WarningKind::ALL.iter().find_map(|known| {
         let rest = kind.strip_prefix(known.text())?;
@@ -220,7 +219,7 @@ pub fn finding_nouns(kind: &str) -> Option<([&'static str; 2], &str)> {
     })
 }
 
-/// Number of occurrences and the location of the first.
+/// Number of occurrences, and the location of the first.
 #[derive(Debug, Clone, Copy)]
 struct Finding {
     count: u64,
@@ -231,7 +230,7 @@ struct Finding {
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics {
     findings: BTreeMap<WarningKind, Finding>,
-    /// Findings about single providers.
+    /// Findings about individual providers.
     of_providers: BTreeMap<(WarningKind, String), u64>,
 }
 
@@ -241,7 +240,7 @@ impl Diagnostics {
         self.add(kind, 1, offset);
     }
 
-    /// Counts several at once; zero is not a finding.
+    /// Counts several findings at once; zero counts as none.
     pub fn add(&mut self, kind: WarningKind, count: u64, offset: Option<u64>) {
         if count == 0 {
             return;
@@ -260,7 +259,7 @@ impl Diagnostics {
         *self.of_providers.entry((kind, provider.to_owned())).or_default() += count;
     }
 
-    /// Adds the findings of a further collection.
+    /// Adds the findings of another collection.
     pub fn merge(&mut self, further: &Self) {
         for ((kind, provider), count) in &further.of_providers {
             self.add_of(*kind, provider, *count);
@@ -270,7 +269,7 @@ impl Diagnostics {
         }
     }
 
-    /// The findings as rows of their table, in a fixed order of kinds.
+    /// Returns the findings as table rows, in a fixed order of kinds.
     pub fn warnings(&self) -> Vec<Warning> {
         let findings = self.findings.iter().map(|(kind, finding)| Warning {
             kind: kind.text().to_owned(),
@@ -288,7 +287,7 @@ impl Diagnostics {
             .collect()
     }
 
-    /// Number of occurrences of a kind.
+    /// Returns the number of occurrences of a kind.
     pub fn of(&self, kind: WarningKind) -> u64 {
         self.findings.get(&kind).map_or(0, |finding| finding.count)
     }

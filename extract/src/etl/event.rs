@@ -1,10 +1,10 @@
-//! Event framing: headers of every kind in front of payloads that are not decoded here.
+//! Frames events: parses headers of every kind. Payloads are not decoded here.
 
 use std::fmt;
 
 use super::stack_parts::StackParts;
 
-/// A GUID as it stands on disk: the first three groups little-endian.
+/// GUID in its on-disk form: the first three groups little-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Guid(pub [u8; 16]);
 
@@ -45,7 +45,7 @@ pub enum EventId {
     Classic { guid: Guid, opcode: u8 },
     /// Manifest or TraceLogging event.
     Manifest { guid: Guid, id: u16 },
-    /// Trace message (WPP); its fields are known to its provider only.
+    /// Trace message (WPP); only its provider knows the fields.
     Message,
 }
 
@@ -60,16 +60,16 @@ impl fmt::Display for EventId {
     }
 }
 
-/// An event, borrowed from its buffer.
+/// Event, borrowed from its buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     pub id: EventId,
     pub version: u8,
-    /// Raw time stamp; see [`super::Clock`].
+    /// Raw timestamp; see [`super::Clock`].
     pub time: i64,
-    /// Process id of the header; `None` for headers without one.
+    /// Process id from the header; `None` if the header has none.
     pub pid: Option<u32>,
-    /// Thread id of the header; `None` for headers without one.
+    /// Thread id from the header; `None` if the header has none.
     pub tid: Option<u32>,
     /// Processor that wrote the event.
     pub processor: u16,
@@ -79,21 +79,21 @@ pub struct Event<'a> {
     pub payload: &'a [u8],
     /// Extended items of manifest events.
     pub extended: &'a [u8],
-    /// Offset in the file; for compressed buffers the offset of the buffer.
+    /// Offset in the file; for compressed buffers, the offset of the buffer.
     pub offset: u64,
-    /// Number of the bytes that [`Selector::repeated`] returned, where buffers are read ahead: the same for the same
-    /// bytes, and below 2²².
+    /// Number of the bytes that [`Selector::repeated`] returned, if buffers are read ahead. Equal bytes have equal
+    /// numbers, and numbers are below 2²².
     ///
     /// [`Selector::repeated`]: super::Selector::repeated
     pub repeated: Option<u32>,
-    /// Parts of its stack, which [`Selector::stack_part`] returned of later events: these are not handed out.
+    /// Parts of its stack that [`Selector::stack_part`] found in later events, which are not handed out themselves.
     ///
     /// [`Selector::stack_part`]: super::Selector::stack_part
     pub parts: Option<&'a StackParts<'a>>,
 }
 
 impl Default for Event<'_> {
-    /// Creates an event of a 64-bit system without any content.
+    /// Creates an empty event of a 64-bit system.
     fn default() -> Self {
         Self {
             id: EventId::Message,
@@ -113,19 +113,19 @@ impl Default for Event<'_> {
 }
 
 impl<'a> Event<'a> {
-    /// The first event in the bytes after a buffer header, if there is one.
+    /// Returns the first event in the bytes after a buffer header, if any.
     pub fn first(bytes: &'a [u8]) -> Option<Self> {
         frame(bytes, 0).ok().map(|framed| framed.event)
     }
 }
 
-/// Reasons that an event cannot be framed.
+/// Why an event cannot be framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Unknown header type or marker.
     #[error("unknown event header type")]
     UnknownHeader,
-    /// A size below the header's, or past the end of the buffer.
+    /// A size smaller than the header, or past the end of the buffer.
     #[error("invalid event size")]
     BadSize,
 }
@@ -133,7 +133,7 @@ pub enum FrameError {
 /// Header and payload of an event, without its processor and offset.
 pub struct Framed<'a> {
     pub event: Event<'a>,
-    /// Bytes of its header that are read; counters, the parent of an instance and extended items may follow.
+    /// Bytes of its header that are read. Counters, the parent of an instance and extended items may follow.
     pub header: usize,
     /// Size in bytes; the payload is at the end.
     pub size: usize,
@@ -146,7 +146,7 @@ const MESSAGE_MARKER: u8 = 0x90;
 /// Id in a header without process or thread (INVALID_THREAD in ntos).
 const UNKNOWN_ID: u32 = u32::MAX;
 
-/// A view of bytes with fixed-size reads; the caller has checked the length.
+/// Fixed-size reads from bytes; the caller has checked the length.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -165,20 +165,20 @@ impl Fields<'_> {
     fn guid(&self, at: usize) -> Guid {
         Guid(self.0.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default())
     }
-    /// Process or thread id; `None` if it is unknown.
+    /// Reads a process or thread id; `None` if unknown.
     fn id(&self, at: usize) -> Option<u32> {
         Some(self.u32(at)).filter(|id| *id != UNKNOWN_ID)
     }
 }
 
-/// Whether no more events follow: the bytes begin with the end marker of all ones, or there are none.
+/// Whether no more events follow: the bytes begin with the all-ones end marker, or there are none.
 pub fn is_end(bytes: &[u8]) -> bool {
     bytes.len() < 8 || bytes.starts_with(&[0xFF; 4])
 }
 
-/// Frames the event at the start of `bytes`, which reach to the end of the valid data.
+/// Frames the event at the start of `bytes`, which must extend to the end of the valid data.
 ///
-/// `inherited_time` is the time of the previous event, for trace messages without a time stamp.
+/// `inherited_time` is the time of the previous event, for trace messages without a timestamp.
 pub fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     match fields.u8(3) {
@@ -200,7 +200,7 @@ fn pointer_size(wide: bool) -> usize {
     if wide { 8 } else { 4 }
 }
 
-/// Time stamp at the start of the events of a buffer, for putting buffers in order.
+/// Returns the timestamp at the start of a buffer's events, which orders the buffers.
 pub fn leading_time(bytes: &[u8]) -> Option<i64> {
     let fields = Fields(bytes);
     let at = match (fields.u8(3), fields.u8(2)) {
@@ -225,7 +225,7 @@ fn framed(header: usize, size: usize, event: Event<'_>) -> Framed<'_> {
     Framed { event, header, size, stride: size.next_multiple_of(8) }
 }
 
-/// System (32), compact (24) and perfinfo (16) headers.
+/// Frames events with system (32), compact (24) and perfinfo (16) headers.
 fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(4));
@@ -251,7 +251,7 @@ fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>
 
 const CLASSIC_HEADER: usize = 48;
 
-/// Classic (48) and instance (72) headers; both have the event class at 24.
+/// Frames events with classic (48) and instance (72) headers; both have the event class at 24.
 fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(0));
@@ -323,7 +323,7 @@ fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
 mod tests {
     use super::*;
 
-    /// An event of one header kind with a payload of four bytes.
+    /// Creates an event of one header kind with a payload of four bytes.
     fn event(kind: u8, header: usize, size_at: usize) -> Vec<u8> {
         let mut bytes = vec![0; header + 4];
         let size = bytes.len() as u16;

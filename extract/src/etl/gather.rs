@@ -1,4 +1,4 @@
-//! Events of orders, gathered into batches by several threads, as far as they can be taken without those before them.
+//! Gathers ordered events into batches on several threads, as far as they can be taken without the events before them.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -8,34 +8,34 @@ use super::event::Event;
 use super::merge::Order;
 use handlescope_model::guard::lock;
 
-/// Consumer of the events of a trace, in time order.
+/// Consumer of the events of a trace in time order.
 pub trait Sink {
-    /// Takes some of its events on other threads.
+    /// Takes some of the events on other threads.
     type Gatherer: Gatherer;
 
     /// Takes an event.
     fn take(&mut self, event: &Event<'_>);
 
-    /// Takes the events of a gathered batch in this range, which follow all that were taken before.
+    /// Takes a range of a gathered batch. These events follow all that were taken before.
     fn append(&mut self, batch: &mut Batch<Self>, events: Range<usize>);
 
-    /// A new gatherer; `None` if all events go to [`Self::take`].
+    /// Creates a gatherer; `None` if all events go to [`Self::take`].
     fn gatherer(&self) -> Option<Self::Gatherer>;
 }
 
-/// Batch of the gatherers of a sink.
+/// Batch of a sink's gatherers.
 pub type Batch<S> = <<S as Sink>::Gatherer as Gatherer>::Batch;
 
 /// Collects events for a [`Sink`] on another thread.
 pub trait Gatherer: Send {
-    /// Some events, in time order.
+    /// Events in time order.
     type Batch: Spare + Send;
 
-    /// Adds an event to a batch; `false` if it has to go to [`Sink::take`].
+    /// Adds an event to a batch; returns `false` if it must go to [`Sink::take`].
     fn gather(&mut self, event: &Event<'_>, batch: &mut Self::Batch) -> bool;
 }
 
-/// Gatherer of a sink without gatherers.
+/// Gatherer type of a sink without gatherers.
 pub enum NoGatherer {}
 
 impl Gatherer for NoGatherer {
@@ -60,18 +60,18 @@ impl<F: FnMut(&Event<'_>)> Sink for F {
     }
 }
 
-/// An order some of whose events were gathered.
+/// Order with some of its events gathered.
 pub struct GatheredOrder<B> {
     /// Events that were not gathered.
     pub order: Order,
-    /// For each of these the number of gathered events that come before it.
+    /// For each of these, the number of gathered events before it.
     pub before: Vec<u32>,
     pub batch: B,
     /// Number of gathered events.
     pub gathered: u32,
 }
 
-/// Gathers the events of orders until there are no more, or the results are not taken any more.
+/// Gathers the events of orders until no more come, or nobody takes the results.
 pub fn gather<G: Gatherer>(
     mut gatherer: G,
     spares: &Spares<G::Batch>,
@@ -90,7 +90,7 @@ impl<B> GatheredOrder<B> {
         let (mut gathered, mut last_time) = (0, order.last_time);
         let (mut left, mut before) = (Vec::new(), Vec::new());
         order.for_each(|place, event| {
-            // One that is out of order stays among the events around it.
+            // An out-of-order event stays among the events around it.
             if event.time >= last_time {
                 last_time = event.time;
                 if gatherer.gather(event, &mut batch) {
@@ -106,7 +106,7 @@ impl<B> GatheredOrder<B> {
     }
 }
 
-/// A value that can be emptied, and keeps its memory.
+/// Value that can be emptied and keeps its memory.
 pub trait Spare: Default {
     /// Empties it.
     fn clear(&mut self);
@@ -116,19 +116,19 @@ impl Spare for () {
     fn clear(&mut self) {}
 }
 
-/// Pool of values that are no longer used; the latest one, which may still be in a cache, is used again first.
+/// Pool of unused values. The latest one, which may still be cached, is reused first.
 #[derive(Default)]
 pub struct Spares<T>(Mutex<Vec<T>>);
 
 impl<T: Spare> Spares<T> {
-    /// An empty value.
+    /// Returns an empty value.
     pub fn take(&self) -> T {
         let mut value = lock(&self.0).pop().unwrap_or_default();
         value.clear();
         value
     }
 
-    /// Takes a value back.
+    /// Takes a value back into the pool.
     pub fn give(&self, value: T) {
         lock(&self.0).push(value);
     }
@@ -148,7 +148,7 @@ mod tests {
     const GATHERED: u16 = 0x1120;
     const IN_ORDER: u16 = 0x1820;
 
-    /// An order of events of one buffer, by their hooks and times, after an event of `last_time`.
+    /// An order of events in one buffer, by hook and time, after an event at `last_time`.
     fn order(last_time: i64, events: &[(u16, i64)]) -> Order {
         let buffers = vec![Arc::new(DecodedBuffer::of_events(events))];
         let places = (0..events.len() as u32).map(|event| EventPlace { buffer: 0, event });
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Gathers the times of events, and takes them and those of the others.
+    /// Gathers times of events, and collects the times of all events.
     #[derive(Default)]
     struct Times(Vec<(i64, &'static str)>);
 
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// The events of an order as they come after gathering.
+    /// Returns the events of an order as they are handed out after gathering.
     fn handed_out(order: Order) -> Vec<(i64, &'static str)> {
         let (spares, spare_batches, mut times) =
             (Spares::default(), Spares::default(), Times::default());

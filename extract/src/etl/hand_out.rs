@@ -1,4 +1,4 @@
-//! Events of buffers, handed out in the order in which they were merged.
+//! Hands out events of buffers in merged order.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use super::merge::{EventPlace, Order};
 use super::stack_parts::StackParts;
 use crate::prefetch::prefetch;
 
-/// Events that are fetched into the cache before they are handed out: what the thread that decoded their buffer has read
-/// is in the cache of another processor.
+/// Prefetch distance in events. What the decoding thread has read is in another processor's cache.
 const AHEAD: usize = 4;
 
-/// Positions of events that are fetched before that.
+/// Prefetch distance for the positions of events, which must come before the events.
 const POSITIONS_AHEAD: usize = 12;
 
 /// The side that hands out events.
@@ -41,7 +40,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
         self.end(order)
     }
 
-    /// Hands out the events of an order some of which were gathered.
+    /// Hands out the events of an order with some of them gathered.
     pub fn take_gathered(&mut self, gathered: GatheredOrder<Batch<S>>) -> ControlFlow<()> {
         let Self { sink, spare_batches, .. } = self;
         let GatheredOrder { order, before, mut batch, gathered } = gathered;
@@ -61,10 +60,10 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
         self.end(order)
     }
 
-    /// Ends an order: gives its buffers back, and says how much of the file was read.
+    /// Ends an order: gives its buffers back, and reports how much of the file was read.
     fn end(&mut self, order: Order) -> ControlFlow<()> {
         for buffer in order.buffers {
-            // The merge, and orders around this one, may still have it.
+            // The merge and neighbouring orders may still use it.
             Arc::into_inner(buffer).into_iter().for_each(|buffer| self.spares.give(buffer));
         }
         (self.progress)(order.read)
@@ -72,7 +71,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
 }
 
 impl Order {
-    /// Frames the events, and hands each out with its place.
+    /// Frames the events, and passes each on with its place.
     pub fn for_each(&self, mut each: impl FnMut(EventPlace, &Event<'_>)) {
         let buffer = |place: &EventPlace| self.buffers.get(place.buffer as usize);
         for (at, place) in self.events.iter().enumerate() {
@@ -105,8 +104,8 @@ impl DecodedBuffer {
         let SelectedEvent { time, position, repeated, parts } = *selected;
         let bytes = self.data.get(position as usize..self.valid).unwrap_or_default();
         let stack = StackParts::of(&self.data, &self.parts, parts);
-        // The decoder framed it before. It is changed in place: an event is large, and copied where the processor has just
-        // written it, which stalls.
+        // It was already framed by the decoder. It is modified in place: an event is large, and copying what the
+        // processor has just written stalls.
         if let Ok(Framed { event, .. }) = &mut frame(bytes, time) {
             event.processor = self.processor;
             event.offset = self.offset_of(selected);

@@ -1,4 +1,4 @@
-//! Index of the buffers: their offsets, the order to read them in, and duplicates within a file.
+//! Indexes the buffers: their offsets, the order to read them in, and duplicates within a file.
 
 use std::collections::HashMap;
 use std::hash::Hasher;
@@ -14,10 +14,10 @@ use super::event::{LEADING_BYTES, leading_time};
 use super::lz77::decompress;
 use super::{EtlFile, ScanError};
 
-/// Fields of the trace header that matter for finding buffers.
+/// Trace header fields that matter for finding buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Buffer size of the session, bytes. No buffer expands to more.
+    /// Buffer size of the session in bytes. No buffer expands to more.
     pub buffer_size: u32,
     pub log_file_mode: u32,
 }
@@ -28,54 +28,53 @@ const MODE_PREALLOCATE: u32 = 0x20;
 const MODE_COMPRESSED: u32 = 0x0400_0000;
 
 impl Session {
-    /// Whether buffers may be compressed and so lie at any offset.
+    /// Whether buffers may be compressed, so that they may be at any offset.
     pub fn is_compressed(&self) -> bool {
         self.log_file_mode & MODE_COMPRESSED != 0
     }
 }
 
-/// A range of the file without events.
+/// Range of the file without events.
 #[derive(Debug, Clone, Copy)]
 pub struct SkippedRange {
     /// Offset in the file, bytes.
     pub offset: u64,
     /// Bytes to the next buffer.
     pub size: u64,
-    /// Whether it is a buffer: of a type that holds no events, or with a size that is not believed.
+    /// Whether it is a buffer: of a type without events, or with an implausible size.
     pub is_buffer: bool,
 }
 
-/// All buffers that hold events, in the order of their first event.
+/// All buffers with events, in order of their first event.
 ///
-/// The order does not depend on the order in the file, so circular files need no special care:
-/// their newest buffers overwrite the oldest ones in place.
+/// The file order does not matter, so circular files need no special care: their newest buffers overwrite the oldest
+/// ones in place.
 #[derive(Debug, Default)]
 pub struct BufferIndex {
     pub buffers: Vec<IndexedBuffer>,
-    /// Further copies of buffers. Their events do not count again.
+    /// Additional copies of buffers. Their events are not counted again.
     pub duplicates: Vec<IndexedBuffer>,
-    /// Ranges without events, in no order.
+    /// Ranges without events, in no particular order.
     pub skipped: Vec<SkippedRange>,
-    /// Number of distinct buffers, including buffers that hold no events.
+    /// Number of distinct buffers, including those without events.
     pub buffers_found: u64,
 }
 
-/// Largest size that a buffer expands to, whatever the session claims: EVENT_TRACE_PROPERTIES.BufferSize is at
-/// most 16384 KB.
+/// Largest size a buffer may expand to, whatever the session claims: EVENT_TRACE_PROPERTIES.BufferSize is at most 16384
+/// KB.
 const MAX_EXPANDED: u32 = 16 << 20;
 
-/// Compressed bytes that surely expand to the first event's header: 24 literals and flag words.
+/// Compressed bytes that always contain the first event's header: 24 literals and flag words.
 const LEADING_COMPRESSED: usize = 256;
 
 impl BufferIndex {
-    /// Walks over the buffer headers of a file.
+    /// Walks the buffer headers of a file.
     ///
-    /// A malformed header is counted; an uncompressed file is then continued at the next
-    /// multiple of the session's buffer size, a compressed one is left there because nothing says
-    /// where the next buffer starts.
+    /// Malformed headers are counted. An uncompressed file is then continued at the next multiple of the session's
+    /// buffer size. A compressed file ends there, because nothing says where the next buffer starts.
     ///
     /// # Errors
-    /// When the file cannot be read, or `cancel` asks to stop.
+    /// Fails if the file cannot be read or `cancel` requests a stop.
     pub fn scan(
         file: &EtlFile,
         session: Session,
@@ -108,7 +107,7 @@ impl BufferIndex {
         Ok(index)
     }
 
-    /// Adds what lies in the file, in its order.
+    /// Adds everything in the file, in file order.
     fn walk(
         &mut self,
         file: &EtlFile,
@@ -146,7 +145,7 @@ impl BufferIndex {
         Ok(())
     }
 
-    /// Sum of the sizes that compressed buffers claim to expand to, bytes.
+    /// Returns the sum of the sizes that compressed buffers claim to expand to, in bytes.
     pub fn expanded_bytes(&self) -> u64 {
         let compressed = self.buffers.iter().filter(|buffer| buffer.header.is_compressed());
         compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
@@ -166,19 +165,19 @@ impl BufferIndex {
     }
 }
 
-/// Buffers in a row that are fetched by one thread, before those of the next one: as many as a disk has near each other.
+/// Consecutive buffers fetched by one thread before the next thread's turn: as many as a disk has near each other.
 const FETCHED_RUN: u64 = 64;
-/// Threads that fetch beside the one that makes the index.
+/// Maximum number of fetching threads, besides the one that builds the index.
 const MOST_FETCHING: usize = 3;
 
-/// Threads that read the beginnings of buffers into the cache before the index needs them, which takes up to 20 times as
-/// long as reading them from there: one for each further processor, but few, and whatever number of threads does the rest.
-/// Only uncompressed buffers lie where a thread can know.
+/// Threads that read the beginnings of buffers into the cache before the index needs them. Without that, reading takes
+/// up to 20 times as long as from the cache. There is one thread per additional processor, but only a few, however many
+/// threads do the rest of the work. Only in uncompressed files can a thread know where buffers are.
 struct FetchAhead<'a> {
     file: &'a EtlFile,
     buffer_size: u64,
     threads: usize,
-    /// Whether the index has all buffers, or is given up.
+    /// Whether the index is complete, or was given up.
     is_over: AtomicBool,
 }
 
@@ -197,8 +196,8 @@ impl<'a> FetchAhead<'a> {
         }
     }
 
-    /// Reads one run of each round, the one of this turn. The first run of each round and the end of the file are left to the
-    /// thread that makes the index, and so are errors.
+    /// Reads one run of each round, the one at `turn`. The thread that builds the index reads the first run of each
+    /// round and the end of the file, and reports all errors.
     fn fetch(&self, turn: u64) {
         let mut bytes = Vec::new();
         let turns = self.threads as u64 + 1;
@@ -217,7 +216,7 @@ impl<'a> FetchAhead<'a> {
     }
 }
 
-/// Counts what is wrong with a buffer; returns whether its events are read.
+/// Counts what is wrong with a buffer; returns whether to read its events.
 fn count_defects(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Diagnostics) -> bool {
     let IndexedBuffer { offset, stored, header, .. } = buffer;
     let mut count = |kind| diagnostics.count(kind, Some(*offset));
@@ -238,9 +237,9 @@ fn count_defects(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Dia
     true
 }
 
-/// Counts a range that is not a buffer; returns the offset at which to continue, at most the end of the file.
+/// Counts a range that is not a buffer; returns the offset at which to continue, at most the file size.
 ///
-/// All empty ranges in a hole of the file are passed over, and counted, at once.
+/// All empty ranges in a hole of the file are skipped and counted at once.
 fn skip_bad(
     bad: BadHeader,
     offset: u64,
@@ -279,20 +278,18 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
         return leading_time(events);
     }
     let mut expanded = Vec::new();
-    // The stream is cut, so that an error after the first bytes is expected.
+    // The stream is cut, so an error after the first bytes is expected.
     let _ = decompress(events, LEADING_BYTES, &mut expanded);
     leading_time(&expanded)
 }
 
-/// Removes the second and later copies of each buffer from `buffers` and returns them. The copy with the lowest
-/// offset stays.
+/// Removes all copies of each buffer but the one with the lowest offset from `buffers`, and returns them.
 ///
-/// A copy has an equal header and equal content. The number of a buffer does not suffice: numbers
-/// start again in some files, and some files have none. The content is read only of buffers with equal headers,
-/// which a sound file does not have.
+/// A copy has an equal header and equal content. The buffer number does not suffice: in some files numbers start again,
+/// and some have none. Content is read only for buffers with equal headers, which do not occur in a sound file.
 ///
 /// # Errors
-/// When the file cannot be read, or `cancel` asks to stop.
+/// Fails if the file cannot be read or `cancel` requests a stop.
 fn remove_copies(
     file: &EtlFile,
     buffers: &mut Vec<IndexedBuffer>,
@@ -312,14 +309,14 @@ fn remove_copies(
     Ok(copies)
 }
 
-/// Header fields that are equal in all copies of a buffer.
+/// Returns the header fields that are equal in all copies of a buffer.
 fn common_header(buffer: &IndexedBuffer) -> impl Ord + use<> {
     let header = &buffer.header;
     let sizes = (header.size, header.filled, header.saved);
     (header.sequence, header.time, header.processor, header.kind, sizes)
 }
 
-/// Size of the content of a buffer in the file, without header and without the unused bytes at its end.
+/// Returns the size of a buffer's content in the file, without the header and the unused bytes at the end.
 fn content_size(buffer: &IndexedBuffer) -> usize {
     let end = if buffer.header.is_compressed() {
         buffer.stored
@@ -333,12 +330,12 @@ fn content_size(buffer: &IndexedBuffer) -> usize {
 struct Contents<'a> {
     file: &'a EtlFile,
     bytes: Vec<u8>,
-    /// Content of the buffer that `bytes` is compared with.
+    /// Content that `bytes` is compared with.
     reference: Vec<u8>,
 }
 
 impl Contents<'_> {
-    /// Divides buffers of equal headers, in the order of the file, into first buffers and copies.
+    /// Sorts buffers with equal headers, given in file order, into originals and copies.
     fn sort(
         &mut self,
         alike: &[IndexedBuffer],
@@ -369,8 +366,8 @@ impl Contents<'_> {
         Ok(())
     }
 
-    /// Whether a kept buffer with the header of a cut buffer starts with its bytes. The kept buffers with that header are
-    /// the last.
+    /// Whether a kept buffer with the same header as a cut buffer starts with its bytes. These are the last of the kept
+    /// buffers.
     fn starts_like_any(&mut self, kept: &[IndexedBuffer], cut: &IndexedBuffer) -> io::Result<bool> {
         for buffer in
             kept.iter().rev().take_while(|buffer| common_header(buffer) == common_header(cut))
@@ -382,7 +379,7 @@ impl Contents<'_> {
         Ok(false)
     }
 
-    /// Whether the first `size` bytes of a buffer are the bytes read last.
+    /// Whether the first `size` bytes of a buffer equal the bytes read last.
     fn starts_like(&mut self, buffer: &IndexedBuffer, size: usize) -> io::Result<bool> {
         read_part(self.file, buffer, size, &mut self.reference)?;
         Ok(self.reference == self.bytes)

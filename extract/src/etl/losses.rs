@@ -1,8 +1,8 @@
-//! Time ranges in which events may be missing, from sequence numbers, flags and damage of buffers.
+//! Finds time ranges in which events may be missing, from sequence numbers, flags and damage of buffers.
 //!
-//! A session numbers its buffers from 0; the numbers rise on each processor, in some files in the order in which
-//! processors took the buffers, in others in the order in which they were written. Either way, a missing buffer of a
-//! processor lies between the buffers of that processor with the next lower and the next higher number.
+//! A session numbers its buffers from 0. On each processor the numbers rise: in some files in the order processors took
+//! the buffers, in others in the order they were written. Either way, a missing buffer of a processor belongs between
+//! that processor's buffers with the next lower and next higher number.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use handlescope_model::tables::LossKind;
 
 use super::buffer::{BufferHeader, BufferTimes};
 
-/// A time in which events may be missing.
+/// Time in which events may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventLoss {
     pub kind: LossKind,
-    /// `None` if it may be at any time.
+    /// `None` if it may be any time.
     pub span: Option<LossSpan>,
-    /// Most buffers, or events, that are missing; `None` where that is not known. When buffers may have been of several
-    /// processors, the loss of one of them has the count.
+    /// Maximum number of missing buffers or events; `None` if unknown. If the buffers may be from several processors,
+    /// only one of the losses has the count.
     pub count: Option<u64>,
-    /// The processor whose events are missing; `None` where that is not known.
+    /// Processor that lost the events; `None` if unknown.
     pub processor: Option<u16>,
-    /// Whether it is too short for a buffer, so that the buffer was probably of another processor.
+    /// Whether the span is too short for a buffer, so that the missing buffer was probably another processor's.
     pub is_doubtful: bool,
 }
 
-/// Time range of a loss, raw.
+/// Raw time range of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossSpan {
     /// First moment; `None` for the start of the trace.
@@ -35,7 +35,8 @@ pub struct LossSpan {
 }
 
 impl LossSpan {
-    /// First and last moment, to compare with times: those of the trace are the smallest and the largest number.
+    /// Returns first and last moment for comparison with times. The start and end of the trace become the smallest and
+    /// largest number.
     pub fn bounds(self) -> (i64, i64) {
         (self.from.unwrap_or(i64::MIN), self.to.unwrap_or(i64::MAX))
     }
@@ -53,7 +54,7 @@ impl EventLoss {
     }
 }
 
-/// A buffer whose events were read.
+/// Buffer with events that were read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadBuffer {
     pub header: BufferHeader,
@@ -61,18 +62,18 @@ pub struct ReadBuffer {
     pub first: i64,
     /// Raw time of the last event that was read.
     pub last: i64,
-    /// Time ranges of its events, by kind of event.
+    /// Time ranges of its events by kind.
     pub times: BufferTimes,
     /// Whether all of its events were read.
     pub is_whole: bool,
 }
 
-/// Buffer counts claimed by a session, and the parts of the file that could not be read.
+/// What the session claims about its buffers, and which parts of the file could not be read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionClaims {
-    /// Whether it was stopped; if not, it had not written all buffers.
+    /// Whether it was stopped; if not, it had not yet written all buffers.
     pub is_stopped: bool,
-    /// Buffers that it wrote; 0 when it was not stopped.
+    /// Buffers it wrote; 0 if it was not stopped.
     pub written: u64,
     /// Whether new buffers overwrite old ones.
     pub is_ring: bool,
@@ -80,17 +81,17 @@ pub struct SessionClaims {
     pub processors: u32,
     pub events_lost: u64,
     pub buffers_lost: u64,
-    /// Buffers that the file has, whether their events can be read or not.
+    /// Buffers in the file, whether their events can be read or not.
     pub buffers_found: u64,
-    /// Ranges of the file that should be buffers and are not.
+    /// Ranges of the file that should be buffers but are not.
     pub unreadable: u64,
-    /// Raw units of time by which the clock advances at once; 1 for an exact clock.
+    /// Raw time units the clock advances at a time; 1 for an exact clock.
     pub clock_step: i64,
-    /// The raw time to which events may be missing because a ring overwrote them.
+    /// Raw time until which a ring may have overwritten events.
     pub overwritten_to: Option<i64>,
 }
 
-/// Finds the losses of events in a file.
+/// Finds the event losses in a file.
 pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
     let processors = Processors::new(buffers);
     let numbers = missing_numbers(buffers, &claims);
@@ -129,14 +130,14 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
 /// Consecutive numbers without a buffer.
 #[derive(Debug, PartialEq, Eq)]
 struct MissingNumbers {
-    /// The first number.
+    /// First number.
     first: u64,
     count: u64,
     /// Raw time of the first event of the buffer with the next number.
     first_of_next: Option<i64>,
 }
 
-/// The numbers without a buffer; none where the numbers contradict each other.
+/// Returns the numbers without a buffer; none if the numbers contradict each other.
 fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<MissingNumbers> {
     // A number beyond all counts is damaged.
     let limit = claims.written.max(claims.buffers_found.saturating_mul(2));
@@ -149,7 +150,7 @@ fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<Missin
     }
     let mut missing = Vec::new();
     let is_short = claims.written > claims.buffers_found;
-    // Unless the session claims more buffers than the file has, the numbers may begin anywhere.
+    // Numbers may begin anywhere, unless the session claims more buffers than the file has.
     let mut expected = match numbers.first() {
         Some((first, _)) if !is_short => *first,
         _ => 0,
@@ -168,16 +169,16 @@ fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<Missin
     missing
 }
 
-/// The buffers of each processor in the order of their numbers.
+/// Buffers of each processor, in order of their numbers.
 struct Processors {
     buffers: BTreeMap<u16, Vec<ReadBuffer>>,
     /// Time of the first event of the session.
     start: i64,
-    /// Longest time that is too short for a buffer.
+    /// Longest span that is too short for a buffer.
     shortest_hole: i64,
 }
 
-/// Part of the time in which the fastest buffer was filled that is too short for another one.
+/// A span shorter than the time to fill the fastest buffer, divided by this, is too short for another buffer.
 const FILLED_PART: i64 = 8;
 
 impl Processors {
@@ -190,21 +191,21 @@ impl Processors {
         let of_session = || buffers.iter().filter(|buffer| buffer.header.has_session_events());
         let start = of_session().map(|buffer| buffer.first).min().unwrap_or(i64::MIN);
         let largest = of_session().map(|buffer| buffer.header.filled).max().unwrap_or_default();
-        // A buffer that was written before it was full says nothing about the time that a buffer takes.
+        // A buffer written before it was full says nothing about how long filling one takes.
         let full = of_session().filter(|buffer| buffer.header.filled >= largest / 2);
         let fastest = full.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
         let shortest_hole = fastest.unwrap_or_default() / FILLED_PART;
         Self { buffers: buffers_of, start, shortest_hole }
     }
 
-    /// Whether the last buffers of processors are missing, although no number says it.
+    /// Whether processors lack their last buffers, although no number shows it.
     fn lack_end(&self, claims: &SessionClaims) -> bool {
         let buffers = || self.buffers.values().flatten();
         let has_last = || buffers().any(|buffer| buffer.header.is_last());
         !claims.is_stopped || claims.is_ring && buffers().next().is_some() && !has_last()
     }
 
-    /// The times after the last buffer of each processor, and all times of processors without any.
+    /// Returns the time after each processor's last buffer, and all time for processors without buffers.
     fn ends(&self, claims: &SessionClaims) -> Vec<EventLoss> {
         let ends = self
             .buffers
@@ -219,7 +220,7 @@ impl Processors {
         .collect()
     }
 
-    /// The times in which the events of missing buffers may have been.
+    /// Returns the time ranges in which the events of missing buffers may be.
     fn holes(&self, numbers: &MissingNumbers, claims: &SessionClaims) -> Vec<EventLoss> {
         let mut holes = Vec::new();
         for (processor, list) in &self.buffers {
@@ -228,18 +229,18 @@ impl Processors {
             let (from, to) = (before.map(|buffer| buffer.last), after.map(|buffer| buffer.first));
             let span = LossSpan { from, to };
             let (from, to) = span.bounds();
-            // Events of one time may lie on both sides of a missing buffer.
+            // Events with the same time may be on both sides of a missing buffer.
             if from <= to {
                 let length = to.saturating_sub(from.max(self.start));
-                // A whole buffer may have been filled between two ticks, and behind the last one of a processor, as the
-                // last event of the file need not be the last event of the session.
+                // A whole buffer may have been filled between two clock ticks. It may also follow a processor's last
+                // buffer, because the last event of the file need not be the last of the session.
                 let is_clear =
                     claims.clock_step > 1 || after.is_none() || length > self.shortest_hole;
                 holes.push((span, Some(*processor), is_clear));
             }
         }
         let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
-        // The buffers may be all buffers of a processor without any.
+        // The missing buffers may be all buffers of a processor that has none here.
         if (self.buffers.len() as u64) < u64::from(claims.processors) {
             holes.push((LossSpan { from: None, to: None }, None, false));
         }
@@ -252,8 +253,7 @@ impl Processors {
         holes.into_iter().enumerate().map(loss).collect()
     }
 
-    /// Ranges from the last event read of a buffer to the next buffer, where the rest could not be
-    /// read.
+    /// Returns the ranges from the last event read of a damaged buffer to the next buffer.
     fn damaged(&self) -> Vec<EventLoss> {
         let damaged = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
             let after = list.iter().skip(1).map(|buffer| Some(buffer.first)).chain([None]);
@@ -268,8 +268,8 @@ impl Processors {
         self.buffers.iter().flat_map(damaged).collect()
     }
 
-    /// Ranges from the buffer before a marked one to its end: no documentation says whether events
-    /// are lost before the first event or after it.
+    /// Returns the ranges from the buffer before a marked one to the end of the marked one. No documentation says
+    /// whether events are lost before its first event or after it.
     fn marked(&self) -> Vec<EventLoss> {
         let marked = |(processor, list): (&u16, &Vec<ReadBuffer>)| {
             let before = [None].into_iter().chain(list.iter().map(|buffer| Some(buffer.last)));
@@ -303,7 +303,7 @@ mod tests {
         ReadBuffer { header: BufferHeader::of(sequence, processor, flags), ..buffer }
     }
 
-    /// A closed file of two processors, of which `missing` buffers are not there.
+    /// A closed file of two processors that lacks `missing` buffers.
     fn claims(buffers: &[ReadBuffer], missing: u64) -> SessionClaims {
         let buffers_found = buffers.len() as u64;
         let written = buffers_found + missing;
@@ -325,7 +325,7 @@ mod tests {
         certain.map(|loss| (loss.kind, loss.span.map(LossSpan::bounds), loss.processor)).collect()
     }
 
-    /// Numbers in the order of taking; each processor has two buffers.
+    /// Numbers in the order the buffers were taken; each processor has two.
     fn whole() -> [ReadBuffer; 4] {
         [buffer(0, 0, 0, 99), buffer(1, 1, 5, 90), buffer(2, 1, 91, 200), buffer(3, 0, 101, 201)]
     }
@@ -347,7 +347,7 @@ mod tests {
         let hole = (LossKind::MissingBuffers, Some((90, 201)), Some(1));
         assert_eq!(certain(&missing), [hole]);
         assert_eq!(missing.len(), 2, "the other processor had no time for a buffer");
-        // So does a missing number although the header counts as many buffers as there are.
+        // The same goes for a missing number if the header counts as many buffers as there are.
         assert_eq!(certain(&losses(&buffers, claims(&buffers, 0))), [hole]);
     }
 

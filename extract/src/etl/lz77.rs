@@ -1,6 +1,6 @@
 //! Plain LZ77, the compression of `.etl` buffers ([MS-XCA] 2.3 and 2.4, without Huffman coding).
 
-/// A stream that does not decode.
+/// Why a stream does not decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Lz77Error {
     /// The stream ends in the middle of a token.
@@ -14,17 +14,16 @@ pub enum Lz77Error {
 /// Largest size that buffers usually expand to.
 const USUAL_SIZE: usize = 1 << 20;
 
-/// Appends the expansion of `input` to `output` until it has grown by `limit` bytes or the input
-/// ends.
+/// Appends the expansion of `input` to `output`, until `output` has grown by `limit` bytes or the input ends.
 ///
-/// On an error `output` holds what was expanded before it.
+/// On an error, `output` has what was expanded before it.
 ///
 /// # Errors
-/// When the stream is damaged.
+/// Fails if the stream is damaged.
 pub fn decompress(input: &[u8], limit: usize, output: &mut Vec<u8>) -> Result<(), Lz77Error> {
     let start = output.len();
     let end = start + limit;
-    // A buffer may claim what it does not hold.
+    // A buffer may claim more than it holds.
     output.reserve(limit.min(USUAL_SIZE));
     let mut reader = Reader { input, at: 0, nibble: None };
     let mut flags = 0u32;
@@ -53,10 +52,10 @@ pub fn decompress(input: &[u8], limit: usize, output: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// Copies from `distance` bytes back; the copy may overlap what it writes.
+/// Copies from `distance` bytes back. The source may overlap what is written.
 fn copy_match(output: &mut Vec<u8>, distance: usize, mut length: usize) {
     let from = output.len() - distance;
-    // A block as long as the distance repeats itself; copying whole blocks keeps it fast.
+    // A block as long as the distance repeats itself; copying whole blocks is fast.
     while length > 0 {
         let block = length.min(output.len() - from);
         output.extend_from_within(from..from + block);
@@ -67,7 +66,7 @@ fn copy_match(output: &mut Vec<u8>, distance: usize, mut length: usize) {
 struct Reader<'a> {
     input: &'a [u8],
     at: usize,
-    /// A byte whose low half was used and whose high half serves the next long match.
+    /// Byte with its low half used and its high half left for the next long match.
     nibble: Option<u8>,
 }
 
@@ -94,7 +93,7 @@ impl Reader<'_> {
         Some(u32::from_le_bytes(*bytes))
     }
 
-    /// Distance and length of a match.
+    /// Reads the distance and length of a match.
     fn a_match(&mut self) -> Option<(usize, usize)> {
         let word = self.u16()?;
         let distance = usize::from(word >> 3) + 1;
@@ -122,7 +121,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The length written in full; it is at least what a byte could not hold.
+    /// Reads a length written in full. It is at least what a byte could not hold.
     fn long_length(&mut self) -> Option<u32> {
         let length = match self.u16()? {
             0 => self.u32()?,

@@ -1,4 +1,5 @@
-//! The order of the events of decoded buffers by time, by a loser tree (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
+//! Orders the events of decoded buffers by time with a loser tree (Knuth, The Art of Computer Programming, volume 3,
+//! 5.4.1).
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use super::diagnostics::{Diagnostics, WarningKind};
 use super::repeated::Repeated;
 use crate::prefetch::prefetch;
 
-/// Sort key of the next event of a buffer among the events of all buffers.
+/// Sort key of a buffer's next event among the events of all buffers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     /// Raw time.
@@ -21,63 +22,62 @@ struct Key {
 }
 
 impl Key {
-    /// Key of no buffer: after all others, of which none begins at the last byte.
+    /// Key of an empty slot. It sorts after all others, as no buffer begins at the last byte.
     const NONE: Self =
         Self { time: i64::MAX, processor: u16::MAX, sequence: u64::MAX, offset: u64::MAX };
 }
 
-/// Buffers whose events are being merged.
+/// Buffers with events still to be merged.
 ///
-/// They are ordered by [`Key`]: events of one processor with equal times keep their order in the file, and events of
-/// several processors with equal times get an order that does not depend on how a merge or a copy numbers the buffers.
+/// They are ordered by [`Key`]. Events of one processor with equal times keep their order in the file. For several
+/// processors, the order of equal times does not depend on how a merge or copy numbers the buffers.
 #[derive(Default)]
 pub struct Merge {
-    /// A power of two, or none.
+    /// The length is a power of two, or 0.
     slots: Vec<Slot>,
-    /// The next event of each slot.
+    /// Key of each slot's next event.
     keys: Vec<Key>,
-    /// For each inner node of the tree over the slots the one that lost there: node 1 is the root, and the children of node n
-    /// are 2n and 2n + 1.
+    /// Slot that lost at each inner node of the tree over the slots. The root is node 1, and the children of node n are
+    /// 2n and 2n + 1.
     losers: Vec<u32>,
-    /// The slot with the first event of all.
+    /// Slot with the first event of all.
     winner: usize,
     free: Vec<usize>,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// `None` in a free slot.
+    /// `None` if the slot is free.
     buffer: Option<Arc<DecodedBuffer>>,
     next: usize,
 }
 
-/// An event that comes next.
+/// The next event.
 pub struct Next {
     pub slot: usize,
-    /// Place among the selected events of its buffer.
+    /// Position among the selected events of its buffer.
     at: usize,
     /// Raw time.
     time: i64,
-    /// Its buffer, if it was the last event of it.
+    /// The buffer, if this was its last event.
     done: Option<Arc<DecodedBuffer>>,
 }
 
-/// Events of a buffer whose times are fetched into the cache before they are compared: what the thread that decoded the
-/// buffer has written is in the cache of another processor.
+/// Prefetch distance in events for their times. What the decoding thread has written is in another processor's cache.
 const TIMES_AHEAD: usize = 8;
 
 impl Merge {
-    /// Number of buffers that still have events.
+    /// Returns the number of buffers that still have events.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Time of the next event.
+    /// Returns the time of the next event.
     pub fn next_time(&self) -> Option<i64> {
         if self.len() == 0 { None } else { Some(self.keys[self.winner].time) }
     }
 
-    /// Takes a buffer in and returns its slot; `None` for one without events.
+    /// Adds a buffer and returns its slot; `None` if the buffer has no events.
     pub fn add(&mut self, buffer: &Arc<DecodedBuffer>) -> Option<usize> {
         let SelectedEvent { time, .. } = *buffer.events.first()?;
         let DecodedBuffer { processor, sequence, offset, .. } = **buffer;
@@ -91,7 +91,7 @@ impl Merge {
         Some(slot)
     }
 
-    /// The next event of all. After the last one of a buffer its slot is free, and the merge does not have it any more.
+    /// Returns the next event. After a buffer's last event, its slot is free and the merge drops the buffer.
     pub fn next(&mut self) -> Option<Next> {
         if self.len() == 0 {
             return None;
@@ -114,13 +114,13 @@ impl Merge {
         Some(Next { slot: winner, at, time, done })
     }
 
-    /// The buffers that still have events, with their slots.
+    /// Returns the buffers that still have events, with their slots.
     fn buffers(&self) -> impl Iterator<Item = (usize, &Arc<DecodedBuffer>)> {
         let buffers = self.slots.iter().enumerate();
         buffers.filter_map(|(slot, Slot { buffer, .. })| Some((slot, buffer.as_ref()?)))
     }
 
-    /// Adds as many free slots as there are.
+    /// Doubles the number of slots.
     fn grow(&mut self) {
         let (before, count) = (self.slots.len(), (2 * self.slots.len()).max(1));
         self.slots.resize_with(count, Slot::default);
@@ -129,9 +129,9 @@ impl Merge {
         self.free.extend((before..count).rev());
     }
 
-    /// Plays the matches that the winner won with its key of now.
+    /// Replays the winner's matches with its new key.
     ///
-    /// Who wins cannot be foreseen, so that nothing here branches on it; times nearly always differ.
+    /// Who wins cannot be predicted, so nothing here branches on it; times nearly always differ.
     fn replay(&mut self) {
         let Self { keys, losers, .. } = self;
         let mut winner = self.winner as u32;
@@ -157,7 +157,7 @@ impl Merge {
     fn play(&mut self) {
         let Self { keys, losers, .. } = self;
         let count = keys.len();
-        // Of each node; the slots are the leaves.
+        // Winner of each node; the slots are the leaves.
         let mut winners = vec![0; count];
         winners.extend(0..count);
         for node in (1..count).rev() {
@@ -177,51 +177,52 @@ pub struct MergeLimits {
     pub bytes: usize,
 }
 
-/// Events after which an order is handed on in any case, so that reading can be stopped.
+/// Number of events after which an order is sent on in any case, so that reading can be stopped.
 const MAX_EVENTS: usize = 1 << 14;
 
-/// Events of some buffers in the order in which they come.
+/// Events of some buffers in merged order.
 #[derive(Default)]
 pub struct Order {
     pub events: Vec<EventPlace>,
-    /// The buffers of the events, and perhaps others.
+    /// Buffers of the events, and possibly others.
     pub buffers: Vec<Arc<DecodedBuffer>>,
-    /// Raw time of the latest event before the order; the smallest number before the first, so that no event is out of order.
+    /// Raw time of the latest event before the order. Before the first event it is the smallest number, so that no
+    /// event is out of order.
     pub last_time: i64,
-    /// Bytes of the file that were read for this order and all before it.
+    /// Bytes of the file read for this order and all before it.
     pub read: u64,
 }
 
 /// Place of an event in an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPlace {
-    /// Place of its buffer among those of the order.
+    /// Position of its buffer in the order's `buffers`.
     pub buffer: u32,
-    /// Its place among the selected events of the buffer.
+    /// Its position among the selected events of the buffer.
     pub event: u32,
 }
 
-/// Buffers of a file, and their division into groups.
+/// Buffers of a file, and their groups.
 #[derive(Clone, Copy, Default)]
 pub struct IndexedGroups<'a> {
     pub buffers: &'a [IndexedBuffer],
     pub groups: &'a [Range<usize>],
 }
 
-/// The merging side: brings the events of all buffers into an order.
+/// The merging side: orders the events of all buffers.
 pub struct Merger<'a> {
-    /// Decoded groups of buffers, of each decoder in turns.
+    /// Decoded groups of buffers, one from each decoder in turn.
     decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
     indexed: IndexedGroups<'a>,
     merge: Merge,
     repeated: &'a Repeated,
     limits: MergeLimits,
-    /// Bytes of the buffers that are being merged.
+    /// Bytes of the buffers being merged.
     bytes: usize,
     order: Order,
-    /// For each slot the place of its buffer in the order.
+    /// For each slot, the position of its buffer in the order.
     places: Vec<u32>,
-    /// Raw time of the latest event so far; the smallest number before the first.
+    /// Raw time of the latest event so far; the smallest number before the first event.
     last_time: i64,
     diagnostics: Diagnostics,
 }
@@ -247,8 +248,8 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Orders the events of the decoded groups of buffers, and hands the order on, group by group. Ends early when a decoder
-    /// does, or the order is not taken. Returns the last decision about that, and what was found.
+    /// Orders the events of decoded groups, and sends the order on group by group. Ends early if a decoder does or
+    /// `take` says so. Returns the last decision about going on, and the diagnostics.
     pub fn run(
         mut self,
         mut take: impl FnMut(Order) -> ControlFlow<()>,
@@ -272,7 +273,7 @@ impl<'a> Merger<'a> {
         self.hand_on(take)
     }
 
-    /// Hands on the order so far.
+    /// Sends on the order so far.
     fn hand_on(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
         let Self { merge, order, places, last_time, .. } = self;
         let mut next = Order {
@@ -303,7 +304,7 @@ impl<'a> Merger<'a> {
         order.buffers.push(buffer);
     }
 
-    /// Orders the events before `until`, the first time of the next buffer.
+    /// Orders the events before `until`, the first time in the next buffer.
     fn catch_up(
         &mut self,
         until: i64,
@@ -370,7 +371,7 @@ mod tests {
         }
     }
 
-    /// A merge, and the offset of the buffer in each slot.
+    /// A merge, with the offset of the buffer in each slot.
     #[derive(Default)]
     struct Merged {
         merge: Merge,
@@ -394,7 +395,7 @@ mod tests {
             });
         }
 
-        /// The offsets of the buffers whose events come.
+        /// Returns the offset of each event's buffer, in merged order.
         fn order(mut self) -> Vec<u64> {
             let slots = std::iter::from_fn(|| self.merge.next());
             slots.map(|next| self.offsets[next.slot]).collect()
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!(merged.order(), [0, 1, 1, 0, 0, 1]);
     }
 
-    /// Every number of buffers, added at any time, gives the events in the order of their keys.
+    /// Any number of buffers, added at any time, gives the events in the order of their keys.
     #[test]
     fn many_buffers_come_in_the_order_of_their_keys() {
         for count in [1_u64, 2, 3, 5, 8, 17, 100] {

@@ -1,7 +1,7 @@
 //! The container: buffers, decompression, event framing, clocks and time order.
 //!
-//! This module does not interpret payloads. The bytes go through
-//! [`EtlFile`] → [`BufferIndex`] → decoded buffers → [`EventReader`] → events in time order.
+//! Payloads are not interpreted here. The bytes go through [`EtlFile`] → [`BufferIndex`] → decoded buffers →
+//! [`EventReader`] → events in time order.
 
 mod buffer;
 mod clock;
@@ -38,7 +38,7 @@ pub use self::repeated::MAX_REPEATED;
 pub use self::stack_parts::{StackPart, StackParts};
 use handlescope_model::Cancelled;
 
-/// An opened `.etl` file that is read in pieces, so that its size does not matter.
+/// Open `.etl` file. It is read in pieces, so its size does not matter.
 #[derive(Debug)]
 pub struct EtlFile {
     file: File,
@@ -46,34 +46,34 @@ pub struct EtlFile {
 }
 
 impl EtlFile {
-    /// Takes an opened file.
+    /// Wraps an open file.
     ///
     /// # Errors
-    /// When its size cannot be read.
+    /// Fails if the file's size cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })
     }
 
-    /// Size in bytes when it was opened.
+    /// Returns the size in bytes at the time of opening.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether the file has no bytes.
+    /// Whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Reads up to `size` bytes at an offset into `into`, instead of what it has.
+    /// Reads up to `size` bytes at an offset into `into`, replacing its contents.
     ///
-    /// Fewer bytes mean that the file ends.
+    /// Fewer bytes mean the end of the file.
     ///
     /// # Errors
-    /// When the file cannot be read, or has become shorter than it was.
+    /// Fails if the file cannot be read or has become shorter.
     pub fn read_at(&self, offset: u64, size: usize, into: &mut Vec<u8>) -> io::Result<()> {
         let expected = (size as u64).min(self.len.saturating_sub(offset)) as usize;
-        // `read_to_end` would read a buffer in four calls. New memory comes with zeros, which need not be written one by one.
+        // `read_to_end` would read a buffer in four calls. New memory is already zero, so it need not be filled.
         if into.capacity() < expected {
             *into = vec![0; expected];
         }
@@ -86,15 +86,14 @@ impl EtlFile {
         })
     }
 
-    /// Returns the offset of the next data at or after `offset`; everything before it is a hole of
-    /// the file, which reads as zeros. Returns the size of the file if no data follows, and
-    /// `offset` where the system cannot find holes.
+    /// Returns the offset of the next data at or after `offset`; everything before it is a hole in the file, which
+    /// reads as zeros. Returns the file size if no data follows, and `offset` if the system cannot find holes.
     pub fn next_data(&self, offset: u64) -> u64 {
         next_data(&self.file, offset, self.len).clamp(offset, self.len.max(offset))
     }
 }
 
-/// Reasons that no buffers were found.
+/// Why no buffers were found.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     #[error(transparent)]
@@ -103,7 +102,7 @@ pub enum ScanError {
     Cancelled(#[from] Cancelled),
 }
 
-// Threads that read at once share one cursor, so none may rely on it.
+// Concurrent reads share one file cursor, so none may rely on it.
 #[cfg(unix)]
 fn read_exact_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, into, offset)

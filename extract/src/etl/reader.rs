@@ -1,9 +1,9 @@
-//! Events of a file in time order.
+//! Reads the events of a file in time order.
 //!
-//! Threads share the work: decoders read groups of buffers, expand and frame them and select their events, one thread merges
-//! these by time, gatherers collect some of the merged events in batches, and one hands out batches and all other events in
-//! order; with few threads, one does all but decoding. Buffers are recycled, so memory depends on the number of buffers that
-//! overlap in time (about one per processor) and not on the size of the file.
+//! Threads share the work. Decoders read groups of buffers, expand and frame them, and select their events. One thread
+//! merges these by time. Gatherers collect some of the merged events in batches, and one thread hands out batches and
+//! all other events in order. With few threads, one does everything but decoding. Buffers are recycled, so memory
+//! depends on how many buffers overlap in time (about one per processor) and not on the file size.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -22,23 +22,23 @@ use super::losses::ReadBuffer;
 use super::merge::{IndexedGroups, MergeLimits, Merger};
 use super::repeated::Repeated;
 
-/// Groups of decoded buffers that wait for the merge.
+/// Groups of decoded buffers waiting for the merge.
 const READ_AHEAD: usize = 8;
 
-/// Orders that wait to be gathered, and as many that wait to be handed out.
+/// Orders waiting to be gathered, and orders waiting to be handed out.
 const ORDERED_AHEAD: usize = 4;
 
-/// Most threads that decode: more would wait for the one that takes the events.
+/// Maximum number of decoding threads: more would wait for the one that takes the events.
 pub const MAX_DECODERS: usize = 4;
 
-/// Most threads that gather: more would wait for the one that appends what they gathered.
+/// Maximum number of gathering threads: more would wait for the one that appends what they gathered.
 const MAX_GATHERERS: usize = 4;
 
-/// Threads from which on one merges, and others take the events.
+/// Minimum number of threads for merging on a separate one.
 const THREADS_TO_MERGE: usize = 3;
 
-/// Bytes of buffers that may be merged at once when few processors recorded; two buffers of each processor
-/// when that is more. Only files with damaged time stamps come near the limit.
+/// Limit on the bytes of buffers merged at once, if few processors recorded. If many did, the limit is two buffers
+/// each. Only files with damaged timestamps come near it.
 const MERGE_BYTES: usize = 256 << 20;
 
 /// Limit on the bytes merged at once, whatever processor count and buffer size the trace claims.
@@ -53,11 +53,10 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// A reader for the buffers of `index`, of `buffer_size` bytes each, written by a system with
-    /// `processors` processors.
+    /// Creates a reader for the buffers of `index`, each of `buffer_size` bytes, written by a system with `processors`
+    /// processors.
     pub fn new(file: EtlFile, index: BufferIndex, processors: u32, buffer_size: u32) -> Self {
-        // One buffer per processor overlaps with the next one of the same processor; more overlap
-        // only in damaged files.
+        // A processor's buffer overlaps only its next one; more overlap only in damaged files.
         let processors = processors.min(2048) as usize;
         let bytes = (2 * processors).saturating_mul(buffer_size as usize);
         let limits = MergeLimits {
@@ -67,23 +66,22 @@ impl EventReader {
         Self { file, index, limits, threads: 2 }
     }
 
-    /// Shares the work among so many threads.
+    /// Sets the number of threads that share the work.
     #[must_use]
     pub fn on_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
     }
 
-    /// Hands out the selected events in time order; events of equal time in the order of their
-    /// buffers.
+    /// Hands out the selected events in time order, and events with equal times in the order of their buffers.
     ///
-    /// The groups of buffers are divided among the selectors in turns, whatever the number of threads. A selector is used by one
-    /// thread, so that a single one allows one thread to decode.
+    /// The buffer groups are dealt out to the selectors in turn, whatever the number of threads. A selector is used by
+    /// one thread only, so with one selector there is one decoding thread.
     ///
-    /// `progress` gets the number of bytes of the file read so far and decides whether to go on. Returns its last
+    /// `progress` gets the number of bytes of the file read so far, and decides whether to go on. Returns its last
     /// decision, and the buffers read.
     ///
     /// # Errors
-    /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
+    /// Fails if the file cannot be read. Damage inside the file is counted in the diagnostics instead.
     pub fn read<S: Sink>(
         self,
         selectors: Vec<&mut dyn Selector>,
@@ -129,10 +127,11 @@ impl EventReader {
         })
     }
 
-    /// Number of decoding threads: a divisor of the number of selectors, so that each of these has one thread.
+    /// Returns the number of decoding threads. It divides the number of selectors, so that each selector has one
+    /// thread.
     fn decoders(&self, selectors: usize) -> usize {
         let is_compressed = self.index.buffers.iter().any(|buffer| buffer.header.is_compressed());
-        // Expanding takes more than all the rest.
+        // Expanding takes longer than everything else together.
         let most = if is_compressed { self.threads } else { self.threads.div_ceil(2) };
         (1..=most.min(MAX_DECODERS))
             .rev()
@@ -141,8 +140,8 @@ impl EventReader {
     }
 }
 
-/// Merges on a thread, gathers on one for each gatherer, and hands out on this one. Returns the last decision about going on, and
-/// the diagnostics of the merge.
+/// Merges on one thread, gathers on one per gatherer, and hands out on this one. Returns the last decision about going
+/// on, and the diagnostics of the merge.
 fn merge_beside<'scope, 'a: 'scope, P: FnMut(u64) -> ControlFlow<()>, S: Sink>(
     scope: &'scope Scope<'scope, 'a>,
     merger: Merger<'a>,
@@ -171,17 +170,17 @@ where
     (flow, joined(merging.join()).1)
 }
 
-/// Number of threads that gather; none if the thread that hands out merges, too.
+/// Returns the number of gathering threads; none if the thread that hands out also merges.
 fn gatherers(threads: usize) -> usize {
     if threads < THREADS_TO_MERGE { 0 } else { (threads / 2).min(MAX_GATHERERS) }
 }
 
-/// Channels to or from as many threads, in which [`ORDERED_AHEAD`] orders wait in all, or a few more.
+/// Creates `count` channels that together hold [`ORDERED_AHEAD`] items, or a few more.
 fn channels<T>(count: usize) -> (Vec<SyncSender<T>>, Vec<Receiver<T>>) {
     (0..count).map(|_| sync_channel(ORDERED_AHEAD.div_ceil(count))).unzip()
 }
 
-/// Sends each item to the next of some threads, until one of them takes no more.
+/// Sends items to each channel in turn, until a receiver is gone.
 fn send_in_turns<T>(senders: Vec<SyncSender<T>>) -> impl FnMut(T) -> ControlFlow<()> {
     let mut turns = (0..senders.len()).cycle();
     move |item| {
@@ -193,13 +192,13 @@ fn send_in_turns<T>(senders: Vec<SyncSender<T>>) -> impl FnMut(T) -> ControlFlow
     }
 }
 
-/// The items of some threads, one of each in turns, until the next one has no more.
+/// Receives items from each channel in turn, until the next one has no more.
 fn in_turns<T>(receivers: Vec<Receiver<T>>) -> impl Iterator<Item = T> {
     let mut turns = (0..receivers.len()).cycle();
     std::iter::from_fn(move || receivers.get(turns.next()?)?.recv().ok())
 }
 
-/// The selectors of each decoder, in turns.
+/// Deals out the selectors to the decoders in turn.
 fn divided(selectors: Vec<&mut dyn Selector>, decoders: usize) -> Vec<Vec<&mut dyn Selector>> {
     let mut parts: Vec<_> = (0..decoders).map(|_| Vec::new()).collect();
     for (at, selector) in selectors.into_iter().enumerate() {
@@ -228,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Panics over an event, or over the first batch.
+    /// Panics at an event, or at the first batch.
     #[derive(Clone, Copy)]
     enum Panics {
         InGather,
@@ -260,7 +259,7 @@ mod tests {
         }
     }
 
-    /// The message of a panic of the sink or of its gatherers, while a hundred orders wait.
+    /// Returns the panic message of the sink or its gatherers, while a hundred orders wait.
     fn message(panics: Panics) -> String {
         let header = BufferHeader::of(0, 0, 0);
         let buffers = &vec![IndexedBuffer { offset: 0, stored: 0, header, first_time: 0 }; 100];

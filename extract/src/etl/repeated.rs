@@ -1,4 +1,4 @@
-//! Numbers of bytes that may repeat in events.
+//! Numbers bytes that may repeat in events.
 
 use std::num::NonZeroU32;
 use std::sync::Mutex;
@@ -9,36 +9,36 @@ use handlescope_model::guard::lock;
 use super::decoded::DecodedBuffer;
 use crate::intern::FingerprintTable;
 
-/// Different bytes that are numbered because they may repeat, by numbers below this: 140 MB. A trace may have millions of
+/// Maximum number of distinct repeated bytes that are numbered, for a table of 140 MB. A trace may have millions of
 /// stacks of events that nothing keeps.
 pub const MAX_REPEATED: u32 = 1 << 22;
 
-/// Numbers of the bytes that [`Selector::repeated`] returned. It does not matter which bytes get which number, so whichever
-/// thread has less to do assigns them: the one that merges if it waits for buffers, else those that decode.
+/// Numbers of the bytes that [`Selector::repeated`] returned. Which bytes get which number does not matter, so the
+/// thread with less to do assigns them: the merging one if it waits for buffers, else the decoding ones.
 ///
 /// [`Selector::repeated`]: super::Selector::repeated
 #[derive(Default)]
 pub struct Repeated {
     numbers: Mutex<FingerprintTable>,
-    /// Groups of decoded buffers that wait for the merge.
+    /// Groups of decoded buffers waiting for the merge.
     waiting: AtomicUsize,
 }
 
 impl Repeated {
-    /// Numbers the bytes of a group of decoded buffers that is about to wait for the merge, if others do.
+    /// Numbers the bytes of a decoded group about to wait for the merge, if other groups are already waiting.
     pub fn before_waiting(&self, group: &mut [DecodedBuffer]) {
         if self.waiting.fetch_add(1, Ordering::Relaxed) > 0 {
             group.iter_mut().for_each(|buffer| self.number(buffer));
         }
     }
 
-    /// Counts a group that waits no more.
+    /// Counts one waiting group less.
     pub fn taken(&self) {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Numbers the bytes of a buffer, unless that was done, all at once: the entries of the table, which are in no cache, are
-    /// fetched side by side then.
+    /// Numbers the bytes of a buffer unless that was done. They are numbered all at once, so that the fetches of
+    /// uncached table entries overlap.
     pub fn number(&self, buffer: &mut DecodedBuffer) {
         let DecodedBuffer { events, parts, fingerprints, part_fingerprints, .. } = buffer;
         if fingerprints.is_empty() && part_fingerprints.is_empty() {

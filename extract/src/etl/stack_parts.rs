@@ -1,19 +1,19 @@
-//! Parts of stacks that lie behind their events in one buffer, and so are handed out with them: two thirds of the events of
-//! a trace with stacks need not be merged then.
+//! Attaches stack parts to their event if both are in one buffer, so that two thirds of the events of a trace with
+//! stacks skip the merge.
 
 use std::num::NonZeroU32;
 
-/// A part of the stack of an event, as a later event has it.
+/// Part of an event's stack, as logged in a later event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackPart<'a> {
-    /// Raw time of the event whose stack it is.
+    /// Raw time of the event the stack belongs to.
     pub event_time: i64,
-    /// Raw time at which the part itself was written.
+    /// Raw time at which this part was written.
     pub written: i64,
     pub pid: u32,
     pub tid: u32,
     pub is_user: bool,
-    /// Addresses of [`Self::POINTER_SIZE`], innermost first.
+    /// Addresses of [`Self::POINTER_SIZE`] bytes each, innermost first.
     pub frames: &'a [u8],
     /// As in [`Event::repeated`].
     ///
@@ -22,13 +22,14 @@ pub struct StackPart<'a> {
 }
 
 impl StackPart<'_> {
-    /// Bytes of an address, whatever the pointers of the process are.
+    /// Bytes per address, whatever the pointer size of the process.
     pub const POINTER_SIZE: usize = 8;
 }
 
-/// A part of the stack of an event of its buffer.
+/// Stack part of an event in the same buffer.
 ///
-/// Its ids are apart, because both at once would be read where each was just written, which stalls.
+/// The two ids are not adjacent. The compiler would read both at once right after they were written separately, which
+/// stalls.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct BufferPart {
@@ -38,36 +39,36 @@ pub struct BufferPart {
     tid: u32,
     /// Bytes of its frames.
     length: u32,
-    /// Raw time from its event to the moment when it was written.
+    /// Raw time from the event to the writing of this part.
     delay: u32,
-    /// The number of its frames among those that repeat plus one.
+    /// Number of its frames among the repeated ones, plus one.
     pub number: Option<NonZeroU32>,
 }
 
-/// Places of the kernel part and of the user part of the stack of an event among the parts of its buffer, each plus one.
+/// Positions of an event's kernel part and user part among the parts of its buffer, each plus one.
 pub type PartPlaces = [Option<NonZeroU32>; 2];
 
-/// The parts of the stack of an event that are handed out with it: the kernel part, and perhaps the user part.
+/// Stack parts handed out with an event: the kernel part, and possibly the user part.
 #[derive(Debug, Clone, Copy)]
 pub struct StackParts<'a> {
-    /// Bytes of its buffer.
+    /// Bytes of the buffer.
     data: &'a [u8],
     parts: [Option<&'a BufferPart>; 2],
 }
 
 impl<'a> StackParts<'a> {
-    /// The parts at these places; `None` where there are none.
+    /// Returns the parts at these places; `None` if there are none.
     pub fn of(data: &'a [u8], parts: &'a [BufferPart], places: PartPlaces) -> Option<Self> {
         let part = |place: NonZeroU32| parts.get(place.get() as usize - 1);
         let parts = places.map(|place| place.and_then(part));
         parts[0].map(|_| Self { data, parts })
     }
 
-    /// The parts in the order in which they were logged, of an event of this raw time.
+    /// Returns the parts in the order they were logged; `event_time` is the event's raw time.
     pub fn iter(&self, event_time: i64) -> impl Iterator<Item = StackPart<'a>> {
         let Self { data, parts } = self;
-        // By reference: iterators of arrays are copied where the processor has just written them, which stalls until all earlier
-        // writes are in the cache.
+        // Indexed by reference: an array iterator would be copied just after the processor has written it, which stalls
+        // until all earlier writes are in the cache.
         (0..parts.len()).filter_map(move |at| {
             let BufferPart { start, length, pid, tid, delay, number } =
                 *parts.get(at).copied().flatten()?;
@@ -85,10 +86,10 @@ impl<'a> StackParts<'a> {
     }
 }
 
-/// Events among which that of a part is looked for: few come between an event and its stack. A power of two.
+/// Number of recent events searched for a part's event: few come between an event and its stack. A power of two.
 const RECENT: usize = 8;
 
-/// The last events of a buffer, whose stacks may follow.
+/// Most recent events of a buffer, which stacks may follow.
 #[derive(Default)]
 pub struct RecentEvents {
     events: [RecentEvent; RECENT],
@@ -100,22 +101,22 @@ pub struct RecentEvents {
 struct RecentEvent {
     /// Raw time.
     time: i64,
-    /// Thread, by its header or the first part of its stack.
+    /// Thread, from its header or the first part of its stack.
     tid: Option<u32>,
-    /// Whether a part with its time is of its stack for sure: it is the only event of its time in the buffer, and not the first
-    /// one, which may have the time of the last one of the buffer before.
+    /// Whether a part with its time surely belongs to it. That holds if it is the only event of its time in the buffer,
+    /// and not the first one. The first one may share its time with the last event of the previous buffer.
     is_known: bool,
-    /// Number of parts of its stack.
+    /// Number of its stack parts so far.
     parts: u8,
 }
 
 impl RecentEvents {
-    /// Forgets the events of the last buffer.
+    /// Forgets the events of the previous buffer.
     pub fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Adds an event; `has_parts` is false for a part of a stack that is handed out by itself.
+    /// Adds an event; `has_parts` is false for a stack part that is handed out by itself.
     pub fn add(&mut self, time: i64, tid: Option<u32>, has_parts: bool) {
         let mut is_known = has_parts && self.count > 0;
         if let Some(last) = self.count.checked_sub(1) {
@@ -128,21 +129,21 @@ impl RecentEvents {
         self.count += 1;
     }
 
-    /// Position in the buffer's list of the event to which a part belongs for sure. `None` leaves it to the search among the
-    /// events of all processors.
+    /// Returns the position in the buffer's list of the event a part surely belongs to. `None` leaves the part to the
+    /// search among events of all processors.
     pub fn event_of(&mut self, part: &StackPart<'_>) -> Option<usize> {
         let StackPart { event_time, tid, is_user, .. } = *part;
         let first = self.count.saturating_sub(RECENT);
         let mut positions = (first..self.count).rev();
         let position = positions.find(|at| self.events[at % RECENT].time <= event_time)?;
         let event = &mut self.events[position % RECENT];
-        // The kernel part is logged before the user part, and by it an event without ids is known.
+        // The kernel part is logged before the user part. For an event without ids, it determines the thread.
         let is_next = event.parts == u8::from(is_user);
         let is_of_thread = event.tid == Some(tid) || event.tid.is_none() && !is_user;
         if event.time != event_time {
             return None;
         }
-        // What follows a part of the same time that is not the next one of this event may be that of an event that was not
+        // If this is not the next part of the event, later parts with the same time may belong to an event that was not
         // selected.
         event.is_known &= is_next && is_of_thread;
         if !event.is_known {
@@ -155,7 +156,7 @@ impl RecentEvents {
 }
 
 impl BufferPart {
-    /// A part whose frames lie in this buffer; `None` if it was written too long after its event.
+    /// Creates a part with frames in this buffer; `None` if it was written too long after its event.
     pub fn of(part: &StackPart<'_>, data: &[u8]) -> Option<Self> {
         let StackPart { event_time, written, pid, tid, frames, .. } = *part;
         let start = frames.as_ptr().addr().checked_sub(data.as_ptr().addr())? as u32;
@@ -168,7 +169,7 @@ impl BufferPart {
 mod tests {
     use super::*;
 
-    /// Events by their times and threads, after a first one at time 0.
+    /// Events with these times and threads, after a first one at time 0.
     fn events(events: &[(i64, Option<u32>)]) -> RecentEvents {
         let mut recent = RecentEvents::default();
         recent.add(0, Some(1), true);
@@ -176,7 +177,7 @@ mod tests {
         recent
     }
 
-    /// Position of the event of a part of this time and thread.
+    /// Returns the position of the event for a part with this time and thread.
     fn place(recent: &mut RecentEvents, event_time: i64, tid: u32, is_user: bool) -> Option<usize> {
         let written = event_time + 1;
         let part =

@@ -1,22 +1,22 @@
-//! Paths of images, which the kernel writes in several ways: with the device of their volume, below `\SystemRoot`, and on
-//! Windows 7 and 8.1 in load events without a volume.
+//! Splits paths of images. The kernel writes them in several ways: with the device of their volume, below
+//! `\SystemRoot`, and on Windows 7 and 8.1 in load events without a volume.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// The folder of `\SystemRoot` where no event says it.
+/// Folder of `\SystemRoot` if no event names it.
 const SYSTEM_ROOT: &str = r"\windows";
 
-/// A path as volume and rest, both in lower case.
+/// Path split into volume and rest, both in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImagePath {
-    /// Device or drive; `None` where the path has none.
+    /// Device or drive; `None` if the path has none.
     pub volume: Option<String>,
     /// Path on the volume; it begins with a backslash.
     pub rest: String,
 }
 
 impl ImagePath {
-    /// Splits a path that has its volume, if it has one at all.
+    /// Splits a path, with the volume only if the path itself has one.
     pub fn parse(path: &str) -> Self {
         let mut path = path.to_lowercase();
         if let Some(rest) = path.strip_prefix(r"\??\") {
@@ -32,7 +32,7 @@ impl ImagePath {
     }
 }
 
-/// Prefixes of paths of a trace, to find the volumes of paths.
+/// Path prefixes of a trace, for finding the volumes of paths.
 pub struct ImagePaths {
     /// Device of each drive, in lower case.
     devices: HashMap<String, String>,
@@ -40,7 +40,7 @@ pub struct ImagePaths {
 }
 
 impl ImagePaths {
-    /// Takes the prefixes that the kernel writes, with those that programs write.
+    /// Takes the prefixes as the kernel writes them, each with what programs write.
     pub fn new(volumes: &BTreeMap<String, String>) -> Self {
         let devices = volumes.iter().filter_map(|(kernel, dos)| {
             let drive = dos.strip_suffix('\\').filter(|drive| drive.ends_with(':'))?;
@@ -57,7 +57,7 @@ impl ImagePaths {
         paths
     }
 
-    /// Splits a path.
+    /// Splits a path, with the volume if it can be found.
     pub fn split(&self, path: &str) -> ImagePath {
         let path = self.on_device(ImagePath::parse(path));
         let below = path.rest.strip_prefix(r"\systemroot").filter(|rest| rest.starts_with('\\'));
@@ -70,7 +70,7 @@ impl ImagePaths {
         }
     }
 
-    /// The volume of Windows, if it is known.
+    /// Returns the volume of Windows, if known.
     pub fn system_volume(&self) -> Option<&str> {
         self.root.volume.as_deref()
     }

@@ -1,8 +1,8 @@
 //! Images: where files are mapped, and which files they are.
 //!
-//! Image events are of MOF class Image_Load. Identity records (MOF classes ImageID and DbgID_RSDS of KernelTraceControl)
-//! are inserted by the merge of a trace after each image event, with that event's time stamp. Some tools copy the records
-//! of an earlier trace into a session; these come before all image events.
+//! Image events are of MOF class Image_Load. The merge of a trace inserts identity records (MOF classes ImageID and
+//! DbgID_RSDS of KernelTraceControl) after each image event, with the same timestamp. Some tools copy the records of an
+//! earlier trace into a session; these come before all image events.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ const UNLOAD: EventId = EventId::Hook(0x1402);
 pub const RUNDOWN_START: EventId = EventId::Hook(0x1403);
 pub const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
-/// An image event.
+/// Image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image<'a> {
     pub action: Action,
@@ -31,15 +31,15 @@ pub struct Image<'a> {
     pub pid: u32,
     /// PE checksum.
     pub checksum: u32,
-    /// PE time stamp; 0 in most rundown records.
+    /// PE timestamp; 0 in most rundown records.
     pub timestamp: u32,
     /// Path, UTF-16 without terminator.
     pub path: &'a [u8],
 }
 
 impl<'a> Image<'a> {
-    /// Decodes the event: versions 2 and 3; version 1 lacks checksum to reserved fields, version 0
-    /// also the process id (MOF classes Image_V0_Load, Image_V1_Load).
+    /// Decodes versions 2 and 3 of the event. Version 1 lacks the fields from checksum to reserved, version 0 also the
+    /// process id (MOF classes Image_V0_Load, Image_V1_Load).
     pub fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
             LOAD => Action::Begin,
@@ -62,7 +62,7 @@ impl<'a> Image<'a> {
         Some(Self { action, base, size, pid, checksum, timestamp, path })
     }
 
-    /// Path as the kernel writes it.
+    /// Returns the path as the kernel writes it.
     pub fn path(&self) -> String {
         utf16_text(self.path)
     }
@@ -75,7 +75,7 @@ pub const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 
 pub const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
 const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
 
-/// Opcode 0: which file an image is.
+/// Opcode 0: the file of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageId {
     pub base: u64,
@@ -83,7 +83,7 @@ pub struct ImageId {
     pub size: u64,
     /// Process id; 0 for kernel images.
     pub pid: u32,
-    /// PE time stamp.
+    /// PE timestamp.
     pub timestamp: u32,
     /// Name in the version resource, often but not always a file name.
     pub original_name: String,
@@ -103,7 +103,7 @@ impl ImageId {
     }
 }
 
-/// Opcode 36: which PDB belongs to an image.
+/// Opcode 36: the PDB of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rsds {
     /// First address of the image.
@@ -135,14 +135,14 @@ impl Rsds {
 pub struct FileVersion {
     /// Size of the image, bytes.
     pub size: u32,
-    /// PE time stamp.
+    /// PE timestamp.
     pub timestamp: u32,
     /// File description.
     pub description: String,
     pub file_version: String,
-    /// Product it belongs to.
+    /// Product the file belongs to.
     pub product_name: String,
-    /// Who made it.
+    /// Company that made the file.
     pub company: String,
 }
 
@@ -158,7 +158,7 @@ impl FileVersion {
     }
 }
 
-/// A mapping of an image, times raw.
+/// Mapping of an image; times are raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRow {
     /// Process id; 0 for kernel images.
@@ -170,28 +170,28 @@ pub struct ImageRow {
     pub path: u32,
     /// PE checksum.
     pub checksum: u32,
-    /// PE time stamp, 0 when unknown.
+    /// PE timestamp, 0 if unknown.
     pub timestamp: u32,
-    /// Load, if it was seen.
+    /// Load time, if it was seen.
     pub load: Option<i64>,
-    /// Unload, if it was seen.
+    /// Unload time, if it was seen.
     pub unload: Option<i64>,
-    /// PDB identity, if a record has it.
+    /// What identity records say.
     pub file: ImageFile,
 }
 
-/// Fields of identity records of an image.
+/// Fields from the identity records of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImageFile {
     /// PDB GUID, age and name.
     pub pdb: Option<(Guid, u32, String)>,
     /// Name in the version resource.
     pub original_name: Option<String>,
-    /// Size and time stamp according to the file, which lead to its version.
+    /// Size and timestamp from the file, the key to its version.
     pub version_key: Option<(u32, u32)>,
 }
 
-/// A record that says which file an image is.
+/// Record that says which file an image is.
 #[derive(Debug)]
 enum Identity {
     Id(ImageId),
@@ -199,7 +199,7 @@ enum Identity {
 }
 
 impl Identity {
-    /// Whether the image has no such record yet and may be its image.
+    /// Whether an image lacks such a record and may be the one it describes.
     fn is_missing_in(&self, image: &ImageRow) -> bool {
         match self {
             Self::Id(id) => {
@@ -222,7 +222,7 @@ impl Identity {
     }
 }
 
-/// Identity records of one file, whose image was not seen yet.
+/// Identity records of one file before its image was seen.
 #[derive(Debug)]
 struct FileIdentity {
     id: Option<ImageId>,
@@ -230,8 +230,8 @@ struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Whether a mapping that was first seen after these records may be of their file. One that was loaded since then is,
-    /// if it has the same time stamp.
+    /// Whether a mapping first seen after these records may be of their file. If the image was loaded after them, its
+    /// timestamp must be the same.
     fn is_of(&self, image: &ImageRow) -> bool {
         let timestamp = self.id.as_ref().map_or(0, |id| id.timestamp);
         match (timestamp, image.timestamp) {
@@ -264,10 +264,10 @@ impl From<Identity> for FileIdentity {
     }
 }
 
-/// Most files at an address that wait for an image: a process maps few at one address.
+/// Maximum number of files per address that wait for an image: a process maps few at one address.
 const MAX_FILES_WAITING: usize = 8;
 
-/// Most images at an address among which the image of a late record is searched; a process maps few at one address.
+/// Maximum number of images per address searched for the image of a late record; a process maps few at one address.
 const MAX_IMAGES_SEARCHED: usize = 256;
 
 /// Mappings in the order they were first seen, and the versions of files.
@@ -276,19 +276,19 @@ pub struct Images {
     pub rows: Vec<ImageRow>,
     /// Distinct paths.
     pub paths: Vec<String>,
-    /// Rows of paths that have the volume, by rows whose first event lacks it.
+    /// For rows with a first event that lacks the volume, the path with the volume.
     whole_paths: HashMap<usize, u32>,
-    /// Version resources by size and time stamp.
+    /// Version resources by size and timestamp.
     pub versions: HashMap<(u32, u32), FileVersion>,
     path_ids: ByteInterner,
     live: HashMap<(u32, u64), usize>,
     /// All mappings at an address, in the order they were first seen.
     rows_by_key: HashMap<(u32, u64), Vec<usize>>,
-    /// The last image event at an address, to which identity records of the same time belong.
+    /// Last image event at an address. Identity records of the same time belong to it.
     recent: HashMap<(u32, u64), (i64, usize)>,
-    /// Identity records that wait for an image event of the same time; a single time for each address.
+    /// Identity records waiting for an image event of the same time. Each address has a single such time.
     early: HashMap<(u32, u64), (i64, Vec<Identity>)>,
-    /// Files at an address that no image seen so far is of.
+    /// Files at an address without an image so far.
     unseen: HashMap<(u32, u64), Vec<FileIdentity>>,
     orphans: u64,
 }
@@ -330,8 +330,8 @@ impl EventFamily for Images {
         Some(())
     }
 
-    /// Gives the identity records whose image event never came to further images at their address;
-    /// counts records without image.
+    /// Gives identity records without their own image event to other images at their address, and counts records
+    /// without any image.
     fn finish(&mut self, shared: &mut Shared) {
         let keys: Vec<_> = self.early.keys().copied().collect();
         for key in keys {
@@ -349,10 +349,10 @@ impl EventFamily for Images {
 }
 
 impl Images {
-    /// Takes one image event.
+    /// Handles one image event.
     ///
-    /// A load opens a mapping, an unload closes it; an image first seen in a rundown or unload has
-    /// been there since before the trace.
+    /// A load opens a mapping and an unload closes it. An image first seen in a rundown or unload was there before the
+    /// trace.
     pub fn event(&mut self, image: &Image<'_>, time: i64) {
         let key = (image.pid, image.base);
         let same_time = self.take_early(key, time);
@@ -381,18 +381,18 @@ impl Images {
         }
     }
 
-    /// Takes a record that says which file an image is.
+    /// Handles a record that says which file an image is.
     fn image_id(&mut self, id: ImageId, time: i64) {
         self.identity((id.pid, id.base), time, Identity::Id(id));
     }
 
-    /// Takes a record that says which PDB an image has.
+    /// Handles a record that says which PDB an image has.
     fn rsds(&mut self, rsds: Rsds, time: i64) {
         self.identity((rsds.pid, rsds.base), time, Identity::Rsds(rsds));
     }
 
-    /// Gives a record to the image event of its time, or lets it wait for that: merged traces
-    /// have both at the same time, but not always in this order.
+    /// Gives a record to the image event of its time, or lets it wait for that event. Merged traces have both at the
+    /// same time, but not always in this order.
     fn identity(&mut self, key: (u32, u64), time: i64, record: Identity) {
         if let Some((at, row)) = self.recent.get(&key).copied()
             && at == time
@@ -400,14 +400,14 @@ impl Images {
             self.identify(row, record);
             return;
         }
-        // An image event has a handful of records.
+        // An image event has only a handful of records.
         if self.early.get(&key).is_some_and(|(at, records)| *at != time || records.len() >= 8) {
             self.settle(key);
         }
         self.early.entry(key).or_insert((time, Vec::new())).1.push(record);
     }
 
-    /// The waiting records at an address, if they have this time; earlier records are settled.
+    /// Takes the records waiting at an address if they have this time, and settles older ones.
     fn take_early(&mut self, key: (u32, u64), time: i64) -> Vec<Identity> {
         if self.early.get(&key).is_some_and(|(early, _)| *early != time) {
             self.settle(key);
@@ -415,11 +415,10 @@ impl Images {
         self.early.remove(&key).map(|(_, records)| records).unwrap_or_default()
     }
 
-    /// Gives the waiting records at an address to the images that have been there so far, and keeps the others for an
-    /// image to come.
+    /// Gives the waiting records at an address to images seen there so far, and keeps the others for a later image.
     fn settle(&mut self, key: (u32, u64)) {
         let Some((_, records)) = self.early.remove(&key) else { return };
-        // Whether the file of the last ImageID has an image, and which.
+        // Whether the file of the last ImageID has an image, and which one.
         let mut identified = None;
         for record in records {
             let after_id = identified.filter(|_| matches!(record, Identity::Rsds(_)));
@@ -434,7 +433,7 @@ impl Images {
         }
     }
 
-    /// Keeps a record for an image to come at its address.
+    /// Keeps a record for a later image at its address.
     fn keep(&mut self, key: (u32, u64), record: Identity) {
         let files = self.unseen.entry(key).or_default();
         let rest = match files.last_mut() {
@@ -448,7 +447,7 @@ impl Images {
         files.push(record.into());
     }
 
-    /// Gives a new mapping the records that came before it. Of several files the last is meant.
+    /// Gives a new mapping the records that came before it. If they describe several files, the last one counts.
     fn identify_new(&mut self, key: (u32, u64), row: usize) {
         let (Some(files), Some(image)) = (self.unseen.get_mut(&key), self.rows.get(row)) else {
             return;
@@ -459,14 +458,14 @@ impl Images {
         }
     }
 
-    /// The image that a record without image event belongs to: some writers log the records
-    /// later, in the order of the images at their address.
+    /// Returns the image for a record without image event. Some writers log the records later, in the order of the
+    /// images at their address.
     fn image_of(&self, key: (u32, u64), record: &Identity) -> Option<usize> {
         self.first_image(key, |image| record.is_missing_in(image))
             .or_else(|| self.first_image(key, |image| record.is_known_to(image)))
     }
 
-    /// The first image at an address that passes a test.
+    /// Returns the first image at an address that passes a test.
     fn first_image(&self, key: (u32, u64), test: impl Fn(&ImageRow) -> bool) -> Option<usize> {
         let mut rows = self.rows_by_key.get(&key)?.iter().take(MAX_IMAGES_SEARCHED).copied();
         rows.find(|row| self.rows.get(*row).is_some_and(&test))
@@ -476,7 +475,7 @@ impl Images {
         let Some(row) = self.rows.get_mut(row) else { return };
         match record {
             Identity::Id(id) => {
-                // Image events leave the time stamp empty in rundowns; the file's own is right.
+                // Image events leave the timestamp empty in rundowns; the file's own is right.
                 row.timestamp = id.timestamp;
                 row.file.version_key = Some((id.size as u32, id.timestamp));
                 row.file.original_name = Some(id.original_name).filter(|name| !name.is_empty());
@@ -487,7 +486,7 @@ impl Images {
         }
     }
 
-    /// Takes the path of another event of a mapping, if only that event has the volume.
+    /// Takes the path of another event of a mapping if only that one has the volume.
     fn complete_path(&mut self, row: usize, path: &[u8]) {
         let number = self.path(path);
         let Self { rows, paths, whole_paths, .. } = self;
@@ -504,7 +503,7 @@ impl Images {
         }
     }
 
-    /// The row of the path of a mapping, with the volume if any of its events has that.
+    /// Returns the row of a mapping's path, with the volume if any of its events has it.
     pub fn whole_path(&self, row: usize) -> u32 {
         let whole = self.whole_paths.get(&row).copied();
         whole.or_else(|| self.rows.get(row).map(|row| row.path)).unwrap_or_default()
@@ -590,7 +589,7 @@ mod tests {
         Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() }
     }
 
-    /// Ages of the PDBs of the mappings, and the number of records without image.
+    /// Returns the ages of the mappings' PDBs, and the number of records without image.
     fn ages(mut images: Images) -> (Vec<Option<u32>>, u64) {
         let mut shared = Shared::default();
         images.finish(&mut shared);
@@ -619,7 +618,7 @@ mod tests {
                 images.rsds(rsds(1), 1);
                 images.event(&Image { timestamp, ..image(action) }, 5);
                 let (age, orphans) = match (timestamp, action) {
-                    // Rundowns lack the time stamp.
+                    // Rundowns lack the timestamp.
                     (0, Action::Rundown) => (Some(1), 0),
                     _ => expected,
                 };
@@ -637,7 +636,7 @@ mod tests {
         }
         images.event(&image(Action::Rundown), 50);
         assert!(images.unseen.values().all(|files| files.len() < MAX_FILES_WAITING));
-        // The ImageIDs that are kept are those of the image.
+        // The kept ImageIDs equal the image's own.
         let others = 2 * (40 - MAX_FILES_WAITING) + MAX_FILES_WAITING - 1;
         assert_eq!(ages(images), (vec![Some(40)], others as u64));
     }

@@ -1,8 +1,8 @@
-//! Memory: blocks of heaps (class HeapTraceProvider), pages (MOF class PageFault_VirtualAlloc) and views of files (MOF
-//! class FileIo_MapFile).
+//! Memory: heap blocks (class HeapTraceProvider), pages (MOF class PageFault_VirtualAlloc) and file views (MOF class
+//! FileIo_MapFile).
 //!
-//! Payloads of heaps are packed; newer systems pad them to 8 bytes. Their layouts are from
-//! `kerneltraceeventparser.mof` and TraceEvent's `HeapTraceProvider`.
+//! Heap payloads are packed; newer systems pad them to 8 bytes. The layouts are from `kerneltraceeventparser.mof` and
+//! TraceEvent's `HeapTraceProvider`.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ const REALLOC: EventId = EventId::Hook(0x1022);
 const DESTROY: EventId = EventId::Hook(0x1023);
 const FREE: EventId = EventId::Hook(0x1024);
 
-/// Columns of all events of heaps. With its row of the timeline and its stack an event takes 56 bytes.
+/// Columns of all heap events. With its timeline row and stack, an event takes 56 bytes.
 #[derive(Default)]
 pub struct Heaps {
     /// Handle of the heap.
     pub heap: Vec<u64>,
-    /// Address of the block, the new address for a reallocation; 0 for a call that failed and for events of the heap itself.
+    /// Address of the block, for a reallocation the new one; 0 for failed calls and for events of the heap itself.
     pub address: Vec<u64>,
-    /// Bytes; for a reallocation the row of [`Self::moves`], for a free 0.
+    /// Bytes; for a reallocation the row in [`Self::moves`], for a free 0.
     pub size: Vec<u64>,
     pub moves: Vec<HeapMove>,
 }
 
-/// Further fields of a reallocation.
+/// Additional fields of a reallocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapMove {
     /// Previous address of the block.
@@ -88,7 +88,7 @@ impl EventFamily for Heaps {
 }
 
 impl GatheredFamily for Heaps {
-    /// Selects all but reallocations, whose rows have a place in [`Heaps::moves`].
+    /// Excludes reallocations, because their size is a row of [`Heaps::moves`].
     fn is_gathered(id: EventId) -> bool {
         id != REALLOC
     }
@@ -121,13 +121,13 @@ pub struct VirtualMemory {
     pub rows: Vec<RangeRow>,
 }
 
-/// A call for a range of addresses.
+/// Call for a range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeRow {
     pub base: u64,
-    /// Bytes; 0 for a free of all bytes from the base on.
+    /// Bytes; 0 to free everything from the base on.
     pub size: u64,
-    /// Process whose memory it is; the header has the process that called.
+    /// Process that owns the memory; the header names the one that called.
     pub pid: u32,
     /// `MEM_COMMIT`, `MEM_RESERVE`, `MEM_DECOMMIT` and `MEM_RELEASE`, among others.
     pub flags: u32,
@@ -159,7 +159,7 @@ gathered_columns!(VirtualMemory { rows });
 const MAP: EventId = EventId::Hook(0x0425);
 const UNMAP: EventId = EventId::Hook(0x0426);
 const VIEW_RUNDOWN: EventId = EventId::Hook(0x0428);
-/// The events that name the key of a file (MOF class FileIo_Name).
+/// Events that name the key of a file (MOF class FileIo_Name).
 const FILE_NAME: EventId = EventId::Hook(0x0400);
 const FILE_CREATE: EventId = EventId::Hook(0x0420);
 const FILE_DELETE: EventId = EventId::Hook(0x0423);
@@ -173,16 +173,16 @@ pub struct Views {
     pub files: Files,
 }
 
-/// Names of files by their kernel keys, which are used again.
+/// Names of files by kernel key. Keys are reused.
 #[derive(Default)]
 pub struct Files {
-    /// Raw times and names of each key, in the order they came.
+    /// Raw times and names of each key, in order of arrival.
     keys: FxHashMap<u64, Vec<(i64, u32)>>,
     pub names: NameInterner,
 }
 
 impl Files {
-    /// Takes the name of a key, in UTF-16.
+    /// Adds the name of a key, in UTF-16.
     fn add(&mut self, key: u64, time: i64, name: &[u8]) {
         let name = self.names.intern(name);
         let names = self.keys.entry(key).or_default();
@@ -191,8 +191,8 @@ impl Files {
         }
     }
 
-    /// Name of the file that a key stood for at a time: the last one before it, else the first after it, as the
-    /// rundown names files that were open before the trace.
+    /// Returns the name of the file that a key meant at a time: the last name before it, or else the first after it,
+    /// because the rundown names files opened before the trace.
     pub fn name(&self, key: u64, time: i64) -> Option<u32> {
         let names = self.keys.get(&key)?;
         let before =
@@ -202,16 +202,16 @@ impl Files {
     }
 }
 
-/// A view in the rundown at the end.
+/// View in the end rundown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewAtEnd {
     /// First address of the view.
     pub base: u64,
-    /// Process whose address space it is.
+    /// Process that owns the address space.
     pub pid: u32,
     /// Time of the listing, raw.
     pub time: i64,
-    /// The processor that listed it.
+    /// Processor that listed it.
     pub processor: u16,
 }
 
@@ -225,7 +225,7 @@ pub struct ViewRow {
     pub size: u64,
     /// Offset in the file, bytes; absent in older versions.
     pub byte_offset: Option<u64>,
-    /// Process whose address space it is; absent in older versions.
+    /// Process that owns the address space; absent in older versions.
     pub pid: Option<u32>,
 }
 
@@ -250,7 +250,7 @@ impl EventFamily for Views {
         }
     }
 
-    /// Offset and process id are there in version 3 and whenever the payload is long enough.
+    /// Offset and process id are present in version 3, and whenever the payload is long enough.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let mut p = Payload::of(event);
         if matches!(event.id, FILE_NAME | FILE_CREATE | FILE_DELETE | FILE_RUNDOWN) {
@@ -267,7 +267,7 @@ impl EventFamily for Views {
         let (byte_offset, pid) = (p.u64(), p.u32());
         if event.id == VIEW_RUNDOWN {
             let Event { time, processor, .. } = *event;
-            // Older versions do not have the process.
+            // Older versions lack the process.
             self.at_end.extend(pid.map(|pid| ViewAtEnd { base, pid, time, processor }));
             return Some(());
         }

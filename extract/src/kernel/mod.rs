@@ -1,8 +1,8 @@
-//! The event families of the kernel: payload layouts, and raw columns.
+//! Event families of the kernel: payload layouts and raw columns.
 //!
-//! Here are those of the object manager (MOF classes of ObTrace): handles that are created, closed, duplicated, or open
-//! when the trace begins and ends, objects that are created, deleted and referenced, and the names of their types.
-//! Payloads are packed, without alignment gaps.
+//! This file has those of the object manager (MOF classes of ObTrace): handles created, closed, duplicated, or open at
+//! the beginning and end of the trace; objects created, deleted and referenced; and the names of object types. Payloads
+//! are packed, without alignment gaps.
 
 mod image_paths;
 mod images;
@@ -29,7 +29,7 @@ const CLOSE: EventId = EventId::Hook(0x1121);
 const RUNDOWN_START: EventId = EventId::Hook(0x1126);
 const RUNDOWN_END: EventId = EventId::Hook(0x1127);
 
-/// Columns of creates, closes and handles open at the end.
+/// Columns of creates, closes, and handles open at the end.
 #[derive(Default)]
 pub struct Handles {
     /// Kernel address of the object.
@@ -44,7 +44,7 @@ pub struct Handles {
     pub start: Vec<StartHandle>,
 }
 
-/// A handle of the rundown at the start.
+/// Handle of the start rundown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartHandle {
     /// Kernel address of the object.
@@ -105,7 +105,8 @@ impl EventFamily for Handles {
 }
 
 impl GatheredFamily for Handles {
-    /// Selects creates and closes. A record of a rundown is about the process in its payload, and one of the start is no row.
+    /// Selects creates and closes. Rundown records are about the process in their payload, and those at the start are
+    /// not rows.
     fn is_gathered(id: EventId) -> bool {
         matches!(id, CREATE | CLOSE)
     }
@@ -148,8 +149,8 @@ pub struct DuplicateRow {
     pub source_handle: u32,
     /// New handle value.
     pub target_handle: u32,
-    /// Process that got the new handle. Public tools take it for a handle id; the MOF class
-    /// ObHandleDuplicateEvent calls it TargetProcessId.
+    /// Process that got the new handle. Public tools take this for a handle id; the MOF class ObHandleDuplicateEvent
+    /// calls it TargetProcessId.
     pub target_pid: u32,
     pub type_id: u16,
     /// Process that owns the source handle; absent in the older schema.
@@ -157,7 +158,7 @@ pub struct DuplicateRow {
 }
 
 impl DuplicateRow {
-    /// Whether the handle table of a process is being cloned for a child, by what the payload says.
+    /// Whether the payload says that a process's handle table is being cloned for a child.
     pub fn is_inherited(&self) -> bool {
         let Self { source_handle, target_handle, source_pid, target_pid, .. } = *self;
         rules::is_inherited(source_handle, target_handle, source_pid, Some(target_pid))
@@ -233,7 +234,7 @@ const DEREFERENCE: EventId = EventId::Hook(0x1133);
 pub struct References {
     /// Kernel address of the object.
     pub object: Vec<u64>,
-    /// Number of references that were taken or given back.
+    /// Number of references taken or given back.
     pub count: Vec<u32>,
 }
 

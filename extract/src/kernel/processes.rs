@@ -14,29 +14,29 @@ const RUNDOWN_START: EventId = EventId::Hook(0x0303);
 const RUNDOWN_END: EventId = EventId::Hook(0x0304);
 const DEFUNCT: EventId = EventId::Hook(0x0327);
 
-/// Session id that the kernel logs for a process of no session.
+/// Session id the kernel logs for a process without session.
 const NO_SESSION: u32 = u32::MAX;
 
-/// A process event.
+/// Process event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub action: Action,
-    /// Unique process key; 0 where the version has none.
+    /// Unique process key; 0 if the event version has none.
     pub key: u64,
     pub pid: u32,
     pub parent_pid: u32,
-    /// Windows session; `None` for a process of no session.
+    /// Windows session; `None` for a process without one.
     pub session_id: Option<u32>,
     pub exit_status: i32,
     /// Security identifier, where present.
     pub sid: Option<String>,
     /// Image file name without path.
     pub name: String,
-    /// Command line; empty where the version has none.
+    /// Command line; empty if the event version has none.
     pub command_line: String,
 }
 
-/// A lifetime of a pid, times raw.
+/// Lifetime of a pid; times are raw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRow {
     /// Process as described by the events.
@@ -47,11 +47,11 @@ pub struct ProcessRow {
     pub end: Option<i64>,
     /// Time of the last rundown that listed it.
     pub listed: Option<i64>,
-    /// Since when the events of its pid are of it, where its start was not seen and other events show it.
+    /// Since when events of its pid belong to it, if its start was not seen but other events show it.
     pub since: Option<i64>,
-    /// Whether only its pid is known. Such rows are the last.
+    /// Whether only its pid is known. Such rows come last.
     pub is_unnamed: bool,
-    /// Process and thread that logged the start: those that called for the process, where the header says so.
+    /// Process and thread that logged the start, if the header names them. They are the ones that created the process.
     pub creator: Option<(u32, u32)>,
     /// Position of the start event.
     pub start_position: Option<EventPosition>,
@@ -59,17 +59,17 @@ pub struct ProcessRow {
     pub end_position: Option<EventPosition>,
 }
 
-/// A process that a rundown lists as ended, but still in memory.
+/// Process that a rundown lists as ended but still in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZombieRow {
     pub process: Process,
-    /// End as FILETIME, where the event has it.
+    /// End as FILETIME, if the event has it.
     pub exit_time: Option<i64>,
     /// Time of the last rundown that listed it.
     pub listed: i64,
 }
 
-/// Position of an event among those with an equal time stamp.
+/// Position of an event among those with the same timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventPosition {
     pub processor: u16,
@@ -78,23 +78,22 @@ pub struct EventPosition {
 }
 
 impl EventPosition {
-    /// Whether the event comes after a row of the timeline that has its time; `None` when it is not known because the row
-    /// is of another processor.
+    /// Whether the event comes after a timeline row with the same time; `None` if that is unknown because the row is
+    /// from another processor.
     pub fn is_after(&self, row: usize, timeline: &Timeline) -> Option<bool> {
         let is_same = timeline.processor.get(row) == Some(&self.processor);
         is_same.then_some(row < self.rows as usize)
     }
 }
 
-/// The lifetimes, in the order they were first seen.
+/// Process lifetimes in the order they were first seen.
 ///
-/// Only a start event begins a lifetime at a known time and only an end event ends one; rundowns
-/// say that a process is there. Ends are matched to starts by pid in time order, because process
-/// keys are reused too.
+/// Only a start event begins a lifetime at a known time, and only an end event ends one; rundowns say that a process
+/// exists. Ends are matched to starts by pid in time order, because process keys are reused too.
 #[derive(Debug, Default)]
 pub struct Processes {
     pub rows: Vec<ProcessRow>,
-    /// Processes that rundowns list as ended. They are no lifetimes: no event belongs to them.
+    /// Processes that rundowns list as ended. They are not lifetimes: no events belong to them.
     pub zombies: Vec<ZombieRow>,
     live: HashMap<u32, usize>,
     /// Rows of zombies by key and pid.
@@ -151,7 +150,7 @@ impl EventFamily for Processes {
 }
 
 impl Processes {
-    /// Takes one process event, at a raw time, that this thread of a process logged.
+    /// Handles one process event at a raw time; `thread` is the process and thread that logged it.
     fn add_event(
         &mut self,
         process: Process,
@@ -160,7 +159,7 @@ impl Processes {
         position: EventPosition,
     ) {
         let pid = process.pid;
-        // Another key is another process: the end of the one before and the start of this one are missing.
+        // Another key means another process: the end of the previous one and the start of this one are missing.
         if process.action != Action::Begin
             && let Some(row) = self.live.get(&pid).and_then(|row| self.rows.get(*row))
             && ![0, process.key].contains(&row.process.key)
@@ -202,7 +201,7 @@ impl Processes {
         }
     }
 
-    /// Takes a process that a rundown lists as ended. The rundowns at the start and at the end list the same ones.
+    /// Adds a process that a rundown lists as ended. Start and end rundown list the same ones.
     fn add_zombie(&mut self, zombie: ZombieRow) {
         let ids = (zombie.process.key, zombie.process.pid);
         let row = *self.listed_zombies.entry(ids).or_insert(self.zombies.len());
@@ -212,7 +211,7 @@ impl Processes {
         }
     }
 
-    /// Adds processes of which only the pid is known.
+    /// Adds processes known only by pid.
     pub fn add_unnamed(&mut self, pids: impl IntoIterator<Item = u32>) {
         for pid in pids {
             let row = self.add(Process::nameless(pid), None);
@@ -220,7 +219,7 @@ impl Processes {
         }
     }
 
-    /// Adds a process of which only the pid is known, and since when its events are there.
+    /// Adds a process known only by its pid and the time since when it has events.
     pub fn add_nameless(&mut self, pid: u32, since: i64) {
         let row = self.add(Process::nameless(pid), None);
         self.rows[row].since = Some(since);
@@ -242,7 +241,7 @@ impl Processes {
     }
 }
 
-/// Fills in what an earlier event of the same process left empty.
+/// Fills in what an earlier event of the process left empty.
 fn complete(known: &mut Process, more: &Process) {
     if known.name.is_empty() {
         known.name.clone_from(&more.name);
@@ -256,7 +255,7 @@ fn complete(known: &mut Process, more: &Process) {
 }
 
 impl Process {
-    /// A process of which only the pid is known.
+    /// Creates a process known only by pid.
     fn nameless(pid: u32) -> Self {
         Self {
             action: Action::Rundown,
@@ -279,7 +278,7 @@ impl Process {
             RUNDOWN_START | RUNDOWN_END | DEFUNCT => Action::Rundown,
             _ => return None,
         };
-        // Version 1 starts with the page directory base where later ones have the key.
+        // Version 1 starts with the page directory base, where later versions have the key.
         let first = if event.version >= 1 { p.pointer()? } else { 0 };
         let key = if event.version >= 2 { first } else { 0 };
         let (pid, parent_pid, session_id, exit_status) = match event.version {
@@ -312,13 +311,13 @@ impl Process {
     }
 }
 
-/// The time of the end, after the name of the package and the id of the application; 0 stands for none.
+/// Reads the end time, which follows package name and application id; 0 means none.
 fn exit_time(p: &mut Payload<'_>) -> Option<i64> {
     let _ = (p.utf16(), p.utf16());
     p.u64().map(|time| time as i64).filter(|time| *time > 0)
 }
 
-/// The user of a process as text, if it is there.
+/// Reads the user of a process as text, if there is one.
 fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
     let Some(Sid { revision, authority, values }) = Sid::decode(p)? else { return Some(None) };
     let mut text = format!("S-{revision}-{authority}");
@@ -327,7 +326,7 @@ fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
     Some(Some(text))
 }
 
-/// A security identifier.
+/// Security identifier.
 pub struct Sid<'a> {
     revision: u8,
     authority: u64,
@@ -336,13 +335,12 @@ pub struct Sid<'a> {
 }
 
 impl<'a> Sid<'a> {
-    /// Decodes a TOKEN_USER: four zero bytes, or pointer and attributes (16 bytes, 8 on 32-bit systems)
-    /// before a binary SID.
+    /// Decodes a TOKEN_USER: four zero bytes, or pointer and attributes (16 bytes, 8 on 32-bit systems) before a binary
+    /// SID.
     pub fn decode(p: &mut Payload<'a>) -> Option<Option<Self>> {
         let mut ahead = *p;
         let is_null = ahead.u32()? == 0;
-        // A kernel pointer may have 32 zero bits at its low end; text after a null never looks like
-        // the high end of one.
+        // The low 32 bits of a kernel pointer may be zero; text after a null never looks like the high half of one.
         let is_pointer =
             p.pointer_size() == 8 && ahead.u32().is_some_and(|high| high >= 0xFFFF_0000);
         if is_null && !is_pointer {
@@ -362,23 +360,23 @@ const THREAD_END: EventId = EventId::Hook(0x0502);
 const THREAD_RUNDOWN_START: EventId = EventId::Hook(0x0503);
 const THREAD_RUNDOWN_END: EventId = EventId::Hook(0x0504);
 
-/// A lifetime of a thread id, times raw.
+/// Lifetime of a thread id; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadRow {
     pub pid: u32,
     pub tid: u32,
-    /// Time of its first event: the start, where that was seen.
+    /// Time of its first event: the start, if it was seen.
     pub seen: i64,
     pub is_started: bool,
     /// End, if it was seen.
     pub end: Option<i64>,
-    /// Process and thread that logged the start, where it was seen and its header says so.
+    /// Process and thread that logged the start, if it was seen and its header names them.
     pub creator: Option<(u32, u32)>,
-    /// Win32 start address; 0 where no event has it.
+    /// Win32 start address; 0 if no event has it.
     pub start_address: u64,
 }
 
-/// The lifetimes, in the order they were first seen.
+/// Thread lifetimes in the order they were first seen.
 ///
 /// As with processes, only a start event begins a lifetime and only an end event ends one.
 #[derive(Debug, Default)]
@@ -426,7 +424,7 @@ impl EventFamily for Threads {
 }
 
 impl Threads {
-    /// Process and thread id of a thread that starts or ends with an event.
+    /// Returns process and thread id if an event starts or ends a thread.
     pub fn changed(event: &Event<'_>) -> Option<(u32, u32)> {
         let is_change = [THREAD_START, THREAD_END].contains(&event.id);
         let thread = is_change.then(|| decode_thread(event)).flatten()?;
@@ -434,11 +432,11 @@ impl Threads {
     }
 }
 
-/// Decodes versions 0 to 4 of the event, as the row of a thread that was not seen before.
+/// Decodes versions 0 to 4 of the event, as a row for a thread that was not seen before.
 ///
-/// Version 0 has the thread id first, and nothing else (Thread_V0_TypeGroup1). Since version 1 four limits of
-/// stacks and the start address in the kernel (version 3: the affinity) come before the Win32 start
-/// address; events of an end may stop after the ids (Thread_V1_TypeGroup2).
+/// Version 0 has the thread id first and nothing else (Thread_V0_TypeGroup1). Since version 1, four stack limits and
+/// the kernel start address (version 3: the affinity) precede the Win32 start address. End events may stop after the
+/// ids (Thread_V1_TypeGroup2).
 fn decode_thread(event: &Event<'_>) -> Option<ThreadRow> {
     let mut p = Payload::of(event);
     let (first, second) = (p.u32()?, p.u32()?);
@@ -546,7 +544,7 @@ mod tests {
             let end = (last == Action::End).then_some(40);
             assert_eq!(times, [(Some(10), None), (None, end)]);
         }
-        // Versions without a key say nothing.
+        // Versions without a key prove nothing.
         let mut processes = Processes::default();
         processes.add_event(with_key(Action::Begin, 1), 10, None, EventPosition::default());
         processes.add_event(with_key(Action::End, 0), 40, None, EventPosition::default());
@@ -565,7 +563,7 @@ mod tests {
 mod threads_tests {
     use super::*;
 
-    /// A payload: process 7, thread 8, started at 0x70 + its pointer size.
+    /// A payload with process 7 and thread 8, started at 0x70 plus its pointer size.
     fn payload(version: u8, pointer_size: usize) -> Vec<u8> {
         let ids: [u32; 2] = if version == 0 { [8, 7] } else { [7, 8] };
         let mut bytes: Vec<u8> = ids.into_iter().flat_map(u32::to_le_bytes).collect();

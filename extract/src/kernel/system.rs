@@ -1,6 +1,5 @@
-//! Facts about the recording system: classic events of KernelTraceControl, inserted by the merge
-//! of a trace, and the kernel's own configuration events. Records of events and buffers that the session lost (MOF class
-//! RT_LostEvent).
+//! Facts about the recording system, from classic events of KernelTraceControl that the merge of a trace inserts, and
+//! from the kernel's own configuration events. Also records of lost events and buffers (MOF class RT_LostEvent).
 
 use std::collections::BTreeMap;
 
@@ -28,8 +27,7 @@ pub struct System {
     /// Name of the computer.
     pub computer: Option<String>,
     pub memory_mb: Option<u32>,
-    /// Beginnings of paths as the kernel writes them, with what programs write instead:
-    /// `\Device\HarddiskVolume3\` is `C:\`.
+    /// Path prefixes as the kernel writes them, with what programs write instead: `\Device\HarddiskVolume3\` is `C:\`.
     pub volumes: BTreeMap<String, String>,
 }
 
@@ -67,15 +65,15 @@ impl EventFamily for System {
     }
 }
 
-/// The name of the computer (MOF class SystemConfig_CPU), the first text of the event after clock,
-/// processors, memory, page size and allocation granularity; `None` when it is empty.
+/// Reads the computer's name (MOF class SystemConfig_CPU), the event's first text after clock, processors, memory, page
+/// size and allocation granularity; `None` if empty.
 fn computer_name(event: &Event<'_>) -> Option<String> {
     let mut p = Payload::of(event);
     p.skip(5 * 4)?;
     Some(p.utf16()).filter(|name| !name.is_empty())
 }
 
-/// The memory of the computer, MB, from the same event.
+/// Reads the computer's memory in MB from the same event.
 fn memory_size(event: &Event<'_>) -> Option<u32> {
     let mut p = Payload::of(event);
     p.skip(2 * 4)?;
@@ -87,10 +85,10 @@ const LOST_EVENT: EventId = EventId::Classic { guid: PROVIDER, opcode: 32 };
 const LOST_BUFFER: EventId = EventId::Classic { guid: PROVIDER, opcode: 33 };
 const LOST_FILE: EventId = EventId::Classic { guid: PROVIDER, opcode: 34 };
 
-/// Records of losses, which say that events before them are missing.
+/// Loss records, which say that events before them are missing.
 #[derive(Default)]
 pub struct Losses {
-    /// Raw time of the last record, and how many there are.
+    /// Raw time of the last record, and the number of records.
     pub last: Option<i64>,
     pub count: u64,
 }

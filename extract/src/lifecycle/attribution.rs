@@ -1,4 +1,4 @@
-//! Resolution of a pid at a time to a process.
+//! Resolves a pid at a given time to a process.
 
 use hashbrown::HashMap;
 
@@ -6,43 +6,42 @@ use crate::etl::{Diagnostics, WarningKind};
 use crate::kernel::ProcessRow;
 use crate::raw::UNKNOWN_ID;
 
-/// The pid of the System process on every Windows since XP.
+/// Pid of the System process on every Windows since XP.
 const SYSTEM_PID: u32 = 4;
 
-/// The number of no row, in columns with an entry for each event or allocation: an `Option` would double their size.
+/// Means "no row" in columns with an entry per event or allocation, where an `Option` would double the size.
 pub const NONE: u32 = u32::MAX;
 
-/// The number, unless it is that of no row, or of no process or thread.
+/// Returns the number, or `None` if it means no row, no process or no thread.
 pub fn known(number: u32) -> Option<u32> {
     const { assert!(NONE == UNKNOWN_ID) };
     Some(number).filter(|number| *number != NONE)
 }
 
-/// Process lifetimes, to be searched by pid and raw time.
+/// Process lifetimes, searchable by pid and raw time.
 pub struct ProcessIndex {
-    /// Lifetimes of each pid.
+    /// Lifetimes by pid.
     lifetimes: HashMap<u32, Lifetimes>,
-    /// For each pid its children as (start, row), in the order of their start.
+    /// Children by parent pid as (start, row), in order of start.
     children: HashMap<u32, Vec<(i64, u32)>>,
-    /// The rows of processes of which only the pid is known.
+    /// Rows of processes that are known only by pid.
     unnamed: HashMap<u32, u32>,
 }
 
-/// Lifetime of a process, in the time unit of the caller.
+/// Lifetime of a process, in the caller's time unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
     pub pid: u32,
     pub parent_pid: u32,
     /// Start, if it was seen.
     pub start: Option<i64>,
-    /// Since when its events are there, if its start was not seen and that is known.
+    /// Time of its first known event, if the start was not seen.
     pub since: Option<i64>,
     /// End, if it was seen.
     pub end: Option<i64>,
 }
 
 impl ProcessIndex {
-    /// Creates an index of processes.
     pub fn new(rows: &[ProcessRow]) -> Self {
         let (named, unnamed) = rows.split_at(rows.partition_point(|row| !row.is_unnamed));
         let index = Self::of(named.iter().map(|row| Lifetime {
@@ -56,14 +55,14 @@ impl ProcessIndex {
         Self { unnamed: unnamed.collect(), ..index }
     }
 
-    /// Creates an index of lifetimes, by row.
+    /// Creates an index of lifetimes; a lifetime's position is its row.
     pub fn of(rows: impl Iterator<Item = Lifetime>) -> Self {
         let mut lifetimes: HashMap<u32, Vec<_>> = HashMap::new();
         let mut children: HashMap<u32, Vec<_>> = HashMap::new();
         let mut last_ends = HashMap::new();
         for (row, process) in (0..).zip(rows) {
             let before: Option<i64> = last_ends.get(&process.pid).copied();
-            // A lost start of a reused pid was not before the end of the process before.
+            // If a pid was reused and its start was lost, it started after the previous process ended.
             let earliest = before.map_or(i64::MIN, |end| end.saturating_add(1));
             let start = process.start.or(process.since).unwrap_or(earliest);
             if let Some(end) = process.end {
@@ -80,7 +79,7 @@ impl ProcessIndex {
         Self { lifetimes: lifetimes.collect(), children, unnamed: HashMap::new() }
     }
 
-    /// The start and the row of a pid that has only one lifetime: all of its later events are of that process.
+    /// Returns start and row of a pid with a single lifetime: all later events of the pid belong to it.
     pub fn only_lifetime(&self, pid: u32) -> Option<(i64, u32)> {
         match self.lifetimes.get(&pid)?.list.as_slice() {
             [(start, _, row)] => Some((*start, *row)),
@@ -88,49 +87,49 @@ impl ProcessIndex {
         }
     }
 
-    /// The next start of a pid after a time.
+    /// Returns the next start of a pid after a time.
     pub fn next_start(&self, pid: u32, time: i64) -> Option<i64> {
         let list = &self.lifetimes.get(&pid)?.list;
         let next = list.partition_point(|(start, _, _)| *start <= time);
         list.get(next).map(|(start, _, _)| *start)
     }
 
-    /// The process with this pid at this time, first and last moment included; of several the process
-    /// that started last.
+    /// Returns the process with this pid at this time, its first and last moment included. If there are several, the
+    /// one that started last wins.
     pub fn find(&self, pid: u32, time: i64) -> Option<u32> {
         self.lifetimes.get(&pid)?.find(time, time)
     }
 
-    /// The process with this pid at this time, or else the one that ended last under it.
+    /// Returns the process with this pid at this time, or else the one that ended last under it.
     ///
-    /// Windows sweeps the handles and views of a process after its end event, however long that takes, and gives
-    /// the pid to another process only then.
+    /// Windows sweeps the handles and views of a process after its end event, however long that takes. It reuses the
+    /// pid only then.
     pub fn find_or_ended(&self, pid: u32, time: i64) -> Option<u32> {
         self.find(pid, time).or_else(|| self.lifetimes.get(&pid)?.find(time, i64::MIN))
     }
 
-    /// The row of System.
+    /// Returns the row of System.
     pub fn system(&self) -> Option<u32> {
         self.lifetimes.get(&SYSTEM_PID)?.list.first().map(|(_, _, row)| *row)
     }
 
-    /// The row of System, if it is known at this time: it takes the events of processes that are not known.
+    /// Returns the row of System if it is known at this time. System takes the events of unknown processes.
     pub fn system_at(&self, time: i64) -> Option<u32> {
         self.find(SYSTEM_PID, time)
     }
 
-    /// The process with this pid whose start, end and name are among the events that are missing.
+    /// Returns the process that is known only by this pid, because the events with its start, end and name are missing.
     pub fn find_unnamed(&self, pid: u32) -> Option<u32> {
         self.unnamed.get(&pid).copied()
     }
 
-    /// The process with this pid at this time, or else the first one with this pid.
+    /// Returns the process with this pid at this time, or else the first one with this pid.
     pub fn find_any(&self, pid: u32, time: i64) -> Option<u32> {
         self.find(pid, time)
             .or_else(|| self.lifetimes.get(&pid)?.list.first().map(|(_, _, row)| *row))
     }
 
-    /// The first process with this pid that starts after a time, and no later than `ahead` ticks after it.
+    /// Returns the first process with this pid that starts after a time, at most `ahead` ticks later.
     pub fn starts_within(&self, pid: u32, time: i64, ahead: i64) -> Option<u32> {
         let list = &self.lifetimes.get(&pid)?.list;
         let next = list.partition_point(|(start, _, _)| *start <= time);
@@ -138,9 +137,9 @@ impl ProcessIndex {
         (*start <= time.saturating_add(ahead)).then_some(*row)
     }
 
-    /// The child that inherits a handle which its parent duplicates at a time. Events do not name it: the next
-    /// one is taken that starts, if it does before the parent ends. `is_later` says it of the row of a child whose
-    /// start has the same time, where it is known.
+    /// Returns the child that inherits a handle its parent duplicates at a time. Events do not name the child, so the
+    /// next one to start is taken, if it starts before the parent ends. For a child that starts at exactly that time,
+    /// `is_later` says whether it came after the duplicate, if known.
     pub fn inheriting_child(
         &self,
         parent_pid: u32,
@@ -161,19 +160,19 @@ impl ProcessIndex {
     }
 }
 
-/// The lifetimes of a pid. Traces may have hundreds of thousands, which must not be looked through for each event.
+/// Lifetimes of one pid. Traces may have hundreds of thousands, too many to scan for each event.
 struct Lifetimes {
     /// Lifetimes as (start, end, row), ordered by start.
     list: Vec<(i64, i64, u32)>,
-    /// A tree of the latest ends: the root is 1, below each node are twice its number and one more, and the leaves are
-    /// the ends of the list, of which there are fewer than leaves.
+    /// Tree of the latest ends. The root is node 1, the children of node n are 2n and 2n + 1, and the leaves are the
+    /// ends in `list`. There is at least one spare leaf.
     latest: Vec<i64>,
 }
 
 impl Lifetimes {
     fn new(mut list: Vec<(i64, i64, u32)>) -> Self {
         list.sort_unstable();
-        // A pid is given again only after the end of its process, also where that was not seen.
+        // A pid is reused only after its process ended, even if that end was not seen.
         let mut next = i64::MAX;
         for (start, end, _) in list.iter_mut().rev() {
             if *end == i64::MAX {
@@ -194,16 +193,15 @@ impl Lifetimes {
         Self { list, latest }
     }
 
-    /// Finds the process that started last, of those that had started at `time` and had not ended
-    /// at `since`.
+    /// Finds the process that started last, among those that had started at `time` and not yet ended at `since`.
     fn find(&self, time: i64, since: i64) -> Option<u32> {
-        // Most pids have one process.
+        // Most pids have only one process.
         if let [(start, end, row)] = *self.list {
             return (start <= time && end >= since).then_some(row);
         }
         let started = self.list.partition_point(|(start, _, _)| *start <= time);
         let leaves = self.latest.len() / 2;
-        // Up from the first that has not started, until what lies left of it has one that is alive.
+        // Climb from the first process that has not started, until the subtree to the left contains one that is alive.
         let mut node = leaves + started;
         while node.is_multiple_of(2) || self.latest[node - 1] < since {
             node /= 2;
@@ -219,23 +217,23 @@ impl Lifetimes {
     }
 }
 
-/// Counts of how events were attributed to processes.
+/// Counts how events were attributed to processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attribution {
-    /// Number of events attributed by the process id of their header.
+    /// Events attributed by the process id in their header.
     pub header: u64,
-    /// Number of events attributed by the process id of their stack.
+    /// Events attributed by the process id of their stack.
     pub stack: u64,
-    /// Number of events attributed to the process that had ended under the pid.
+    /// Events attributed to the process that had ended under the pid.
     pub before_exit: u64,
-    /// Number of events attributed to System, because no process was known.
+    /// Events attributed to System, because no process was known.
     pub system: u64,
-    /// Number of dropped events: pid 0, or not even System is known.
+    /// Dropped events: their pid is 0, or not even System is known.
     pub dropped: u64,
 }
 
 impl Attribution {
-    /// Adds the counts of further events.
+    /// Adds the counts of more events.
     pub fn add(&mut self, counts: &Self) {
         let Self { header, stack, before_exit, system, dropped } = counts;
         self.header += header;
@@ -245,7 +243,7 @@ impl Attribution {
         self.dropped += dropped;
     }
 
-    /// The process of an event, counted by the source of the attribution.
+    /// Returns the process of an event, and counts how it was found.
     pub fn attribute(
         &mut self,
         index: &ProcessIndex,

@@ -1,4 +1,4 @@
-//! Evidence on closes by threads of other processes: what the rundowns list, and where events are missing.
+//! Evidence about closes by threads of other processes: handles that the rundowns list, and gaps in the events.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use super::objects::{CloseEvidence, HandleAt, slot};
 use super::open_handles::OpenHandle;
 use crate::raw::RowKind;
 
-/// Handles that the rundowns list; looked up only when a close has no handle of its own process.
+/// Handles in the rundowns. They are looked up only when a close matches no handle of its own process.
 pub struct RundownEvidence<'a> {
     lifetimes: Lifetimes<'a>,
     at_start: OnceLock<HashSet<HandleAt>>,
@@ -21,7 +21,7 @@ impl<'a> RundownEvidence<'a> {
         Self { lifetimes, at_start: OnceLock::new(), at_end: OnceLock::new() }
     }
 
-    /// Handles that were open when the trace began.
+    /// Returns the handles that were open when the trace began.
     fn at_start(&self) -> &HashSet<HandleAt> {
         let Lifetimes { collected, index, .. } = self.lifetimes;
         self.at_start.get_or_init(|| {
@@ -32,7 +32,7 @@ impl<'a> RundownEvidence<'a> {
         })
     }
 
-    /// Handles that were open when the trace ended.
+    /// Returns the handles that were open when the trace ended.
     fn at_end(&self) -> &HashSet<HandleAt> {
         let Lifetimes { collected, owners, .. } = self.lifetimes;
         let (timeline, handles) = (&collected.shared.timeline, &collected.handles);
@@ -53,13 +53,13 @@ impl CloseEvidence for RundownEvidence<'_> {
         let Lifetimes { collected, index, .. } = self.lifetimes;
         let time = &collected.shared.timeline.time;
         let (opened, closed) = (time[of.row as usize], time[close as usize]);
-        // A process that has not started, or whose pid is of another one by now, has no handles.
+        // A process has no handles before it starts, or once its pid was reused.
         let had_handles = collected.processes.rows.get(of.process as usize).is_some_and(|holder| {
             let reused = holder.end.and_then(|end| index.next_start(holder.process.pid, end));
             holder.start.is_none_or(|start| start <= closed)
                 && reused.is_none_or(|start| closed < start)
         });
-        // The closing process may have a handle of its own, whose open is among the missing events.
+        // The closing process may have a handle of its own that was opened in a gap.
         let process = collected.processes.rows.get(closer as usize);
         let since = process.and_then(|process| process.start).unwrap_or(i64::MIN);
         had_handles

@@ -1,10 +1,11 @@
-//! Closes that the end of a process made, not its program, and the handles of the rundown at the start that are closed later.
+//! Finds closes made by the end of a process rather than by its program, and start-rundown handles that are closed
+//! later.
 //!
 //! When the last thread of a process exits, the kernel sweeps its handle table (`ObKillProcess` →
-//! `ExSweepHandleTable`), so that a handle which the program leaked looks closed. Names of functions are
-//! not known here, so that the sweep is recognized by what it does: it is the last thing that happens to the
-//! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
-//! program that goes on is ever made. Closes after the event that ends the process are part of the sweep in any case.
+//! `ExSweepHandleTable`), so a leaked handle looks closed. Function names are not known here, so the sweep is
+//! recognized by what it does. It is the last thing that happens to the handles of the process. It runs on one thread,
+//! and always on the same kernel frames, which never appear in closes of a program that goes on. Closes after the
+//! process's end event are always part of the sweep.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -21,13 +22,13 @@ use crate::raw::{RowKind, UNKNOWN_ID};
 use handlescope_model::rules::OPENING_HANDLES;
 use handlescope_model::{Cancelled, EventKind, Poll};
 
-/// Latest time between the last close of a sweep and the end event that follows it, where the process sweeps itself.
+/// Longest time from the last close of a sweep to the end event, if the process sweeps itself.
 const SWEEP_AHEAD_NS: i64 = 2_000_000;
 
-/// Likewise for a sweep by the thread that terminates the process: a debugger, or that of a process without threads.
+/// The same if another thread terminates the process: a debugger's, or any thread if the process has none.
 const KILL_AHEAD_NS: i64 = 1_000_000_000;
 
-/// The closes that ends of processes made, as rows of the timeline.
+/// Closes made by process ends, as timeline rows.
 #[derive(Debug, Default)]
 pub struct ExitCloses {
     of_handles: HashSet<u32>,
@@ -35,7 +36,7 @@ pub struct ExitCloses {
 }
 
 impl ExitCloses {
-    /// Finds the closes, unless asked to stop; `order` gives the time order when it is not the order of the rows.
+    /// Finds these closes, unless cancelled; `order` gives the time order if it differs from the row order.
     pub fn new(lifetimes: &Lifetimes<'_>, order: Option<&[u32]>) -> Result<Self, Cancelled> {
         let Lifetimes { collected, owners, missing, clock, .. } = *lifetimes;
         let processes = &collected.processes.rows;
@@ -58,7 +59,7 @@ impl ExitCloses {
             after_end: HashSet::new(),
             candidates: Vec::new(),
         };
-        // Backwards, so that the events after a close are known.
+        // Goes backwards, so that the events after a close are known.
         let mut poll = Poll::new(lifetimes.cancel);
         for row in lifetimes.rows(order).rev() {
             poll.round()?;
@@ -69,12 +70,12 @@ impl ExitCloses {
         Ok(Self { of_handles, of_views: exit_unmaps(lifetimes, order)? })
     }
 
-    /// The rows of handles, in no order.
+    /// Returns the rows of handles, in no particular order.
     pub fn rows_of_handles(&self) -> impl Iterator<Item = u32> + '_ {
         self.of_handles.iter().copied()
     }
 
-    /// Whether the end of a process made the close in this row.
+    /// Whether a process end made the close in this row.
     pub fn contains(&self, row: u32) -> bool {
         self.of_handles.contains(&row) || self.of_views.contains(&row)
     }
@@ -88,15 +89,15 @@ struct ProcessEnd {
     run: Run,
 }
 
-/// The closes at the end of a process.
+/// The final run of closes of a process.
 #[derive(Clone, Default)]
 enum Run {
-    /// No close was seen yet.
+    /// No close seen yet.
     #[default]
     Ahead,
-    /// On this thread, on these kernel frames where a close has a stack.
+    /// In the run: its thread, and its kernel frames if a close has a stack.
     Within { tid: u32, kernel: Option<KernelPart> },
-    /// An event that is not of the sweep was seen.
+    /// An event that does not belong to the sweep was seen.
     Over,
 }
 
@@ -107,22 +108,22 @@ struct Search<'a> {
     sweep_ahead: i64,
     /// [`KILL_AHEAD_NS`] in ticks.
     kill_ahead: i64,
-    /// Whether the clock stands still between two ticks of its timer.
+    /// Whether the clock stays the same between two timer ticks.
     is_coarse: bool,
     /// Ends by process.
     ends: Vec<ProcessEnd>,
     missing: &'a MissingEvents,
-    /// Processes and threads that open handles later, where events are missing: a process whose end is missing may go
-    /// on as the next one with its pid, but no thread does.
+    /// Processes and threads that open handles later, recorded if events are missing. A process whose end is missing
+    /// may seem to go on as the next process with its pid, but a thread does not.
     opening: HashSet<(u32, u32)>,
-    /// Kernel frames of closes after which the process went on to open handles.
+    /// Kernel frames of closes after which the process still opened handles.
     of_programs: HashSet<KernelPart>,
     last_of_program: Option<KernelPart>,
-    /// Kernel frames of closes after the end of a process, which no program makes.
+    /// Kernel frames of closes after a process's end, which no program makes.
     of_sweeps: HashSet<KernelPart>,
     last_of_sweep: Option<KernelPart>,
     after_end: HashSet<u32>,
-    /// Closes of a run before the end event.
+    /// Closes of the run before the end event.
     candidates: Vec<(u32, KernelPart)>,
 }
 
@@ -147,7 +148,7 @@ impl Search<'_> {
         }
     }
 
-    /// A close before a duplicate of a handle of the process may be the one that the duplicate asks for.
+    /// A close just before a duplicate may be the `DUPLICATE_CLOSE_SOURCE` of that duplicate.
     fn hand_on(&mut self, row: usize) {
         let timeline = &self.collected.shared.timeline;
         if timeline.kind[row] == RowKind::HandleDuplicate {
@@ -166,10 +167,10 @@ impl Search<'_> {
         let is_after_end = |end: i64| time > end || time == end && self.is_after_end(row, known);
         let end = known.end.map(|end| (end, is_after_end(end)));
         let state = &mut self.ends[process];
-        // A close that was given to System because its process is not known proves nothing about System. Most closes
-        // are made on the frames of the previous close.
+        // A close that went to System because its process is unknown proves nothing about System. The comparison with
+        // the previous close's frames saves most inserts.
         let is_of_process = timeline.pid[row] == known.process.pid;
-        // A call that fails to create a process sweeps what it opened, and its program goes on.
+        // When creating a process fails, the call sweeps what it opened and its program goes on.
         let is_sweep = self.owners.failed_closes.contains(&(row as u32));
         let goes_on = state.next_open.is_some_and(|next| {
             let by_same = || self.opening.contains(&(process as u32, tid));
@@ -203,21 +204,22 @@ impl Search<'_> {
             }
             _ => state.run = Run::Over,
         }
-        // A close that lost its stack does not end the run, but it may be the program's.
+        // A close that lost its stack does not end the run, but the program may have made it.
         if let (Run::Within { .. }, Some(kernel)) = (&state.run, kernel) {
             self.candidates.push((row as u32, kernel));
         }
     }
 
-    /// Whether a close with the time of the end of its process comes after it. Where the clock stands still for so long
-    /// that the program may have closed handles at that time, the file says it of events of one processor.
+    /// Whether a close with the same timestamp as its process's end comes after that end. With a coarse clock the
+    /// program may have closed handles at that time too. Then the order in the file decides, if both events are of one
+    /// processor.
     fn is_after_end(&self, row: usize, process: &ProcessRow) -> bool {
         let timeline = &self.collected.shared.timeline;
         let is_end_after = process.end_position.map(|end| end.is_after(row, timeline));
         !self.is_coarse || is_end_after.is_some_and(|is_after| is_after == Some(false))
     }
 
-    /// The closes, and the frames of closes.
+    /// Returns the closes made by process ends, and the frames of closes.
     fn finish(self) -> (HashSet<u32>, CloseFrames) {
         let Self { of_programs, mut of_sweeps, mut after_end, candidates, .. } = self;
         for (row, kernel) in candidates {
@@ -230,10 +232,10 @@ impl Search<'_> {
     }
 }
 
-/// For each handle of the rundown at the start, whether the process that owned it closed a handle of the
-/// same value later; `order` gives the time order when it is not the order of the rows.
+/// Returns, for each start-rundown handle, whether its process later closed a handle with the same value; `order` gives
+/// the time order if it differs from the row order.
 ///
-/// A value is of that handle until it is closed, so that the first close of the value is its close.
+/// Nothing else can have the value until it is closed, so the first close of the value is this handle's.
 pub fn closed_start_handles(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
@@ -269,19 +271,19 @@ pub fn closed_start_handles(
     Ok(closed)
 }
 
-/// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack
-/// events of one pointer size.
+/// Id of the kernel frames of a stack. Equal frames have equal ids, because the frames of closes come from stack events
+/// of one pointer size.
 pub type KernelPart = u32;
 
 /// Kernel frames of closes in the trace.
 pub struct CloseFrames {
-    /// Frames of closes after the end events of processes.
+    /// Frames of closes after process end events.
     pub of_sweeps: HashSet<KernelPart>,
     /// Frames of closes after which the process went on.
     pub of_programs: HashSet<KernelPart>,
 }
 
-/// The kernel frames of a close.
+/// Returns the id of a close's kernel frames.
 pub fn kernel_part(collected: &Collector, row: usize) -> Option<KernelPart> {
     let stacks = &collected.stacks.events;
     let parts = stacks.parts(row);

@@ -1,12 +1,12 @@
-//! Handles that are duplicated for a child before the child has a process id.
+//! Matches handles that are duplicated for a child before the child has a process id.
 //!
-//! Windows duplicates each inheritable handle, with its value, and the standard handles of a console child, with other
-//! values, in the call that creates the process. So the child is the process whose start the same thread logs next.
-//! Traces whose start events name another thread leave the next child of the source process. A child gets each
-//! value once, so that two duplicates of one value are of two children.
+//! The call that creates a process duplicates each inheritable handle with its value, and the standard handles of a
+//! console child with other values. So the child is the process whose start the same thread logs next. In traces whose
+//! start events name another thread, the next child of the source process is taken. A child gets each value once, so
+//! two duplicates of one value are for two children.
 //!
-//! A call that fails sweeps what it duplicated on the same thread, and no process starts: such a duplicate is of no
-//! process of the trace.
+//! A call that fails sweeps what it duplicated, on the same thread, and no process starts. Such a duplicate belongs to
+//! no process of the trace.
 
 use handlescope_model::rules::{handle_slot, is_inherited, is_kernel_handle};
 use handlescope_model::{Cancel, Cancelled, Poll};
@@ -18,7 +18,7 @@ use crate::collect::Collector;
 use crate::kernel::{DuplicateRow, ProcessRow};
 use crate::raw::{RowKind, UNKNOWN_ID};
 
-/// The processes of a duplicate, rows of the processes table or [`NONE`].
+/// Processes involved in a duplicate: rows of the processes table, or [`NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateOwners {
     /// The process that called.
@@ -30,41 +30,41 @@ pub struct DuplicateOwners {
 }
 
 impl DuplicateOwners {
-    /// Owner of a duplicate with an unknown caller.
+    /// Owners of a duplicate with an unknown caller.
     pub const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
 }
 
-/// Fates of the handles that were duplicated for children.
+/// What became of the handles that were duplicated for children.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Inheritance {
-    /// Rows of the timeline with duplicates, and the child that each is for.
+    /// Timeline rows of duplicates, each with the child it is for.
     pub children: Vec<(u32, u32)>,
-    /// Duplicates for processes that never started, and the close of each: the sweep of the failed call, or [`NONE`].
+    /// Duplicates for processes that never started, each with its close by the sweep of the failed call, or [`NONE`].
     pub failed: HashMap<u32, u32>,
-    /// Duplicates of `children` whose child may have been another one, the start of which is missing.
+    /// Duplicates in `children` that may belong to another child, because starts are missing.
     pub doubtful: HashSet<u32>,
 }
 
 /// A duplicate whose child has not started yet.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    /// Row of the timeline, and its time.
+    /// Row in the timeline, and its time.
     row: u32,
     time: i64,
     object: u64,
     slot: u64,
     /// Row of the process that the child inherits from.
     source: u32,
-    /// Whether the event says no process, as those of Windows.
+    /// Whether the event names no target process, as on Windows.
     is_without_target: bool,
 }
 
-/// Conflicting calls that are looked at for one child, so that a hostile trace takes linear time.
+/// Maximum number of conflicting calls examined per child, so that a hostile trace takes linear time.
 const MAX_CALLS: usize = 64;
 
 impl Inheritance {
-    /// Follows the duplicates in time order, unless asked to stop; `process` has the process of each row, and `order` the
-    /// time order when it is not that of the rows.
+    /// Follows the duplicates in time order, unless cancelled. `process` is the process of each row; `order` gives the
+    /// time order if it differs from the row order.
     pub fn new(
         collected: &Collector,
         process: &[u32],
@@ -81,7 +81,7 @@ impl Inheritance {
         let timeline = &collected.shared.timeline;
         let mut calls = Calls::new(&collected.processes.rows, missing);
         let mut starts = calls.starts().into_iter().peekable();
-        // The handle that each thread closed in its last handle event.
+        // The handle each thread closed in its most recent handle event.
         let mut just_closed: HashMap<u32, (u64, u64)> = HashMap::new();
         let mut poll = Poll::new(cancel);
         for at in 0..timeline.len() {
@@ -143,20 +143,20 @@ impl Inheritance {
     }
 }
 
-/// Whether a duplicate has the value of its source.
+/// Whether the duplicate's value equals that of its source.
 fn has_one_value(row: &DuplicateRow) -> bool {
     row.source_handle == row.target_handle
 }
 
-/// Calls that create processes, by what they have duplicated so far.
+/// Calls in progress that create processes, with what they have duplicated so far.
 struct Calls<'a> {
     processes: &'a [ProcessRow],
     missing: &'a MissingEvents,
     /// Threads that logged starts of processes.
     creators: HashSet<u32>,
-    /// Duplicates by thread, in their order.
+    /// Duplicates by thread, in order.
     pending: HashMap<u32, Vec<Pending>>,
-    /// For the pid of a source process the threads that logged no start of any process, in the order of their calls.
+    /// By pid of the source process, the threads that logged no process start, in the order of their calls.
     without_start: HashMap<u32, Vec<u32>>,
     found: Inheritance,
 }
@@ -174,7 +174,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// The processes whose start was seen, in time order.
+    /// Returns the processes whose start was seen, in time order.
     fn starts(&self) -> Vec<u32> {
         let rows = (0..).zip(self.processes).filter(|(_, row)| row.start.is_some());
         let mut starts: Vec<u32> = rows.map(|(row, _)| row).collect();
@@ -203,11 +203,11 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// A thread that is in the call closes nothing but what it duplicated, and only when the call fails.
+    /// During the call, the thread closes only what it duplicated, and only if the call fails.
     fn close(&mut self, row: u32, tid: u32, object: u64, slot: u64) {
         let Some(call) = self.pending.get_mut(&tid) else { return };
         let swept = call.iter().position(|it| it.object == object && it.slot == slot);
-        // Older traces have the parent as target, and do not say which of its handles is closed.
+        // Older traces name the parent as target, and do not say which of its handles is closed.
         if let Some(at) = swept.filter(|at| call[*at].is_without_target) {
             let duplicate = call.remove(at);
             self.found.failed.insert(duplicate.row, row);
@@ -221,7 +221,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// A process starts: what is pending for it is its own from now on.
+    /// Starts a process, which receives what is pending for it.
     fn start(&mut self, child: u32) {
         let Some(ProcessRow { process, start, creator, .. }) = self.processes.get(child as usize)
         else {
@@ -254,7 +254,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Takes what a thread duplicated from the parent of a child that starts, if the parent was alive then.
+    /// Takes what a thread duplicated from the parent of a starting child, if the parent was alive then.
     fn take(&mut self, tid: u32, parent_pid: u32, start: i64) -> Vec<Pending> {
         let call = self.pending.remove(&tid).unwrap_or_default();
         let is_of_parent = |it: &Pending| {
@@ -270,7 +270,7 @@ impl<'a> Calls<'a> {
         taken
     }
 
-    /// Gives what one call duplicated to its child. Of two duplicates of one value the first is of a call that failed.
+    /// Gives a call's duplicates to its child. If two have the same value, the first belongs to a failed call.
     fn give(&mut self, call: Vec<Pending>, child: u32) {
         let mut values = HashSet::new();
         let start = self.processes.get(child as usize).and_then(|child| child.start);
@@ -288,7 +288,7 @@ impl<'a> Calls<'a> {
 
     fn finish(mut self) -> Inheritance {
         for duplicate in self.pending.into_values().flatten().filter(|it| it.is_without_target) {
-            // A start that is missing is of a child that is not known.
+            // If starts may be missing, the child may have been one that is not known.
             if !self.missing.times.is_between(duplicate.time, i64::MAX) {
                 self.found.failed.insert(duplicate.row, NONE);
             }
@@ -308,7 +308,7 @@ mod tests {
 
     const PARENT: u32 = 0;
 
-    /// A process of pid 10 to 19 that its parent, of pid 7, starts at a time, in a call of this thread.
+    /// A process with pid 10 to 19, started by its parent (pid 7) at a time, in a call of this thread.
     fn child(number: u32, start: i64, tid: u32) -> ProcessRow {
         ProcessRow { start: Some(start), creator: Some((7, tid)), ..process(10 + number) }
     }
@@ -337,9 +337,9 @@ mod tests {
         }
     }
 
-    /// A duplicate in this row, of the handle with this slot of the parent.
+    /// A duplicate in this row, of the parent's handle with this slot.
     fn duplicate(row: u32, slot: u64) -> Pending {
-        // At one time after another.
+        // The times increase with the row.
         Pending {
             row,
             time: 8 * i64::from(row),
@@ -388,7 +388,7 @@ mod tests {
         let mut calls = Calls::new(&rows, &nothing);
         calls.duplicate(71, duplicate(1, 4));
         calls.close(2, 71, 0x1004, 4);
-        // That of another object, and that of another thread, are no sweep of this call.
+        // Closes of another object or by another thread are not this call's sweep.
         calls.duplicate(71, duplicate(3, 4));
         calls.close(4, 71, 0x2000, 4);
         calls.close(5, 72, 0x1004, 4);

@@ -5,25 +5,25 @@ use handlescope_model::EventKind;
 use crate::described::GuiChange;
 use crate::raw::RowKind;
 
-/// Subject of a timeline row, and the change to it.
+/// Subject of a timeline row, and what happens to it.
 ///
-/// [`subject`] gives one to every kind of rows. What follows a subject matches all that can happen to it, so that a
-/// kind of rows which is new cannot be left out unseen.
+/// [`subject`] maps every row kind to one. Code that follows a subject matches all its changes exhaustively, so a new
+/// row kind cannot be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// A row of the events table.
+    /// Row of the events table.
     Object(EventKind),
-    /// A handle that was open at the end.
+    /// Handle that was open at the end.
     HandleAtEnd,
-    /// A heap or a block of one.
+    /// Heap, or block of one.
     Heap(HeapChange),
     /// Reserved and committed pages.
     Pages(PageChange),
-    /// Acquire or release by an event of a provider.
+    /// Acquire or release in a provider's event.
     Acquired(AcquiredChange),
-    /// A handle of GDI or USER.
+    /// GDI or USER handle.
     Gui(GuiChange),
-    /// No subject, as long as no description gives one.
+    /// No subject until a description gives one.
     Unknown,
 }
 
@@ -49,11 +49,11 @@ pub enum PageChange {
 pub enum AcquiredChange {
     Acquire,
     Release,
-    /// A change that cannot be followed.
+    /// Change that cannot be followed.
     Ignored,
 }
 
-/// Returns the subject of a kind of rows.
+/// Returns the subject of a row kind.
 pub const fn subject(kind: RowKind) -> Subject {
     match kind {
         RowKind::HandleCreate => Subject::Object(EventKind::HandleCreate),
@@ -84,7 +84,7 @@ pub const fn subject(kind: RowKind) -> Subject {
     }
 }
 
-/// The kind a row is stored as in the events table; `None` for rows of other tables.
+/// Returns the kind stored in the events table, or `None` for rows of other tables.
 pub const fn event_kind(kind: RowKind) -> Option<EventKind> {
     match subject(kind) {
         Subject::Object(kind) => Some(kind),
@@ -93,7 +93,7 @@ pub const fn event_kind(kind: RowKind) -> Option<EventKind> {
 }
 
 impl Subject {
-    /// Whether it is about an object. All further subjects are allocations, whose owners are separate.
+    /// Whether the subject is an object. All others are allocations, and their owners are kept separately.
     pub const fn is_of_object(self) -> bool {
         match self {
             Self::Object(_) | Self::HandleAtEnd => true,
@@ -103,9 +103,9 @@ impl Subject {
         }
     }
 
-    /// Whether allocations of any later time may depend on it. Which pages an event changes depends on all that
-    /// came before it; a heap is known by its creation, and what becomes of a handle of GDI or USER by every change
-    /// of its owner and value.
+    /// Whether allocations at any later time may depend on this row. What pages an event changes depends on everything
+    /// before it. A heap is known by its creation. What becomes of a GDI or USER handle depends on every change of its
+    /// owner and value.
     pub const fn lasts(self) -> bool {
         match self {
             Self::Pages(PageChange::Alloc | PageChange::Free)

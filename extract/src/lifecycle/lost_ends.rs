@@ -1,11 +1,11 @@
-//! Closes that the end of a process made, where the end event is among the missing events.
+//! Finds closes made by a process end whose end event is missing.
 //!
-//! Without that event the sweep looks like closes of the program. Three things tell it from these:
+//! Without that event, the sweep looks like closes of the program. Three things tell them apart:
 //!
-//! * its kernel frames, which sweeps of other processes have in the same trace and no close of a program has;
-//! * its thread, whose end comes before the end of the process and so before the sweep;
-//! * where closes have no stacks, its course: the last closes of a process that is gone, in one burst of one thread that goes
-//!   through the handle table in the order of the values.
+//! * kernel frames that sweeps of other processes in the trace have, and no close of a program has;
+//! * a thread that already ended: its end comes before the process's end, and so before the sweep;
+//! * if closes have no stacks, the pattern: the last closes of a process that is gone, in one burst by one thread that
+//!   walks the handle table in the order of the values.
 
 use handlescope_model::rules::OPENING_HANDLES;
 use handlescope_model::{Cancelled, EventKind, Poll};
@@ -21,24 +21,24 @@ use crate::raw::{RowKind, UNKNOWN_ID};
 /// Longest pause between two closes of a sweep without stacks.
 const BURST_PAUSE_NS: i64 = 2_000_000;
 
-/// Closes of a burst from which on it is a sweep, if it is not known whether the process is gone: on frames of which no
-/// program is known to close, and without stacks.
+/// Minimum number of closes in a burst that counts as a sweep, if it is unknown whether the process is gone: on frames
+/// that no program is known to close on, and without stacks.
 const LONG_BURST: [usize; 2] = [2, 5];
 
-/// Likewise if the process is gone.
+/// The same if the process is gone.
 const SWEEP_OF_GONE: [usize; 2] = [1, 2];
 
-/// Whether a process without an end event is there at the end of the trace.
+/// Whether a process without an end event exists at the end of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// The rundown lists it.
     There,
-    /// The rundown does not list it, or its pid was given again.
+    /// The rundown does not list it, or its pid was reused.
     Gone,
     Unknown,
 }
 
-/// The last closes of a process, from the last one on.
+/// Last closes of a process, latest first.
 #[derive(Default)]
 struct Burst {
     is_over: bool,
@@ -49,7 +49,7 @@ struct Burst {
     kernel: Option<KernelPart>,
 }
 
-/// Finds the rows of such closes; `order` gives the time order when it is not the order of the rows.
+/// Returns the rows of these closes; `order` gives the time order if it differs from the row order.
 pub fn closes_of_lost_ends(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
@@ -68,9 +68,9 @@ pub fn closes_of_lost_ends(
     let mut bursts: HashMap<u32, Burst> = HashMap::new();
     // Processes and threads that open handles later.
     let mut opening: HashSet<(u32, u32)> = HashSet::new();
-    // First and last close of each thread that sweeps.
+    // First and last close of each sweeping thread.
     let mut sweepers: HashMap<(u32, u32), (i64, i64)> = HashMap::new();
-    // Closes whose stacks are missing, in a trace with stacks.
+    // Closes without a stack, in a trace where sweeps have stacks.
     let mut without_stacks: Vec<u32> = Vec::new();
     let mut poll = Poll::new(cancel);
     for row in lifetimes.rows(order).rev() {
@@ -91,7 +91,7 @@ pub fn closes_of_lost_ends(
         let kernel = kernel_part(collected, row);
         let is_program = kernel.is_some_and(|kernel| frames.of_programs.contains(&kernel));
         let is_sweep = kernel.is_some_and(|kernel| frames.of_sweeps.contains(&kernel));
-        // The id of a thread may be given again.
+        // Thread ids are reused.
         let has_ended =
             threads.had_ended(timeline.pid[row], tid, time) && !opening.contains(&(process, tid));
         if (is_sweep || has_ended) && !is_program {
@@ -127,7 +127,7 @@ pub fn closes_of_lost_ends(
         }
     }
     for (process, burst) in bursts {
-        // Where sweeps have frames, those of this burst are none of them.
+        // If the frames of sweeps are known, this burst's frames are not among them.
         let is_known = burst.kernel.is_some() && !frames.of_sweeps.is_empty();
         let [with_frames, without] = match presence[process as usize] {
             Presence::There => continue,
@@ -143,7 +143,7 @@ pub fn closes_of_lost_ends(
     Ok(closes)
 }
 
-/// Whether each process is there at the end of the trace.
+/// Returns whether each process exists at the end of the trace.
 pub fn presences(lifetimes: &Lifetimes<'_>) -> Vec<Presence> {
     let Lifetimes { collected, missing, .. } = *lifetimes;
     let timeline = &collected.shared.timeline;

@@ -1,9 +1,8 @@
-//! Processes whose start event is among the missing events, after another process with their pid.
+//! Finds processes whose start event is missing and whose pid another process had before.
 //!
-//! Without a start, all events since the end of the process before would be of the later one, or, if that end is missing, too,
-//! none of them. What a process does at its end and what the next one does at its start tell them apart: no process opens
-//! handles after its end, and a new one has a first thread, which another process made, and loads images that are loaded
-//! already.
+//! Without a start, all events after the end of the previous process would go to the later one. If that end is missing
+//! too, none would. What the two do at end and start tells them apart. No process opens handles after its end. A new
+//! one has a first thread, which another process creates, and loads images that are already loaded.
 
 use handlescope_model::rules::{OPENING, is_kernel_handle};
 use handlescope_model::{Cancel, Cancelled, Poll};
@@ -17,36 +16,37 @@ use crate::etl::Clock;
 use crate::kernel::ProcessRow;
 use crate::raw::RowKind;
 
-/// Longest time from the start of a process to its first thread.
+/// Longest time from a process's start to its first thread.
 const FIRST_THREAD_NS: i64 = 5_000_000;
 
-/// Images that a process loads first and never unloads: its program and ntdll.
+/// Number of images a process loads first and never unloads: its program and ntdll.
 const FIRST_IMAGES: usize = 2;
 
-/// Name of the image that every process loads first and never unloads.
+/// Image that every process loads first and never unloads.
 const FIRST_IMAGE: &str = "ntdll.dll";
 
-/// A process, and what may be another one with its pid after it, the start of which is missing.
+/// A process, and possibly another one with its pid after it, whose start is missing.
 struct Succession {
     pid: u32,
-    /// Row of the later one, if another event than its start names it.
+    /// Row of the later process, if an event other than its start names it.
     later: Option<usize>,
-    /// The end of the earlier one.
+    /// End of the earlier process.
     end: Option<i64>,
-    /// Times between which the later one started.
+    /// Times between which the later process started.
     after: i64,
     before: i64,
-    /// First open after the known end of the earlier one.
+    /// First open after the known end of the earlier process.
     opens: Option<i64>,
-    /// Events that processes make at their begin.
+    /// Events that processes make when they begin.
     begins: Vec<i64>,
-    /// The event before, and the pause that ends with the latest event: its length and its end.
+    /// Previous event, and the longest pause with missing events: its length and its end.
     previous: i64,
     longest: (i64, i64),
 }
 
-/// Finds since when events of a pid are of a process whose start is missing, as far as events show it. Returns how many have
-/// no such event, so that only a pause in which events are missing separates it from the process before.
+/// Finds since when the events of a pid belong to a process whose start is missing, if events show it. Returns how many
+/// such processes have no such event, so that only a pause with missing events separates them from the previous
+/// process.
 pub fn find_lost_starts(
     collected: &mut Collector,
     missing: &MissingEvents,
@@ -80,7 +80,7 @@ pub fn find_lost_starts(
                 succession.longest = (pause, time);
             }
             succession.previous = succession.previous.max(time);
-            // Before its end, the earlier one opened handles, too.
+            // If its end is not known, the earlier process opened handles too.
             if OPENING.contains(kind)
                 && succession.end.is_some()
                 && !opens_for_kernel(collected, row)
@@ -96,7 +96,7 @@ pub fn find_lost_starts(
         for succession in &mut list {
             let since = succession.since(since_before, first_thread);
             let Some(later) = succession.later else {
-                // Only what is missing can have been its start.
+                // Its start must be in a gap.
                 let since =
                     since.filter(|since| missing.times.is_between(succession.after, *since));
                 if let Some(since) = since {
@@ -105,7 +105,7 @@ pub fn find_lost_starts(
                 continue;
             };
             doubtful += u64::from(since.is_none());
-            // What comes after a known end and opens nothing is the sweep.
+            // Events after a known end that open nothing are the sweep.
             let or_pause = succession.end.map_or(succession.longest.1, |_| succession.before);
             let since = since.unwrap_or(or_pause);
             collected.processes.rows[later].since = Some(since);
@@ -115,7 +115,7 @@ pub fn find_lost_starts(
     Ok(doubtful)
 }
 
-/// The successions in the order of their times, by pid.
+/// Returns the successions by pid, in time order.
 fn successions(collected: &Collector) -> HashMap<u32, Vec<Succession>> {
     let mut successions: HashMap<u32, Vec<Succession>> = HashMap::new();
     let mut earlier: HashMap<u32, &ProcessRow> = HashMap::new();
@@ -137,7 +137,7 @@ fn successions(collected: &Collector) -> HashMap<u32, Vec<Succession>> {
     for (later, row) in collected.processes.rows.iter().enumerate() {
         let Some(known) = earlier.insert(row.process.pid, row) else { continue };
         match row.start {
-            // An event with the time of the start is of the process that starts.
+            // An event at the time of the start belongs to the starting process.
             Some(start) => add(known, None, start.saturating_sub(1)),
             None => add(known, Some(later), row.end.or(row.listed).unwrap_or(i64::MAX)),
         }
@@ -147,7 +147,7 @@ fn successions(collected: &Collector) -> HashMap<u32, Vec<Succession>> {
     successions
 }
 
-/// Whether an event opens a handle of the kernel, as drivers do while a process ends.
+/// Whether an event opens a kernel handle, as drivers do while a process ends.
 fn opens_for_kernel(collected: &Collector, row: usize) -> bool {
     let Collector { handles, duplicates, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
@@ -164,9 +164,9 @@ impl Succession {
         self.after < time && time <= self.before
     }
 
-    /// The first event that only the later one can have made. `since` is that of the earlier one.
+    /// Returns the first event that only the later process can have made. `since` is the earlier one's result.
     fn since(&mut self, since: Option<i64>, first_thread: i64) -> Option<i64> {
-        // The earlier one has a first thread and images, too.
+        // The earlier process has a first thread and images too.
         let after = match self.end {
             Some(end) => end,
             None => self.after.max(since.unwrap_or(i64::MIN)).saturating_add(first_thread),
@@ -177,15 +177,15 @@ impl Succession {
     }
 }
 
-/// An event that a process makes only at its begin.
+/// Event that a process makes only when it begins.
 struct Begin {
     pid: u32,
     time: i64,
-    /// Whether nothing but the begin of a process makes such an event.
+    /// Whether only the begin of a process makes such an event.
     is_certain: bool,
 }
 
-/// First threads of processes: another process makes them, as a few later ones.
+/// Returns the first threads of processes. Another process creates them, as it does a few later ones.
 fn first_threads(collected: &Collector) -> impl Iterator<Item = Begin> + '_ {
     let first = collected.threads.rows.iter().filter(|thread| {
         thread.is_started && thread.creator.is_some_and(|(creator, _)| creator != thread.pid)
@@ -193,7 +193,7 @@ fn first_threads(collected: &Collector) -> impl Iterator<Item = Begin> + '_ {
     first.map(|thread| Begin { pid: thread.pid, time: thread.seen, is_certain: false })
 }
 
-/// Loads of the first images of a pid at the addresses at which they were loaded before.
+/// Returns loads of a pid's first images at addresses where they were already loaded.
 fn images_loaded_again(collected: &Collector) -> impl Iterator<Item = Begin> {
     let mut first: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut again = Vec::new();

@@ -1,17 +1,17 @@
-//! Events → objects: which process an event belongs to, which object, and what is left open.
+//! From events to objects: which process and which object an event belongs to, and what stays open.
 //!
 //! The rules are ETWAnalyzer's where they are sound:
 //!
-//! * An object is tracked by its kernel address. Creates, duplicates and object creates open one;
-//!   closes, deletes, reference changes and unmaps only continue one.
-//! * A handle belongs to the table that Windows puts it in ([`EventOwners`], `objects`): that of System for
-//!   kernel handles, that of a child for inherited ones. A close by a thread of another process ends the only handle that it can mean.
-//! * A close ends the handle that it names, also one of an object that was deleted before. A close that names none is of a
-//!   handle from before the trace: it belongs to the last object of its address, and ends nothing.
-//! * An object is complete when the last of its known handles is closed, when it is deleted, or when its view is unmapped;
-//!   the next event of the address opens another.
-//! * Where the trace lost events, a close that is missing counts as soon as something shows it ([`UnseenCloses`]).
-//! * Objects are numbered in the order of completion, then the open ones by their first event.
+//! * An object is tracked by its kernel address. Creates, duplicates and object creates open one; closes, deletes,
+//!   reference changes and unmaps only continue one.
+//! * A handle belongs to the table Windows puts it in ([`EventOwners`], `objects`): System's for kernel handles, the
+//!   child's for inherited ones. A close by a thread of another process ends the only handle it can mean.
+//! * A close ends the handle it names, even if the object was deleted before. A close that names no known handle closes
+//!   one from before the trace: it belongs to the last object at its address, and ends nothing.
+//! * An object is complete when the last of its known handles is closed, when it is deleted, or when its view is
+//!   unmapped. The next event at the address opens another.
+//! * Where the trace lost events, a missing close counts as soon as something shows it ([`UnseenCloses`]).
+//! * Objects are numbered in order of completion, then the open ones by their first event.
 
 mod attribution;
 mod evidence;
@@ -59,8 +59,8 @@ pub struct Lifetimes<'a> {
 }
 
 impl Lifetimes<'_> {
-    /// The rows of the timeline in time order; `order` gives it, or some rows in time order, when it is not the order of
-    /// all rows.
+    /// Returns the timeline rows in time order. `order` gives that order, or a subset in time order, if it is not
+    /// simply all rows in sequence.
     pub fn rows(&self, order: Option<&[u32]>) -> impl DoubleEndedIterator<Item = usize> {
         let count = order.map_or(self.collected.shared.timeline.len(), <[u32]>::len);
         (0..count).map(move |position| order.map_or(position, |order| order[position] as usize))
@@ -70,9 +70,9 @@ impl Lifetimes<'_> {
 /// Gaps in the events of a trace; times are raw.
 pub struct MissingEvents {
     pub times: LossTimes,
-    /// Without those that are probably of another processor.
+    /// Without gaps that probably concern another processor.
     certain: LossTimes,
-    /// Without those that may be anywhere.
+    /// Without gaps that may be anywhere.
     located: LossTimes,
 }
 
@@ -91,12 +91,13 @@ impl MissingEvents {
         self.times.is_empty()
     }
 
-    /// Whether events may be missing between two times, these included, as far as it is known when they were.
+    /// Whether events may be missing between two times (inclusive), counting only gaps with a known time.
     pub fn is_located_between(&self, from: i64, to: i64) -> bool {
         self.located.is_between(from, to)
     }
 
-    /// Whether events of some processor are missing between two times, these included.
+    /// Whether events are missing between two times (inclusive), leaving out gaps that probably concern another
+    /// processor.
     pub fn is_certain_between(&self, from: i64, to: i64) -> bool {
         self.certain.is_between(from, to)
     }

@@ -1,4 +1,4 @@
-//! The life of objects, by kernel address: the rules by which events begin, continue and complete them.
+//! Follows the life of objects by kernel address: how events begin, continue and complete them.
 
 use std::collections::HashMap;
 
@@ -17,14 +17,14 @@ use crate::etl::WarningKind;
 use crate::kernel::{DuplicateRow, Handles};
 use crate::raw::{RowKind, UNKNOWN_ID};
 
-/// Address of an object, or pid and address of a view.
+/// Address of a kernel object with [`KERNEL`], or pid and address of a view.
 type Key = (u32, u64);
 
-/// Process in keys of kernel objects, which belong to no process. No process has this pid: it
-/// is the pid of a header without one.
+/// Used as the process in keys of kernel objects, which belong to no process. No process has this pid: it marks a
+/// header without one.
 const KERNEL: u32 = UNKNOWN_ID;
 
-/// An object of a trace.
+/// Object of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectRow {
     /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
@@ -32,12 +32,12 @@ pub struct ObjectRow {
     pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,
-    /// Number of objects completed before it, or [`NONE`].
+    /// Number of objects completed before this one, or [`NONE`] if it is not complete.
     pub completed: u32,
 }
 
 impl ObjectRow {
-    /// Whether nothing more is expected of it: it was closed, deleted or unmapped.
+    /// Whether the object was closed, deleted or unmapped, so that nothing more is expected of it.
     pub fn is_complete(&self) -> bool {
         self.completed != NONE
     }
@@ -47,9 +47,9 @@ impl ObjectRow {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Objects {
     pub rows: Vec<ObjectRow>,
-    /// Further names of objects with more than one, in the order they came.
+    /// All but the first name of objects with several, in order of arrival.
     pub more_names: HashMap<u32, Vec<u32>>,
-    /// Names of the files of views, numbers of [`Views::files`], where the trace names them.
+    /// Files of views, as numbers in [`Views::files`], where the trace names them.
     ///
     /// [`Views::files`]: crate::kernel::Views::files
     pub files: HashMap<u32, u32>,
@@ -58,7 +58,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Final order: completed objects by completion, then open ones by first event.
+    /// Orders objects finally: completed ones by completion, then open ones by first event.
     ///
     /// Returns the position of each object.
     pub fn positions(&self) -> Vec<u32> {
@@ -76,15 +76,16 @@ impl Objects {
     }
 }
 
-/// An object while events are followed. There are as many as objects, so that it has no more than their rows have and
-/// what fits beside it.
+/// Object while its events are followed. There is one per object, so it holds only the fields of [`ObjectRow`] and what
+/// fits beside them.
 #[derive(Debug)]
 struct Tracked {
     pointer: u64,
     type_id: TypeId,
     name: u32,
     completed: u32,
-    /// Its handles in [`Tracker::open`] while it is open; then the row of the close that completed it, or [`NONE`].
+    /// Index of its handles in [`Tracker::open`] while it is open; afterwards the row of the close that completed it,
+    /// or [`NONE`].
     open: u32,
 }
 
@@ -95,7 +96,7 @@ impl Tracked {
     }
 }
 
-/// An object that is not complete.
+/// Object that is not complete.
 #[derive(Debug)]
 struct OpenObject {
     key: Key,
@@ -108,11 +109,11 @@ impl OpenObject {
     }
 }
 
-/// The last object of a key.
+/// Last object of a key.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     object: u32,
-    /// Its handles in [`Tracker::open`], [`NONE`] when it is complete.
+    /// Index of its handles in [`Tracker::open`], or [`NONE`] when it is complete.
     open: u32,
 }
 
@@ -122,11 +123,11 @@ pub struct Tracker {
     objects: Vec<Tracked>,
     open: Slab<OpenObject>,
     handles: OpenHandles,
-    /// Closes of handles of other processes than they were made in, with the process that had the handle.
+    /// Closes of handles that belong to another process than the closing one, with the process that had the handle.
     foreign: hashbrown::HashMap<u32, u32>,
-    /// Closes that may be of handles of several other processes.
+    /// Closes that could be of handles of several other processes.
     doubtful_closes: hashbrown::HashSet<u32>,
-    /// Completions that a later event has undone, by their number.
+    /// Numbers of the completions that a later event undid.
     reopened: Vec<u32>,
     more_names: HashMap<u32, Vec<u32>>,
     files: HashMap<u32, u32>,
@@ -134,13 +135,13 @@ pub struct Tracker {
     completed: u32,
 }
 
-/// Evidence on the closes of handles by threads of other processes.
+/// Evidence about closes by threads of other processes.
 pub trait CloseEvidence {
-    /// Whether a close that a process made can be of a handle of another one.
+    /// Whether a close by `closer` can be of another process's handle.
     fn allows(&self, close: u32, closer: u32, of: OpenHandle, address: u64) -> bool;
 }
 
-/// A handle of the object at an address: address, process and slot.
+/// Handle of the object at an address: address, process and slot.
 pub type HandleAt = (u64, u32, u32);
 
 impl Tracker {
@@ -154,12 +155,12 @@ impl Tracker {
         self.completed as usize
     }
 
-    /// Takes the closes of handles of other processes.
+    /// Takes the closes of other processes' handles, with the process that had each handle.
     pub fn take_foreign(&mut self) -> hashbrown::HashMap<u32, u32> {
         std::mem::take(&mut self.foreign)
     }
 
-    /// Number of closes that may be of handles of several other processes.
+    /// Number of closes that could be of handles of several other processes.
     pub fn doubtful_closes(&self) -> u64 {
         self.doubtful_closes.len() as u64
     }
@@ -170,11 +171,11 @@ impl Tracker {
         &self.reopened
     }
 
-    /// The objects, after the last event.
+    /// Returns the objects after the last event.
     pub fn finish(mut self) -> Objects {
         self.reopened.sort_unstable();
         let Self { objects, more_names, files, completed, reopened, .. } = self;
-        // In the memory of the objects.
+        // Collects in place, in the memory of `objects`.
         let rows = objects.into_iter().map(|tracked| {
             let mut row = tracked.row();
             if row.is_complete() && !reopened.is_empty() {
@@ -186,7 +187,9 @@ impl Tracker {
         Objects { rows: rows.collect(), more_names, files, completed }
     }
 
-    /// Gives an event to its object; the error is the reason that it has none.
+    /// Gives an event to its object and returns the object.
+    ///
+    /// The error says why the event has no object.
     pub fn event(
         &mut self,
         collected: &Collector,
@@ -233,7 +236,7 @@ impl Tracker {
             Subject::Object(EventKind::ObjectCreate) => {
                 let address = objects.object[at];
                 let key = (KERNEL, address);
-                // Still open: its delete was lost, the address has a new object now.
+                // If the old object is still open, its delete was lost and the address has a new object.
                 if let Some(old) = self.open_at(key) {
                     self.complete(old, NONE);
                 }
@@ -278,15 +281,15 @@ impl Tracker {
         object
     }
 
-    /// Ends an open object; `missing` if there is none.
+    /// Ends an open object; fails with `missing` if there is none.
     fn end(&mut self, key: Key, missing: WarningKind) -> Result<u32, WarningKind> {
         let place = self.open_at(key).ok_or(missing)?;
         self.complete(place, NONE);
         Ok(place.object)
     }
 
-    /// The process whose handle a close ends: the one that made it, unless it has no such handle, and only one handle
-    /// of the object that is open has the value.
+    /// Returns the process whose handle a close ends. That is the closing process, unless it has no such handle and
+    /// exactly one open handle of the object has the value.
     pub fn holder(
         &mut self,
         (address, process, slot): HandleAt,
@@ -313,8 +316,8 @@ impl Tracker {
         }
     }
 
-    /// Opens the object again whose last handle was just closed, because that handle was handed on: the close comes
-    /// first where a duplicate closes its source, and where a message carries the handle.
+    /// Reopens an object whose last handle was just closed, because that handle was passed on. The close comes first if
+    /// a duplicate closes its source, or if a message carries the handle.
     fn go_on(
         &mut self,
         (address, process, slot): HandleAt,
@@ -337,8 +340,8 @@ impl Tracker {
         }
     }
 
-    /// Ends the handle that a close names. A close that names none, because it is of a handle from before the trace, belongs to
-    /// the last object of its address and ends nothing.
+    /// Ends the handle a close names. If no known handle matches, it is from before the trace: the close then belongs
+    /// to the last object at its address, and ends nothing.
     fn close(&mut self, handle: HandleAt, name: u32, row: u32) -> Result<u32, WarningKind> {
         let missing = WarningKind::CloseWithoutObject;
         let last = *self.places.get(&(KERNEL, handle.0)).ok_or(missing)?;
@@ -356,7 +359,7 @@ impl Tracker {
         Ok(object)
     }
 
-    /// Ends a handle of an object by a close in a row. The object may be complete.
+    /// Ends a handle of an object by the close in a row. The object may already be complete.
     pub fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32, row: u32) -> u32 {
         self.add_name(object, name);
         self.close_by(object, handle, row);
@@ -379,7 +382,7 @@ impl Tracker {
         }
     }
 
-    /// Ends a handle of an open object, which is complete when it was the last one.
+    /// Ends a handle of an open object, and completes the object if it was the last one.
     fn close_open(&mut self, place: Place, (_, process, slot): HandleAt, row: u32) {
         let Some(OpenObject { handles, .. }) = self.open.get_mut(place.open as usize) else {
             return;
@@ -389,12 +392,12 @@ impl Tracker {
         }
     }
 
-    /// The open object of a key.
+    /// Returns the open object of a key.
     fn open_at(&self, key: Key) -> Option<Place> {
         self.places.get(&key).filter(|place| place.open != NONE).copied()
     }
 
-    /// The open object of a key, which is a new one if there is none.
+    /// Returns the open object of a key, after creating it if there is none.
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> Place {
         let place = self.places.entry(key).or_insert(Place { object: NONE, open: NONE });
         if place.open == NONE {
@@ -405,7 +408,7 @@ impl Tracker {
         *place
     }
 
-    /// Completes an open object; `by` is the row of the close that does it, if one does.
+    /// Completes an open object; `by` is the row of the close that does it, or [`NONE`].
     fn complete(&mut self, place: Place, by: u32) {
         let Place { object, open } = place;
         let OpenObject { key, handles } = self.open.remove(open as usize);
@@ -428,7 +431,7 @@ impl Tracker {
         }
     }
 
-    /// Adds the name that a close has: a second name is kept beside the first, an empty name is ignored.
+    /// Adds the name in a close. A second name is kept beside the first; an empty name is ignored.
     fn add_name(&mut self, object: u32, name: u32) {
         let first = self.object(object).name;
         if name == 0 || name == first {
@@ -445,7 +448,8 @@ impl Tracker {
     }
 }
 
-/// The address of the object or view of an event: what becomes of it depends on events with the same address alone.
+/// Returns the address of an event's object or view. What becomes of that object depends only on events with the same
+/// address.
 pub fn event_address(collected: &Collector, row: usize) -> Option<u64> {
     let Collector { handles, duplicates, objects, references, views, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
@@ -464,7 +468,7 @@ pub fn event_address(collected: &Collector, row: usize) -> Option<u64> {
     })
 }
 
-/// The handle that a create or a duplicate opened.
+/// Returns the handle that a create or duplicate opened.
 pub fn opened_handle(collected: &Collector, owners: &EventOwners, row: usize) -> Option<HandleAt> {
     let Collector { handles, duplicates, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
@@ -478,7 +482,7 @@ pub fn opened_handle(collected: &Collector, owners: &EventOwners, row: usize) ->
     }
 }
 
-/// The handle that a close by a process ends, unless that is known from its value alone.
+/// Returns the handle that a close by a process ends, or `None` for a kernel handle, which its value alone identifies.
 pub fn closed_handle(collected: &Collector, row: usize, process: u32) -> Option<HandleAt> {
     let Collector { handles, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
@@ -487,17 +491,17 @@ pub fn closed_handle(collected: &Collector, row: usize, process: u32) -> Option<
         .then(|| handle_of(handles, at, process))
 }
 
-/// The handle of a create or a close.
+/// Returns the handle of a create or a close.
 fn handle_of(handles: &Handles, at: usize, process: u32) -> HandleAt {
     (handles.object[at], process, slot(handles.handle[at]))
 }
 
-/// The entry of a handle table that a value means.
+/// Returns the handle table entry a value refers to.
 pub fn slot(value: u32) -> u32 {
     handle_slot(value.into()) as u32
 }
 
-/// The handle that a duplicate opened, which is of the child if one inherits it.
+/// Returns the handle that a duplicate opened. It belongs to the child if a child inherits it.
 fn duplicated_handle(duplicate: &DuplicateRow, owners: DuplicateOwners, process: u32) -> HandleAt {
     let holder = if owners.inherited_by == NONE { process } else { owners.inherited_by };
     (duplicate.object, holder, slot(duplicate.target_handle))

@@ -1,4 +1,4 @@
-//! The open handles of each object, by process and slot: what a close can be of.
+//! Open handles of each object by process and slot: the handles a close can be of.
 
 use std::collections::VecDeque;
 
@@ -11,24 +11,24 @@ use super::objects::HandleAt;
 /// An open handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenHandle {
-    /// Row of the process that has it.
+    /// Row of the process that holds it.
     pub process: u32,
     pub slot: u32,
-    /// Row of the timeline that opened it.
+    /// Timeline row that opened it.
     pub row: u32,
 }
 
-/// Several handles have one slot.
+/// Error: several handles have the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Several;
 
-/// The open handles of one object.
+/// Open handles of one object.
 #[derive(Debug, Clone, Copy)]
 pub struct HandleList {
     first: u32,
     /// Number of handles in the list.
     listed: u32,
-    /// Number of further ones in [`OpenHandles::more`].
+    /// Number of handles beyond these, in [`OpenHandles::more`].
     more: u32,
 }
 
@@ -44,7 +44,7 @@ impl Default for HandleList {
     }
 }
 
-/// Handles of one object that are listed; further ones are in a table, so that each event takes the same time.
+/// Maximum handles per object kept in a list. The rest go into a hash table, so that every event takes constant time.
 const MAX_LISTED: u32 = 32;
 
 #[derive(Debug)]
@@ -53,16 +53,16 @@ struct Listed {
     next: u32,
 }
 
-/// The open handles of all objects.
+/// Open handles of all objects.
 #[derive(Debug, Default)]
 pub struct OpenHandles {
     listed: Slab<Listed>,
     /// Rows of handles by object, and by process and slot.
     more: HashMap<u32, HashMap<(u32, u32), Vec<u32>>>,
-    /// Number of handles by object and slot, and the sums of their processes and rows, which are those of the handle
-    /// where there is one.
+    /// For the handles in `more`: their number by object and slot, and the wrapping sums of their processes and rows.
+    /// If only one handle is left, the sums are its own process and row.
     by_slot: HashMap<(u32, u32), (u32, u32, u32)>,
-    /// Objects that ended with a handle open, the first one first.
+    /// Objects that completed with this handle still open, oldest first.
     of_ended: HashMap<HandleAt, VecDeque<u32>>,
 }
 
@@ -81,7 +81,7 @@ impl OpenHandles {
         (*processes, *rows) = (processes.wrapping_add(process), rows.wrapping_add(row));
     }
 
-    /// Removes the handle of a process; returns whether it had one.
+    /// Removes a process's handle; returns whether there was one.
     pub fn remove(&mut self, list: &mut HandleList, object: u32, process: u32, slot: u32) -> bool {
         let (mut before, mut at) = (NONE, list.first);
         while let Some(Listed { handle, next }) = self.listed.get(at as usize) {
@@ -112,7 +112,7 @@ impl OpenHandles {
         true
     }
 
-    /// Whether a process has a handle.
+    /// Whether a process has a handle with this slot.
     pub fn contains(&self, list: HandleList, object: u32, process: u32, slot: u32) -> bool {
         self.listed(list).any(|handle| handle.slot == slot && handle.process == process)
             || list.more > 0
@@ -120,7 +120,9 @@ impl OpenHandles {
                     .is_some_and(|rows| !rows.is_empty())
     }
 
-    /// The handle with this slot: an error if there are several.
+    /// Returns the handle with this slot, if any.
+    ///
+    /// Fails if there are several.
     pub fn only(
         &self,
         list: HandleList,
@@ -142,7 +144,7 @@ impl OpenHandles {
         }
     }
 
-    /// Ends the list of an object, which keeps what is open: its closes may still come.
+    /// Ends the list of an object. Handles still open are remembered, because their closes may still come.
     pub fn end(&mut self, list: HandleList, object: u32, address: u64) {
         let mut at = list.first;
         while let Some(Listed { handle, next }) = self.listed.try_remove(at as usize) {
@@ -160,7 +162,7 @@ impl OpenHandles {
         }
     }
 
-    /// The first object that ended with a handle open.
+    /// Returns the first object that completed with this handle open.
     pub fn of_ended(&self, handle: HandleAt) -> Option<u32> {
         if self.of_ended.is_empty() {
             return None;
@@ -168,7 +170,7 @@ impl OpenHandles {
         self.of_ended.get(&handle)?.front().copied()
     }
 
-    /// Forgets that an object ended with a handle open.
+    /// Forgets that an object completed with this handle open.
     pub fn forget(&mut self, handle: HandleAt, object: u32) {
         let Some(objects) = self.of_ended.get_mut(&handle) else { return };
         if let Some(at) = objects.iter().position(|ended| *ended == object) {

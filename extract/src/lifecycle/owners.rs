@@ -1,4 +1,4 @@
-//! The process of every event, and of every side of a duplicate.
+//! Determines the process of every event and of each side of a duplicate.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -16,28 +16,28 @@ use crate::etl::{Diagnostics, WarningKind};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
 use crate::side_by_side::{chunk_length, side_by_side};
 
-/// The processes of the rows of the timeline.
+/// Processes of the timeline rows.
 pub struct EventOwners {
-    /// Process of each row: the owner of the handle, else the process that acted. [`NONE`] for
-    /// events that belong to no process and are dropped.
+    /// Process of each row: the owner of the handle, else the process that acted. [`NONE`] for dropped events, which
+    /// belong to no process.
     pub process: Vec<u32>,
-    /// Further processes of each duplicate.
+    /// Other processes of each duplicate.
     pub duplicates: Vec<DuplicateOwners>,
-    /// Duplicates for processes that never started, and the close of each, or [`NONE`].
+    /// Duplicates for processes that never started, each with its close or [`NONE`].
     pub failed: HashMap<u32, u32>,
     /// The closes in `failed`.
     pub failed_closes: HashSet<u32>,
-    /// Duplicates whose child may have been another one, the start of which is missing.
+    /// Duplicates whose child may be another one, because starts are missing.
     pub doubtful: HashSet<u32>,
-    /// Closes of handles of other processes than they were made in.
+    /// Closes of handles that belong to another process than the closing one.
     pub foreign: HashSet<u32>,
-    /// Source of the attribution.
+    /// Counts of how events were attributed.
     pub attribution: Attribution,
 }
 
 impl EventOwners {
-    /// Attributes all events with so many threads, unless asked to stop; `order` gives the time order when it is not that
-    /// of the rows.
+    /// Attributes all events on `threads` threads, unless cancelled; `order` gives the time order if it differs from
+    /// the row order.
     pub fn new(
         collected: &Collector,
         index: &ProcessIndex,
@@ -66,7 +66,7 @@ impl EventOwners {
         for (row, child) in children {
             let owners = &mut duplicates[collected.shared.timeline.row[row as usize] as usize];
             owners.inherited_by = child;
-            // The thread that calls may be of a third process.
+            // The calling thread may belong to a third process.
             process[row as usize] = known(owners.source).unwrap_or(process[row as usize]);
         }
         let without_child = failed.values().filter(|close| **close == NONE).count() as u64;
@@ -76,7 +76,7 @@ impl EventOwners {
         Ok(Self { process, duplicates, failed, failed_closes, doubtful, foreign, attribution })
     }
 
-    /// Gives closes to the processes that had the handles.
+    /// Moves closes to the processes that had the handles.
     pub fn set_foreign(&mut self, foreign: HashMap<u32, u32>) {
         for (row, process) in &foreign {
             self.process[*row as usize] = *process;
@@ -84,7 +84,7 @@ impl EventOwners {
         self.foreign = foreign.into_keys().collect();
     }
 
-    /// The process that acted in a row, where that is not the owner.
+    /// Returns the process that acted in a row, if it is not the owner.
     pub fn actor(&self, row: usize, collected: &Collector, index: &ProcessIndex) -> Option<u32> {
         let timeline = &collected.shared.timeline;
         let (owner, pid) = (self.process[row], timeline.pid[row]);
@@ -103,17 +103,17 @@ impl EventOwners {
     }
 }
 
-/// Attributions of some rows besides their processes.
+/// Results for a range of rows, apart from their processes.
 #[derive(Default)]
 struct Part {
-    /// Rows of the duplicates, and their further processes.
+    /// Rows of duplicates, with their other processes.
     duplicates: Vec<(u32, DuplicateOwners)>,
     attribution: Attribution,
     diagnostics: Diagnostics,
 }
 
 impl Part {
-    /// Attributes the rows from `start` on, to these slots.
+    /// Attributes the rows from `start` on, one per slot.
     fn new(
         collected: &Collector,
         index: &ProcessIndex,
@@ -154,8 +154,8 @@ impl Part {
     }
 }
 
-/// The pids of object events of which no process is known at their time, unless asked to stop. Where no events are missing
-/// only those that System cannot take; elsewhere also those that duplicates name.
+/// Returns pids of object events for which no process is known at that time, unless cancelled. If no events are
+/// missing, it returns only those System cannot take; otherwise also those named by duplicates.
 pub fn unnamed_pids(
     collected: &Collector,
     index: &ProcessIndex,
@@ -177,7 +177,7 @@ pub fn unnamed_pids(
             let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
             (pids[1], pids[2]) = (Some(duplicate.target_pid), duplicate.source_pid);
         }
-        // The target of a duplicate may start later.
+        // A duplicate's target may start later.
         pids[1] = pids[1].filter(|pid| index.starts_within(*pid, time, i64::MAX).is_none());
         let pids = pids.into_iter().flatten().filter(|pid| ![0, UNKNOWN_ID].contains(pid));
         unnamed.extend(pids.filter(|pid| index.find_or_ended(*pid, time).is_none()));
@@ -185,10 +185,10 @@ pub fn unnamed_pids(
     Ok(unnamed)
 }
 
-/// The process that owns the new handle of the duplicate in a row of the timeline, and its further processes.
+/// Returns the owner of a duplicate's new handle, and the other processes of the duplicate.
 ///
-/// The owner is the target process of the payload if it is known at the time or starts later, else the caller; that of a
-/// kernel handle is System.
+/// The owner is the payload's target process if it is known at the time or starts later, else the caller. Kernel
+/// handles belong to System.
 fn duplicate_owners(
     row: usize,
     caller: u32,
@@ -214,9 +214,9 @@ fn duplicate_owners(
     (owner.unwrap_or(caller), DuplicateOwners { caller, source, inherited_by: NONE })
 }
 
-/// The pid that an event concerns.
+/// Returns the pid an event is about.
 ///
-/// The payload of a map or unmap has the process of the address space; the header only the process that acted.
+/// The payload of a map or unmap names the process with the address space; the header names only the one that acted.
 pub fn event_pid(collected: &Collector, row: usize) -> u32 {
     let timeline = &collected.shared.timeline;
     match timeline.kind[row] {
@@ -228,10 +228,10 @@ pub fn event_pid(collected: &Collector, row: usize) -> u32 {
     }
 }
 
-/// The pid whose view is mapped or unmapped.
+/// Returns the pid whose view is mapped or unmapped.
 ///
-/// It is the pid of the event, not of the process it was attributed to: that of a pid which no process of the trace
-/// has is System.
+/// This is the event's own pid, not that of the process it was attributed to. If no process of the trace has the pid,
+/// that process is System.
 pub fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
     match event_pid(collected, row) {
         UNKNOWN_ID => {

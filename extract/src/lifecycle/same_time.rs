@@ -1,10 +1,10 @@
-//! The order of events whose time stamps are equal.
+//! Orders events with equal timestamps.
 //!
-//! The system clock stands still between two ticks of its timer, of 1 to 16 ms, so that many events share a time; with
-//! other clocks a few do. On one processor the file has them in their order. Across processors it says nothing, and
-//! the buffer that comes first may hold the close of a handle that is opened in another one. What happens to a handle,
-//! a view or an object says what came first: it is opened before it is used and closed, and closed before it is
-//! opened again. Events that share none of these keep the order of the file.
+//! The system clock stays the same between two timer ticks, 1 to 16 ms apart, so many events share a timestamp; with
+//! other clocks a few do. The file has the events of one processor in order. Across processors it says nothing: the
+//! buffer that comes first may hold the close of a handle that is opened in another. What happens to a handle, view or
+//! object tells what came first: it is opened before it is used and closed, and closed before it is opened again.
+//! Events that share none of these keep the file's order.
 
 use handlescope_model::{Cancel, Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
@@ -15,9 +15,9 @@ use super::objects::slot;
 use super::owners::{EventOwners, view_pid};
 use crate::collect::Collector;
 
-/// The rows of the timeline in time order, unless asked to stop; `None` when that is the order of the rows.
+/// Returns the timeline rows in time order, unless cancelled; `None` if that is the row order.
 ///
-/// `order` gives the rows by time when that is not their order.
+/// `order` gives the rows by time if that differs from the row order.
 pub fn in_time_order(
     collected: &Collector,
     index: &ProcessIndex,
@@ -53,7 +53,7 @@ pub fn in_time_order(
     Ok(Some(order))
 }
 
-/// The end of the rows that have the time of the row at `first`; `None` after the last row.
+/// Returns the end of the rows with the same time as the row at `first`; `None` after the last row.
 fn next_run(uses: &Uses<'_>, first: usize, row: impl Fn(usize) -> Option<u32>) -> Option<usize> {
     let times = &uses.collected.shared.timeline.time;
     let time = times[row(first)? as usize];
@@ -64,7 +64,7 @@ fn next_run(uses: &Uses<'_>, first: usize, row: impl Fn(usize) -> Option<u32>) -
     Some(end)
 }
 
-/// Finds the keys that several processors changed at one time, with at least one open or close.
+/// Finds keys that several processors touched at the same time, with at least one open or close.
 fn doubtful_keys(
     uses: &Uses<'_>,
     order: Option<&[u32]>,
@@ -128,25 +128,26 @@ impl AtOnce {
     }
 }
 
-/// A handle, an object or a view, which is opened and closed.
+/// Handle, object or view, which is opened and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    /// A handle of an object.
+    /// Handle of an object.
     Handle { process: u32, handle: u32, object: u64 },
-    /// A handle value of any object.
+    /// Handle value, whatever the object.
     Value { process: u32, handle: u32 },
-    /// An object, by its kernel address.
+    /// Object, by kernel address.
     Object(u64),
-    /// A view, by its first address.
+    /// View, by its start address.
     View { pid: u32, base: u64 },
 }
 
-/// Effect of an event on a handle, a view or an object.
+/// Effect of an event on a handle, view or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The key is open from now on.
     Open,
-    /// A handle of the object is opened, which the end of an object before it does not wait for.
+    /// A handle of the object is opened. A delete at the same time does not wait for this, because it may be of the
+    /// previous object.
     Enter,
     /// The key must be open.
     Use,
@@ -154,7 +155,7 @@ enum How {
     Close,
 }
 
-/// Looks up the keys of events, by their rows of the timeline.
+/// Looks up the keys of events by timeline row.
 struct Uses<'a> {
     collected: &'a Collector,
     owners: &'a EventOwners,
@@ -166,7 +167,7 @@ impl Uses<'_> {
         subject(self.collected.shared.timeline.kind[row as usize]).is_of_object()
     }
 
-    /// All effects of an event; none if it is attributed to no process.
+    /// Returns all effects of an event; none if the event belongs to no process.
     fn of(&self, row: u32) -> impl Iterator<Item = (Key, How)> + use<> {
         self.effects(row as usize).into_iter().flatten()
     }
@@ -215,7 +216,8 @@ impl Uses<'_> {
         }
     }
 
-    /// Effects of a duplicate: it opens a handle of its owner, or of the child that inherits it, and uses its source handle.
+    /// Returns the effects of a duplicate: it opens a handle of its owner, or of the child that inherits it, and uses
+    /// its source handle.
     fn of_duplicate(&self, at: usize, target: u32) -> [Option<(Key, How)>; 4] {
         let duplicate = &self.collected.duplicates.rows[at];
         let owners = self.owners.duplicates[at];
@@ -240,7 +242,7 @@ struct OpenKeys<'a> {
 }
 
 impl<'a> OpenKeys<'a> {
-    /// Returns the keys listed by the rundown at the start.
+    /// Returns the keys listed by the start rundown.
     fn of_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
         let handles = collected.handles.start.iter().filter_map(|start| {
             let process = index.find(start.pid, start.time)?;
@@ -279,14 +281,14 @@ impl<'a> OpenKeys<'a> {
     }
 }
 
-/// Events of one time that are about objects.
+/// Events about objects at one time.
 struct Run<'a, 'd> {
     uses: &'a Uses<'a>,
-    /// Open keys among the doubtful ones.
+    /// Doubtful keys that are open.
     open: &'a mut OpenKeys<'d>,
-    /// Checks that are left.
+    /// Checks left.
     looks: &'a mut usize,
-    /// Events of each processor in order; processors are ordered by their first event.
+    /// Events of each processor in order. Processors are ordered by their first event.
     queues: Vec<Queue>,
     /// Events still to come, by key.
     ahead: HashMap<Key, Ahead>,
@@ -299,17 +301,17 @@ struct Queue {
     next: usize,
 }
 
-/// Counts of events still to come for a key, by effect.
+/// Number of events still to come for a key, by effect.
 #[derive(Default)]
 struct Ahead {
     total: [u32; 4],
     by_queue: HashMap<usize, [u32; 4]>,
 }
 
-/// Reasons that an event must not come next, ordered by severity.
+/// Why an event must not come next, ordered by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Wait {
-    /// It may come next.
+    /// Nothing speaks against it.
     No,
     /// It would use a closed key, or close a key that is still used.
     ForUse,
@@ -317,25 +319,25 @@ enum Wait {
     ForChange,
 }
 
-/// A choice that may be taken back.
+/// Choice that may be undone.
 struct Step {
     queue: usize,
     row: u32,
-    /// Keys with their state before the events.
+    /// Keys with their state before the event.
     before: Vec<(Key, bool)>,
 }
 
-/// Choices that are tried for an order of a run at most.
+/// Maximum number of choices tried to order one run.
 const MAX_STEPS: usize = 1 << 16;
 
-/// Looks at the next event of a processor, in all runs of a trace, beside [`LOOKS_PER_ROW`]. When none are left no event
-/// waits any more, so that a trace of nothing but events without a right order takes seconds.
+/// Maximum number of looks at a processor's next event, over all runs of a trace, on top of [`LOOKS_PER_ROW`]. When
+/// they are used up no event waits any more, so a trace made only of events without a right order takes seconds.
 const MAX_LOOKS: usize = 1 << 24;
 
-/// Looks that an event adds: more than it takes where the processors are in order but for some events.
+/// Looks added per event: more than needed if the processors are nearly in order.
 const LOOKS_PER_ROW: usize = 4;
 
-/// Puts rows of one time in order; `looks` are those that are left.
+/// Orders the rows of one time; `looks` is the number left.
 fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>, looks: &mut usize) {
     let mut run = Run::new(rows, uses, open, looks);
     let before = run.states(run.ahead.keys().copied());
@@ -353,7 +355,7 @@ fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>, looks: &m
 }
 
 impl<'a, 'd> Run<'a, 'd> {
-    /// The run of these rows.
+    /// Builds the run of these rows.
     fn new(
         rows: &[u32],
         uses: &'a Uses<'a>,
@@ -374,9 +376,9 @@ impl<'a, 'd> Run<'a, 'd> {
         run
     }
 
-    /// An order in which the next event is of the first processor whose next event need not wait for those of others.
-    /// Where each must, because what was before is not known, an event was lost, or an earlier choice was wrong, it is
-    /// the one that is least wrong; says whether that was so. Without looks no event waits.
+    /// Returns an order, and whether it got stuck. Each next event is from the first processor with a next event that
+    /// need not wait for others. If all must wait, the least wrong one is taken. That happens because the earlier state
+    /// is unknown, an event was lost or an earlier choice was wrong. Without looks left, no event waits.
     fn first_order(&mut self) -> (Vec<u32>, bool) {
         let (mut order, mut was_stuck) = (Vec::new(), false);
         loop {
@@ -405,7 +407,7 @@ impl<'a, 'd> Run<'a, 'd> {
         }
     }
 
-    /// An order in which no event must wait, if there is one and it is found soon.
+    /// Returns an order in which no event must wait, if there is one and it is found soon.
     fn right_order(&mut self) -> Option<Vec<u32>> {
         let mut steps: Vec<Step> = Vec::new();
         let mut tried: HashSet<Vec<usize>> = HashSet::new();
@@ -443,12 +445,12 @@ impl<'a, 'd> Run<'a, 'd> {
         None
     }
 
-    /// Whether an event may be the next one, by all that is still to come.
+    /// Whether an event may come next, given everything still to come.
     fn may_be_next(&self, row: u32, queue: usize) -> bool {
         !self.opens_twice(row) && self.wait(row, queue) == Wait::No
     }
 
-    /// Whether an event opens what is open and still to be closed, even if by the same processor.
+    /// Whether an event opens a key that is open and still to be closed, even if by the same processor.
     fn opens_twice(&self, row: u32) -> bool {
         self.uses.of(row).any(|(key, how)| {
             how == How::Open
@@ -457,7 +459,7 @@ impl<'a, 'd> Run<'a, 'd> {
         })
     }
 
-    /// Open state of each key.
+    /// Returns the state of each doubtful key.
     fn states(&self, keys: impl Iterator<Item = Key>) -> Vec<(Key, bool)> {
         let doubtful = keys.filter(|key| self.open.is_doubtful(key));
         doubtful.map(|key| (key, self.open.contains(&key))).collect()
@@ -469,7 +471,7 @@ impl<'a, 'd> Run<'a, 'd> {
         self.queues[queue].next += 1;
     }
 
-    /// Counts what an event of a processor does as still to come, or no longer.
+    /// Adds or removes the effects of a processor's event from those still to come.
     fn count_all(&mut self, row: u32, queue: usize, by: i32) {
         for (key, how) in self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key)) {
             let Ahead { total, by_queue } = self.ahead.entry(key).or_default();
@@ -480,14 +482,14 @@ impl<'a, 'd> Run<'a, 'd> {
         }
     }
 
-    /// Spends a look at each processor; returns whether they were left.
+    /// Spends a look at each processor; returns whether enough were left.
     fn spend(&mut self) -> bool {
         let left = self.looks.checked_sub(self.queues.len());
         *self.looks = left.unwrap_or_default();
         left.is_some()
     }
 
-    /// Whether an event has to wait for events of further processors.
+    /// Whether an event has to wait for events of other processors.
     fn wait(&self, row: u32, queue: usize) -> Wait {
         let of_doubtful = self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key));
         let waits = of_doubtful.map(|(key, how)| {
@@ -499,7 +501,7 @@ impl<'a, 'd> Run<'a, 'd> {
             };
             let is_open = self.open.contains(&key);
             match (how, key) {
-                // Another object's handle of the same value has to be closed first.
+                // Another object's handle with the same value has to be closed first.
                 (How::Open, Key::Value { .. }) if is_open && elsewhere(How::Close) => Wait::ForUse,
                 (_, Key::Value { .. }) => Wait::No,
                 (How::Open, _) if is_open && elsewhere(How::Close) => Wait::ForChange,
@@ -525,8 +527,8 @@ mod tests {
     use super::*;
     use crate::etl::{Event, EventId};
 
-    /// Two processors that each delete an object before they use it, so that neither may be first, behind creates of
-    /// other objects, which may have any order.
+    /// Two processors that each delete an object before they use it, so neither may be first. Before that, both create
+    /// other objects, in any order.
     fn deadlocked() -> Collector {
         let [create, delete, reference] = [0x1130, 0x1131, 0x1132].map(EventId::Hook);
         let mut collected = Collector::default();
@@ -566,7 +568,7 @@ mod tests {
         let mut looks = MAX_LOOKS;
         let first_order = searched(&mut looks);
         let whole = MAX_LOOKS - looks;
-        // Each place of one processor with each of the other one.
+        // Every position of one processor is tried with every position of the other.
         assert!(whole > 20 * 20, "{whole}");
         looks = whole + whole / 2;
         assert_eq!([(); 2].map(|()| searched(&mut looks)), [first_order.clone(), first_order]);

@@ -1,11 +1,11 @@
-//! The objects of all events, followed by several threads at once.
+//! Follows the objects of all events on several threads.
 //!
-//! What becomes of an object depends on the events with its address alone. So each thread follows the events of a shard
-//! of the addresses, and notes which events began and completed its objects. No event begins two or completes two, so
-//! that this orders the objects of all shards, and the result is that of one thread.
+//! What becomes of an object depends only on the events with its address. So each thread follows a shard of the
+//! addresses, and notes which events began and completed its objects. No event begins or completes two objects. So
+//! these events order the objects of all shards, and the result is the same as with one thread.
 //!
-//! Where events are missing, the reuse of a handle value shows that an object at a different address was closed, so that
-//! one thread follows all addresses.
+//! If events are missing, a reused handle value can show that an object at another address was closed. Then one thread
+//! follows all addresses.
 
 use std::iter::repeat_with;
 use std::num::NonZeroUsize;
@@ -26,15 +26,17 @@ use crate::side_by_side::{chunk_length, side_by_side};
 #[derive(Debug, PartialEq, Eq)]
 pub struct TrackedEvents {
     pub objects: Objects,
-    /// Object of each event, a row of `objects`, or [`NONE`].
+    /// Object of each event, as a row of `objects`, or [`NONE`].
     pub object: Vec<u32>,
-    /// Closes of handles of other processes than they were made in, with the process that had the handle.
+    /// Closes of handles that belong to another process than the closing one, with the process that had the handle.
     pub foreign: HashMap<u32, u32>,
 }
 
-/// Follows all events in time order with so many threads, unless asked to stop; `order` gives it when it is not the
-/// order of the rows. Returns also, for rows whose handle or view must be closed although the trace has no close, the time
-/// that shows it.
+/// Follows all events in time order on `threads` threads, unless cancelled; `order` gives the time order if it differs
+/// from the row order.
+///
+/// Also returns the rows of handles and views that must have been closed although the trace has no close, each with the
+/// time of the evidence.
 pub fn track(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
@@ -61,7 +63,7 @@ pub fn track(
     }
 }
 
-/// The addresses of one thread.
+/// Addresses followed by one thread.
 #[derive(Debug, Clone, Copy)]
 struct Shard {
     number: u32,
@@ -69,7 +71,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// So many shards, or as many as leave each row a number in each.
+    /// Returns one shard per thread, or fewer if the object numbers of that many shards would not fit.
     fn all(rows: usize, threads: usize) -> impl Iterator<Item = Self> {
         let count = threads.min(NONE as usize / rows.max(1)).max(1) as u32;
         (0..count).map(move |number| Self { number, count })
@@ -85,12 +87,12 @@ impl Shard {
         (mixed * u64::from(self.count)) >> 32 == u64::from(self.number)
     }
 
-    /// A number of an object of this shard that no object of another shard has.
+    /// Returns a number for an object of this shard that no object of another shard has.
     fn number(self, object: u32) -> u32 {
         object * self.count + self.number
     }
 
-    /// The shard of a number, and its object.
+    /// Returns the shard of a number, and the object in it.
     fn of_number(number: u32, count: u32) -> (usize, usize) {
         ((number % count) as usize, (number / count) as usize)
     }
@@ -102,26 +104,26 @@ struct Part<'a> {
     course: Course<'a>,
 }
 
-/// What came of the events of a shard besides objects.
+/// What the events of a shard led to, besides objects.
 #[derive(Default)]
 struct Course<'a> {
-    /// The event that began each object, by its position in time order.
+    /// Event that began each object, as a position in time order.
     begins: Vec<u32>,
-    /// The events that completed objects, likewise.
+    /// Events that completed objects, likewise.
     completions: Vec<u32>,
     findings: Diagnostics,
     reuses: Option<Reuses<'a>>,
     foreign: HashMap<u32, u32>,
 }
 
-/// The events of a shard.
+/// Events of a shard.
 #[derive(Clone, Copy)]
 struct ShardEvents<'s, 'a> {
     shard: Shard,
     lifetimes: &'s Lifetimes<'a>,
     order: Option<&'s [u32]>,
     evidence: &'s RundownEvidence<'a>,
-    /// The number of the object of each event.
+    /// Number of each event's object.
     object: &'s [AtomicU32],
 }
 
@@ -189,7 +191,7 @@ impl<'a> ShardEvents<'_, 'a> {
 }
 
 impl Course<'_> {
-    /// Forgets completions that were undone, by their numbers in ascending order.
+    /// Forgets completions that were undone; `undone` has their numbers, ascending.
     fn forget(&mut self, undone: &[u32]) {
         if undone.is_empty() || self.completions.is_empty() {
             return;
@@ -212,7 +214,7 @@ impl Course<'_> {
     }
 }
 
-/// The objects of all shards, and the object of each event, of which `numbers` has the number.
+/// Joins the objects of all shards. `numbers` has the shard's number of each event's object.
 fn joined(
     parts: Vec<Part<'_>>,
     mut numbers: Vec<AtomicU32>,
@@ -254,7 +256,7 @@ fn joined(
     Ok(TrackedEvents { objects, object, foreign })
 }
 
-/// Objects of a shard, with their ranks among the objects of all shards.
+/// Objects of a shard, with their ranks among those of all shards.
 struct RankedPart {
     objects: Objects,
     ranks: Vec<u32>,
@@ -280,7 +282,7 @@ impl Part<'_> {
 }
 
 impl RankedPart {
-    /// Copies the objects to their places among the rows of all shards, of which these begin with the row `first`.
+    /// Copies the objects to their places in `rows`, the part of all shards' rows that begins at row `first`.
     fn copy_to(
         &self,
         rows: &mut [ObjectRow],
@@ -298,16 +300,16 @@ impl RankedPart {
     }
 }
 
-/// Different numbers, each with its rank among all.
+/// Distinct numbers, each with its rank.
 struct Ranks {
-    /// A bit for each number.
+    /// One bit per number.
     bits: Vec<u64>,
-    /// How many numbers there are below each word of `bits`.
+    /// For each word of `bits`, how many numbers are below it.
     below: Vec<u32>,
 }
 
 impl Ranks {
-    /// Ranks numbers below an end.
+    /// Ranks numbers that are less than `end`.
     fn new<'a>(numbers: impl Iterator<Item = &'a u32>, end: usize) -> Self {
         let mut bits = vec![0_u64; end.div_ceil(64)];
         for number in numbers {

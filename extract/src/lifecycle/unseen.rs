@@ -1,12 +1,12 @@
-//! Handles and views whose closes are among the events that a trace lost.
+//! Finds handles and views that were closed although the trace lost the close.
 //!
-//! A handle value is of one handle until it is closed. So a handle was closed when its process opens the
-//! same value again, or closes it for another object; when the sweep of its handle table at its end does not close it; and
-//! when the rundown at the end of the trace does not list it. This is looked at only where events may be missing between
-//! the open and that evidence: elsewhere the close would be there, and a handle without a close stays leaked.
+//! A value refers to one handle until that handle is closed. So three things show that a handle was closed. Its process
+//! opens the same value again, or closes it for another object. The sweep at the process's end does not close it. The
+//! rundown at the end of the trace does not list it. This counts only if events may be missing between the open and the
+//! evidence. Otherwise the close would be there, and a handle without a close stays leaked.
 //!
-//! A sweep or rundown of which events may be missing shows nothing. That it was whole needs an event that comes after its
-//! end: the events that are missing often begin with the last event that was read of it, and the file may end there.
+//! A sweep or rundown that may lack events proves nothing. It is known to be complete only if another event follows its
+//! end: missing events often start right after the last event that was read of it, and the file may end there.
 
 use handlescope_model::rules::{OPENING, WITH_HANDLE, is_kernel_handle};
 use handlescope_model::tables::ClosedUnseen;
@@ -23,51 +23,50 @@ use super::owners::view_pid;
 use crate::collect::Collector;
 use crate::raw::{RowKind, UNKNOWN_ID};
 
-/// A close that is not in the trace; times are raw.
+/// Close that is not in the trace; times are raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenClose {
     pub evidence: ClosedUnseen,
-    /// Last time at which it was known to be open.
+    /// Last time it was known to be open.
     pub after: i64,
-    /// First time at which it was known to be closed.
+    /// First time it was known to be closed.
     pub before: i64,
 }
 
-/// Holder of a handle or view: a row of the processes, or the pid of an unknown process.
+/// Holder of a handle or view: a row of the processes table, or the pid of an unknown process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
     Process(u32),
     Pid(u32),
 }
 
-/// Slot of which a process has at most one at a time.
+/// Handle value or view address, which a process has at most once at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Slot {
     Handle(Holder, u32),
-    /// The pid and the first address.
+    /// Pid and start address.
     View(u32, u64),
 }
 
 /// Effect of an event on earlier opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// No effect beyond its object.
+    /// None, except on the event's own object.
     None,
-    /// The handle or view opened by the event of this row had been closed before.
+    /// The handle or view opened in this row had been closed before.
     ClosedBefore(u32),
-    /// It closes the handle or view that the event of this row opened, even if the object is complete.
+    /// It closes the handle or view opened in this row, even if the object is complete.
     Closes(u32),
 }
 
-/// State of open slots while events are followed in time order, and the unobserved closes inferred
-/// so far.
+/// Open slots while events are followed in time order, and the missing closes inferred so far.
 pub struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
-    /// Whether each process may have ended unseen, so that later events with its pid are of another one.
+    /// For each process, whether it may have ended unseen, so that later events with its pid belong to another one.
     may_have_ended: Vec<bool>,
     /// First event of each thread of these processes.
     threads: HashMap<(u32, u32), i64>,
-    /// Row of the open of each slot.
+    /// Row that opened each slot.
     open: HashMap<Slot, u32>,
     closed_before: HashMap<u32, i64>,
 }
@@ -87,7 +86,7 @@ impl<'a> Reuses<'a> {
         }
     }
 
-    /// Takes the next event; `process` has the handle of a close.
+    /// Handles the next event; `process` is the process whose handle a close ends.
     pub fn event(&mut self, row: usize, process: u32) -> Effect {
         let timeline = &self.lifetimes.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
@@ -96,7 +95,7 @@ impl<'a> Reuses<'a> {
             self.threads.entry((process, timeline.tid[row])).or_insert(timeline.time[row]);
         }
         match kind {
-            // Only the child that it was for has the value from now on.
+            // From now on, only the right child has the value, and that may be another one.
             EventKind::HandleDuplicate
                 if self.lifetimes.owners.doubtful.contains(&(row as u32)) =>
             {
@@ -132,8 +131,8 @@ impl<'a> Reuses<'a> {
         }
     }
 
-    /// Notes that the handle or view that a row opened is closed. That counts only if its close may be missing; later evidence
-    /// does not count then either.
+    /// Notes that the handle or view a row opened is closed. It counts only if the close may be missing; otherwise
+    /// later evidence does not count either.
     fn reuse(&mut self, opened: u32, row: usize) -> Effect {
         if !self.is_of_one_process(opened, row) {
             return Effect::None;
@@ -145,7 +144,8 @@ impl<'a> Reuses<'a> {
         }
     }
 
-    /// Whether the process that opened a handle is the one of a later event: a thread that was there before shows it.
+    /// Whether a later event belongs to the process that opened the handle, shown by a thread that already existed
+    /// then.
     fn is_of_one_process(&self, opened: u32, row: usize) -> bool {
         let Lifetimes { collected, owners, .. } = &self.lifetimes;
         let timeline = &collected.shared.timeline;
@@ -162,14 +162,14 @@ impl<'a> Reuses<'a> {
         self.lifetimes.missing.times.is_between(time[opened as usize], time[row])
     }
 
-    /// Raw time of the evidence for each row whose handle or view is closed.
+    /// Returns the rows of closed handles and views, each with the raw time of the evidence.
     pub fn into_closed(self) -> HashMap<u32, i64> {
         self.closed_before
     }
 }
 
 impl Lifetimes<'_> {
-    /// Slot that an event opens or closes; `None` if it is not known.
+    /// Returns the slot that an event opens or closes; `None` if unknown.
     fn slot(&self, kind: EventKind, row: usize, process: u32) -> Option<Slot> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
@@ -187,7 +187,7 @@ impl Lifetimes<'_> {
                 };
                 Some(Slot::Handle(holder, slot(value)))
             }
-            // It is of no process of the trace.
+            // It belongs to no process of the trace.
             EventKind::HandleDuplicate if owners.failed.contains_key(&(row as u32)) => None,
             EventKind::HandleDuplicate => {
                 let duplicate = &duplicates.rows[at];
@@ -195,7 +195,7 @@ impl Lifetimes<'_> {
                     NONE if is_kernel_handle(duplicate.target_handle.into()) => {
                         Holder::Process(process)
                     }
-                    // The child is not known: the value is of a handle of the parent.
+                    // The child is unknown, and the value belongs to the parent's handle.
                     NONE if duplicate.is_inherited() || duplicate.target_pid == 0 => return None,
                     NONE => holder(collected, process, duplicate.target_pid)?,
                     child => Holder::Process(child),
@@ -210,7 +210,7 @@ impl Lifetimes<'_> {
     }
 }
 
-/// The holder by the process that an event was given to, which may be another one than its pid says.
+/// Returns the holder. The event may have been given to a process with another pid; then the holder is the event's pid.
 fn holder(collected: &Collector, process: u32, pid: u32) -> Option<Holder> {
     let known = collected.processes.rows.get(process as usize);
     match known.is_some_and(|known| known.process.pid == pid) {
@@ -219,7 +219,7 @@ fn holder(collected: &Collector, process: u32, pid: u32) -> Option<Holder> {
     }
 }
 
-/// The kernel address of the object of a create, duplicate, close or rundown.
+/// Returns the kernel address of the object of a create, duplicate, close or rundown event.
 fn address(collected: &Collector, row: usize) -> u64 {
     let Collector { handles, duplicates, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
@@ -229,7 +229,7 @@ fn address(collected: &Collector, row: usize) -> u64 {
     }
 }
 
-/// Unobserved closes.
+/// Closes inferred without an event.
 pub struct UnseenCloses<'a> {
     lifetimes: Lifetimes<'a>,
     closed_before: HashMap<u32, i64>,
@@ -239,8 +239,8 @@ pub struct UnseenCloses<'a> {
 }
 
 impl<'a> UnseenCloses<'a> {
-    /// Infers closes from reused handles (`closed_before` has the time of the evidence by row), from the ends of processes, and from the rundown at the
-    /// end, unless asked to stop.
+    /// Infers closes from reused values, process ends and the end rundown, unless cancelled. `closed_before` has the
+    /// time of the evidence by row.
     pub fn new(
         closed_before: HashMap<u32, i64>,
         lifetimes: Lifetimes<'a>,
@@ -255,8 +255,7 @@ impl<'a> UnseenCloses<'a> {
         })
     }
 
-    /// Whether the handle or view of a row is known to be closed before another event, by a close that
-    /// is missing.
+    /// Whether the handle or view of a row was closed before another event by a close that is missing.
     pub fn is_closed_before(&self, opened: u32, row: u32) -> bool {
         let time = &self.lifetimes.collected.shared.timeline.time;
         let missing = &self.lifetimes.missing.times;
@@ -265,7 +264,7 @@ impl<'a> UnseenCloses<'a> {
         })
     }
 
-    /// Evidence for the close of the handle opened by a row, if the trace has no close of it.
+    /// Returns the evidence that the handle opened in a row was closed, if the trace has no close of it.
     pub fn of(&self, row: usize) -> Option<UnseenClose> {
         if self.lifetimes.missing.is_none() {
             return None;
@@ -293,15 +292,15 @@ impl<'a> UnseenCloses<'a> {
     }
 }
 
-/// Longest time that a sweep is known to take. Where no event says that a sweep is over, it is if the trace goes on for
+/// Longest time a sweep is known to take. If no event says that a sweep is over, it is over if the trace goes on for
 /// longer than this, and for longer than the sweep took.
 const LONGEST_SWEEP_NS: i64 = 50_000_000;
 
-/// The sweeps of handle tables that ended processes left, of which nothing is missing.
+/// Complete sweeps of handle tables at process ends.
 #[derive(Default)]
 struct Sweeps {
-    /// Raw time, by process, from which on all of its handle events are present: the last one
-    /// before the sweep.
+    /// Raw time, by process, from which on all of its handle events are present: its last handle event before the
+    /// sweep.
     starts: HashMap<u32, i64>,
 }
 
@@ -313,7 +312,7 @@ impl Sweeps {
         }
         let timeline = &collected.shared.timeline;
         let mut poll = Poll::new(cancel);
-        // First and last close of each.
+        // First and last close of each sweep.
         let mut swept: HashMap<u32, (i64, i64)> = HashMap::new();
         for row in exits.rows_of_handles() {
             poll.round()?;
@@ -348,14 +347,13 @@ impl Sweeps {
                 let is_over = last_event.saturating_sub(*last) > longest.max(last - first);
                 is_over.then_some(i64::MAX)
             });
-            // A hole that touches the sweep may have held a part of it.
+            // A gap that touches the sweep may have hidden a part of it.
             end.is_some_and(|end| !missing.times.is_between(*start, end))
         });
         Ok(Self { starts })
     }
 
-    /// Time from which on all handle events of the slot's process are present, up to the end of its
-    /// sweep.
+    /// Returns the time from which on all handle events of the slot's process are present, up to the end of its sweep.
     fn start_of(&self, slot: Slot) -> Option<i64> {
         match slot {
             Slot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
@@ -364,11 +362,11 @@ impl Sweeps {
     }
 }
 
-/// For each swept process a time at which its sweep was over: images are unloaded after it, and then the pid may be
-/// given again. A process has none without such events.
+/// Returns, for each swept process, a time at which its sweep was over. Images are unloaded after the sweep, and only
+/// then may the pid be reused. A process without such events has no entry.
 fn swept_ends(lifetimes: &Lifetimes<'_>, swept: &HashMap<u32, (i64, i64)>) -> HashMap<u32, i64> {
     let processes = &lifetimes.collected.processes.rows;
-    // By pid, because images say no more.
+    // By pid, because image events say no more.
     let mut of_pid: HashMap<u32, Vec<(u32, i64)>> = HashMap::new();
     for (process, (_, last)) in swept {
         if let Some(row) = processes.get(*process as usize) {
@@ -383,7 +381,7 @@ fn swept_ends(lifetimes: &Lifetimes<'_>, swept: &HashMap<u32, (i64, i64)>) -> Ha
     let mut ends: HashMap<u32, i64> = HashMap::new();
     for (pid, time) in unloads.chain(starts) {
         let Some(list) = of_pid.get(&pid) else { continue };
-        // Of the sweep before it, which the next one of the pid does not precede.
+        // Belongs to the last sweep before this time.
         let before = list.partition_point(|(_, last)| *last < time);
         if let Some((process, _)) = before.checked_sub(1).and_then(|at| list.get(at)) {
             let end = ends.entry(*process).or_insert(time);
@@ -396,15 +394,15 @@ fn swept_ends(lifetimes: &Lifetimes<'_>, swept: &HashMap<u32, (i64, i64)>) -> Ha
 /// Handles open at the end, if nothing of the rundown is missing.
 #[derive(Default)]
 struct EndRundown {
-    /// Raw times of its first and last event.
+    /// Raw times of the rundown's first and last event.
     span: Option<(i64, i64)>,
-    /// Holders whose handles and views it lists, even if there are none.
+    /// Holders covered by the rundown, even if it lists nothing of theirs.
     holders: HashSet<Holder>,
-    /// Open slots, with the objects of handles.
+    /// Open slots. Handles come with their object.
     open: HashMap<Slot, u64>,
 }
 
-/// Longest pause of the thread that writes a rundown, for which its first event need not be the first one that was read.
+/// Longest pause of the thread that writes a rundown. Within it, earlier events of the rundown may be missing.
 const RUNDOWN_PAUSE_NS: i64 = 500_000;
 
 impl EndRundown {
@@ -427,7 +425,7 @@ impl EndRundown {
             rundown.event(timeline.time[row], listed, address(collected, row));
         }
         let mut rundown = rundown.if_whole(lifetimes);
-        // Processes that are alive are listed after the handles.
+        // Live processes are listed after the handles.
         let start = rundown.span.map(|(start, _)| start);
         let processes = (0..).zip(&collected.processes.rows);
         let alive = processes.filter(|(_, row)| row.end.is_none() && row.listed >= start);
@@ -446,7 +444,7 @@ impl EndRundown {
         rundown.if_whole(lifetimes)
     }
 
-    /// Adds what an event lists, if its process is known.
+    /// Adds an event of the rundown, and what it lists if its process is known.
     fn event(&mut self, time: i64, listed: Option<(Holder, Slot)>, object: u64) {
         let (start, end) = self.span.get_or_insert((time, time));
         (*start, *end) = (time.min(*start), time.max(*end));
@@ -458,7 +456,8 @@ impl EndRundown {
 
     fn if_whole(self, lifetimes: &Lifetimes<'_>) -> Self {
         let Some((start, end)) = self.span else { return self };
-        // Processes are listed after handles and views, so that the first of them ends these; else the trace does.
+        // Processes are listed after handles and views, so the first process marks their end; without one, the trace's
+        // end does.
         let processes = lifetimes.collected.processes.rows.iter();
         let after = processes.filter_map(|row| row.listed.filter(|listed| *listed > end)).min();
         let pause = lifetimes.clock.ticks_apart(RUNDOWN_PAUSE_NS);
@@ -469,7 +468,7 @@ impl EndRundown {
         }
     }
 
-    /// Time at which the rundown ended, if it does not list an earlier open.
+    /// Returns the time at which the rundown ended, if it does not list what was opened earlier.
     fn without(&self, slot: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
         let (holder, is_open) = match slot {

@@ -1,8 +1,8 @@
-//! Unmaps of views that the end of a process made, not its program.
+//! Finds unmaps made by the end of a process rather than by its program.
 //!
-//! They come last, after the handles were closed, and mostly after the event that ends the process. Those before it are the
-//! last ones of the process, on one thread, one right after the other, on kernel frames on which no program ever
-//! unmapped a view and then went on to map another one.
+//! They come last, after the handles were closed, and mostly after the process's end event. Those before it are the
+//! last ones of the process, on one thread and in quick succession. Their kernel frames are ones on which no program
+//! unmapped a view and then went on to map another.
 
 use handlescope_model::{Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
@@ -12,17 +12,17 @@ use super::attribution::NONE;
 use crate::collect::Collector;
 use crate::raw::RowKind;
 
-/// Most nanoseconds between two unmaps before the end event, and between the last of them and that event.
+/// Longest time between two unmaps before the end event, and between the last one and that event.
 const GAP_NS: i64 = 2_000_000;
 
-/// An unmap, as a row of the timeline.
+/// Unmap, as a row of the timeline.
 struct Unmapped {
     row: u32,
-    /// Number of the kernel frames of its stack.
+    /// Id of the kernel frames of its stack.
     kernel: Option<u32>,
 }
 
-/// Finds the unmaps, unless asked to stop; `order` gives the time order when it is not the order of the rows.
+/// Returns these unmaps, unless cancelled; `order` gives the time order if it differs from the row order.
 pub fn exit_unmaps(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
@@ -32,7 +32,7 @@ pub fn exit_unmaps(
         return Ok(HashSet::new());
     }
     let timeline = &collected.shared.timeline;
-    // The unmaps of each process since it mapped a view.
+    // Unmaps of each process since it last mapped a view.
     let mut last: HashMap<u32, Vec<Unmapped>> = HashMap::new();
     let mut of_programs = HashSet::new();
     let mut poll = Poll::new(lifetimes.cancel);

@@ -1,9 +1,9 @@
-//! Open handles by process, counted while events come, and for a replay what a whole file says of its system: records at
-//! its end name types, processes and modules.
+//! Counts open handles by process while events come in. For a replay, it also has what the whole file says about its
+//! system: records at its end name types, processes and modules.
 //!
-//! `rules::derive` pairs the events of one object that is known from its first event to its last, and says of each
-//! open what closed it. Here objects have no end yet and events are forgotten once they are counted, so that a close
-//! only takes its handle off a set; which kinds open and close is up to the rules here, too.
+//! `rules::derive` pairs the events of an object that is known from its first event to its last, and tells what closed
+//! each open. Here objects have no end yet, and events are forgotten once counted. So a close only removes its handle
+//! from a set. Which kinds open and close still follows the rules.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ pub struct Inventory {
     system: System,
 }
 
-/// Selects the events that an inventory is made of.
+/// Selects the events for an inventory.
 struct OfSystem;
 
 impl Selector for OfSystem {
@@ -43,10 +43,10 @@ impl Selector for OfSystem {
 }
 
 impl Inventory {
-    /// Reads a trace from its beginning to its end.
+    /// Reads a trace from beginning to end.
     ///
     /// # Errors
-    /// When it cannot be read, or `cancel` asks to stop.
+    /// Fails if it cannot be read, or `cancel` requests a stop.
     pub fn read(path: &Path, cancel: &Cancel) -> Result<Self, ExtractError> {
         let limits = ExtractOptions::default().limits;
         let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
@@ -61,13 +61,13 @@ impl Inventory {
         Ok(Self { processes: processes.rows, images, object_types, system })
     }
 
-    /// The names of the processes that were there before the trace, by process id.
+    /// Returns the names of processes older than the trace, by process id.
     pub fn older_processes(&self) -> impl Iterator<Item = (u32, &str)> {
         let older = self.processes.iter().filter(|process| process.start.is_none());
         older.map(|process| (process.process.pid, process.process.name.as_str()))
     }
 
-    /// Puts what there was until a raw time in place of what the events so far said.
+    /// Replaces what the events so far said with what existed until a raw time.
     pub fn fill(&self, collected: &mut Collector, until: i64) {
         let has_begun = |start: Option<i64>| start.is_none_or(|start| start <= until);
         let ended = |end: Option<i64>| end.filter(|end| *end <= until);
@@ -87,61 +87,61 @@ impl Inventory {
     }
 }
 
-/// The pid of the System process.
+/// Pid of the System process.
 const SYSTEM_PID: u32 = 4;
 
-/// Rows after which what was decoded is forgotten; what is open stays.
+/// Number of rows after which decoded data is forgotten. What is open stays.
 const MAX_ROWS: usize = 1 << 16;
 
-/// Threads whose last calls are remembered for longer than that.
+/// Maximum number of threads with last calls remembered beyond that.
 const MAX_THREADS: usize = 1 << 16;
 
-/// The handles of a process.
+/// Handles of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenHandles {
-    /// Image file name; empty while no event names it.
+    /// Image file name; empty until an event names it.
     pub name: String,
-    /// Object and [`handle_slot`] of the handles that were opened and not closed since the session started.
+    /// Object and [`handle_slot`] of each handle opened since the session started and not closed.
     handles: HashSet<(u64, u64)>,
 }
 
 impl OpenHandles {
-    /// Number of open handles.
+    /// Returns the number of open handles.
     pub fn count(&self) -> u64 {
         self.handles.len() as u64
     }
 }
 
-/// Counts the handles that are open: created in, or duplicated into, a process since the session started, and
-/// neither closed nor gone with it. A kernel handle counts for System. A handle that a child inherits is not counted.
+/// Counts open handles: those created in or duplicated into a process since the session started, and neither closed nor
+/// gone with the process. A kernel handle counts for System. A handle that a child inherits is not counted.
 ///
-/// Payloads and stacks are decoded by the families. An event whose header has no process counts when its stack names
+/// The families decode payloads and stacks. If an event's header has no process, the event counts once its stack names
 /// one.
 #[derive(Default)]
 pub struct LiveCounts {
     processes: HashMap<u32, OpenHandles>,
     collected: Collector,
-    /// Rows that were examined.
+    /// Number of rows already examined.
     seen: usize,
-    /// Handles whose process was not known, by raw time.
+    /// Rows of handles with an unknown process, by raw time.
     waiting: HashMap<i64, Vec<usize>>,
-    /// Object and [`handle_slot`] of the last close of each thread.
+    /// Object and [`handle_slot`] of each thread's last close.
     just_closed: HashMap<u32, (u64, u64)>,
-    /// What each thread duplicated for a process that it is creating.
+    /// What each thread duplicated for a process it is creating.
     calls: HashMap<u32, Call>,
 }
 
 /// Handles for a process that does not exist yet.
 #[derive(Default)]
 struct Call {
-    /// The process that the child inherits from.
+    /// Process that the child inherits from.
     parent: u32,
     /// Object and [`handle_slot`].
     handles: HashSet<(u64, u64)>,
 }
 
 impl LiveCounts {
-    /// Takes an event, and calls `changed` with each process of which handles were opened.
+    /// Handles an event, and calls `changed` with each process that got new handles.
     pub fn event(&mut self, event: &Event<'_>, mut changed: impl FnMut(u32, &OpenHandles)) {
         let event = Event { id: id_in_file(event.id), ..*event };
         if Processes::EVENTS.iter().any(|(id, _)| *id == event.id) {
@@ -163,12 +163,12 @@ impl LiveCounts {
         }
     }
 
-    /// Takes the name of a process that no event has named yet.
+    /// Sets the name of a process that no event has named yet.
     pub fn name(&mut self, pid: u32, name: &str) {
         name.clone_into(&mut self.processes.entry(pid).or_default().name);
     }
 
-    /// The processes with handles, by process id.
+    /// Returns the processes with handles, by process id.
     pub fn processes(&self) -> impl Iterator<Item = (u32, &OpenHandles)> {
         self.processes.iter().map(|(pid, process)| (*pid, process))
     }
@@ -183,7 +183,8 @@ impl LiveCounts {
             } else {
                 self.processes.entry(pid).or_default().name = row.process.name;
             }
-            // The start ends the call of its thread, or where the event names another thread, all of the parent's.
+            // The start ends the call of its thread. If the event names another thread, it ends all calls of the
+            // parent.
             if row.start.is_some() && event.tid.is_none_or(|tid| self.calls.remove(&tid).is_none())
             {
                 self.calls.retain(|_, call| call.parent != row.process.parent_pid);
@@ -207,7 +208,7 @@ impl LiveCounts {
             let value = handles.handle[at].into();
             let owner = if is_kernel_handle(value) { SYSTEM_PID } else { pid };
             let closed = (handles.object[at], handle_slot(value));
-            // A call that fails to create a process sweeps what it duplicated.
+            // If creating a process fails, the call sweeps what it duplicated.
             if self.calls.get_mut(&tid).is_some_and(|call| call.handles.remove(&closed)) {
                 return;
             }
@@ -238,7 +239,7 @@ impl LiveCounts {
                 if is_without_target || row.is_inherited() && !is_moved {
                     return;
                 }
-                // Of a file, the owner is the caller if no event names the target; here one may come later.
+                // For a file, the owner is the caller if no event names the target. Here such an event may still come.
                 (row.target_pid, row.object, u64::from(row.target_handle))
             }
             _ => (pid, handles.object[at], u64::from(handles.handle[at])),
@@ -250,7 +251,7 @@ impl LiveCounts {
         }
     }
 
-    /// Forgets what was decoded, so that memory depends on what is open.
+    /// Forgets decoded data, so that memory depends only on what is open.
     fn start_over(&mut self) {
         self.collected = Collector::default();
         self.seen = 0;

@@ -1,8 +1,8 @@
-//! Events that arrive from a session or a replay, for the same families as the events of a file.
+//! Events from a session or a replay, for the same families as the events of a file.
 //!
-//! A thread that receives events puts them into a [`queue`](live_queue), which is bounded and counts what it had no
-//! room for. A [`LiveWindow`] keeps them and makes the tables of an extract of them at any time; a [`LiveCounts`]
-//! counts open handles while they come.
+//! The thread that receives events puts them into a bounded [`queue`](live_queue), which counts those it had no room
+//! for. A [`LiveWindow`] keeps them, and can make the tables of an extract from them at any time; a [`LiveCounts`]
+//! counts open handles as they come.
 
 mod inventory;
 mod queue;
@@ -29,35 +29,35 @@ use crate::recording::Recording;
 use crate::stacks::{RuntimeThread, RuntimeUse, StackUse, carried_names};
 use handlescope_model::Cancel;
 
-/// Bytes of events below which none are dropped.
+/// Below this many bytes of events, none are dropped.
 const MIN_MEMORY: usize = 4 << 20;
 
 /// State of a running session.
 ///
-/// Events are kept unchanged, and each set of tables is made from all of them by the code that makes those of a file. With
-/// a limit, events of objects that were closed longer ago are dropped, so memory depends on the open objects and on recent
+/// Events are kept unchanged, and each set of tables is made from all of them by the code that does it for a file. With
+/// a limit, events of objects that were closed longer ago are dropped, so memory depends on the open objects and recent
 /// activity.
 pub struct LiveWindow {
-    /// The session; tables get its state at the time they are made.
+    /// Session; tables get its state at the time they are made.
     pub recording: Recording,
     selector: KernelSelector,
     events: PackedEvents,
-    /// Time for which closed objects are kept; unlimited if `None`.
+    /// How long closed objects are kept; `None` for no limit.
     limit: Option<Duration>,
     /// Raw time of the latest event.
     newest: i64,
-    /// Events that were dropped before anything described them.
+    /// Events dropped before anything described them.
     forgotten: UndescribedKinds,
     /// Bytes of events at which old ones are dropped.
     full: usize,
     /// Bytes of all events received.
     bytes: u64,
-    /// Inventory of the system known beforehand.
+    /// Inventory of the system, if known beforehand.
     inventory: Option<Inventory>,
 }
 
 impl LiveWindow {
-    /// An empty window of a session.
+    /// Creates an empty window of a session.
     pub fn new(recording: Recording, limit: Option<Duration>) -> Self {
         let newest = recording.clock.base;
         Self {
@@ -73,13 +73,13 @@ impl LiveWindow {
         }
     }
 
-    /// Creates the window of a session whose types, processes and modules are known beforehand.
+    /// Adds the types, processes and modules that are known beforehand.
     #[must_use]
     pub fn knowing(self, inventory: Inventory) -> Self {
         Self { inventory: Some(inventory), ..self }
     }
 
-    /// Adds an event; kernel events may have the ids that files use, or those of sessions.
+    /// Adds an event; kernel events may have the ids used in files or those used in sessions.
     pub fn event(&mut self, event: &Event<'_>) {
         let event = Event { id: id_in_file(event.id), ..*event };
         self.newest = self.newest.max(event.time);
@@ -92,27 +92,27 @@ impl LiveWindow {
         }
     }
 
-    /// Number of events received, kept or not.
+    /// Returns the number of events received, kept or not.
     pub fn events(&self) -> u64 {
         self.selector.counter.total()
     }
 
-    /// Bytes of payload of all of them.
+    /// Returns the bytes of all their payloads and extended items.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of the events that are kept.
+    /// Returns the bytes of the kept events.
     pub fn memory(&self) -> usize {
         self.events.memory()
     }
 
-    /// Nanoseconds from the start of the session to its latest event.
+    /// Returns nanoseconds from the start of the session to its latest event.
     pub fn elapsed_ns(&self) -> i64 {
         self.recording.clock.ns(self.newest)
     }
 
-    /// Drops events of objects that were closed before the limit. Because it visits all events, it runs only when their
+    /// Drops events of objects that were closed before the limit. This visits all events, so it runs only when their
     /// memory has doubled.
     fn forget(&mut self) {
         if let Some(limit) = self.limit {
@@ -134,10 +134,11 @@ impl LiveWindow {
         }
     }
 
-    /// Makes the tables of all events so far, as [`extract_recording`](crate::extract_recording) does of a file that ends here.
+    /// Makes the tables of all events so far, as [`extract_recording`](crate::extract_recording) does for a file that
+    /// ends here.
     ///
     /// # Errors
-    /// When the archive cannot be written, or `cancel` asks to stop.
+    /// Fails if the archive cannot be written, or `cancel` requests a stop.
     pub fn save(&self, output: &Path, cancel: &Cancel) -> Result<ExtractSummary, ExtractError> {
         let mut collector = Collector::default();
         collector.described.forgotten = self.forgotten.clone();
@@ -160,7 +161,7 @@ pub struct PackedEvents {
     bytes: Vec<u8>,
 }
 
-/// An event without its bytes.
+/// Event without its bytes.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     id: EventId,
@@ -194,7 +195,7 @@ impl PackedEvents {
         self.bytes.extend_from_slice(event.payload);
     }
 
-    /// The events, in the order in which they were added.
+    /// Returns the events in the order they were added.
     pub fn iter(&self) -> impl Iterator<Item = Event<'_>> {
         let mut rest = self.bytes.as_slice();
         self.heads.iter().map(move |head| {
@@ -217,7 +218,7 @@ impl PackedEvents {
         })
     }
 
-    /// Number of events.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.heads.len()
     }
@@ -226,18 +227,18 @@ impl PackedEvents {
         self.heads.is_empty()
     }
 
-    /// Bytes that the events take.
+    /// Returns the bytes that the events take.
     pub fn memory(&self) -> usize {
         self.bytes.len() + self.heads.len() * size_of::<Head>()
     }
 
-    /// Drops all events, and keeps the memory for new ones.
+    /// Drops all events but keeps the memory for new ones.
     pub fn clear(&mut self) {
         self.heads.clear();
         self.bytes.clear();
     }
 
-    /// Keeps the events for which `keeps`, in their order, is true, and gives memory back.
+    /// Keeps the events marked true in `keeps`, which has one entry per event, and gives memory back.
     pub fn retain(&mut self, keeps: &[bool]) {
         let (mut from, mut to) = (0, 0);
         let mut each = keeps.iter();
@@ -258,9 +259,9 @@ impl PackedEvents {
     }
 }
 
-/// Whether each event is needed: all but those of objects and allocations that have been closed, without any event, since
-/// the raw time `before`, and their stacks. `forgotten` counts dropped events that a later description might have made
-/// necessary; `fill` adds the inventory of the system.
+/// Returns whether each event is needed. All are, except those of objects and allocations closed and without events
+/// since the raw time `before`, and their stacks. `forgotten` counts dropped events that a later description might have
+/// made necessary; `fill` adds the inventory of the system.
 fn kept_events(
     events: &PackedEvents,
     before: i64,
@@ -284,10 +285,10 @@ fn kept_events(
     let is_old = |row: &usize| old.get(*row).copied().unwrap_or(false);
     let of_kept = rows.iter().flatten().filter(|row| !is_old(row)).map(|row| times[*row]);
     let kept_times: HashSet<i64> = of_kept.collect();
-    // Keys whose frames are still missing, and stacks whose user part is.
+    // Keys without frames so far, and stacks without user part so far.
     let (mut keys, mut unfinished) = (HashSet::new(), HashSet::new());
     let families = FamilyIndex::default();
-    // Threads whose last event of the .NET runtime is kept, which the next one may be the stack of.
+    // Threads with a kept last event of the .NET runtime; the next event may be its stack.
     let mut runtime: HashSet<RuntimeThread> = HashSet::new();
     let keeps = events.iter().zip(&rows).map(|(event, row)| {
         let runtime_use = RuntimeUse::of(&event);
@@ -315,7 +316,7 @@ fn kept_events(
                 is_kept
             }
             (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
-            // The family has the data of an event without a row; events of no family are not tracked.
+            // For an event without a row, the family has the data; events of no family are not tracked.
             (None, None) => event.time >= before || families.family(event.id).is_some(),
         };
         if let Some((RuntimeUse::HasStack, thread)) = runtime_use {
@@ -343,7 +344,7 @@ fn kept_events(
     keeps
 }
 
-/// For each row of the timeline, whether its object or allocation has ended; `None` if unknown.
+/// Returns for each timeline row whether its object or allocation has ended; `None` if unknown.
 fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec<bool>> {
     let cancel = Cancel::default();
     let mut unused = Diagnostics::default();
@@ -393,7 +394,7 @@ fn keep_allocations(
         *old &= !subject(*kind).lasts();
     }
     let times = &collected.shared.timeline.time;
-    // From the last, because an event that ends one allocation may begin another one, which is needed then.
+    // Goes backwards, because an event that ends one allocation may begin another one, which is then needed.
     for (begin, end) in columns.row.iter().zip(&columns.end_row).rev() {
         let (begin, end) = (*begin as usize, *end as usize);
         let is_done = times.get(end).is_some_and(|time| *time < before) && old[end];

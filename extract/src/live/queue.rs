@@ -1,5 +1,5 @@
-//! A bounded queue of events between the thread that receives them and the thread that decodes them, and a trace file in
-//! place of a session.
+//! Bounded queue of events between the thread that receives them and the one that decodes them; also replays a trace
+//! file in place of a session.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::options::ExtractOptions;
 use crate::raw::id_in_session;
 use crate::recording::{OpenRecording, Recording};
 
-/// Behaviour of a sender when the queue is full.
+/// What a sender does when the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
     /// Counts the event and drops it: a session cannot wait.
@@ -31,7 +31,7 @@ pub enum WhenFull {
 struct State {
     events: PackedEvents,
     dropped: u64,
-    /// Whether sender or receiver is gone.
+    /// Whether the sender or the receiver is gone.
     is_closed: bool,
 }
 
@@ -52,7 +52,7 @@ impl Shared {
     }
 }
 
-/// Sending end of the queue. The queue ends when it is dropped.
+/// Sending end of the queue. Dropping it ends the queue.
 #[derive(Debug)]
 pub struct EventSender {
     shared: Arc<Shared>,
@@ -60,14 +60,14 @@ pub struct EventSender {
     when_full: WhenFull,
 }
 
-/// Receiving end of the queue. Senders stop waiting when it is dropped.
+/// Receiving end of the queue. When it is dropped, senders stop waiting.
 #[derive(Debug)]
 pub struct EventReceiver {
     shared: Arc<Shared>,
     received: PackedEvents,
 }
 
-/// Creates a queue that holds events of this number of bytes; the receiver may hold as many that it took out.
+/// Creates a queue for `limit` bytes of events. The receiver may hold as many that it took out.
 pub fn live_queue(limit: usize, when_full: WhenFull) -> (EventSender, EventReceiver) {
     let shared = Arc::new(Shared::default());
     let receiver = EventReceiver { shared: Arc::clone(&shared), received: PackedEvents::default() };
@@ -75,7 +75,7 @@ pub fn live_queue(limit: usize, when_full: WhenFull) -> (EventSender, EventRecei
 }
 
 impl EventSender {
-    /// Puts a copy of an event in. Returns whether events are still wanted.
+    /// Adds a copy of an event. Returns whether events are still wanted.
     pub fn send(&self, event: &Event<'_>) -> bool {
         let mut state = self.shared.lock();
         while !state.is_closed && state.events.memory() >= self.limit {
@@ -106,7 +106,7 @@ impl Drop for EventSender {
 }
 
 impl EventReceiver {
-    /// All events that are in the queue, for which it waits so long if there are none; `None` when no more come.
+    /// Takes all events in the queue, after waiting up to `wait` if there are none; `None` when no more will come.
     pub fn receive(&mut self, wait: Duration) -> Option<&PackedEvents> {
         self.received.clear();
         let shared = &self.shared;
@@ -123,12 +123,12 @@ impl EventReceiver {
         Some(&self.received)
     }
 
-    /// Takes no more events: senders do not wait any more.
+    /// Accepts no more events, so senders stop waiting.
     pub fn close(&self) {
         self.shared.close();
     }
 
-    /// Events that the queue had no room for.
+    /// Returns the number of events the queue had no room for.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }
@@ -140,14 +140,14 @@ impl Drop for EventReceiver {
     }
 }
 
-/// A trace whose events are handed out as a session hands them out.
+/// Trace with events that are handed out as by a session.
 pub struct Replay {
     open: OpenRecording,
-    /// Inventory of the system from the trace, for names that a session records only at its end.
+    /// Inventory from the trace, for names that a session records only at its end.
     pub inventory: Inventory,
 }
 
-/// Selects all events: those that no family takes are counted, too.
+/// Selects all events; those that no family handles are counted too.
 struct All;
 
 impl Selector for All {
@@ -157,17 +157,17 @@ impl Selector for All {
 }
 
 impl Replay {
-    /// Opens a trace, and reads what it says of its system.
+    /// Opens a trace, and reads what it says about its system.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
+    /// Fails if it cannot be read, or is not a trace.
     pub fn open(path: &Path, cancel: &Cancel) -> Result<Self, ExtractError> {
         let limits = ExtractOptions::default().limits;
         let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
         Ok(Self { open, inventory: Inventory::read(path, cancel)? })
     }
 
-    /// Properties of the session while it runs: without its end and its losses.
+    /// Returns the properties of the session while it runs: without its end and its losses.
     pub fn recording(&self) -> Recording {
         let mut recording = self.open.recording.clone();
         recording.header.end_time = 0;
@@ -175,12 +175,12 @@ impl Replay {
         recording
     }
 
-    /// Sends all events in time order, each when `pace`, which gets the nanoseconds since the start of the session,
-    /// returns; ends early when it says so, or no more are wanted. Returns the session as it is in the end, unless it
-    /// ended early.
+    /// Sends all events in time order, each once `pace` returns. `pace` gets the nanoseconds since the start of the
+    /// session, and may stop the replay. It also stops when no more events are wanted. Returns the session in its final
+    /// state, unless the replay was stopped.
     ///
     /// # Errors
-    /// When the trace cannot be read any more, or was changed.
+    /// Fails if the trace can no longer be read, or was changed.
     pub fn run(
         self,
         events: &EventSender,

@@ -1,5 +1,5 @@
-//! EventInfo records (TRACE_EVENT_INFO of `tdh.h`, with EVENT_PROPERTY_INFO for each field) and EventMapInfo records, the
-//! names of values (EVENT_MAP_INFO).
+//! Decodes EventInfo records (TRACE_EVENT_INFO of `tdh.h`, with EVENT_PROPERTY_INFO for each field), and EventMapInfo
+//! records, which name values (EVENT_MAP_INFO).
 
 use uuid::uuid;
 
@@ -9,7 +9,7 @@ use crate::payload::{Payload, utf16_bytes, utf16_text};
 
 pub const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
 
-/// Target of an EventInfo record.
+/// Events that an EventInfo record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Described {
     Manifest { guid: Guid, id: u16, version: u8 },
@@ -26,13 +26,13 @@ impl Described {
     }
 }
 
-/// Most characters of a name or text; real ones have some hundred.
+/// Maximum length of a name or text; real ones have some hundred characters.
 const MAX_TEXT: usize = 1024;
 
-/// Decoding source of a class of WMI instead of a manifest.
+/// Decoding source of a WMI class rather than a manifest.
 const WMI: u32 = 1;
 
-/// Offset of the property array, and the size of a property.
+/// Offset of the property array, and size of a property.
 const PROPERTIES: usize = 112;
 const PROPERTY: usize = 24;
 
@@ -43,7 +43,7 @@ const COUNT_ELSEWHERE: u32 = 0x4;
 const FIXED_LENGTH: u32 = 0x10;
 const FIXED_COUNT: u32 = 0x20;
 
-/// The schema in a record and what it describes; `None` when it makes no sense.
+/// Decodes the schema in a record, and which events it describes; `None` if the record makes no sense.
 pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
     let at = |offset: usize| Payload::new(record.get(offset..).unwrap_or_default(), 8);
     let u32_at = |offset| at(offset).u32();
@@ -104,7 +104,7 @@ fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
     Some(FieldPlan { name: text_at(record, name).into(), kind, count, map })
 }
 
-/// The text at an offset, without the space that some end with; empty where there is none.
+/// Returns the text at an offset, without the trailing space that some have; empty if there is none.
 fn text_at(record: &[u8], offset: u32) -> String {
     let rest = record.get(offset as usize..).filter(|_| offset != 0).unwrap_or_default();
     let rest = rest.get(..2 * MAX_TEXT).unwrap_or(rest);
@@ -113,14 +113,14 @@ fn text_at(record: &[u8], offset: u32) -> String {
     text
 }
 
-/// Kind of the numbers in a map.
+/// What the numbers in a map mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
-    /// Values.
+    /// Plain values.
     Values,
     /// Bits of a mask.
     Bits,
-    /// A kind that is not applied.
+    /// Unsupported; such a map is not applied.
     Unsupported,
 }
 
@@ -139,7 +139,7 @@ impl EventMap {
     }
 }
 
-/// The provider, the name and the content of a map; `None` when the record makes no sense.
+/// Decodes provider, name and content of a map; `None` if the record makes no sense.
 pub fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
     let mut p = Payload::new(record, 8);
     let guid = p.guid()?;
@@ -170,12 +170,12 @@ pub mod tests {
     use super::*;
     use crate::metadata::fields::{Extent, Form};
 
-    /// A property: flags, in-type, out-type, count, length; its name is that at the offset.
+    /// A property: flags, in-type, out-type, count and length. Its name follows from its index.
     pub type Property = (u32, u16, u16, u16, u16);
 
     pub const GUID: Guid = Guid([7; 16]);
 
-    /// An EventInfo record of event 5 with names `p0`, `p1` and so on.
+    /// Creates an EventInfo record of event 5 with properties named `p0`, `p1` and so on.
     pub fn record(properties: &[Property], top_level: u32) -> Vec<u8> {
         let mut record = vec![0; PROPERTIES + PROPERTY * properties.len()];
         let put = |record: &mut Vec<u8>, text: &str| {

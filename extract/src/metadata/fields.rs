@@ -1,10 +1,10 @@
-//! Compiled schemas: the fields of a payload, and the extent and form of their values.
+//! Compiled schemas: the fields of a payload, with the extent and form of their values.
 
 use std::sync::Arc;
 
 use crate::etl::Guid;
 
-/// Most fields of one event. EventInfo records have room for 2,700.
+/// Maximum number of fields in an event. EventInfo records have room for 2,700.
 const MAX_FIELDS: usize = 4096;
 
 /// Maximum nesting depth of structures.
@@ -13,43 +13,43 @@ const MAX_DEPTH: u8 = 8;
 /// Source of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SchemaSource {
-    /// The event itself has it.
+    /// The event itself carries it.
     TraceLogging,
     /// An EventInfo record (TRACE_EVENT_INFO).
     EventInfo,
-    /// A manifest that an EventSource wrote into the trace.
+    /// Manifest that an EventSource wrote into the trace.
     Manifest,
 }
 
-/// The number of a schema in its [`Decoder`](super::Decoder).
+/// Number of a schema in its [`Decoder`](super::Decoder).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemaId(pub u32);
 
 impl SchemaId {
-    /// The number, for indexing.
+    /// Returns the number for indexing.
     pub fn row(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Names of an event and the layout of its payload.
+/// Names of an event, and the layout of its payload.
 #[derive(Debug, Clone)]
 pub struct Schema {
     pub source: SchemaSource,
-    /// Name of the provider; empty where the trace does not say.
+    /// Name of the provider; empty if the trace does not say.
     pub provider: Arc<str>,
     pub guid: Guid,
     pub id: u16,
     pub version: u8,
-    /// Name of the task, or of the event for TraceLogging; empty where there is none.
+    /// Name of the task, or for TraceLogging of the event; empty if there is none.
     pub task: Arc<str>,
-    /// Name of the opcode; empty where there is none.
+    /// Name of the opcode; empty if there is none.
     pub opcode: Arc<str>,
     pub fields: Arc<Fields>,
 }
 
 impl Schema {
-    /// The name of the event: task, `/` and opcode; `Event(7)` without a task.
+    /// Returns the name of the event: task, `/` and opcode; `Event(7)` if there is no task.
     pub fn name(&self) -> String {
         let mut name = self.task.to_string();
         if name.is_empty() {
@@ -63,13 +63,13 @@ impl Schema {
     }
 }
 
-/// A field: a value, a structure, or an array of one of them.
+/// Field: a value, a structure, or an array of either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldPlan {
     pub name: Box<str>,
     pub kind: FieldKind,
     pub count: Count,
-    /// The map that names its values.
+    /// Map that names its values.
     pub map: Option<Box<str>>,
 }
 
@@ -91,13 +91,13 @@ pub enum Count {
     Single,
     /// An array of this size.
     Fixed(u16),
-    /// An array of the size in the integer of this field.
+    /// An array; its size is in the integer of this field.
     Field(u16),
-    /// An array after a 16-bit number with its size.
+    /// An array preceded by its size as a 16-bit number.
     Prefixed,
 }
 
-/// The fields of an event: the top level, then members of structures.
+/// Fields of an event: the top level, then members of structures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
     plans: Vec<FieldPlan>,
@@ -105,8 +105,8 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Fields of which the first `top_level` are those of the event. `None` when there are too many, when
-    /// references lead nowhere, or structures are not a tree of little depth.
+    /// Creates the fields; the first `top_level` are those of the event itself. Returns `None` if there are too many,
+    /// if references lead nowhere, or if structures are not a shallow tree.
     pub fn new(plans: Vec<FieldPlan>, top_level: usize) -> Option<Self> {
         if plans.len() > MAX_FIELDS || top_level > plans.len() {
             return None;
@@ -114,7 +114,7 @@ impl Fields {
         let is_field = |at: u16| usize::from(at) < plans.len();
         let mut depths = vec![1_u8; plans.len()];
         let mut members_in_all = 0;
-        // Members follow their structure, so that going backwards each depth is known when it is needed.
+        // Members follow their structure, so going backwards each depth is known when needed.
         for (at, field) in plans.iter().enumerate().rev() {
             let counts = !matches!(field.count, Count::Field(at) if !is_field(at));
             let extends = match field.kind {
@@ -140,12 +140,12 @@ impl Fields {
         Some(Self { plans, top_level })
     }
 
-    /// Fields of the event itself.
+    /// Returns the fields of the event itself.
     pub fn top_level(&self) -> &[FieldPlan] {
         self.plans.get(..self.top_level).unwrap_or_default()
     }
 
-    /// The field of a number.
+    /// Returns the field with a number.
     pub fn get(&self, at: usize) -> Option<&FieldPlan> {
         self.plans.get(at)
     }
@@ -154,13 +154,13 @@ impl Fields {
         &self.plans
     }
 
-    /// The members of a structure.
+    /// Returns the members of a structure.
     pub fn members(&self, first: u16, members: u16) -> &[FieldPlan] {
         let first = usize::from(first);
         self.plans.get(first..first + usize::from(members)).unwrap_or_default()
     }
 
-    /// Size in memory, bytes.
+    /// Returns the size in memory, in bytes.
     pub fn size(&self) -> usize {
         let text =
             |text: &FieldPlan| text.name.len() + text.map.as_ref().map_or(0, |map| map.len());
@@ -168,21 +168,21 @@ impl Fields {
     }
 }
 
-/// Interpretation of the bytes of a value.
+/// How to interpret the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Signed integer of 1 to 8 bytes.
     Signed,
     /// Unsigned integer of 1 to 8 bytes.
     Unsigned,
-    /// Unsigned integer that is printed as hexadecimal number: a pointer, a mask.
+    /// Unsigned integer printed in hexadecimal: a pointer or mask.
     Hex,
     /// True unless all bytes are zero.
     Bool,
     /// IEEE number of 4 or 8 bytes.
     Float,
     Utf16,
-    /// 8-bit text, whose code page is not recorded.
+    /// 8-bit text; its code page is not recorded.
     Ansi,
     Binary,
     Guid,
@@ -199,15 +199,15 @@ pub enum Form {
 pub enum Extent {
     /// Fixed number of bytes.
     Bytes(u16),
-    /// Size of a pointer of the event.
+    /// Pointer size of the event.
     Pointer,
     /// Number of bytes in the integer of this field.
     BytesOf(u16),
-    /// Text of this number of characters, perhaps with a terminator among them.
+    /// Text of this many characters, possibly including a terminator.
     Characters(u16),
     /// Number of characters in the integer of this field.
     CharactersOf(u16),
-    /// Text up to its terminator; without one it ends with the payload.
+    /// Text up to its terminator, or to the end of the payload if there is none.
     Terminated,
     /// A 16-bit count of bytes comes first.
     Counted,
@@ -217,30 +217,29 @@ pub enum Extent {
     CountedBigEndian,
     /// A 32-bit count of bytes comes first.
     Counted32,
-    /// All bytes that are left.
+    /// All remaining bytes.
     Rest,
-    /// Size from the identifier's count of subauthorities.
+    /// Size according to the identifier's count of subauthorities.
     Sid,
     /// Security identifier after two pointers (TOKEN_USER).
     TokenUser,
 }
 
-/// Length of a value in a schema.
+/// Length of a value according to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     OfType,
-    /// Characters of text, bytes of binary.
+    /// Characters of a text, or bytes of a binary.
     Fixed(u16),
-    /// Length in an integer field before it.
+    /// Length is in an integer field before it.
     Field(u16),
 }
 
 /// xs:hexBinary as an IPv6 address (TDH_OUTTYPE_IPV6).
 const OUT_IPV6: u16 = 24;
 
-/// Form and extent of values of an in-type (`_TDH_IN_TYPE` of `tdh.h`, and TraceLogging types);
-/// `None` for an unknown one. The size of a pointer or number is that of its type whatever the
-/// schema says.
+/// Returns form and extent for an in-type (`_TDH_IN_TYPE` of `tdh.h`, and TraceLogging types); `None` if it is unknown.
+/// The size of a pointer or number follows from its type, whatever the schema says.
 pub fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Extent)> {
     let text = match length {
         Length::OfType => Extent::Terminated,
@@ -293,7 +292,7 @@ pub fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Ext
     })
 }
 
-/// The number of an in-type that a manifest names, as in `win:UInt32`.
+/// Returns the number of an in-type as named in a manifest, such as `win:UInt32`.
 pub fn in_type_of_name(name: &str) -> Option<u16> {
     const NAMES: &[(&str, u16)] = &[
         ("UnicodeString", 1),

@@ -1,5 +1,5 @@
-//! Manifests that an EventSource writes into the trace, in chunks (event 65534, ManifestEnvelope of
-//! dotnet/runtime). Of their XML nothing is expanded but the five entities of XML itself.
+//! Reads manifests that an EventSource writes into the trace, in chunks (event 65534, ManifestEnvelope of
+//! dotnet/runtime). Only XML's own five entities are expanded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use super::fields::{
 use crate::etl::{Event, EventId, Guid};
 use crate::payload::Payload;
 
-/// The id of the event that has a chunk.
+/// Id of an event with a chunk.
 pub const CHUNK: u16 = 65534;
 
 /// ManifestEnvelope.ManifestFormats.SimpleXmlFormat, and its magic number.
 const XML: u8 = 1;
 const MAGIC: u8 = 0x5B;
 
-/// Largest manifest, and most bytes of manifests whose chunks did not all come yet. .NET sends 100 KiB.
+/// Largest manifest, and maximum bytes of incomplete manifests. .NET sends 100 KiB.
 const MAX_MANIFEST: usize = 16 << 20;
 const MAX_PENDING: usize = 2 * MAX_MANIFEST;
 
 /// Memory per chunk besides its bytes.
 const CHUNK_COST: usize = 128;
 
-/// Most processes that are distinguished.
+/// Maximum number of processes told apart.
 const MAX_PROCESSES: usize = 1 << 16;
 
-/// Chunks of a manifest until all are there.
+/// Chunks of a manifest that is still incomplete.
 #[derive(Default)]
 struct Pending {
     total: u16,
@@ -42,18 +42,18 @@ struct Pending {
     cost: usize,
 }
 
-/// The events of one manifest.
+/// Events of one manifest.
 type Events = FxHashMap<(u16, u8), SchemaId>;
 
 /// Outcome of adding a chunk.
 pub enum Chunk {
-    /// Of an unknown format, or without content.
+    /// Unknown format, or no content.
     Unusable,
-    /// Further chunks are missing.
+    /// More chunks are missing.
     Kept,
     /// The chunk cannot be read, or there are too many.
     Refused,
-    /// The last chunk of its manifest: the manifest and its hash.
+    /// The last chunk: the complete manifest and its hash.
     Complete(Vec<u8>, [u8; 32]),
 }
 
@@ -65,12 +65,12 @@ pub struct Manifests {
     manifests: Vec<Events>,
     by_content: FxHashMap<(Guid, [u8; 32]), u32>,
     by_process: FxHashMap<(Guid, Option<u32>), u32>,
-    /// The manifest of any process, for processes that sent none.
+    /// Manifest of any process, for processes that sent none.
     by_provider: FxHashMap<Guid, u32>,
 }
 
 impl Manifests {
-    /// Takes an event [`CHUNK`].
+    /// Handles a [`CHUNK`] event.
     pub fn chunk(&mut self, event: &Event<'_>) -> Chunk {
         let EventId::Manifest { guid, .. } = event.id else { return Chunk::Unusable };
         let mut p = Payload::of(event);
@@ -85,7 +85,7 @@ impl Manifests {
         let key = (guid, event.pid);
         let pending = self.pending.entry(key).or_default();
         if pending.total != total || pending.chunks.contains_key(&number) {
-            // It is sent again, from its beginning.
+            // The manifest is being sent again from the beginning.
             self.pending_cost -= pending.cost;
             *pending = Pending { total, ..Pending::default() };
         }
@@ -108,14 +108,14 @@ impl Manifests {
         Chunk::Complete(text, hash)
     }
 
-    /// Gives a process a manifest that is known already; returns whether it is.
+    /// Gives a process a manifest that is already known; returns whether it is.
     pub fn is_known(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32]) -> bool {
         let Some(manifest) = self.by_content.get(&(guid, hash)).copied() else { return false };
         self.give(guid, pid, manifest);
         true
     }
 
-    /// Adds a manifest, whose schemas have these numbers.
+    /// Adds a manifest; `events` has the numbers of its schemas.
     pub fn add(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32], events: Events) {
         let manifest = self.manifests.len() as u32;
         self.manifests.push(events);
@@ -130,7 +130,7 @@ impl Manifests {
         self.by_provider.insert(guid, manifest);
     }
 
-    /// The schema of an event of a process.
+    /// Returns the schema of a process's event.
     pub fn find(&self, guid: Guid, pid: Option<u32>, id: u16, version: u8) -> Option<SchemaId> {
         let of_process = self.by_process.get(&(guid, pid));
         let manifest = of_process.or_else(|| self.by_provider.get(&guid))?;
@@ -138,7 +138,7 @@ impl Manifests {
     }
 }
 
-/// The schemas of a manifest; `None` when its XML makes no sense.
+/// Returns the schemas of a manifest; `None` if its XML makes no sense.
 pub fn schemas(guid: Guid, text: &[u8]) -> Option<Vec<Schema>> {
     parse(text).map(|manifest| manifest.schemas(guid))
 }
@@ -146,10 +146,10 @@ pub fn schemas(guid: Guid, text: &[u8]) -> Option<Vec<Schema>> {
 /// Maximum nesting depth of elements; manifests have nine levels.
 const MAX_DEPTH: usize = 32;
 
-/// Most events and templates that are taken.
+/// Maximum number of events and templates read.
 const MAX_EVENTS: usize = 1 << 16;
 
-/// Most fields of a template.
+/// Maximum number of fields in a template.
 const MAX_FIELDS: usize = 4096;
 
 /// Events described by a manifest.
@@ -158,7 +158,7 @@ pub struct Manifest {
     provider: Option<String>,
     events: Vec<ManifestEvent>,
     templates: HashMap<String, Template>,
-    /// The template whose fields are read, and whether they are members of its last structure.
+    /// Template being read, and whether the next fields are members of its last structure.
     open: Option<(String, Template)>,
     is_in_structure: bool,
 }
@@ -174,7 +174,7 @@ struct ManifestEvent {
 #[derive(Default)]
 struct Template {
     fields: Vec<Data>,
-    /// Fields and members so far.
+    /// Number of fields and members so far.
     size: usize,
 }
 
@@ -189,7 +189,7 @@ struct Data {
     members: Option<Vec<Self>>,
 }
 
-/// Reads a manifest; `None` when it is not well-formed, names no provider, or nests without end.
+/// Reads a manifest; `None` if it is not well-formed, names no provider, or nests too deeply.
 pub fn parse(text: &[u8]) -> Option<Manifest> {
     let mut reader = Reader::from_reader(text);
     let mut manifest = Manifest::default();
@@ -218,16 +218,16 @@ pub fn parse(text: &[u8]) -> Option<Manifest> {
     manifest.provider.is_some().then_some(manifest)
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
-    // Checks for repeated attributes take time that grows with the square of their number.
+    // Checking for repeated attributes takes quadratic time.
     let mut attributes = element.attributes();
     let attribute = attributes
         .with_checks(false)
         .flatten()
         .find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
     let text = String::from_utf8_lossy(&attribute.value).into_owned();
-    // Entities that the manifest declares are left as they are.
+    // Entities declared by the manifest are left as they are.
     Some(unescape(&text).map_or(text.clone(), |text| text.into_owned()))
 }
 
@@ -275,7 +275,7 @@ impl Manifest {
         }
     }
 
-    /// The schemas of the events; an event whose fields are not understood has none.
+    /// Returns the schemas of the events. An event with fields that are not understood has none.
     pub fn schemas(self, guid: Guid) -> Vec<Schema> {
         let provider: Arc<str> = self.provider.unwrap_or_default().into();
         let fields: HashMap<&str, Option<Arc<Fields>>> = self
@@ -360,7 +360,7 @@ impl Template {
     }
 }
 
-/// A field; names of other fields are looked for beside it, then on the top level.
+/// Creates a field. Names of other fields are looked up beside it first, then on the top level.
 fn plan(
     data: &Data,
     members: Option<(usize, usize)>,

@@ -1,11 +1,11 @@
-//! Metadata that a trace carries, and events decoded by it.
+//! Metadata that a trace carries, and events decoded with it.
 //!
-//! Three kinds of schema say what the payload of an event consists of, in this order: the TraceLogging
-//! schema in an extended item of the event, EventInfo records, and manifests of .NET's EventSource. Each
-//! is compiled once into [`Fields`]; a payload is then read without an allocation.
+//! Three kinds of schema describe an event's payload, in this order of precedence: the TraceLogging schema in an
+//! extended item of the event, EventInfo records, and manifests of .NET's EventSource. Each is compiled once into
+//! [`Fields`]; a payload is then read without an allocation.
 //!
-//! A trace is not trusted: memory for metadata is bounded by a budget of
-//! [`MAX_METADATA`] and the values of an event by the size of its payload.
+//! A trace is not trusted: metadata may use at most [`MAX_METADATA`] of memory, and the values of an event are limited
+//! by its payload size.
 
 mod event_info;
 mod fields;
@@ -37,18 +37,18 @@ use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 use handlescope_model::Table;
 
-/// Opcodes of the provider of metadata.
+/// Events of the metadata provider.
 const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
 const EVENT_MAP_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
 
-/// Most bytes of schemas and maps in memory; further schemas are refused. The schemas of a large trace take
+/// Maximum bytes of schemas and maps in memory; beyond that, schemas are refused. The schemas of a large trace take
 /// some MB.
 const MAX_METADATA: usize = 256 << 20;
 
-/// Memory per schema besides its fields: its entry, its names and its entries in the tables for look-up.
+/// Memory per schema besides its fields: its entry, its names, and its entries in the lookup tables.
 const SCHEMA_COST: usize = 256;
 
-/// Outcome of learning from an event that may be metadata.
+/// Result of offering an event that may be metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
     /// The event is not metadata.
@@ -59,36 +59,36 @@ pub enum Learned {
     Refused,
 }
 
-/// A schema of TraceLogging: provider, id and version, numbers of schema and traits.
+/// TraceLogging schema: provider, id and version, and the numbers of schema and traits.
 type TraceLoggingKey = (Guid, u16, u8, u32, u32);
 
-/// Gathers the metadata of a trace and decodes its events.
+/// Collects the metadata of a trace and decodes its events.
 ///
-/// Events are given in time order, all that are metadata first to [`Self::learn`]. An event is decoded by
-/// what came before it.
+/// Events are given in time order, and all metadata goes to [`Self::learn`] first. An event is decoded with the
+/// metadata that came before it.
 #[derive(Default)]
 pub struct Decoder {
     schemas: Vec<Schema>,
     described: FxHashMap<Described, SchemaId>,
     maps: FxHashMap<(Guid, Box<str>), EventMap>,
     manifests: Manifests,
-    /// Schemas and traits of TraceLogging as they stand in events.
+    /// TraceLogging schemas and traits, as they are in events.
     items: ByteInterner,
     trace_logging: FxHashMap<TraceLoggingKey, Option<SchemaId>>,
-    /// Bytes taken of [`MAX_METADATA`].
+    /// Bytes of [`MAX_METADATA`] used so far.
     used: usize,
     reader: Reader,
 }
 
 impl Decoder {
-    /// Whether an event is metadata, or may be.
+    /// Whether an event is or may be metadata.
     pub fn is_metadata(id: EventId) -> bool {
         matches!(id, EventId::Manifest { id: CHUNK, .. })
             || id == EVENT_INFO
             || id == EVENT_MAP_INFO
     }
 
-    /// Takes an event if it is metadata.
+    /// Learns from an event if it is metadata.
     pub fn learn(&mut self, event: &Event<'_>) -> Learned {
         match event.id {
             EVENT_INFO => self.event_info(event.payload),
@@ -103,7 +103,7 @@ impl Decoder {
             return Learned::Refused;
         }
         let Some((described, schema)) = event_info::decode(record) else { return Learned::Refused };
-        // One record describes all events of its kind; a second one says the same.
+        // One record describes all events of its kind; later ones say the same.
         if !self.described.contains_key(&described) {
             let id = self.add(schema);
             self.described.insert(described, id);
@@ -158,7 +158,7 @@ impl Decoder {
         self.add_shared(schema)
     }
 
-    /// Adds a schema whose fields others have, too.
+    /// Adds a schema that shares its fields with others.
     fn add_shared(&mut self, schema: Schema) -> SchemaId {
         let names = schema.provider.len() + schema.task.len() + schema.opcode.len();
         self.used += SCHEMA_COST + names;
@@ -166,7 +166,7 @@ impl Decoder {
         SchemaId(self.schemas.len() as u32 - 1)
     }
 
-    /// The schema of an event: from the event itself, an EventInfo record, or a manifest.
+    /// Returns the schema of an event: from the event itself, an EventInfo record, or a manifest.
     pub fn schema_of(&mut self, event: &Event<'_>) -> Option<SchemaId> {
         if let EventId::Manifest { guid, id } = event.id
             && let Some(item) = trace_logging::schema_item(event.extended)
@@ -230,13 +230,13 @@ impl Decoder {
 
     /// Decodes an event; `None` without a schema.
     ///
-    /// The result is borrowed until the next event is decoded.
+    /// The result borrows from the decoder until the next event is decoded.
     pub fn decode<'a>(&'a mut self, event: &Event<'a>) -> Option<Decoded<'a>> {
         let id = self.schema_of(event)?;
         self.decode_as(id, event.payload, event.pointer_size)
     }
 
-    /// Decodes a payload by a schema, as [`Self::decode`] does.
+    /// Decodes a payload with a schema, like [`Self::decode`].
     pub fn decode_as<'a>(
         &'a mut self,
         id: SchemaId,
@@ -248,27 +248,27 @@ impl Decoder {
         Some(Decoded { id, schema, slots: &self.reader.slots, payload, ending })
     }
 
-    /// Names of events, for all versions.
+    /// Returns names of events, whatever their version.
     pub fn names(&self) -> SchemaNames<'_> {
         SchemaNames::new(&self.schemas, &self.described)
     }
 
-    /// All schemas by their numbers.
+    /// Returns all schemas by number.
     pub fn schemas(&self) -> &[Schema] {
         &self.schemas
     }
 
-    /// The names of the values of a field.
+    /// Returns the names of a field's values.
     pub fn map(&self, provider: Guid, name: &str) -> Option<&EventMap> {
         self.maps.get(&(provider, Box::from(name)))
     }
 
-    /// All maps with their providers and names.
+    /// Returns all maps with their providers and names.
     pub fn maps(&self) -> impl Iterator<Item = (Guid, &str, &EventMap)> {
         self.maps.iter().map(|((guid, name), map)| (*guid, &**name, map))
     }
 
-    /// The groups of a provider of TraceLogging, of all its traits.
+    /// Returns the groups of a TraceLogging provider, from all its traits.
     pub fn groups(&self, provider: Guid) -> Vec<Guid> {
         let keys = self.trace_logging.keys().filter(|(guid, ..)| *guid == provider);
         let traits: std::collections::BTreeSet<u32> = keys.map(|(.., traits)| *traits).collect();
@@ -279,7 +279,7 @@ impl Decoder {
     }
 }
 
-/// The metadata of a trace.
+/// Metadata of a trace.
 #[derive(Default)]
 pub struct Metadata {
     pub decoder: Decoder,
@@ -290,7 +290,7 @@ impl EventFamily for Metadata {
         &[(EVENT_INFO, "EventInfo"), (EVENT_MAP_INFO, "EventMapInfo")];
     const TABLES: &'static [Table] = &[Table::EventCounts];
 
-    /// Names of events and fields come from programs of the machine.
+    /// Names of events and fields come from programs on the machine.
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[]
     }
@@ -303,7 +303,7 @@ impl EventFamily for Metadata {
     }
 }
 
-/// Names of events and providers; an event with several versions has the names of the latest.
+/// Names of events and providers. An event with several versions has the names of the latest.
 #[derive(Default)]
 pub struct SchemaNames<'a> {
     schemas: FxHashMap<EventId, &'a Schema>,
@@ -318,7 +318,7 @@ impl<'a> SchemaNames<'a> {
                 names.providers.insert(schema.guid, &schema.provider);
             }
         }
-        // An event with several schemas is named by the schema that decodes it.
+        // An event with several schemas is named after the one that decodes it.
         for schema in schemas.iter().filter(|schema| schema.source == SchemaSource::Manifest) {
             let id = EventId::Manifest { guid: schema.guid, id: schema.id };
             names.schemas.insert(id, schema);
@@ -335,7 +335,7 @@ impl<'a> SchemaNames<'a> {
         names
     }
 
-    /// The schema of an event that does not carry its own.
+    /// Returns the schema of an event that does not carry its own.
     pub fn of(&self, id: EventId) -> Option<&'a Schema> {
         self.schemas.get(&id).copied()
     }
@@ -375,7 +375,7 @@ mod tests {
         let plain = Event { id: WORK, payload: &payload, ..Event::default() };
         assert_eq!(texts(&mut decoder, &plain).unwrap(), "Work/Start: p0=7");
         let extended = item(SCHEMA, &schema("Own", b"a\0\x04b\0\x04"), false);
-        // Neither the id nor the channel decide, only the item.
+        // Only the item matters, not the id or channel.
         let described = Event { extended: &extended, ..plain };
         assert_eq!(texts(&mut decoder, &described).unwrap(), "Own: a=7,b=0");
         assert_eq!(decoder.decode(&described).unwrap().value("B"), Some(Value::Unsigned(0)));
@@ -405,7 +405,7 @@ mod tests {
     fn metadata_is_bounded() {
         let mut decoder = Decoder::default();
         let mut refused = 0;
-        // Names overlap, so that each record claims far more than it has bytes.
+        // Names overlap, so each record claims far more than its own bytes.
         let mut bytes = record(&[(0, 8, 0, 1, 4); 2000], 2000);
         let name = bytes.len() as u32;
         bytes.extend(b"a\0".repeat(1000));

@@ -1,8 +1,8 @@
-//! A decoded event: its values, and their canonical text.
+//! A decoded event: its values and their canonical text.
 //!
-//! `FIELD=VALUE` with commas between them; `[a;b]` is an array and `{x=1;y=2}` a structure. Integers are
-//! decimal, pointers and masks hexadecimal, floating point numbers the hexadecimal digits of their bits, so
-//! that nothing is rounded. Characters that separate have `\` in front, and control characters are `\xNN`.
+//! The text is `FIELD=VALUE` with commas in between; `[a;b]` is an array and `{x=1;y=2}` a structure. Integers are
+//! decimal, pointers and masks hexadecimal. Floating-point numbers are the hexadecimal digits of their bits, so that
+//! nothing is rounded. Separators in text are escaped with `\`, and control characters are `\xNN`.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -12,12 +12,12 @@ use super::read::{Ending, Slot, SlotKind, integer};
 use crate::etl::Guid;
 use crate::payload::{Payload, utf16_text};
 
-/// The value of a field, borrowed from the payload.
+/// Value of a field, borrowed from the payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     Signed(i64),
     Unsigned(u64),
-    /// An unsigned number that is printed as hexadecimal: a pointer, a mask.
+    /// Unsigned number printed in hexadecimal: a pointer or mask.
     Hex(u64),
     Bool(bool),
     F32(f32),
@@ -59,7 +59,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// An integer or pointer as 64 unsigned bits; `None` for anything else.
+    /// Returns an integer or pointer as an unsigned 64-bit number; `None` for anything else.
     pub fn bits(self) -> Option<u64> {
         match self {
             Self::Signed(number) => Some(number as u64),
@@ -68,14 +68,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// An integer or pointer as 64 signed bits; `None` for anything else.
+    /// Returns an integer or pointer as a signed 64-bit number; `None` for anything else.
     pub fn signed(self) -> Option<i64> {
         self.bits().map(|bits| bits as i64)
     }
 
-    /// A text; `None` for anything else.
+    /// Returns a text; `None` for anything else.
     ///
-    /// 8-bit text is UTF-8, or else Latin-1, so that distinct texts stay distinct.
+    /// 8-bit text is taken as UTF-8 or else as Latin-1, so that distinct texts stay distinct.
     pub fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Utf16(bytes) => Some(utf16_text(bytes).into()),
@@ -85,13 +85,13 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A number of fewer bytes with its sign.
+/// Sign-extends a number of up to eight bytes.
 fn extended(number: u64, bytes: usize) -> i64 {
     let unused = 64 - 8 * bytes.clamp(1, 8);
     ((number << unused) as i64) >> unused
 }
 
-/// A value, array or structure of a decoded event.
+/// Value, array or structure of a decoded event.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
     pub slots: &'a [Slot],
@@ -105,22 +105,22 @@ impl<'a> Node<'a> {
         self.slots.get(self.at)
     }
 
-    /// The number of its field for [`Fields::get`].
+    /// Returns the number of its field for [`Fields::get`].
     pub fn field_number(&self) -> usize {
         self.slot().map_or(0, |slot| usize::from(slot.field))
     }
 
-    /// Field of the node; items of an array have the array's.
+    /// Returns the node's field; array items have that of the array.
     pub fn field(&self) -> Option<&'a FieldPlan> {
         self.fields.get(self.field_number())
     }
 
-    /// The name of its field.
+    /// Returns the name of its field.
     pub fn name(&self) -> &'a str {
         self.field().map_or("", |field| &field.name)
     }
 
-    /// Value of the node; `None` for an array or structure.
+    /// Returns the node's value; `None` for an array or structure.
     pub fn value(&self) -> Option<Value<'a>> {
         let slot = self.slot()?;
         let SlotKind::Value(form) = slot.kind else { return None };
@@ -128,24 +128,24 @@ impl<'a> Node<'a> {
         Some(Value::new(form, self.payload.get(start..start + slot.length as usize)?))
     }
 
-    /// Whether its children are the items of an array.
+    /// Whether its children are array items.
     pub fn is_array(&self) -> bool {
         self.slot().is_some_and(|slot| slot.kind == SlotKind::Array)
     }
 
-    /// Whether its children are the members of a structure.
+    /// Whether its children are structure members.
     fn is_structure(&self) -> bool {
         self.slot().is_some_and(|slot| slot.kind == SlotKind::Structure)
     }
 
-    /// The items of an array, or the members of a structure.
+    /// Returns the items of an array, or the members of a structure.
     pub fn children(&self) -> Nodes<'a> {
         let end = self.slot().map_or(self.at, |slot| slot.end as usize);
         Nodes { next: Self { at: self.at + 1, ..*self }, end }
     }
 }
 
-/// Nodes side by side.
+/// Sibling nodes.
 #[derive(Debug, Clone)]
 pub struct Nodes<'a> {
     pub next: Node<'a>,
@@ -163,7 +163,7 @@ impl<'a> Iterator for Nodes<'a> {
     }
 }
 
-/// An event with its schema and values.
+/// Event with its schema and values.
 #[derive(Debug, Clone, Copy)]
 pub struct Decoded<'a> {
     pub id: SchemaId,
@@ -174,34 +174,34 @@ pub struct Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// The fields of the top level; fields that a short payload cuts are missing.
+    /// Returns the top-level fields. Fields cut off by a short payload are missing.
     pub fn fields(&self) -> Nodes<'a> {
         let Self { schema, slots, payload, .. } = *self;
         let next = Node { slots, fields: &schema.fields, payload, at: 0 };
         Nodes { next, end: slots.len() }
     }
 
-    /// The first field of a name, in any case.
+    /// Returns the first field with a name, ignoring case.
     pub fn field(&self, name: &str) -> Option<Node<'a>> {
         self.fields().find(|node| node.name().eq_ignore_ascii_case(name))
     }
 
-    /// The value of the first field of a name, in any case; `None` for an array or structure.
+    /// Returns the value of the first field with a name, ignoring case; `None` for an array or structure.
     pub fn value(&self, name: &str) -> Option<Value<'a>> {
         self.field(name)?.value()
     }
 
-    /// Whether the payload ends before the fields do.
+    /// Whether the payload ends before its fields.
     pub fn is_short(&self) -> bool {
         self.ending == Ending::Short
     }
 
-    /// Whether its fields claim more values than there can be; further fields are missing.
+    /// Whether fields claim more values than possible; the remaining fields are then missing.
     pub fn is_bad(&self) -> bool {
         self.ending == Ending::TooMany
     }
 
-    /// Bytes of the payload after the fields.
+    /// Returns the number of payload bytes after the fields.
     pub fn rest(&self) -> usize {
         match self.ending {
             Ending::Whole(rest) => rest,
@@ -210,10 +210,10 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// Writes the fields of an event.
+/// Writes the fields of an event as one line.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// Fails if `out` cannot be written to.
 pub fn line(nodes: Nodes<'_>, out: &mut impl Write) -> fmt::Result {
     write_all(nodes, ',', true, out)
 }
@@ -267,7 +267,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// A security identifier as text, as in `S-1-5-18`.
+/// Formats a security identifier as text, such as `S-1-5-18`.
 pub fn sid_text(bytes: &[u8]) -> String {
     let mut p = Payload::new(bytes, 8);
     let revision = p.u8().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Reading of a payload by its schema, into slots that are used again for every event.
+//! Reads a payload with its schema into slots that are reused for every event.
 
 use super::fields::{Count, Extent, FieldKind, Fields, Form};
 use crate::payload::{Payload, utf16_bytes};
 
-/// A value, or the beginning of an array or structure.
+/// Value, or the beginning of an array or structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// Number of the field.
@@ -12,7 +12,7 @@ pub struct Slot {
     /// Offset of the value's bytes in the payload.
     pub start: u32,
     pub length: u32,
-    /// The slot after this slot and its children.
+    /// Slot after this one and its children.
     pub end: u32,
 }
 
@@ -23,33 +23,33 @@ pub enum SlotKind {
     Structure,
 }
 
-/// Result of comparing the ends of a payload and its schema.
+/// How the end of a payload compares with the end of its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Number of bytes left in the payload.
+    /// Complete, with this many bytes left in the payload.
     Whole(usize),
-    /// The payload ends before the fields do; fields that are not whole are left out.
+    /// The payload ends before the fields; incomplete fields are left out.
     Short,
-    /// The payload claims more values than its bytes can have.
+    /// The payload claims more values than its bytes allow.
     TooMany,
 }
 
-/// Reason that reading stops.
+/// Why reading stops.
 struct Stop(Ending);
 
-/// Values per byte of a payload: structures of one byte, as deep as they may be.
+/// Maximum number of values per payload byte: one-byte structures nested as deeply as allowed.
 const SLOTS_PER_BYTE: usize = 9;
 
 /// Reads payloads in sequence.
 #[derive(Default)]
 pub struct Reader {
     pub slots: Vec<Slot>,
-    /// The last integer of each field, for lengths and counts of others.
+    /// Last integer of each field, for lengths and counts in others.
     numbers: Vec<u64>,
 }
 
 impl Reader {
-    /// Reads a payload; its values are in `slots`.
+    /// Reads a payload; the values are then in `slots`.
     pub fn read(&mut self, fields: &Fields, payload: &[u8], pointer_size: usize) -> Ending {
         self.slots.clear();
         self.numbers.clear();
@@ -77,11 +77,11 @@ impl Reader {
 struct Reading<'a> {
     fields: &'a Fields,
     p: Payload<'a>,
-    /// Bytes of the payload.
+    /// Payload size in bytes.
     size: usize,
-    /// Offset of the bytes that were taken last.
+    /// Offset of the bytes taken last.
     start: usize,
-    /// Most slots.
+    /// Maximum number of slots.
     most: usize,
     slots: &'a mut Vec<Slot>,
     numbers: &'a mut Vec<u64>,
@@ -148,7 +148,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The bytes of a value; a text has them without its terminator.
+    /// Returns the bytes of a value; for a text without its terminator.
     fn bytes(&mut self, form: Form, extent: Extent) -> Result<&'a [u8], Stop> {
         let unit = if form == Form::Utf16 { 2 } else { 1 };
         let bytes = match extent {
@@ -207,13 +207,13 @@ impl<'a> Reading<'a> {
         self.start = self.size - rest.len();
         let (text, unit) =
             if form == Form::Utf16 { (utf16_bytes(rest), 2) } else { (until_zero(rest), 1) };
-        // Without a terminator the text ends with the payload, perhaps within a character.
+        // Without a terminator, the text ends with the payload, possibly inside a character.
         let used = if text.len() + unit > rest.len() { rest.len() } else { text.len() + unit };
         let _ = self.p.skip(used);
         text
     }
 
-    /// Revision, number of parts, authority of six bytes, parts of four.
+    /// Reads a revision, the number of parts, a six-byte authority and four-byte parts.
     fn sid(&mut self) -> Result<&'a [u8], Stop> {
         let parts = self.p.rest().get(1).copied().ok_or(Stop(Ending::Short))?;
         self.take(8 + 4 * u64::from(parts))
@@ -225,7 +225,7 @@ fn until_zero(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-/// The little-endian integer in up to eight bytes.
+/// Returns the little-endian integer in up to eight bytes.
 pub fn integer(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -1,11 +1,11 @@
-//! Extended items between header and payload of a manifest event, and the schemas that TraceLogging events carry in them
-//! (TraceLoggingProvider.h).
+//! Reads extended items between the header and payload of a manifest event, and the schemas that TraceLogging events
+//! carry in them (TraceLoggingProvider.h).
 
 use super::fields::{Count, Extent, FieldKind, FieldPlan, Fields, Form, Length, reading};
 use crate::etl::Guid;
 use crate::payload::Payload;
 
-/// Bits of the type of a field.
+/// Bits of a field's type.
 const HAS_OUT_TYPE: u8 = 0x80;
 const IN_TYPE: u8 = 0x1F;
 const COUNT: u8 = 0x60;
@@ -14,39 +14,39 @@ const PREFIXED_COUNT: u8 = 0x40;
 const CUSTOM: u8 = 0x60;
 
 const STRUCTURE: u8 = 24;
-/// Out-types that change what integers mean.
+/// Out-types that change the meaning of integers.
 const OUT_CHARACTER: u8 = 2;
 const OUT_BOOLEAN: u8 = 3;
 
-/// A trait that names the group of the provider.
+/// Trait that names the provider's group.
 const GROUP: u8 = 1;
 
 /// Maximum nesting depth of structures; deeper ones are refused.
 const MAX_DEPTH: usize = 8;
 
-/// The schema of a TraceLogging event; another event has none.
+/// Returns the schema of a TraceLogging event; `None` for other events.
 pub fn schema_item(extended: &[u8]) -> Option<&[u8]> {
     if extended.is_empty() { None } else { item(extended, SCHEMA) }
 }
 
-/// The traits of the provider of an event.
+/// Returns the traits of an event's provider.
 pub fn traits_item(extended: &[u8]) -> Option<&[u8]> {
     item(extended, TRAITS)
 }
 
-/// The name of the event in a schema, UTF-8 as it stands in the file.
+/// Returns the event name in a schema, as UTF-8 bytes from the file.
 pub fn event_name(schema: &[u8]) -> Option<&[u8]> {
     let mut p = sized(schema)?;
     tags(&mut p)?;
     Some(text(&mut p))
 }
 
-/// The name of the provider in traits, UTF-8 as it stands in the file.
+/// Returns the provider name in traits, as UTF-8 bytes from the file.
 pub fn provider_name(traits: &[u8]) -> Option<&[u8]> {
     Some(text(&mut sized(traits)?))
 }
 
-/// The provider groups among traits.
+/// Returns the provider groups in traits.
 pub fn groups(traits: &[u8]) -> Vec<Guid> {
     let Some(mut p) = sized(traits) else { return Vec::new() };
     text(&mut p);
@@ -59,7 +59,7 @@ pub fn groups(traits: &[u8]) -> Vec<Guid> {
     groups
 }
 
-/// Name and fields of the event of a schema; `None` when it makes no sense.
+/// Decodes the event name and the fields of a schema; `None` if the schema makes no sense.
 pub fn decode(schema: &[u8]) -> Option<(String, Fields)> {
     let mut p = sized(schema)?;
     tags(&mut p)?;
@@ -78,13 +78,13 @@ fn sized(item: &[u8]) -> Option<Payload<'_>> {
     Some(Payload::new(item.get(2..size)?, 8))
 }
 
-/// Passes over tags: bytes up to one without the highest bit.
+/// Skips tags: bytes up to and including the first with a clear top bit.
 fn tags(p: &mut Payload<'_>) -> Option<()> {
     while p.u8()? & 0x80 != 0 {}
     Some(())
 }
 
-/// A text up to its terminator.
+/// Reads a text up to its terminator.
 fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
     let rest = p.rest();
     let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
@@ -92,7 +92,7 @@ fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
     &rest[..end]
 }
 
-/// A field with the members of a structure.
+/// Field, with its members if it is a structure.
 struct Parsed {
     plan: FieldPlan,
     members: Vec<Self>,
@@ -127,7 +127,7 @@ fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
             return None;
         }
         let members: Option<Vec<_>> = (0..out_type).map(|_| field(p, depth + 1)).collect();
-        // Their place is known when all are in a row.
+        // The position is known once all are in one list.
         let kind = FieldKind::Structure { first: 0, members: out_type.into() };
         return Some(Parsed {
             plan: FieldPlan { name, kind, count, map: None },
@@ -140,7 +140,7 @@ fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
 
 fn value(in_type: u8, out_type: u8, count: Count) -> Option<(FieldKind, Count)> {
     let (form, extent) = match (in_type, out_type) {
-        // An array of characters is a text.
+        // An array of characters is one text.
         (4 | 6, OUT_CHARACTER) => {
             let form = if in_type == 4 { Form::Ansi } else { Form::Utf16 };
             let extent = match count {
@@ -151,14 +151,14 @@ fn value(in_type: u8, out_type: u8, count: Count) -> Option<(FieldKind, Count)> 
             return Some((FieldKind::Value(form, extent), Count::Single));
         }
         (4, OUT_BOOLEAN) => (Form::Bool, Extent::Bytes(1)),
-        // Binary has its length in front of it, not in the schema.
+        // A binary has its length in front of it rather than in the schema.
         (14, _) => (Form::Binary, Extent::Counted),
         _ => reading(in_type.into(), out_type.into(), Length::OfType)?,
     };
     Some((FieldKind::Value(form, extent), count))
 }
 
-/// The fields as a list: the fields of the event, then the members of each structure.
+/// Flattens the fields into a list: fields of the event first, then the members of each structure.
 fn flat(top_level: Vec<Parsed>) -> Option<Vec<FieldPlan>> {
     let mut fields: Vec<FieldPlan> = Vec::new();
     let mut waiting = Vec::new();
@@ -191,7 +191,7 @@ pub struct ExtendedItem<'a> {
     pub data: &'a [u8],
 }
 
-/// The items of [`Event::extended`](crate::etl::Event); ends at one that does not fit.
+/// Returns the items of [`Event::extended`](crate::etl::Event), up to the first that does not fit.
 pub fn extended_items(mut bytes: &[u8]) -> impl Iterator<Item = ExtendedItem<'_>> {
     std::iter::from_fn(move || {
         let mut p = Payload::new(bytes, 8);
@@ -202,12 +202,12 @@ pub fn extended_items(mut bytes: &[u8]) -> impl Iterator<Item = ExtendedItem<'_>
     })
 }
 
-/// The first item of a kind.
+/// Returns the first item of a kind.
 pub fn item(extended: &[u8], kind: u16) -> Option<&[u8]> {
     extended_items(extended).find(|item| item.kind == kind).map(|item| item.data)
 }
 
-/// An item as it stands in an event; `more` when another one follows.
+/// Encodes an item as in an event; `more` says that another one follows.
 #[cfg(test)]
 pub fn encoded_item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
     let size = (8 + data.len()).next_multiple_of(8);
@@ -325,7 +325,7 @@ pub mod tests {
         assert_eq!(item(&bytes, 6).and_then(|data| data.get(8..)), Some(&7_u64.to_le_bytes()[..]));
         bytes[30] = 200;
         assert_eq!(extended_items(&bytes).count(), 1);
-        // A size of 0 does not repeat an item endlessly.
+        // A size of 0 does not make it loop endlessly.
         assert_eq!(extended_items(&[0; 64]).count(), 8);
     }
 }

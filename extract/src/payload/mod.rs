@@ -1,7 +1,7 @@
 //! Payloads as sequences of fields, and the trace header, which is needed before any event.
 //!
-//! Decoders take an [`Event`] and return plain values borrowed from it. They
-//! accept longer payloads than they know and return `None` for shorter ones; nothing panics.
+//! Decoders take an [`Event`] and return plain values borrowed from it. They accept payloads that are longer than
+//! known, and return `None` for shorter ones; nothing panics.
 
 mod trace_header;
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub use self::trace_header::{TimeZone, TraceHeader};
 use crate::etl::{Event, Guid};
 
-/// Reads fields in sequence; every read returns `None` when the payload is too short.
+/// Reads fields in sequence; every read returns `None` if the payload is too short.
 #[derive(Debug, Clone, Copy)]
 pub struct Payload<'a> {
     rest: &'a [u8],
@@ -22,22 +22,22 @@ impl<'a> Payload<'a> {
         Self::new(event.payload, event.pointer_size)
     }
 
-    /// A payload with pointers of 4 or 8 bytes.
+    /// Creates a payload with pointers of 4 or 8 bytes.
     pub fn new(bytes: &'a [u8], pointer_size: usize) -> Self {
         Self { rest: bytes, pointer_size }
     }
 
-    /// Bytes not read yet.
+    /// Returns the bytes not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Pointer size in bytes.
+    /// Returns the pointer size in bytes.
     pub fn pointer_size(&self) -> usize {
         self.pointer_size
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
@@ -50,7 +50,7 @@ impl<'a> Payload<'a> {
         Some(*head)
     }
 
-    /// Passes over `count` bytes.
+    /// Skips `count` bytes.
     pub fn skip(&mut self, count: usize) -> Option<()> {
         self.bytes(count).map(|_| ())
     }
@@ -75,7 +75,7 @@ impl<'a> Payload<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// A pointer, or another integer as wide as one.
+    /// Reads a pointer, or another integer as wide as one.
     pub fn pointer(&mut self) -> Option<u64> {
         if self.pointer_size == 8 { self.u64() } else { self.u32().map(u64::from) }
     }
@@ -84,7 +84,7 @@ impl<'a> Payload<'a> {
         self.array().map(Guid)
     }
 
-    /// UTF-16 text up to its terminator; without one it ends with the payload.
+    /// Reads UTF-16 text up to its terminator, or to the end of the payload if there is none.
     pub fn utf16(&mut self) -> String {
         let units = self.rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
         let text: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
@@ -93,10 +93,10 @@ impl<'a> Payload<'a> {
         String::from_utf16_lossy(&text)
     }
 
-    /// 8-bit text up to its terminator; without one it ends with the payload.
+    /// Reads 8-bit text up to its terminator, or to the end of the payload if there is none.
     ///
-    /// The code page is not recorded. UTF-8 is tried first, then every byte is taken as Latin-1,
-    /// so that distinct names stay distinct.
+    /// The code page is not recorded. UTF-8 is tried first; otherwise every byte is taken as Latin-1, so that distinct
+    /// names stay distinct.
     pub fn ansi(&mut self) -> Cow<'a, str> {
         let end = self.rest.iter().position(|b| *b == 0).unwrap_or(self.rest.len());
         let text = &self.rest[..end];
@@ -108,10 +108,10 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The bytes of UTF-16 text up to its terminator, for interning without decoding.
+/// Returns the bytes of UTF-16 text up to its terminator, for interning without decoding.
 pub fn utf16_bytes(rest: &[u8]) -> &[u8] {
-    // Four units at once, as every name of an object comes through here. The lowest unit that is 0 borrows from its sign
-    // bit in the subtraction.
+    // Checks four units at once, because every object name passes through here. In the subtraction, the lowest zero
+    // unit borrows from its sign bit.
     const ONES: u64 = 0x0001_0001_0001_0001;
     let words = rest.as_chunks::<8>().0;
     let has_end = |word: &[u8; 8]| {
@@ -124,30 +124,30 @@ pub fn utf16_bytes(rest: &[u8]) -> &[u8] {
     &rest[..start + end * 2]
 }
 
-/// Text of such bytes.
+/// Decodes such bytes.
 pub fn utf16_text(bytes: &[u8]) -> String {
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// A stretch of a payload, and whether it may hold text of the recording machine.
+/// Part of a payload, and whether it may contain text of the recording machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
-    /// Number of bytes of numbers.
+    /// This many bytes of numbers.
     Bytes(usize),
-    /// Number of pointers, or integers of their size.
+    /// This many pointers, or integers of that size.
     Pointers(usize),
-    /// Addresses, up to a value that is no address: an event with a damaged size reaches into the next event.
+    /// Addresses, up to a value that is not one: an event with a damaged size reaches into the next event.
     Addresses,
-    /// Number of bytes that the reader skips.
+    /// This many bytes that the reader skips.
     Unread(usize),
-    /// The user of a process (TOKEN_USER).
+    /// User of a process (TOKEN_USER).
     User,
     /// 8-bit text up to its terminator.
     Ansi,
     /// UTF-16 text up to its terminator.
     Utf16,
-    /// UTF-16 text that is part of Windows and independent of the machine.
+    /// UTF-16 text that is part of Windows and does not depend on the machine.
     Public,
 }
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_terminator_ends_text_at_any_place_and_bytes_of_units_that_are_zero_do_not() {
         for length in 0..40 {
-            // Units like 0x0100 and 0x8000 have bytes that are 0.
+            // Units like 0x0100 and 0x8000 contain zero bytes.
             let bytes: Vec<u8> =
                 (0..length).map(|at| [0x00, 0x01, 0x00, 0x80, 0xFF, 0x00][at % 6]).collect();
             assert_eq!(utf16_bytes(&bytes).len(), length / 2 * 2);

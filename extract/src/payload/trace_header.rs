@@ -1,4 +1,4 @@
-//! The trace header event (TRACE_LOGFILE_HEADER), the first event of every file, and the time zone in it
+//! Decodes the trace header event (TRACE_LOGFILE_HEADER), the first event of every file, and the time zone in it
 //! (TIME_ZONE_INFORMATION).
 
 use jiff::SignedDuration;
@@ -11,21 +11,21 @@ use crate::filetime::{date_time, of_date_time};
 /// Fields of the trace header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// Buffer size of the session, bytes.
+    /// Buffer size of the session in bytes.
     pub buffer_size: u32,
     /// Version of Windows: major, minor, sub, subminor.
     pub version: [u8; 4],
     /// Windows build.
     pub os_build: u32,
     pub cpu_count: u32,
-    /// Session end, FILETIME; 0 when the session was not closed.
+    /// Session end, FILETIME; 0 if the session was not closed.
     pub end_time: i64,
     /// Interval of the system timer, 100 ns.
     pub timer_resolution: u32,
-    /// Largest size of the file, MB; 0 for any.
+    /// Maximum size of the file in MB; 0 for no limit.
     pub maximum_file_size: u32,
     pub log_file_mode: u32,
-    /// Buffers the session wrote, the header buffer included.
+    /// Number of buffers the session wrote, including the header buffer.
     pub buffers_written: u32,
     /// Pointer size of the recording system, bytes.
     pub pointer_size: u32,
@@ -34,7 +34,7 @@ pub struct TraceHeader {
     pub cpu_mhz: u32,
     /// Time zone of the recording system.
     pub time_zone: TimeZone,
-    /// Boot, FILETIME; 0 when unknown.
+    /// Boot time, FILETIME; 0 if unknown.
     pub boot_time: i64,
     /// Frequency of the performance counter, ticks per second.
     pub perf_freq: i64,
@@ -43,18 +43,18 @@ pub struct TraceHeader {
     /// Clock type: 1 performance counter, 2 system time, 3 CPU cycles.
     pub clock_type: u32,
     pub buffers_lost: u32,
-    /// Raw time stamp of the header event, which is the time of the session start.
+    /// Raw timestamp of the header event, which is the time of the session start.
     pub base: i64,
 }
 
-/// Longest interval of the system timer that is believed, 100 ns; real systems have at most 15.625 ms.
+/// Longest plausible interval of the system timer, 100 ns; real systems have at most 15.625 ms.
 const MAX_TIMER_STEP: i64 = 10_000_000;
 
 impl TraceHeader {
-    /// The event that carries it.
+    /// Event that carries the header.
     pub const EVENT: EventId = EventId::Hook(0);
 
-    /// Names of the time zone are between its numbers; names of session and file are last.
+    /// Time zone names are between the zone's numbers; session and file names come last.
     pub const FIELDS: &[Field] = &[
         Field::Bytes(56),
         Field::Pointers(2),
@@ -87,12 +87,12 @@ impl TraceHeader {
             events_lost: p.u32()?,
             cpu_mhz: p.u32()?,
             time_zone: {
-                // Logger and file name pointers, meaningless on disk.
+                // Logger and file name pointers, which mean nothing on disk.
                 p.skip(2 * event.pointer_size)?;
                 TimeZone::decode(&mut p)?
             },
             boot_time: {
-                // The time zone ends at 244 (236) and the times are aligned to 8 bytes in both layouts.
+                // The time zone ends at 244 (236), and in both layouts times are aligned to 8 bytes.
                 p.skip(4)?;
                 p.i64()?
             },
@@ -104,12 +104,12 @@ impl TraceHeader {
         })
     }
 
-    /// The session's buffers.
+    /// Returns what matters for finding the session's buffers.
     pub fn session(&self) -> Session {
         Session { buffer_size: self.buffer_size, log_file_mode: self.log_file_mode }
     }
 
-    /// The session's clock; `None` when its type or frequency makes no sense.
+    /// Returns the session's clock; `None` if its type or frequency makes no sense.
     pub fn clock(&self) -> Option<Clock> {
         let (kind, frequency) = match self.clock_type {
             1 => (ClockKind::PerformanceCounter, self.perf_freq),
@@ -117,7 +117,7 @@ impl TraceHeader {
             3 => (ClockKind::CpuCycles, i64::from(self.cpu_mhz) * 1_000_000),
             _ => return None,
         };
-        // The system time advances at interrupts of the timer, which come at this interval or more often.
+        // System time advances at timer interrupts, which come at this interval or more often.
         let step = match kind {
             ClockKind::SystemTime => i64::from(self.timer_resolution).clamp(1, MAX_TIMER_STEP),
             ClockKind::PerformanceCounter | ClockKind::CpuCycles => 1,
@@ -126,7 +126,7 @@ impl TraceHeader {
     }
 }
 
-/// Daylight saving rules of a time zone.
+/// A time zone's offset from UTC and its daylight saving rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.
@@ -135,10 +135,10 @@ pub struct TimeZone {
     daylight: Change,
 }
 
-/// A change of the clocks (a SYSTEMTIME and its bias).
+/// Change of the clocks (a SYSTEMTIME and its bias).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Change {
-    /// 0: every year, on the `day`th (5: last) given weekday of the month.
+    /// 0: every year, on the given weekday of the month, the `day`th one (5: last).
     year: u16,
     /// 0: the clocks never change.
     month: u16,
@@ -152,7 +152,7 @@ struct Change {
 /// Bytes of a zone name: 32 UTF-16 units.
 const NAME_BYTES: usize = 64;
 
-/// Most years whose changes are computed.
+/// Maximum number of years with computed changes.
 const MAX_YEARS: i16 = 20;
 
 impl TimeZone {
@@ -165,8 +165,9 @@ impl TimeZone {
         Some(Self { bias, standard, daylight })
     }
 
-    /// Local time minus UTC, in minutes, from each FILETIME (UTC) on: at the first one, and whenever it changes in the
-    /// years from the one before it to the one after the last. Sessions do not last longer than `MAX_YEARS`.
+    /// Returns local time minus UTC in minutes, with the FILETIME (UTC) from which it holds. There is an entry for the
+    /// beginning, and one for each change from the year before `first` to the year after `last`. Sessions do not last
+    /// longer than `MAX_YEARS`.
     pub fn offsets(&self, first: i64, last: i64) -> Vec<(i64, i32)> {
         let (standard, daylight) = self.offset_pair();
         let year = |filetime: i64| Some(date_time(filetime)?.year());
@@ -181,7 +182,7 @@ impl TimeZone {
         });
         let mut changes: Vec<i64> = changes.flatten().collect();
         changes.sort_unstable();
-        // The first offset is the offset of the moment before the first change.
+        // The first entry has the offset just before the first change.
         let begin = changes.first().map_or(first, |change| first.min(*change - 1));
         let offsets = std::iter::once(begin).chain(changes);
         let mut offsets: Vec<_> = offsets.map(|at| (at, self.offset_at(at))).collect();
@@ -189,7 +190,7 @@ impl TimeZone {
         offsets
     }
 
-    /// Local time minus UTC, in minutes, at a FILETIME (UTC).
+    /// Returns local time minus UTC, in minutes, at a FILETIME (UTC).
     pub fn offset_at(&self, filetime: i64) -> i32 {
         let (standard, daylight) = self.offset_pair();
         match self.is_daylight(filetime, standard, daylight) {
@@ -199,18 +200,18 @@ impl TimeZone {
         }
     }
 
-    /// The offsets without and with daylight saving time. A damaged file may claim any bias.
+    /// Returns the offsets without and with daylight saving time. A damaged file may claim any bias.
     fn offset_pair(&self) -> (i32, i32) {
         let offset = |change: Change| self.bias.saturating_add(change.bias).saturating_neg();
         (offset(self.standard), offset(self.daylight))
     }
 
-    /// Whether daylight saving time holds; `None` when the zone has none.
+    /// Whether daylight saving time applies; `None` if the zone has none.
     fn is_daylight(&self, filetime: i64, standard: i32, daylight: i32) -> Option<bool> {
         let minutes = |minutes: i32| SignedDuration::from_mins(minutes.into());
         let utc = date_time(filetime)?;
         let year = utc.checked_add(minutes(standard)).ok()?.year();
-        // Each change is stated in the local time before it.
+        // Each change is given in the local time before it.
         let begin = self.daylight.in_year(year)?.checked_sub(minutes(standard)).ok()?;
         let end = self.standard.in_year(year)?.checked_sub(minutes(daylight)).ok()?;
         Some(if begin < end { begin <= utc && utc < end } else { utc < end || begin <= utc })
@@ -225,12 +226,12 @@ impl Change {
         Some(Self { year, month, weekday, day, hour, minute, bias: p.u32()? as i32 })
     }
 
-    /// The local moment of the change in a year.
+    /// Returns the local time of the change in a year.
     fn in_year(&self, year: i16) -> Option<DateTime> {
         let small = |field: u16| i8::try_from(field).ok();
         let date = if self.year == 0 {
             let weekday = Weekday::from_sunday_zero_offset(small(self.weekday % 7)?).ok()?;
-            // The fifth weekday means the last one, also in months with four.
+            // The fifth weekday means the last one, even in months with four.
             let nth = if self.day >= 5 { -1 } else { small(self.day.max(1))? };
             Date::new(year, small(self.month)?, 1).ok()?.nth_weekday_of_month(nth, weekday).ok()?
         } else {

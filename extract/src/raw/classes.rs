@@ -1,8 +1,8 @@
-//! The classes of kernel events. A file has these events by hook id, a real-time session by the GUID of their
+//! Classes of kernel events. A file identifies these events by hook id; a real-time session uses the GUID of their
 //! class and an opcode.
 //!
-//! The GUIDs are from learn.microsoft.com, `MSNT_SystemTrace` and its child classes; for heap and registry
-//! events are the control GUIDs of their providers.
+//! The GUIDs are from learn.microsoft.com, `MSNT_SystemTrace` and its child classes. For heap and registry events, they
+//! are the control GUIDs of their providers.
 
 use std::ops::RangeInclusive;
 
@@ -10,11 +10,11 @@ use uuid::{Uuid, uuid};
 
 use crate::etl::{EventId, Guid};
 
-/// A class: its hook ids are `group << 8 | opcode`.
+/// Class; its hook ids are `group << 8 | opcode`.
 struct Class {
     guid: Guid,
     group: u16,
-    /// The opcodes of the class in the group.
+    /// Opcodes of the class in the group.
     opcodes: RangeInclusive<u8>,
 }
 
@@ -30,7 +30,7 @@ const CLASSES: [Class; 12] = [
     class(uuid!("68fdd900-4a3e-11d1-84f4-0000f80464e3"), 0x00),
     // PageFault
     class(uuid!("3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c"), 0x02),
-    // The load of an image has a hook id of the group of processes.
+    // Image loads have a hook id of the process group.
     Class { guid: Guid::of(IMAGE), group: 0x03, opcodes: 10..=10 },
     // Process
     class(uuid!("3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c"), 0x03),
@@ -55,7 +55,7 @@ pub fn kernel_classes() -> impl Iterator<Item = Guid> {
     CLASSES.iter().map(|class| class.guid)
 }
 
-/// Converts the id of an event in a real-time session, which has its class, to its id in a file. Ids of unknown classes
+/// Converts an event id from a real-time session, which has its class, to its id in a file. Ids of unknown classes
 /// stay.
 pub fn id_in_file(id: EventId) -> EventId {
     let EventId::Classic { guid, opcode } = id else { return id };
@@ -63,8 +63,7 @@ pub fn id_in_file(id: EventId) -> EventId {
     class.map_or(id, |class| EventId::Hook(class.group << 8 | u16::from(opcode)))
 }
 
-/// Converts the id of an event in a file to its id in a real-time session. Kernel events of an
-/// unknown class keep their id.
+/// Converts an event id from a file to its id in a real-time session. Kernel events of an unknown class keep their id.
 pub fn id_in_session(id: EventId) -> EventId {
     let EventId::Hook(hook) = id else { return id };
     let (group, opcode) = (hook >> 8, hook as u8);

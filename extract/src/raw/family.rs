@@ -1,4 +1,4 @@
-//! Event families and their shared state.
+//! Event families, and the state they share.
 
 use std::ops::Range;
 
@@ -9,46 +9,46 @@ use crate::etl::{Diagnostics, Event, EventId};
 use crate::intern::ByteInterner;
 use crate::payload::{Field, utf16_text};
 
-/// Properties of a family of events. The implementing type has the raw columns.
+/// Family of events. The implementing type has the raw columns.
 pub trait EventFamily: Default {
-    /// The events that are decoded, with the names under which they are counted.
+    /// Events that are decoded, with the names under which they are counted.
     const EVENTS: &'static [(EventId, &'static str)];
 
-    /// The tables of an extract that are made of the columns.
+    /// Tables of an extract that are made from the columns.
     const TABLES: &'static [Table];
 
-    /// Decodes one event of [`Self::EVENTS`] into the columns and, if it can have a stack or belongs
-    /// to a process, into a row of the timeline. `None` when the payload is too short.
+    /// Decodes one event of [`Self::EVENTS`] into the columns and, if it can have a stack or belongs to a process, into
+    /// a timeline row. Returns `None` if the payload is too short.
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()>;
 
-    /// The fields of the payload of an event, for a copy without texts. Bytes after the fields may have texts.
+    /// Returns the payload fields of an event, for a copy without texts. Bytes after the fields may contain texts.
     fn fields(event: &Event<'_>) -> &'static [Field];
 
     /// Finishes the columns at the end of the trace.
     fn finish(&mut self, _shared: &mut Shared) {}
 }
 
-/// A family with events that need no others, so that threads gather their rows in batches.
+/// Family with events that do not depend on others, so that threads can gather their rows in batches.
 ///
-/// Of each event that [`Self::is_gathered`] selects, [`EventFamily::take`] makes one row of the family and one of the timeline, of
-/// the process in its header; if it returns `None`, it changes nothing.
+/// For each event selected by [`Self::is_gathered`], [`EventFamily::take`] adds one row to the family and one to the
+/// timeline, for the process in the event's header. If it returns `None`, it has changed nothing.
 pub trait GatheredFamily: EventFamily {
     /// Whether events with this id are gathered.
     fn is_gathered(_id: EventId) -> bool {
         true
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     fn rows(&self) -> usize;
 
-    /// Adds rows of a batch.
+    /// Appends rows of a batch.
     fn append(&mut self, batch: &Self, rows: Range<usize>);
 
     /// Removes all rows.
     fn clear(&mut self);
 }
 
-/// Implements [`GatheredFamily`] for a family all of whose events are gathered, and which has nothing but these columns.
+/// Implements [`GatheredFamily`] for a family with only these columns and only gathered events.
 macro_rules! gathered_columns {
     ($family:ident { $first:ident $(, $further:ident)* }) => {
         impl $crate::raw::GatheredFamily for $family {
@@ -71,7 +71,7 @@ macro_rules! gathered_columns {
 
 pub(crate) use gathered_columns;
 
-/// Action of an event on a process, an image or a method.
+/// What an event says about a process, image or method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It started, or was loaded.
@@ -101,13 +101,13 @@ impl Default for NameInterner {
 }
 
 impl NameInterner {
-    /// The id of a name given as UTF-16 bytes without terminator.
+    /// Returns the id of a name, given as UTF-16 bytes without terminator.
     pub fn intern(&mut self, name: &[u8]) -> u32 {
-        // Most events have no name; they need no look-up.
+        // Most events have no name and need no lookup.
         if name.is_empty() { 0 } else { self.0.intern(name) }
     }
 
-    /// The UTF-16 bytes of a name.
+    /// Returns the UTF-16 bytes of a name.
     pub fn bytes(&self, id: u32) -> &[u8] {
         self.0.get(id)
     }

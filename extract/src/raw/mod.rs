@@ -1,10 +1,9 @@
-//! Result of one pass over a trace: the columns of each event family, and one timeline for all of
-//! them.
+//! Result of one pass over a trace: the columns of each event family, and one timeline for all of them.
 //!
-//! [`event_families`] is the list of event families, from which the kinds of rows of the timeline follow.
+//! [`event_families`] is the list of event families, which determines the kinds of timeline rows.
 //!
-//! Raw means: times are ticks, processes are pids, stacks are fragments. What depends on the whole
-//! trace, such as a process that only the rundown at the end names, is resolved afterwards.
+//! Raw means: times are ticks, processes are pids, stacks are fragments. What depends on the whole trace, such as a
+//! process that only the end rundown names, is resolved afterwards.
 
 mod classes;
 mod family;
@@ -15,11 +14,11 @@ pub use self::family::{Action, EventFamily, GatheredFamily, NameInterner, Shared
 pub use self::timeline::{IdSource, Timeline, UNKNOWN_ID};
 pub(crate) use family::gathered_columns;
 
-/// Hands the list to the macro `$make`: for each family its field among the collected columns, its
-/// type, the module that has it, and the kinds of rows that it adds to the timeline.
+/// Passes the list to the macro `$make`. Each entry has the family's field among the collected columns, its type, its
+/// module, and the row kinds it adds to the timeline.
 ///
-/// Row kinds, selection, names of events, decoding and the documented table of families are all made
-/// from it. The names are resolved where the macro is used.
+/// Row kinds, selection, names of events, decoding and the documented table of families are all made from it. The names
+/// are resolved where the macro is used.
 macro_rules! event_families {
     ($make:ident) => {
         $make! {

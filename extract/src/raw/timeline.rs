@@ -1,4 +1,4 @@
-//! The rows of all families whose events belong to a process and can have a stack.
+//! Rows of all families with events that belong to a process and can have a stack.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::RowKind;
 use crate::etl::Event;
 
-/// A process or thread id that is not known. A column of `Option`s would take twice the memory, for each event.
+/// Unknown process or thread id. A column of `Option`s would take twice the memory, for each event.
 pub const UNKNOWN_ID: u32 = u32::MAX;
 
-/// Rows at the end that are looked at one by one.
+/// Number of last rows that are searched one by one.
 const LAST_ROWS: usize = 16;
 
 /// Source of the process and thread id of a row.
@@ -17,7 +17,7 @@ const LAST_ROWS: usize = 16;
 #[repr(u8)]
 pub enum IdSource {
     Header,
-    /// The event's stack; its header has no ids.
+    /// The event's stack, because its header has no ids.
     Stack,
     /// The payload of a rundown record, which has no stack.
     Rundown,
@@ -25,8 +25,8 @@ pub enum IdSource {
 
 /// Rows in the order they were read, which is time order except in damaged files.
 ///
-/// Columns rather than rows: the stack join touches only times and ids. With the columns of its
-/// family a handle event takes 42 bytes, so 50 million events take about 2.1 GB.
+/// Columns instead of rows, because joining stacks touches only times and ids. With its family's columns, a handle
+/// event takes 42 bytes, so 50 million events take about 2.1 GB.
 #[derive(Default)]
 pub struct Timeline {
     pub kind: Vec<RowKind>,
@@ -38,7 +38,7 @@ pub struct Timeline {
     pub tid: Vec<u32>,
     pub processor: Vec<u16>,
     pub ids: Vec<IdSource>,
-    /// Rows older than a row before them, by time; only damaged files have such rows.
+    /// Rows older than a previous row, by time; only damaged files have such rows.
     late: HashMap<i64, Vec<u32>>,
 }
 
@@ -51,7 +51,7 @@ impl Timeline {
         self.time.is_empty()
     }
 
-    /// Adds an event whose further columns are in `row` of its family.
+    /// Adds an event; its other columns are in `row` of its family.
     pub fn push(&mut self, kind: RowKind, row: usize, event: &Event<'_>) {
         self.add(kind, row, event, event.pid.unwrap_or(UNKNOWN_ID), IdSource::Header);
     }
@@ -61,7 +61,7 @@ impl Timeline {
         self.add(kind, row, event, pid, IdSource::Rundown);
     }
 
-    /// Sets the kind of an event that was not known when the event came.
+    /// Sets the kind of a row that was unknown when its event came.
     pub fn set(&mut self, at: usize, kind: RowKind, row: usize) {
         if let (Some(kind_slot), Some(row_slot)) = (self.kind.get_mut(at), self.row.get_mut(at)) {
             (*kind_slot, *row_slot) = (kind, row as u32);
@@ -69,8 +69,7 @@ impl Timeline {
     }
 
     fn add(&mut self, kind: RowKind, row: usize, event: &Event<'_>, pid: u32, ids: IdSource) {
-        // The column of times must rise so that it can be searched; the true time of a late row
-        // is put back by `restore_times`.
+        // The time column must rise so that it can be searched; `restore_times` restores the true time of a late row.
         let time = self.time.last().map_or(event.time, |last| event.time.max(*last));
         if time != event.time {
             let index = self.len() as u32;
@@ -85,8 +84,8 @@ impl Timeline {
         self.ids.push(ids);
     }
 
-    /// Adds rows of a batch, which are in time order. `row_of` gets the kind of each, and returns its row in the columns of its
-    /// family.
+    /// Appends rows of a batch, which are in time order. `row_of` gets the kind of each and returns its row in the
+    /// family's columns.
     pub fn append(&mut self, batch: &Self, rows: Range<usize>, row_of: impl FnMut(RowKind) -> u32) {
         let Self { kind, row, time, pid, tid, processor, ids, late: _ } = self;
         row.extend(batch.kind[rows.clone()].iter().copied().map(row_of));
@@ -111,7 +110,7 @@ impl Timeline {
         late.clear();
     }
 
-    /// Gives a row without process or thread those of its stack.
+    /// Gives a row without process or thread the ids of its stack.
     pub fn take_ids(&mut self, row: usize, pid: u32, tid: u32) {
         if self.tid[row] == UNKNOWN_ID || self.pid[row] == UNKNOWN_ID {
             (self.tid[row], self.pid[row]) = (tid, pid);
@@ -119,7 +118,7 @@ impl Timeline {
         }
     }
 
-    /// Calls `each` with the rows of a raw time, until it returns true.
+    /// Calls `each` with the rows at a raw time, until it returns true.
     pub fn rows_at(&self, time: i64, mut each: impl FnMut(usize) -> bool) {
         let mut row = self.first_at_or_after(time);
         while self.time.get(row) == Some(&time) {
@@ -137,10 +136,10 @@ impl Timeline {
         }
     }
 
-    /// First row whose time is not below `time`; searched from the end, where stacks look.
+    /// Returns the first row at or after `time`. Searches from the end, because stacks look there.
     fn first_at_or_after(&self, time: i64) -> usize {
         let end = self.len();
-        // Most stacks follow their event at once: a loop to it is foreseen better than a search.
+        // Most stacks follow their event immediately: a loop to it is predicted better than a binary search.
         let last = &self.time[end.saturating_sub(LAST_ROWS)..];
         if let Some(before) = last.iter().rposition(|row_time| *row_time < time) {
             return end - last.len() + before + 1;
@@ -154,9 +153,9 @@ impl Timeline {
         low + self.time[low..high].partition_point(|t| *t < time)
     }
 
-    /// Gives late rows their true times; the columns are no longer in time order then.
+    /// Restores the true times of late rows; after that, the columns are no longer in time order.
     ///
-    /// Returns the rows in time order if it is not the order of the columns.
+    /// Returns the rows in time order if that differs from the order of the columns.
     pub fn restore_times(&mut self) -> Option<Vec<u32>> {
         if self.late.is_empty() {
             return None;

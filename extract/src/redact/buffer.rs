@@ -1,4 +1,4 @@
-//! Redaction of a buffer and its payloads: headers, numbers and sizes stay.
+//! Redacts a buffer and its payloads: headers, numbers and sizes stay.
 
 use super::names::Placeholders;
 use crate::collect::FamilyIndex;
@@ -10,7 +10,7 @@ use crate::stacks::item_fields;
 /// Byte that fills unused space.
 const FILLER: u8 = 0xFF;
 
-/// Overwrites texts, and all that is not known to be without.
+/// Overwrites text, and every byte not known to be free of text.
 #[derive(Default)]
 pub struct Redaction {
     names: Placeholders,
@@ -18,8 +18,8 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// Overwrites the texts of a buffer, given from its header on; `valid` is where its events end,
-    /// and `time` the time of the first.
+    /// Overwrites the texts of a buffer including its header; `valid` is where its events end, and `time` is that of
+    /// the first one.
     pub fn buffer(&mut self, bytes: &mut [u8], valid: usize, time: i64) {
         header(bytes);
         let (events, unused) = bytes.split_at_mut(valid.min(bytes.len()));
@@ -31,7 +31,7 @@ impl Redaction {
                 return;
             }
             let Some(next) = self.event(rest, &mut time) else {
-                // Zeros are not an event either, so that the copy is as damaged as the trace.
+                // Zeros are not an event either, so the copy is as damaged as the trace.
                 rest.fill(0);
                 return;
             };
@@ -39,8 +39,7 @@ impl Redaction {
         }
     }
 
-    /// Overwrites the texts of the event at the start; returns where the next one is, or `None` when
-    /// it cannot be framed.
+    /// Overwrites the texts of the event at the start; returns where the next one is, or `None` if it cannot be framed.
     fn event(&mut self, bytes: &mut [u8], time: &mut i64) -> Option<usize> {
         let Framed { event, header, size, stride } = frame(bytes, *time).ok()?;
         *time = event.time;
@@ -53,8 +52,8 @@ impl Redaction {
         if matches!(event.id, EventId::Manifest { .. }) {
             items(&mut bytes[header..payload], &mut self.names);
         } else if payload > header {
-            // Counters or an instance, which events of handles do not have: a damaged header claims them, and names
-            // stand where numbers should.
+            // These claim to be counters or an instance, which handle events do not have. So the header is damaged, and
+            // names are where numbers should be.
             (fields, payload) = (&[], header);
         }
         redact(fields, &mut bytes[payload..size], pointer_size, &mut self.names);
@@ -64,7 +63,7 @@ impl Redaction {
     }
 }
 
-/// Overwrites what is left over in a buffer header from the memory of the session.
+/// Overwrites leftovers of the session's memory in a buffer header.
 pub fn header(bytes: &mut [u8]) {
     for unread in [8..12, 32..40, 56..BUFFER_HEADER_SIZE] {
         if let Some(field) = bytes.get_mut(unread) {
@@ -73,7 +72,7 @@ pub fn header(bytes: &mut [u8]) {
     }
 }
 
-/// Overwrites extended items but stacks: they hold names of events and providers.
+/// Overwrites extended items except stacks: they contain names of events and providers.
 fn items(mut rest: &mut [u8], names: &mut Placeholders) {
     while let Some((head, _)) = rest.split_first_chunk::<8>() {
         let size = usize::from(u16::from_le_bytes([head[0], head[1]])).clamp(8, rest.len());
@@ -85,7 +84,7 @@ fn items(mut rest: &mut [u8], names: &mut Placeholders) {
     }
 }
 
-/// Overwrites the texts of a payload; bytes after its fields are not known to be without, and go.
+/// Overwrites the texts of a payload. Bytes after its fields may contain text, so they are overwritten too.
 pub fn redact(fields: &[Field], payload: &mut [u8], pointer_size: usize, names: &mut Placeholders) {
     let mut at = 0;
     for field in fields {
@@ -118,7 +117,7 @@ pub fn redact(fields: &[Field], payload: &mut [u8], pointer_size: usize, names: 
     }
 }
 
-/// Bytes up to the first value that is no address of code. Headers of events are none.
+/// Returns the number of bytes before the first value that is not a code address. Event headers are not.
 fn addresses(bytes: &[u8], pointer_size: usize) -> usize {
     let values = bytes.chunks_exact(pointer_size);
     values.take_while(|bytes| is_address(bytes)).count() * pointer_size
@@ -128,7 +127,7 @@ fn is_address(bytes: &[u8]) -> bool {
     match *bytes {
         // The memory manager has its page tables there.
         [_, _, middle, high] => high != 0xC0 || middle >= 0x80,
-        // Canonical: of 48 bits, with the sign in front.
+        // Canonical: 48 bits, sign-extended.
         [.., sign, 0, 0] => sign < 0x80,
         [.., sign, 0xFF, 0xFF] => sign >= 0x80,
         _ => false,
@@ -151,7 +150,7 @@ fn ansi(bytes: &mut [u8], names: &mut Placeholders) {
     }
 }
 
-/// Overwrites the SID of a user; returns its bytes with what is in front.
+/// Overwrites the SID of a user; returns the size of the SID and what precedes it.
 fn user(bytes: &mut [u8], pointer_size: usize, names: &mut Placeholders) -> usize {
     let mut payload = Payload::new(bytes, pointer_size);
     let sid = Sid::decode(&mut payload).flatten();
@@ -165,7 +164,7 @@ fn user(bytes: &mut [u8], pointer_size: usize, names: &mut Placeholders) -> usiz
 mod tests {
     use super::*;
 
-    /// An event of a provider with a payload of eight letters, an item with a name and one with a stack.
+    /// A provider's event with a payload of eight letters, an item with a name and one with a stack.
     fn manifest_event() -> Vec<u8> {
         let mut bytes = vec![0; 80];
         bytes[0..2].copy_from_slice(&120_u16.to_le_bytes());
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!(buffer[BUFFER_HEADER_SIZE..][..80], manifest_event()[..80]);
     }
 
-    /// An event of the kernel with the header of 16 bytes.
+    /// A kernel event with a 16-byte header.
     fn kernel_event(hook: u16, payload: &[u8]) -> Vec<u8> {
         let size = 16 + payload.len() as u16;
         let mut bytes = [0, 0, 0x11, 0xC0].to_vec();
@@ -205,7 +204,7 @@ mod tests {
         bytes
     }
 
-    /// The close of a handle with this name.
+    /// A close of a handle with this name.
     fn close(name: &str) -> Vec<u8> {
         let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
         kernel_event(0x1121, &[&[0; 14], &name[..], &[0; 2]].concat())

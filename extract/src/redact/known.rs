@@ -1,10 +1,10 @@
-//! Words of paths that are the same on every machine with Windows. They stay in a redacted trace, because
-//! frames and paths are hard to judge without them.
+//! Path components that are the same on every Windows machine. They stay in a redacted trace, because frames and paths
+//! are hard to judge without them.
 
-/// File name extensions that stay after a name that goes.
+/// File name extensions that stay after a name is replaced.
 const EXTENSIONS: &str = "cpl|dat|db|dll|drv|efi|etl|exe|ini|log|mui|nls|ocx|pdb|sys|tmp";
 
-/// Folders, devices and namespaces of the object manager.
+/// Folders, devices and object manager namespaces.
 const FOLDERS: &str = "??|afd|basenamedobjects|device|driverstore|drivers|filerepository|global|\
     knowndlls|knowndlls32|machine|mup|namedpipe|program files|program files (x86)|programdata|\
     registry|rpc control|sessions|software|system32|systemroot|syswow64|user|users|windows|winsxs";
@@ -21,7 +21,7 @@ const MODULES: &str = "advapi32|afd|audiodg|bcrypt|bcryptprimitives|cfgmgr32|clr
 /// Prefix of the names of kernel volumes, followed by a number.
 const VOLUME: &str = "harddiskvolume";
 
-/// Start of the extension of a lower-case name, if the extension is kept.
+/// Returns where the extension of a lower-case name starts, if the extension stays.
 pub fn extension(name: &str) -> Option<usize> {
     let at = name.rfind('.')?;
     let behind = name.get(at + 1..)?;
@@ -32,7 +32,7 @@ fn is_among(list: &str, word: &str) -> bool {
     list.split('|').any(|known| known == word)
 }
 
-/// Whether a part of a path, in lower case, stays.
+/// Whether a path component, in lower case, stays.
 pub fn is_known(component: &str) -> bool {
     let stem = extension(component).and_then(|at| component.get(..at)).unwrap_or(component);
     let is_drive = matches!(component.as_bytes(), [b'a'..=b'z', b':']);

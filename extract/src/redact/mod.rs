@@ -1,7 +1,7 @@
-//! A copy of a trace without names, command lines and SIDs, for reports of traces that are read wrongly.
+//! Copies a trace without names, command lines and SIDs, so that it can be reported if it is read wrongly.
 //!
-//! Buffers, events and their sizes stay as they are, so that the copy is read, and misread, as the trace
-//! is. The families of events know the fields of their payloads; all further payloads are overwritten.
+//! Buffers, events and their sizes stay as they are, so the copy is read, and misread, like the trace. The event
+//! families know the fields of their payloads; all other payloads are overwritten.
 
 mod buffer;
 mod known;
@@ -18,7 +18,7 @@ use crate::etl::{BUFFER_HEADER_SIZE, BufferHeader, IndexedBuffer, SkippedRange};
 use crate::options::ExtractObserver;
 use crate::recording::OpenRecording;
 
-/// Reasons that there is no redacted copy.
+/// Why there is no redacted copy.
 #[derive(Debug, thiserror::Error)]
 pub enum RedactError {
     /// The trace cannot be read.
@@ -29,17 +29,16 @@ pub enum RedactError {
     Write(#[from] io::Error),
 }
 
-/// A buffer, or a range of the file without events.
+/// Buffer, or range of the file without events.
 enum Region {
     Buffer(IndexedBuffer),
     Skipped(SkippedRange),
 }
 
-/// Writes a copy of the trace `input` without texts of the machine. Compressed buffers are written
-/// expanded.
+/// Writes a copy of the trace `input` without the machine's texts. Compressed buffers are written expanded.
 ///
 /// # Errors
-/// When the trace cannot be read, `out` cannot be written, or `cancel` asks to stop.
+/// Fails if the trace cannot be read, `out` cannot be written, or `cancel` requests a stop.
 pub fn redact(
     input: &Path,
     limits: &ContainerLimits,
@@ -78,7 +77,7 @@ pub fn redact(
     Ok(open.recording.check_unchanged()?)
 }
 
-/// Bytes of zeros that are written between two checks whether to stop.
+/// Bytes of zeros written between two cancellation checks.
 const ZEROS_PER_CHECK: u64 = 1 << 20;
 
 /// Writes a range without events: its header if it is a buffer, otherwise bytes that are not a buffer.

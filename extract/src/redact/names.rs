@@ -1,30 +1,30 @@
-//! Placeholders for names: of the same length, the same for the same name in any case and encoding,
-//! different for different names.
+//! Placeholders for names. They have the name's length, and are the same for the same name in any case and encoding,
+//! and different for different names.
 
 use std::collections::HashMap;
 
 use super::known::{extension, is_known};
 
-/// The letters of placeholders. Without vowels they make no words.
+/// Letters of placeholders. Without vowels, they form no words.
 const LETTERS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
 
-/// First character of placeholders of at least this length, so that no placeholder is a real name. There are too few
-/// shorter placeholders for that.
+/// First letter of placeholders, and the length from which on they have it, so that no placeholder is a real name.
+/// There are too few shorter placeholders for that.
 const FIRST: (u8, usize) = (b'q', 4);
 
-/// The texts and names that were replaced so far.
+/// Texts and names replaced so far.
 #[derive(Default)]
 pub struct Placeholders {
     texts: HashMap<Vec<u16>, Vec<u16>>,
     text: Vec<u16>,
-    /// The names in the texts, each with its number among the names of its length.
+    /// Names in the texts, each with its number among the names of its length.
     names: HashMap<Vec<u16>, u64>,
     /// Number of names by length.
     counts: HashMap<usize, u64>,
 }
 
 impl Placeholders {
-    /// Placeholder for a text, per component of a path.
+    /// Returns the placeholder for a text, built per path component.
     pub fn of_text(&mut self, text: impl Iterator<Item = u16>) -> &[u16] {
         let mut units = std::mem::take(&mut self.text);
         units.clear();
@@ -44,7 +44,7 @@ impl Placeholders {
             .for_each(|component| self.component(component));
     }
 
-    /// Overwrites a part of a path, unless it belongs to Windows; the extension may stay.
+    /// Overwrites a path component, unless it belongs to Windows; the extension may stay.
     fn component(&mut self, units: &mut [u16]) {
         // All known names are ASCII.
         let ascii = units.iter().map(|unit| u8::try_from(*unit).ok().filter(u8::is_ascii));
@@ -59,7 +59,7 @@ impl Placeholders {
         }
     }
 
-    /// Overwrites a word. Capital letters stay capital, so that words that differ only in case still do.
+    /// Overwrites a word. Upper-case letters stay upper-case, so words that differ only in case still do.
     fn word(&mut self, units: &mut [u16]) {
         let is_upper = |unit: u16| u8::try_from(unit).is_ok_and(|byte| byte.is_ascii_uppercase());
         let mut number = self.number(
@@ -74,7 +74,8 @@ impl Placeholders {
         }
     }
 
-    /// The number of a name, in lower case. There may be more short names than placeholders, which are then used again.
+    /// Returns the number of a name in lower case. There may be more short names than placeholders, which are then
+    /// reused.
     fn number(&mut self, name: Vec<u16>) -> u64 {
         let count = self.counts.entry(name.len()).or_default();
         *self.names.entry(name).or_insert_with(|| {
@@ -85,7 +86,7 @@ impl Placeholders {
 
     /// Overwrites the last values of a binary SID, which identify machine and user.
     pub fn sid(&mut self, values: &mut [u8]) {
-        // No text has units above 16 bits, nor an empty one in front.
+        // The key differs from any text, because no text begins with a zero unit.
         let key = [0, 0].into_iter().chain(values.iter().map(|byte| u16::from(*byte))).collect();
         let number = self.number(key);
         values.fill(0);

@@ -1,7 +1,8 @@
-//! The stacks of handle events, and of events that are kept one by one.
+//! Stacks of handle events, and of events that are kept individually.
 //!
-//! The events are in time order, so a part finds its event by searching the column of times, however late it comes:
-//! no table of open stacks is needed. Only stacks that may get the user part of an earlier event wait for it, in [`Stays`].
+//! The events are in time order. So a part finds its event by a search in the time column, however late it comes, and
+//! no table of open stacks is needed. Only stacks that may get the user part of an earlier event wait for it, in
+//! [`Stays`].
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -17,56 +18,56 @@ use super::stays::{Completed, KernelStack, LastPart, Stays, Thread, UserPart};
 use crate::etl::{Event, StackPart};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
-/// Parts that may wait for an event that has not been read yet.
+/// Maximum number of parts waiting for an event that has not been read yet.
 const MAX_WAITING: usize = 1 << 18;
 
-/// Keeps the stacks of handle events. Events without process and thread take those of their stack.
+/// Stacks of handle events. Events without process and thread get the ids of their stack.
 #[derive(Default)]
 pub struct EventStacks {
     fragments: Fragments,
     /// First and second part of each event's stack.
     parts: Vec<[FragmentRef; 2]>,
-    /// Parts beyond the second; no known trace has any.
+    /// Parts beyond the second. No known trace has any.
     more: HashMap<u32, Vec<FragmentRef>>,
-    /// Parts whose event may still come, because its time is not before the time at which the part came.
+    /// Parts with an event that may still come, because the part is not later than its event.
     waiting: Vec<WaitingPart>,
-    /// A bound: no part waits for an earlier event. It spares looking at all of them for each part, because
-    /// thousands may wait within one tick of a coarse clock. The largest number when none waits.
+    /// Lower bound: no part waits for an earlier event. It saves scanning them all for each part, because thousands may
+    /// wait within one tick of a coarse clock. The largest number if none waits.
     first_waiting: i64,
     dropped: u64,
-    /// Events that carry a kernel part, and get their user part from a later event.
+    /// Events that carry a kernel part and get their user part from a later event.
     unfinished: Matches<(StackOwner, i64)>,
-    /// Rows of events that carry their stacks themselves or have them in the next event, ascending at the end.
+    /// Rows of events that carry their stack or have it in the next event. Sorted at the end.
     carried: Vec<u32>,
     /// Stacks that may get the user part of an earlier event.
     stays: Stays<StackOwner>,
-    /// Stacks that got it.
+    /// Stacks that got such a user part.
     shared: Vec<SharedPart>,
-    /// Parts for events that are kept one by one, and were not handed out yet.
+    /// Parts for individually kept events that were not handed out yet.
     for_kept: Vec<(u32, FragmentRef)>,
     runtime: RuntimeStacks,
 }
 
-/// Whose stack it is.
+/// Which event a stack belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StackOwner {
-    /// The event of a row of the timeline.
+    /// Event in a row of the timeline.
     Row(u32),
-    /// The event with the time and thread of the stack, which may not have been read yet.
+    /// Event with the stack's time and thread, which may not have been read yet.
     AtTime,
-    /// An event that is kept one by one, by its number.
+    /// Individually kept event, by number.
     Kept(u32),
 }
 
-/// A part whose event has not been read yet.
+/// Part of an event that has not been read yet.
 struct WaitingPart {
     part: Part,
     fragment: FragmentRef,
-    /// Raw times at which the kernel part and the user part were written, if the user part is that of another event.
+    /// Raw times at which the kernel part and the user part were written, if the user part belongs to another event.
     shared: Option<(i64, i64)>,
 }
 
-/// A stack with the user part of another event.
+/// Stack with the user part of another event.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedPart {
     /// Row of the stack.
@@ -78,13 +79,13 @@ pub struct SharedPart {
 }
 
 impl EventStacks {
-    /// The parts of an event's stack, in the order they were logged.
+    /// Returns the parts of an event's stack, in the order they were logged.
     pub fn parts(&self, row: usize) -> [FragmentRef; 2] {
         let parts = self.parts.get(row).copied().unwrap_or([FragmentRef::NONE; 2]);
         parts.map(FragmentRef::without_origin)
     }
 
-    /// Parts of an event's stack beyond the second.
+    /// Returns the parts of an event's stack beyond the second.
     pub fn more_parts(&self, row: usize) -> &[FragmentRef] {
         if self.more.is_empty() {
             return &[];
@@ -92,12 +93,12 @@ impl EventStacks {
         self.more.get(&(row as u32)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether events carry their stacks themselves.
+    /// Whether any events carry their stacks.
     pub fn has_carried(&self) -> bool {
         !self.carried.is_empty()
     }
 
-    /// Rows of events that carry their stacks themselves.
+    /// Returns the rows of events that carry their stacks.
     pub fn carried(&self) -> &[u32] {
         &self.carried
     }
@@ -110,8 +111,8 @@ impl EventStacks {
         self.fragments.define(key, frames, pointer_size);
     }
 
-    /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that are not known to belong to the same
-    /// stay in the kernel.
+    /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that may belong to another stay in
+    /// the kernel.
     pub fn forget_keys(&mut self) {
         self.fragments.forget_keys();
         self.stays.forget();
@@ -122,7 +123,7 @@ impl EventStacks {
     /// keys have no frames.
     pub fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
         self.retry(i64::MAX, timeline);
-        // Stacks of the .NET runtime come after events of other threads.
+        // .NET runtime stacks come after events of other threads, so rows may be out of order.
         self.carried.sort_unstable();
         self.stays.finish();
         self.complete(i64::MAX, timeline);
@@ -134,13 +135,13 @@ impl EventStacks {
         (self.dropped + self.waiting.len() as u64, self.fragments.unresolved_keys() as u64)
     }
 
-    /// Forgets a thread that starts or ends.
+    /// Forgets a thread when it starts or ends.
     pub fn end_thread(&mut self, pid: u32, tid: u32, time: i64, timeline: &mut Timeline) {
         self.stays.end(Thread::new(pid, tid), time);
         self.complete(time, timeline);
     }
 
-    /// Takes user parts of other events back from stacks between whose kernel part and user part events are missing.
+    /// Removes user parts of other events from stacks where events are missing between kernel and user part.
     pub fn withdraw_across(&mut self, missing: &LossTimes) {
         self.withdraw(|shared| missing.is_between(shared.from, shared.to));
     }
@@ -159,13 +160,13 @@ impl EventStacks {
         });
     }
 
-    /// Notes an event of the .NET runtime, with its row and its number among the events that are kept one by one, if it has
-    /// them: it gets the stack that follows.
+    /// Notes a .NET runtime event, which gets the stack that follows. `row` is its row and `kept` its number among
+    /// individually kept events, if it has them.
     pub fn note_runtime(&mut self, event: &Event<'_>, row: Option<usize>, kept: Option<usize>) {
         self.runtime.note(event, row.map(|row| row as u32), kept.map(|number| number as u32));
     }
 
-    /// Takes a stack of the .NET runtime. An event that carries its stack itself keeps that.
+    /// Handles a .NET runtime stack. An event that carries its stack keeps that one.
     pub fn take_runtime(&mut self, event: &Event<'_>) {
         let Some((row, kept, frames)) = self.runtime.stack(event) else { return };
         let fragment = self.fragments.add(frames, event.pointer_size, true);
@@ -176,13 +177,12 @@ impl EventStacks {
         self.for_kept.extend(kept.map(|number| (number, fragment)));
     }
 
-    /// Parts for events that are kept one by one, by their numbers.
+    /// Takes the parts for individually kept events, with the numbers of these.
     pub fn take_for_kept(&mut self) -> impl Iterator<Item = (u32, FragmentRef)> {
         self.for_kept.drain(..)
     }
 
-    /// Attaches a part to its event, or lets it wait for it. Parts of events that are not kept are
-    /// not interned.
+    /// Attaches a part to its event, or lets it wait for the event. Parts of events that are not kept are not interned.
     pub fn offer(
         &mut self,
         part: Part,
@@ -221,7 +221,7 @@ impl EventStacks {
         self.complete(event.time, timeline);
     }
 
-    /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
+    /// Takes the stack parts that come with an event. `row` is the event's row, if it has one.
     pub fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
         let Some(parts) = event.parts else { return };
         let has_row = timeline.ids.get(row).is_some_and(|ids| *ids != IdSource::Rundown);
@@ -230,7 +230,7 @@ impl EventStacks {
             let StackPart { written, is_user, frames: bytes, number, .. } = part;
             let part = Part::with_event(&part, event.processor);
             let row = if has_row { Some(row) } else { self.row_of(&part, timeline) };
-            // A later event of the same stay may need a user part whose own event is not kept.
+            // A later event of the same stay may need a user part even if the event it came with is not kept.
             if row.is_some() || is_user {
                 let frames = PartFrames::Here(FrameBytes { bytes, number });
                 let fragment = self.fragments.add(frames, StackPart::POINTER_SIZE, is_user);
@@ -247,7 +247,7 @@ impl EventStacks {
         }
     }
 
-    /// Follows the thread of the last part that came with an event of this time.
+    /// Follows a thread through the last part that came with an event at this time.
     fn take_last(&mut self, owner: StackOwner, last: LastPart, event_time: i64) {
         match last {
             LastPart::User { thread, fragment, written } => {
@@ -285,7 +285,7 @@ impl EventStacks {
         }
     }
 
-    /// Takes the stacks that the event of a row carries itself.
+    /// Takes the stacks that the event of a row carries.
     pub fn carry(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
         let is_first = self.carried.last() != Some(&(row as u32));
         if is_first && carried_parts(event).next().is_some() {
@@ -296,8 +296,8 @@ impl EventStacks {
         self.complete(event.time, timeline);
     }
 
-    /// Takes the first and the second part of the stack of an event that is kept one by one. If the user part is still to
-    /// come, [`Self::take_for_kept`] hands it out with `number`.
+    /// Takes the first two stack parts of an individually kept event. If the user part is still to come,
+    /// [`Self::take_for_kept`] returns it with `number`.
     pub fn carry_kept(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
         let mut parts = [FragmentRef::NONE; 2];
         if !event.extended.is_empty() {
@@ -308,7 +308,7 @@ impl EventStacks {
         parts
     }
 
-    /// Passes the parts that an event carries to `put`, with their positions, and lets the stack wait for its user part.
+    /// Passes the parts an event carries to `put` with their positions, and lets the stack wait for its user part.
     fn add_carried(
         &mut self,
         event: &Event<'_>,
@@ -331,7 +331,7 @@ impl EventStacks {
         }
     }
 
-    /// Takes an event that carries the user part of the stack of an earlier one.
+    /// Handles an event that carries the user part of an earlier event's stack.
     pub fn finish_carried(&mut self, event: &Event<'_>, timeline: &mut Timeline) {
         let (Some(part), Some(tid)) = (carried_parts(event).next(), event.tid) else { return };
         let owners = self.unfinished.take(part.match_id, tid);
@@ -352,7 +352,7 @@ impl EventStacks {
         }
     }
 
-    /// Adds the user parts of earlier events to the stacks that they complete.
+    /// Adds user parts of earlier events to the stacks they complete.
     fn complete(&mut self, now: i64, timeline: &mut Timeline) {
         if !self.stays.has_completed() {
             return;
@@ -378,7 +378,8 @@ impl EventStacks {
         self.stays.reuse(completed);
     }
 
-    /// Adds the user part of an earlier event to a stack that has only a kernel part; both were written at these times.
+    /// Adds the user part of an earlier event to a stack that has only a kernel part. `from` and `to` are the times the
+    /// two parts were written.
     fn share(&mut self, row: usize, fragment: FragmentRef, (from, to): (i64, i64)) {
         if let Some([kernel, user]) = self.parts.get_mut(row)
             && *kernel != FragmentRef::NONE
@@ -395,7 +396,7 @@ impl EventStacks {
         self.waiting.push(waiting);
     }
 
-    /// Attaches the parts whose events must have been read by now.
+    /// Attaches the parts with events that must have been read by now.
     fn retry(&mut self, now: i64, timeline: &mut Timeline) {
         if self.first_waiting >= now {
             return;
@@ -438,11 +439,10 @@ impl EventStacks {
         timeline.take_ids(row, part.pid, part.tid);
     }
 
-    /// The row of the event with the part's time and thread.
+    /// Returns the row of the event with the part's time and thread.
     ///
-    /// An event without thread is found by its processor, on which the kernel part is logged.
-    /// When two events of one thread have the same time, the first kernel part and the first user part go to the
-    /// first event.
+    /// An event without thread is found by its processor, where the kernel part is logged. If two events of one thread
+    /// have the same time, the first kernel part and the first user part go to the first event.
     fn row_of(&self, part: &Part, timeline: &Timeline) -> Option<usize> {
         let (mut same_thread, mut free) = (None, None);
         let (mut same_processor, mut any_processor) = (None, None);
@@ -468,7 +468,7 @@ impl EventStacks {
         free.or(same_processor).or(same_thread).or(any_processor)
     }
 
-    /// Whether an event still lacks a kernel part, or a user part.
+    /// Whether an event still lacks this part, kernel or user.
     fn has_room(&self, row: usize, is_user: bool) -> bool {
         let Some(parts) = self.parts.get(row) else { return true };
         if is_user {
@@ -479,7 +479,7 @@ impl EventStacks {
     }
 }
 
-/// Most stacks that wait for their user part, which comes when the thread returns to user mode.
+/// Maximum number of stacks waiting for their user part, which comes when the thread returns to user mode.
 const MAX_OPEN: usize = 4096;
 
 /// Match id and thread.
@@ -488,7 +488,7 @@ type Key = (u64, u32);
 /// Values waiting for the user part of their stack, by match id and thread.
 pub struct Matches<T> {
     open: FxHashMap<Key, Vec<T>>,
-    /// The keys in the order in which they came: the oldest is removed when there are too many.
+    /// Keys in order of arrival. If there are too many, the oldest is removed.
     order: VecDeque<Key>,
 }
 
@@ -499,7 +499,7 @@ impl<T> Default for Matches<T> {
 }
 
 impl<T> Matches<T> {
-    /// Lets an event wait. When too many wait, the oldest is removed.
+    /// Lets an event wait. If too many wait, the oldest is removed.
     pub fn wait(&mut self, match_id: u64, tid: u32, event: T) {
         self.order.push_back((match_id, tid));
         self.open.entry((match_id, tid)).or_default().push(event);
@@ -510,7 +510,7 @@ impl<T> Matches<T> {
         }
     }
 
-    /// The events that waited for this part.
+    /// Takes the events that waited for this part.
     pub fn take(&mut self, match_id: u64, tid: u32) -> Vec<T> {
         if self.open.is_empty() {
             return Vec::new();
@@ -533,7 +533,7 @@ mod tests {
         timeline.push(RowKind::HandleCreate, 0, &event);
     }
 
-    /// Feeds a stack walk of an event at time 10: its own time, its pid and tid, and addresses.
+    /// Feeds a stack walk of an event at time 10, written at `time`.
     fn walk(
         stacks: &mut EventStacks,
         timeline: &mut Timeline,

@@ -1,4 +1,4 @@
-//! Distinct parts of stacks, and the keys by which events refer to parts that are written later.
+//! Distinct stack parts, and the keys by which events refer to parts written later.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use crate::intern::FingerprintInterner;
 use crate::number_set::NumberSet;
 use crate::prefetch::{prefetch, prefetch_all};
 
-/// Number of a part of a stack: of its frames, or of the key whose frames are still to come.
+/// Number of a stack part: of its frames, or of the key while its frames are still to come.
 ///
-/// Four bytes, [`Self::NONE`] included: each event has two of them, and the pair is hashed for each event.
+/// Four bytes including [`Self::NONE`]: each event has two of them, and the pair is hashed for each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FragmentRef(u32);
 
@@ -22,10 +22,10 @@ const SHARED: u32 = 1 << 29;
 const INDEX: u32 = SHARED - 1;
 
 impl FragmentRef {
-    /// No part of a stack.
+    /// No stack part.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// The part whose list of addresses has a number.
+    /// Returns the part with the address list of this number.
     pub fn numbered(number: u32, is_user: bool) -> Self {
         Self::new(number as usize, false, is_user)
     }
@@ -41,17 +41,17 @@ impl FragmentRef {
         self != Self::NONE && self.0 & USER != 0
     }
 
-    /// Marks the part as that of another event of the same stay in the kernel.
+    /// Marks the part as coming from another event of the same stay in the kernel.
     pub fn shared(self) -> Self {
         if self == Self::NONE { self } else { Self(self.0 | SHARED) }
     }
 
-    /// Whether it came with the stack of another event.
+    /// Whether it came from another event's stack.
     pub fn is_shared(self) -> bool {
         self != Self::NONE && self.0 & SHARED != 0
     }
 
-    /// The part without its origin, so that equal parts are equal.
+    /// Removes the mark of [`Self::shared`], so that equal parts compare equal.
     pub fn without_origin(self) -> Self {
         if self == Self::NONE { self } else { Self(self.0 & !SHARED) }
     }
@@ -65,41 +65,39 @@ impl FragmentRef {
     }
 }
 
-/// Half of a stack that a key stands for.
+/// Half of a stack that a key refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     Kernel,
     User,
-    /// Either of them: events that carry a single key do not say which.
+    /// Either one: events that carry a single key do not say which.
     Any,
 }
 
-/// Distinct address lists: those with the same number of [`Event::repeated`], and others compared by content.
+/// Distinct address lists. Those with a number from [`Event::repeated`] are told apart by it, others by content.
 ///
-/// Lists are kept as the file has them, eight bytes an address, so that interning a list that is
-/// known copies nothing.
+/// Lists are kept as in the file, eight bytes per address, so interning a known list copies nothing.
 ///
 /// [`Event::repeated`]: crate::etl::Event::repeated
 #[derive(Default)]
 pub struct Fragments {
     /// Lists with a number, which is their index.
     numbered: NumberedLists,
-    /// Lists without one. Their indexes begin at [`MAX_REPEATED`].
+    /// Lists without a number. Their indexes begin at [`MAX_REPEATED`].
     lists: FingerprintInterner,
     widened: Vec<u8>,
-    /// Fragment with the frames of each key that was referred to, once they came.
+    /// Fragment with the frames of each referenced key, once they have come.
     keyed: Vec<Option<u32>>,
-    /// Keys that were referred to and whose frames have not come yet. One key may stand for a kernel part and a user part at
-    /// once.
+    /// Referenced keys without frames so far. One key may refer to a kernel part and a user part at once.
     open_keys: HashMap<(u64, KeyKind), u32>,
     /// Keys whose frames may have been overwritten.
     forgotten: usize,
-    /// Whether a key of a kernel part has frames that end in user mode.
+    /// Whether any kernel part's key has frames that end in user mode.
     has_whole_keys: bool,
 }
 
 impl Fragments {
-    /// Takes a part of a stack.
+    /// Adds a stack part.
     pub fn add(
         &mut self,
         frames: PartFrames<'_>,
@@ -117,8 +115,8 @@ impl Fragments {
         }
     }
 
-    /// Takes a part that an event carries, by its position in the event. Where no user part is missing, the first one may be
-    /// of either kind.
+    /// Adds a part that an event carries; `at` is its position in the event. If no user part is missing, the first part
+    /// may be of either kind.
     pub fn add_carried(&mut self, part: &CarriedPart<'_>, at: usize) -> FragmentRef {
         match part.frames {
             PartFrames::Key(key) if at == 0 && part.match_id == 0 => self.refer(key, KeyKind::Any),
@@ -126,19 +124,19 @@ impl Fragments {
         }
     }
 
-    /// Keeps the list of addresses with a number.
+    /// Keeps an address list under its number.
     pub fn keep(&mut self, number: u32, addresses: &[[u8; 8]]) {
         self.numbered.keep(number, addresses);
     }
 
-    /// The fragment with these addresses, given as a stack event of a system with pointers of `pointer_size` bytes has
-    /// them. A cut last address is left out.
+    /// Returns the fragment for these addresses. `frames` has them as in a stack event of a system with
+    /// `pointer_size`-byte pointers. A cut last address is left out.
     pub fn intern(&mut self, frames: &[u8], pointer_size: usize, is_user: bool) -> FragmentRef {
         let frames = FrameBytes { bytes: frames, number: None };
         self.add(PartFrames::Here(frames), pointer_size, is_user)
     }
 
-    /// The fragment that a key refers to from now until its frames come.
+    /// Returns the fragment that a key refers to from now until its frames come.
     ///
     /// Keys are reused, so a reference means the first frames written for the key after it.
     pub fn refer(&mut self, key: u64, kind: KeyKind) -> FragmentRef {
@@ -150,9 +148,9 @@ impl Fragments {
         FragmentRef::new(index as usize, true, kind == KeyKind::User)
     }
 
-    /// Takes the frames of a key, given as for [`Self::intern`].
+    /// Defines the frames of a key, given as for [`Self::intern`].
     ///
-    /// They are of a user part if the last frame is in user mode. On ARM64, a kernel part may have the user's frames as well.
+    /// They are a user part if the last frame is in user mode. On ARM64, a kernel part may include the user frames.
     pub fn define(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         if self.open_keys.is_empty() {
             return;
@@ -176,20 +174,20 @@ impl Fragments {
         }
     }
 
-    /// Makes the frames of all keys referred to until now unknown: they may have been written into buffers that a ring
-    /// overwrote, so that frames of these keys that came, or will come, may be of the next use of the key.
+    /// Makes the frames of all keys referenced so far unknown. They may have been in buffers that a ring overwrote, so
+    /// frames seen for these keys, before or later, may belong to the next use of the key.
     pub fn forget_keys(&mut self) {
         self.forgotten = self.keyed.len();
         self.keyed.fill(None);
         self.open_keys.clear();
     }
 
-    /// Keys that were referred to and never defined.
+    /// Returns the number of keys that were referenced but never defined.
     pub fn unresolved_keys(&self) -> usize {
         self.forgotten + self.open_keys.len()
     }
 
-    /// Whether the frames of a kernel part that came as a key end in user mode, so that no user part is missing.
+    /// Whether a kernel part that came as a key has frames that end in user mode, so that no user part is missing.
     pub fn is_whole_key(&self, fragment: FragmentRef) -> bool {
         let is_kernel_key =
             fragment != FragmentRef::NONE && fragment.is_keyed() && !fragment.is_user();
@@ -201,13 +199,14 @@ impl Fragments {
             })
     }
 
-    /// Whether [`Self::is_whole_key`] may be true of a part.
+    /// Whether [`Self::is_whole_key`] is true for any part.
     pub fn has_whole_keys(&self) -> bool {
         self.has_whole_keys
     }
 
-    /// The number of a fragment's addresses; none for [`FragmentRef::NONE`] and keys without frames. Equal addresses of stack
-    /// events have one number. Those that an event carries itself, and 32-bit ones, have another.
+    /// Returns the number of a fragment's addresses; `None` for [`FragmentRef::NONE`] and keys without frames. Equal
+    /// addresses of stack events have equal numbers. Addresses that an event carries, and 32-bit ones, have other
+    /// numbers.
     pub fn content(&self, fragment: FragmentRef) -> Option<u32> {
         if fragment == FragmentRef::NONE {
             None
@@ -218,7 +217,7 @@ impl Fragments {
         }
     }
 
-    /// The addresses of a fragment; none for [`FragmentRef::NONE`] and keys without frames.
+    /// Returns the addresses of a fragment; none for [`FragmentRef::NONE`] and keys without frames.
     pub fn addresses(&self, fragment: FragmentRef) -> impl Iterator<Item = u64> + Clone + '_ {
         let list = self.content(fragment).map_or(&[][..], |index| self.list(index));
         list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
@@ -231,7 +230,7 @@ impl Fragments {
         }
     }
 
-    /// Asks for what [`Self::fetch`] reads of a fragment.
+    /// Prefetches what [`Self::fetch`] reads of a fragment.
     pub fn fetch_place(&self, fragment: FragmentRef) {
         let Some(index) = self.content(fragment) else { return };
         match index.checked_sub(MAX_REPEATED) {
@@ -240,7 +239,7 @@ impl Fragments {
         }
     }
 
-    /// Asks for the addresses of a fragment, which are read soon: they lie anywhere in hundreds of megabytes.
+    /// Prefetches the addresses of a fragment, which may be anywhere in hundreds of megabytes.
     pub fn fetch(&self, fragment: FragmentRef) {
         self.content(fragment).into_iter().for_each(|index| prefetch_all(self.list(index)));
     }
@@ -270,24 +269,25 @@ impl Fragments {
     }
 }
 
-/// Lists of addresses whose bytes got a number when their buffer was decoded: of a list that is known, only a bit is read.
+/// Address lists with bytes that were numbered when their buffer was decoded. For a known list, only one bit is read.
 #[derive(Default)]
 struct NumberedLists {
-    /// Numbers whose lists are here.
+    /// Numbers of the lists kept here.
     known: NumberSet,
     places: Vec<Place>,
     addresses: Vec<[u8; 8]>,
 }
 
-/// The range of a list in the addresses of all lists, in eight bytes: there may be millions of them, and more than 2³² addresses.
+/// Range of a list in the addresses of all lists, packed into eight bytes. There may be millions of lists, and more
+/// than 2³² addresses.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place(u64);
 
-/// Bits of the length of a list: an event has less than 64 KiB.
+/// Bits for the length of a list: an event has less than 64 KiB.
 const LENGTH_BITS: u32 = 16;
 
 impl Place {
-    /// `None` for a list that is too long, or too far from the first one.
+    /// Packs a range; `None` if the list is too long, or too far from the first one.
     fn new(start: usize, length: usize) -> Option<Self> {
         let is_far = start as u64 >> (u64::BITS - LENGTH_BITS) != 0;
         let is_long = length as u64 >> LENGTH_BITS != 0;
@@ -301,7 +301,7 @@ impl Place {
 }
 
 impl NumberedLists {
-    /// Keeps the list with a number, if it is not here yet. `false` if it cannot be kept.
+    /// Keeps a list under its number unless it is already here. Returns `false` if it cannot be kept.
     fn keep(&mut self, number: u32, list: &[[u8; 8]]) -> bool {
         let at = number as usize;
         if self.known.has(at) {
@@ -321,13 +321,13 @@ impl NumberedLists {
         true
     }
 
-    /// The list with a number; empty for a number without one.
+    /// Returns the list with a number; empty if there is none.
     fn get(&self, number: u32) -> &[u8] {
         let place = self.places.get(number as usize).copied().unwrap_or_default();
         self.addresses.get(place.range()).unwrap_or_default().as_flattened()
     }
 
-    /// Asks for the place of a list.
+    /// Prefetches the place of a list.
     fn fetch_place(&self, number: u32) {
         self.places.get(number as usize..).into_iter().for_each(prefetch);
     }
@@ -337,7 +337,7 @@ impl NumberedLists {
 pub mod tests {
     use super::*;
 
-    /// Addresses as a stack event of a 64-bit system has them.
+    /// Encodes addresses as in a stack event of a 64-bit system.
     pub fn frames(addresses: &[u64]) -> Vec<u8> {
         addresses.iter().flat_map(|address| address.to_le_bytes()).collect()
     }

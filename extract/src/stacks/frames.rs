@@ -1,4 +1,4 @@
-//! Distinct code locations and distinct stacks of them, as the rows of their tables.
+//! Distinct code locations and distinct stacks of them, as rows of their tables.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -10,34 +10,34 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::intern::{Fingerprint, FingerprintTable, upper, widened};
 
-/// Rows of the stacks table that are handed on at once. A stack has dozens of frames, so that these are as many numbers as
-/// other columns have in a row group, and the last part is soon encoded.
+/// Number of stack rows handed on at once. A stack has dozens of frames, so this many rows have as many numbers as
+/// other columns have in a row group, and the last part is encoded quickly.
 const PART_ROWS: usize = ROW_GROUP_ROWS / 4;
 
-/// The distinct stacks and their frames, of all resolvers.
+/// Distinct stacks and their frames, from all resolvers.
 ///
-/// Of a stack only its fingerprint stays: its frames go to the writer of the table, so that a table of millions of stacks is
-/// never in memory as a whole.
+/// Only a stack's fingerprint stays. Its frames go to the table's writer, so a table of millions of stacks is never in
+/// memory as a whole.
 pub struct StackTable {
     pub frames: FrameInterner,
-    /// The row of each stack.
+    /// Row of each stack.
     numbers: FingerprintTable,
-    /// The rows that were not handed on yet.
+    /// Rows not handed on yet.
     rows: StackRows,
     batches: SyncSender<StackRows>,
 }
 
 impl StackTable {
-    /// An empty table, which hands its rows on in parts while stacks are resolved.
+    /// Creates an empty table, which hands on its rows in parts while stacks are resolved.
     pub fn new(batches: SyncSender<StackRows>) -> Self {
         let (frames, numbers) = (FrameInterner::default(), FingerprintTable::default());
         Self { frames, numbers, rows: StackRows::default(), batches }
     }
 
-    /// The rows of stacks, whose frames are rows of the frames table.
+    /// Returns the rows of stacks; their frames are rows of the frames table.
     pub fn rows(&mut self, stacks: &StackRows) -> Vec<u32> {
         let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::of).collect();
-        // All at once: the entries, which are in no cache, are fetched side by side then.
+        // Looked up all at once, so that the fetches of uncached entries overlap.
         let known: Vec<_> = fingerprints.iter().map(|stack| self.numbers.find(*stack)).collect();
         let stacks = stacks.iter().zip(fingerprints).zip(known);
         stacks
@@ -60,15 +60,15 @@ impl StackTable {
         row
     }
 
-    /// Hands the rows to the writer, which ends early only when it failed.
+    /// Hands the rows to the writer, which ends early only if it failed.
     fn hand_on(&mut self) {
         let next = self.rows.as_large();
         let rows = std::mem::replace(&mut self.rows, next);
-        // The writer returns its error when it is asked for the table.
+        // The writer returns its error when asked for the table.
         let _ = self.batches.send(rows);
     }
 
-    /// The frames and the number of stacks; all stacks are with the writer then.
+    /// Sends the last rows to the writer. Returns the frames and the number of stacks.
     pub fn finish(self) -> (FrameInterner, u64) {
         if !self.rows.is_empty() {
             let _ = self.batches.send(self.rows);
@@ -77,25 +77,25 @@ impl StackTable {
     }
 }
 
-/// A code location.
+/// Code location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameKey {
     /// Module row and offset from its base.
     InModule(u32, u64),
-    /// Row of a method that was compiled at run time, and the address in its code.
+    /// Row of a method compiled at run time, and the address in its code.
     InMethod(u32, u64),
-    /// An address outside of all modules.
+    /// Address outside of all modules.
     Address(u64),
 }
 
-/// A location in a module as one number, module and offset: hashing locations is much of the work of a stack. The
-/// top bit is never set.
+/// Location in a module (module and offset) packed into one number, because hashing locations is much of the work of a
+/// stack. The top bit is never set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PackedFrame(u64);
 
 impl PackedFrame {
-    /// `None` for locations outside of modules, offsets beyond 4 GiB, which no image has (SizeOfImage has 32 bits), and
-    /// modules beyond two thousand million.
+    /// Packs a location. Returns `None` outside of modules, for offsets beyond 4 GiB, which no image has (SizeOfImage
+    /// has 32 bits), and for more than two billion modules.
     pub fn of(key: FrameKey) -> Option<Self> {
         match key {
             FrameKey::InModule(module, rva) => {
@@ -111,7 +111,7 @@ impl PackedFrame {
     }
 }
 
-/// A frame of a new stack, for its numbering: a location in a module, or the number of another location in its shard.
+/// Frame of a new stack, before numbering: a location in a module, or the number of another location in its shard.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameCode(u64);
 
@@ -127,7 +127,7 @@ impl FrameCode {
         Self(u64::from(number) | Self::NUMBER)
     }
 
-    /// The location, or the number of it.
+    /// Returns the location, or its number as the error.
     pub fn decode(self) -> Result<PackedFrame, usize> {
         match self.0 & Self::NUMBER {
             0 => Ok(PackedFrame(self.0)),
@@ -136,20 +136,20 @@ impl FrameCode {
     }
 }
 
-/// Slots for locations that were looked up last: 128 KiB.
+/// Number of slots for recently looked up locations: 128 KiB.
 const RECENT: usize = 1 << 13;
 
 /// Numbers code locations in the order they are first seen.
 pub struct FrameInterner {
     keys: Vec<FrameKey>,
-    /// Numbers and halves of hashes only: a table of millions of locations is searched at random, and the smaller it is, the
-    /// more of it is in a cache.
+    /// Holds only numbers and half hashes. A table of millions of locations is searched at random, and the smaller it
+    /// is, the more of it is cached.
     table: HashTable<FrameEntry>,
     hasher: DefaultHashBuilder,
-    /// Locations in modules and their numbers, each in the slot that it names: most frames of millions of stacks are of a few
-    /// functions.
+    /// Recent locations in modules with their numbers, each in the slot its hash selects. Most frames of millions of
+    /// stacks come from a few functions.
     recent: Vec<(PackedFrame, u32)>,
-    /// Methods of managed code in modules, by the number of the location.
+    /// Managed methods in modules, by location number.
     methods: HashMap<u32, u32>,
 }
 
@@ -164,7 +164,7 @@ impl Default for FrameInterner {
             keys: Vec::new(),
             table: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
-            // A number that no location can have.
+            // A number no location can have.
             recent: vec![(PackedFrame(FrameCode::NUMBER), 0); RECENT],
             methods: HashMap::new(),
         }
@@ -172,12 +172,12 @@ impl Default for FrameInterner {
 }
 
 impl FrameInterner {
-    /// Notes the managed method at a location in a module.
+    /// Records the managed method at a location in a module.
     pub fn note_method(&mut self, id: u32, method: u32) {
         self.methods.entry(id).or_insert(method);
     }
 
-    /// The number of a location.
+    /// Returns the number of a location.
     pub fn intern(&mut self, key: FrameKey) -> u32 {
         let hash = self.hash(&key);
         if let Some(number) = self.find(&key, hash) {
@@ -205,13 +205,13 @@ impl FrameInterner {
         self.table.find(widened(hash), is_known).map(|entry| entry.number)
     }
 
-    /// The number of a location in a module that was looked up lately.
+    /// Returns the number of a location in a module if it was looked up recently.
     pub fn recent(&self, frame: PackedFrame) -> Option<u32> {
         let (recent, number) = self.recent[spread(frame.0, RECENT)];
         (recent == frame).then_some(number)
     }
 
-    /// The number of a location in a module, if it has one.
+    /// Returns the number of a location in a module, if it has one.
     pub fn find_packed(&mut self, frame: PackedFrame) -> Option<u32> {
         let key = frame.key();
         let number = self.find(&key, self.hash(&key))?;
@@ -219,19 +219,19 @@ impl FrameInterner {
         Some(number)
     }
 
-    /// The number of a location in a module.
+    /// Returns the number of a location in a module, after adding it if it is new.
     pub fn intern_packed(&mut self, frame: PackedFrame) -> u32 {
         let number = self.intern(frame.key());
         self.recent[spread(frame.0, RECENT)] = (frame, number);
         number
     }
 
-    /// Number of locations that lie in a module.
+    /// Returns the number of locations that are in a module.
     pub fn in_modules(&self) -> u64 {
         self.keys.iter().filter(|key| matches!(key, FrameKey::InModule(..))).count() as u64
     }
 
-    /// The methods that locations lie in, some of them several times.
+    /// Returns the methods that locations are in; some come several times.
     pub fn methods(&self) -> impl Iterator<Item = u32> + '_ {
         let at_run_time = self.keys.iter().filter_map(|key| match key {
             FrameKey::InMethod(method, _) => Some(*method),
@@ -243,7 +243,7 @@ impl FrameInterner {
         at_run_time.chain(in_modules.into_iter().map(|(_, method)| method))
     }
 
-    /// Rows of the frames table; `row_of` returns the row of a method in the methods table.
+    /// Returns rows of the frames table; `row_of` returns the row of a method in the methods table.
     pub fn rows(&self, rows: Range<usize>, row_of: impl Fn(u32) -> Option<MethodIdx>) -> Frames {
         let mut table = Frames::default();
         for (id, key) in (rows.start as u32..).zip(&self.keys[rows]) {
@@ -276,9 +276,9 @@ impl FrameInterner {
     }
 }
 
-/// A slot for a number, of a power of two slots.
+/// Returns a slot for a number; `slots` is a power of two.
 pub fn spread(number: u64, slots: usize) -> usize {
-    // The factor of Fibonacci hashing, whose upper bits are the best mixed.
+    // Multiplies by the factor of Fibonacci hashing; the upper bits are mixed best.
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (u64::BITS - slots.ilog2())) as usize
 }

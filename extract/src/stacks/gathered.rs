@@ -1,4 +1,4 @@
-//! Stacks of rows that are gathered apart from those before them.
+//! Stacks of rows that are gathered separately from the rows before them.
 
 use std::ops::Range;
 
@@ -9,33 +9,33 @@ use crate::etl::{Event, MAX_REPEATED};
 use crate::number_set::NumberSet;
 use crate::raw::Timeline;
 
-/// Stacks all parts of which came with their events and have numbers.
+/// Stacks with only parts that came with their events and have numbers.
 #[derive(Default)]
 pub struct GatheredStacks {
-    /// First and second part of the stack of each row, up to the last one that has any.
+    /// First and second stack part of each row, up to the last row with any.
     parts: Vec<[FragmentRef; 2]>,
-    /// The last part of each of them, if other stacks of its thread need it.
+    /// Last part of each row's stack, if other stacks of its thread need it.
     last: Vec<Option<LastPart>>,
     lists: GatheredLists,
 }
 
-/// Lists of addresses that the gatherer has not passed on before.
+/// Address lists that the gatherer has not passed on before.
 #[derive(Default)]
 struct GatheredLists {
-    /// The number of each list, and its end, which is the start of the next.
+    /// Number of each list, and its end, where the next one starts.
     ends: Vec<(u32, usize)>,
     addresses: Vec<[u8; 8]>,
 }
 
-/// Whether all parts of the stack of an event that come with it have numbers.
+/// Whether all stack parts that come with an event have numbers.
 pub fn has_numbered_stack(event: &Event<'_>) -> bool {
     let has_number = |number: Option<u32>| number.is_some_and(|number| number < MAX_REPEATED);
     event.parts.is_none_or(|parts| parts.iter(event.time).all(|part| has_number(part.number)))
 }
 
 impl GatheredStacks {
-    /// Adds the stack of the event of the last row of the timeline. `known` has the numbers of the lists that the gatherer has
-    /// passed on.
+    /// Adds the stack of the event in the timeline's last row. `known` has the numbers of lists that the gatherer has
+    /// already passed on.
     pub fn take(&mut self, event: &Event<'_>, timeline: &mut Timeline, known: &mut NumberSet) {
         let (Some(parts), Some(row)) = (event.parts, timeline.len().checked_sub(1)) else { return };
         let mut stack = [FragmentRef::NONE; 2];
@@ -55,7 +55,7 @@ impl GatheredStacks {
         self.last.push(last);
     }
 
-    /// First and second part of the stacks of these rows, up to the last one that has any, and what other stacks need of
+    /// Returns the first two stack parts of these rows, up to the last row with any, and what other stacks need of
     /// their last parts.
     pub fn of_rows(&self, rows: Range<usize>) -> (&[[FragmentRef; 2]], &[Option<LastPart>]) {
         let rows = rows.start..rows.end.min(self.parts.len());

@@ -1,11 +1,12 @@
-//! Stacks: fragments joined, keys resolved, addresses turned into frames.
+//! Joins parts of stacks, resolves keys, and turns addresses into frames.
 //!
-//! The kernel part of a stack is logged with its event, the user part when the thread returns to
-//! user mode, perhaps much later. Both name their event by raw time and thread. Since Windows 8 a
-//! part may be a key whose frames are written when the key leaves a cache, after the references.
+//! The kernel part of a stack is logged with its event, the user part when the thread returns to user mode, perhaps
+//! much later. Both name their event by raw time and thread. Since Windows 8 a part may be a key. Its frames are
+//! written when the key leaves a cache, after the references.
 //!
-//! Events of providers carry their stacks themselves. Where only the kernel part fits, a later event of the same thread
-//! with the same match id carries the user part. The .NET runtime logs the stack of an event in the next one of its thread.
+//! Provider events carry their stacks themselves. If only the kernel part fits, a later event of the same thread with
+//! the same match id carries the user part. The .NET runtime logs the stack of an event in the next event of its
+//! thread.
 
 mod events;
 mod fragments;
@@ -41,7 +42,7 @@ use crate::raw::{EventFamily, Shared, Timeline};
 use handlescope_model::Table;
 use handlescope_model::rules::LossTimes;
 
-/// The stacks of the timeline's rows and, on request, of all events.
+/// Stacks of the timeline's rows and, on request, of all events.
 #[derive(Default)]
 pub struct KeptStacks {
     pub events: EventStacks,
@@ -49,7 +50,7 @@ pub struct KeptStacks {
 }
 
 impl KeptStacks {
-    /// The events that carry a stack or a part of one.
+    /// Events that carry a stack or a part of one.
     pub const PARTS: [EventId; 3] = [WALK, KEY_KERNEL, KEY_USER];
 
     pub fn all() -> Self {
@@ -72,7 +73,7 @@ impl KeptStacks {
         }
     }
 
-    /// Takes user parts of other events back from stacks between whose parts events are missing.
+    /// Removes user parts of other events from stacks where events are missing between the parts.
     pub fn withdraw_across(&mut self, losses: &[EventLoss]) {
         let certain = losses.iter().filter(|loss| !loss.is_doubtful);
         let spans: Vec<_> = certain.filter_map(|loss| Some(loss.span?.bounds())).collect();
@@ -144,7 +145,7 @@ impl EventFamily for KeptStacks {
     }
 }
 
-/// A stack with its parts joined.
+/// Stack with its parts joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedStack {
     /// Raw time of its event.
@@ -158,7 +159,7 @@ pub struct JoinedStack {
 }
 
 impl JoinedStack {
-    /// The first two parts, and the remaining parts.
+    /// Returns the first two parts, and the remaining ones.
     pub fn parts(&self) -> ([FragmentRef; 2], &[FragmentRef]) {
         let part =
             |at: usize| self.parts.get(at).map_or(FragmentRef::NONE, |it| it.without_origin());
@@ -174,7 +175,7 @@ impl JoinedStack {
     }
 }
 
-/// Joins and keeps every stack.
+/// All stacks, joined.
 #[derive(Default)]
 pub struct AllStacks {
     fragments: Fragments,
@@ -183,12 +184,12 @@ pub struct AllStacks {
     groups: HashMap<(i64, u32, u16), u32>,
     /// Stacks that may get the user part of an earlier event.
     stays: Stays<u32>,
-    /// Stacks that got it.
+    /// Stacks that got such a user part.
     shared: Vec<SharedPart>,
 }
 
 impl AllStacks {
-    /// The stacks in the order their first parts were logged.
+    /// Returns the stacks in the order their first parts were logged.
     pub fn stacks(&self) -> &[JoinedStack] {
         &self.stacks
     }
@@ -197,13 +198,13 @@ impl AllStacks {
         &self.fragments
     }
 
-    /// The addresses of a stack, innermost first.
+    /// Returns the addresses of a stack, innermost first.
     pub fn addresses(&self, stack: &JoinedStack) -> Vec<u64> {
         stack.parts.iter().flat_map(|part| self.fragments.addresses(*part)).collect()
     }
 
-    /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that are not known to belong to the same
-    /// stay in the kernel.
+    /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that may belong to another stay in
+    /// the kernel.
     pub fn forget_keys(&mut self) {
         self.fragments.forget_keys();
         self.stays.forget();
@@ -242,7 +243,7 @@ impl AllStacks {
         self.complete();
     }
 
-    /// Adds the user parts of earlier events to the stacks that they complete.
+    /// Adds user parts of earlier events to the stacks they complete.
     fn complete(&mut self) {
         if !self.stays.has_completed() {
             return;
@@ -259,7 +260,7 @@ impl AllStacks {
         self.stays.reuse(completed);
     }
 
-    /// Completes the last stacks, and removes user parts behind a kernel part whose frames turned out to end in user mode.
+    /// Completes the last stacks, and removes user parts after a kernel part that turned out to end in user mode.
     fn finish(&mut self) {
         self.stays.finish();
         self.complete();

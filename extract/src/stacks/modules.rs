@@ -1,8 +1,8 @@
-//! Addresses → modules, by process, address and time.
+//! Maps addresses to modules by process, address and time.
 
 use std::collections::HashMap;
 
-/// A module mapped somewhere for some time, times raw.
+/// Module mapped at an address for some time; times are raw.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapping {
     pub base: u64,
@@ -10,25 +10,25 @@ pub struct Mapping {
     pub size: u64,
     /// Row of the modules table.
     pub module: u32,
-    /// Load; the smallest number when it was loaded before the trace. Ranges are intersected for each address, so that
-    /// open ends are numbers and not `Option`s.
+    /// Load time; the smallest number if it was loaded before the trace. Ranges are intersected for each address, so
+    /// open ends are numbers instead of `Option`s.
     pub from: i64,
-    /// Unload; the largest number when it was not unloaded.
+    /// Unload time; the largest number if it was not unloaded.
     pub to: i64,
-    /// First time at which it explains addresses that no module explains: an image is mapped
-    /// before its load is logged.
+    /// Time from which on it explains addresses that no loaded module explains: an image is mapped before its load is
+    /// logged.
     pub since: i64,
-    /// First time at which it explains no address any more. A process that exits unmaps its modules
-    /// before it closes its handles, and a stack may still go through code that was unloaded.
+    /// Time from which on it explains no address any more. An exiting process unmaps its modules before it closes its
+    /// handles, and a stack may still go through unloaded code.
     pub until: i64,
 }
 
-/// Location of an address and the time range in which it is valid.
+/// Location of an address, and the time range in which it is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// Module and offset from its base; `None` outside of all modules.
     pub location: Option<(u32, u64)>,
-    /// Whether the module was loaded at the time, rather than just before or after.
+    /// Whether the module was loaded at the time, rather than shortly before or after.
     pub is_live: bool,
     /// First raw time for which the answer holds.
     pub from: i64,
@@ -36,7 +36,7 @@ pub struct Located {
     pub to: i64,
 }
 
-/// The mappings of every process.
+/// Mappings of every process.
 pub struct AddressSpaces {
     spaces: HashMap<u32, Space>,
     pointer_size: usize,
@@ -50,9 +50,9 @@ struct Space {
 }
 
 impl AddressSpaces {
-    /// Spaces of (pid, mapping) pairs; pid 0 is the kernel, which every process sees.
+    /// Creates address spaces from (pid, mapping) pairs. Pid 0 is the kernel, which every process sees.
     ///
-    /// `pointer_size` is the pointer size of the recording system, bytes.
+    /// `pointer_size` is the recording system's pointer size in bytes.
     pub fn new(mappings: impl IntoIterator<Item = (u32, Mapping)>, pointer_size: usize) -> Self {
         let mut spaces: HashMap<u32, Space> = HashMap::new();
         for (pid, mapping) in mappings {
@@ -66,7 +66,7 @@ impl AddressSpaces {
         Self { spaces, pointer_size }
     }
 
-    /// Whether an address belongs to the kernel: the top bit of a pointer is set.
+    /// Whether an address belongs to the kernel, which is the case if its top bit is set.
     pub fn is_kernel(&self, address: u64) -> bool {
         address >> (self.pointer_size * 8 - 1) & 1 == 1
     }
@@ -98,13 +98,13 @@ impl AddressSpaces {
     }
 }
 
-/// Whether a time is in a range without its end; the largest number is no end.
+/// Whether a time is in a range, excluding its end. The largest number means no end.
 fn holds(from: i64, to: i64, time: i64) -> bool {
     from <= time && (time < to || to == i64::MAX)
 }
 
 impl Space {
-    /// The mappings an address lies in, at any time.
+    /// Returns the mappings that contain an address at any time.
     fn covering(&self, address: u64) -> impl Iterator<Item = &Mapping> {
         let after = self.mappings.partition_point(|m| m.base <= address);
         self.mappings[..after]
@@ -119,7 +119,7 @@ impl Space {
 mod tests {
     use super::*;
 
-    /// Explains addresses from 5 ticks before its load to 20 after its unload.
+    /// A mapping that explains addresses from 5 ticks before its load to 20 after its unload.
     fn mapping(base: u64, module: u32, from: i64, to: i64) -> Mapping {
         let (since, until) = (from.saturating_sub(5), to.saturating_add(20));
         Mapping { base, size: 0x1000, module, from, to, since, until }

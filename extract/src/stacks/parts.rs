@@ -1,5 +1,5 @@
-//! Parts of stacks in events: stack events (MOF class StackWalk_Event and the stack key events of Windows 8), extended
-//! items in which events carry their stacks themselves, and the event that brings the user part of such a stack.
+//! Stack parts in events. There are stack events (MOF class StackWalk_Event and the stack key events of Windows 8),
+//! extended items with the stack of their event, and events that bring the user part of such a stack.
 
 use uuid::uuid;
 
@@ -13,7 +13,7 @@ pub const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
 pub const KEY_KERNEL: EventId = EventId::Hook(0x1825);
 pub const KEY_USER: EventId = EventId::Hook(0x1826);
 
-/// A part of a stack and the event it belongs to.
+/// Stack part, and the event it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// Raw time of the event.
@@ -24,27 +24,27 @@ pub struct Part {
     pub processor: u16,
     /// Whether it begins in user mode.
     pub is_user: bool,
-    /// Whether no user part is missing: its last frame is in user mode. Keys are not known to be whole.
+    /// Whether no user part is missing, because the last frame is in user mode. Keys are not known to be whole.
     pub is_whole: bool,
 }
 
-/// Addresses, innermost first, as wide as the pointers of the system.
+/// Addresses, innermost first, each as wide as a pointer of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameBytes<'a> {
     pub bytes: &'a [u8],
-    /// Number of those that [`repeated_frames`] returns of their event, as in [`Event::repeated`].
+    /// Number of these bytes if [`repeated_frames`] returns them for their event, as in [`Event::repeated`].
     pub number: Option<u32>,
 }
 
 impl FrameBytes<'_> {
-    /// Whether the innermost frame is in user mode, where the top bit of an address is 0.
+    /// Whether the innermost frame is in user mode, with the address's top bit 0.
     pub fn begins_in_user_mode(&self, pointer_size: usize) -> bool {
         let first = self.bytes.get(..pointer_size).unwrap_or_default();
-        // Little-endian: the top bit of the address is in its last byte.
+        // The address is little-endian, so its top bit is in the last byte.
         first.last().is_some_and(|byte| byte & 0x80 == 0)
     }
 
-    /// Whether the outermost frame is in user mode; a cut last address is left out.
+    /// Whether the outermost frame is in user mode. A cut last address is ignored.
     pub fn ends_in_user_mode(&self, pointer_size: usize) -> bool {
         let whole = self.bytes.len() - self.bytes.len() % pointer_size.max(1);
         self.bytes[..whole].last().is_some_and(|byte| byte & 0x80 == 0)
@@ -59,7 +59,7 @@ pub enum PartFrames<'a> {
 }
 
 impl Part {
-    /// A part that came with its event, which this processor logged.
+    /// Creates a part that came with its event, logged on this processor.
     pub fn with_event(part: &StackPart<'_>, processor: u16) -> Self {
         let StackPart { event_time, pid, tid, is_user, frames, number, .. } = *part;
         let is_whole =
@@ -86,15 +86,15 @@ impl Part {
     }
 }
 
-/// A key and its frames, which are written after the references to it.
+/// Returns a key and its frames, which are written after the references to the key.
 pub fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)> {
     let mut p = Payload::of(event);
     let key = p.pointer()?;
     Some((key, FrameBytes { bytes: p.rest(), number: event.repeated }))
 }
 
-/// The frames that an event has, as [`Fragments`] interns them; `None` for an event without, or with pointers that it makes
-/// wider.
+/// Returns an event's frames as [`Fragments`] interns them; `None` if the event has none, or its addresses have to be
+/// widened.
 ///
 /// [`Fragments`]: super::Fragments
 pub fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
@@ -112,7 +112,8 @@ pub fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
     Some(frames.bytes.as_chunks::<8>().0.as_flattened())
 }
 
-/// The part of a stack that an event is, with its frames as [`repeated_frames`] returns them; `None` where it does not.
+/// Returns an event's stack part, with frames as in [`repeated_frames`]; `None` if the event is no stack part with
+/// frames of this width.
 pub fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
     if event.id != WALK || event.pointer_size != StackPart::POINTER_SIZE {
         return None;
@@ -137,17 +138,17 @@ const EVENT_TRACING: Guid = Guid::of(uuid!("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2
 /// Carries the user part of the stack of an earlier event of its thread, with the same match id.
 pub const USER_PART: EventId = EventId::Manifest { guid: EVENT_TRACING, id: 18 };
 
-/// A stack, or a part of one, in an extended item.
+/// Stack, or part of one, in an extended item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CarriedPart<'a> {
-    /// Identifies the stack whose user part comes in a later event; 0 where no part is missing.
+    /// Identifies a stack with its user part in a later event; 0 if no part is missing.
     pub match_id: u64,
     pub frames: PartFrames<'a>,
-    /// Bytes of an address.
+    /// Bytes per address.
     pub pointer_size: usize,
 }
 
-/// Fields of an item of this kind if it is a stack, and the size of a pointer in it in bytes.
+/// Returns the fields of an extended item of this kind if it is a stack, and its pointer size in bytes.
 pub fn item_fields(kind: u16) -> (&'static [Field], usize) {
     let fields: &[Field] = match kind {
         STACK_32 | STACK_64 => &[Field::Bytes(8), Field::Addresses],
@@ -157,7 +158,7 @@ pub fn item_fields(kind: u16) -> (&'static [Field], usize) {
     (fields, if matches!(kind, STACK_32 | KEY_32) { 4 } else { 8 })
 }
 
-/// The stacks that an event carries, in their order; the innermost frame is first.
+/// Returns the stacks an event carries, in their order. The innermost frame is first.
 pub fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = CarriedPart<'a>> {
     extended_items(event.extended).filter_map(|item| {
         let (_, pointer_size) = item_fields(item.kind);
@@ -172,7 +173,7 @@ pub fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = CarriedPart<
     })
 }
 
-/// The keys of the stacks that an event carries, and the match id of one whose user part is still to come.
+/// Returns the keys of the stacks an event carries, and the match id if a user part is still to come.
 pub fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Option<u64>) {
     let key = |part: CarriedPart<'_>| match part.frames {
         PartFrames::Key(key) => Some(key),
@@ -182,19 +183,19 @@ pub fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Option<u6
     (carried_parts(event).filter_map(key), match_id.filter(|id| *id != 0))
 }
 
-/// Use of an event for stacks.
+/// What an event means for stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackUse {
-    /// A part of the stack of the event with this raw time; with a key, the frames come later.
+    /// Part of the stack of the event at this raw time; with a key, the frames come later.
     Part { event_time: i64, key: Option<u64> },
-    /// The frames of a key.
+    /// Frames of a key.
     Frames { key: u64 },
-    /// The user part of the stack of an earlier event of its thread.
+    /// User part of the stack of an earlier event of its thread.
     UserPart { match_id: u64 },
 }
 
 impl StackUse {
-    /// `None` for an event that has nothing to do with stacks, or is too short.
+    /// Returns `None` for an event that is unrelated to stacks or too short.
     pub fn of(event: &Event<'_>) -> Option<Self> {
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => Part::decode(event).map(|(part, frames)| {

@@ -1,4 +1,4 @@
-//! Parts of stacks → rows of the stacks table, whose frames are distinct code locations.
+//! Resolves stack parts to rows of the stacks table, with distinct code locations as frames.
 
 use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
@@ -17,29 +17,29 @@ use crate::number_set::NumberSet;
 use crate::raw::Timeline;
 use crate::side_by_side::side_by_side;
 
-/// New stacks that are numbered at once.
+/// New stacks numbered at once.
 const NUMBERED_AT_ONCE: usize = 64;
 
 /// Turns the parts of stacks into frames and numbers the distinct stacks.
 ///
-/// The same parts have the same frames as long as no module involved is loaded or unloaded, so
-/// each answer is kept with the time range in which it holds.
+/// The same parts have the same frames until a module involved is loaded or unloaded. So each answer is kept with the
+/// time range in which it holds.
 pub struct StackResolver<'a> {
     look_up: StackLookUp<'a>,
     numbers: StackNumbers<'a>,
 }
 
-/// The first half of the work: the parts of stacks, and their frames.
+/// First half of the work: looking up stack parts and their frames.
 ///
-/// The answers lie in shards, by the part of a stack that is most its own and its process, so that several threads
-/// look up and resolve the stacks of many events at once. Shards number what they meet by themselves.
+/// The answers are in shards, chosen by the process and the most distinctive stack part. So several threads can look up
+/// and resolve the stacks of many events at once. Each shard numbers what it meets by itself.
 pub struct StackLookUp<'a> {
     context: Context<'a>,
     shards: Vec<Shard>,
 }
 
-/// The second half of the work: the numbers of stacks and frames, which are given in the order of the events, and so are
-/// the same for every number of shards.
+/// Second half of the work: numbering stacks and frames. Numbers are given in the order of the events, so they do not
+/// depend on the number of shards.
 pub struct StackNumbers<'a> {
     table: &'a mut StackTable,
     shards: Vec<NumberedShard>,
@@ -48,18 +48,18 @@ pub struct StackNumbers<'a> {
     notes_rows: bool,
 }
 
-/// Memory for stacks that are numbered at once.
+/// Reused memory for stacks that are numbered at once.
 #[derive(Default)]
 struct StackGroup {
-    /// Their frames; those in `unknown` are filled in last.
+    /// Their frames. Those in `unknown` are filled in last.
     rows: StackRows,
-    /// Frames that were not looked up lately, or are not packed.
+    /// Frames that were not looked up recently or are not packed.
     unknown: Vec<UnknownFrame>,
-    /// Numbers of these that the table has.
+    /// Numbers of these that the table already has.
     known: Vec<Option<u32>>,
 }
 
-/// A frame that was not looked up lately, or is not packed.
+/// Frame that was not looked up recently or is not packed.
 struct UnknownFrame {
     /// Position in the frames of the stacks.
     at: usize,
@@ -67,16 +67,16 @@ struct UnknownFrame {
     code: FrameCode,
 }
 
-/// Numbers of what a shard met.
+/// Numbers for what a shard met.
 #[derive(Default)]
 struct NumberedShard {
     /// Row of each stack in the table.
     stacks: Vec<u32>,
-    /// Number of each location that is not packed, once a stack with it has one.
+    /// Each unpacked location, with its number once a stack with it is numbered.
     unpacked: Vec<(FrameKey, Option<u32>)>,
 }
 
-/// Stacks that were looked up and have no numbers yet.
+/// Stacks that were looked up but not numbered yet.
 pub struct LookedUp<'r> {
     /// Rows of the timeline.
     rows: &'r [u32],
@@ -85,8 +85,8 @@ pub struct LookedUp<'r> {
 }
 
 impl<'a> StackResolver<'a> {
-    /// Creates a resolver of fragments, with the modules and the managed methods that addresses may
-    /// lie in, which works on as many threads.
+    /// Creates a resolver of fragments that uses `threads` threads. `spaces` and `methods` have the modules and managed
+    /// methods that addresses may be in.
     pub fn new(
         fragments: &'a Fragments,
         spaces: &'a AddressSpaces,
@@ -110,14 +110,14 @@ impl<'a> StackResolver<'a> {
         }
     }
 
-    /// Both halves, for a thread each.
+    /// Returns both halves, for one thread each.
     pub fn halves(&mut self) -> (&mut StackLookUp<'a>, &mut StackNumbers<'a>) {
         (&mut self.look_up, &mut self.numbers)
     }
 
-    /// The stack of a row of the timeline.
+    /// Returns the stack of a timeline row.
     ///
-    /// `None` when the event has no stack, or there is no such row.
+    /// `None` if the event has no stack, or the row does not exist.
     pub fn of_row(&mut self, stacks: &EventStacks, timeline: &Timeline, row: usize) -> Option<u32> {
         let (pid, time) = (*timeline.pid.get(row)?, *timeline.time.get(row)?);
         let parts = stacks.parts(row);
@@ -128,24 +128,24 @@ impl<'a> StackResolver<'a> {
         Some(stack)
     }
 
-    /// Starts or ends noting which rows have a stack.
+    /// Starts or stops noting which rows have a stack.
     pub fn note_rows(&mut self, notes_rows: bool) {
         self.numbers.notes_rows = notes_rows;
     }
 
-    /// The noted rows of the timeline that have a stack.
+    /// Returns the noted timeline rows that have a stack.
     pub fn rows(&self) -> &KeptRows {
         &self.numbers.rows
     }
 
-    /// Returns the rows without the resolver.
+    /// Returns the noted rows and drops the resolver.
     pub fn into_rows(self) -> KeptRows {
         self.numbers.rows
     }
 
-    /// The stack of an event: its parts, and the process and raw time that decide the modules.
+    /// Returns the stack of an event from its parts. Its process and raw time determine the modules.
     ///
-    /// `None` when no part has frames.
+    /// `None` if no part has frames.
     pub fn stack(
         &mut self,
         parts: [FragmentRef; 2],
@@ -169,7 +169,7 @@ impl<'a> StackResolver<'a> {
 }
 
 impl StackLookUp<'_> {
-    /// Looks up the stacks of rows of the timeline.
+    /// Looks up the stacks of timeline rows.
     pub fn rows<'r>(
         &mut self,
         stacks: &EventStacks,
@@ -201,7 +201,7 @@ impl StackLookUp<'_> {
 }
 
 impl StackNumbers<'_> {
-    /// Adds the stacks of the rows that were looked up, in the order of these; `None` for an event without a stack.
+    /// Appends the stack of each looked-up row, in order; `None` for an event without a stack.
     pub fn rows(&mut self, looked_up: &LookedUp<'_>, stacks: &mut Vec<Option<u32>>) {
         let LookedUp { rows, answers } = looked_up;
         self.number(&answers.iter().enumerate().collect::<Vec<_>>());
@@ -219,7 +219,7 @@ impl StackNumbers<'_> {
         }
     }
 
-    /// Numbers the new stacks of shards, in the order of their events, whichever shard they are in.
+    /// Numbers the new stacks of all shards in the order of their events, whichever shard they are in.
     fn number(&mut self, answers: &[(usize, &Answers)]) {
         for (shard, answers) in answers {
             let unpacked = answers.unpacked.iter().map(|frame| (*frame, None));
@@ -256,7 +256,7 @@ impl StackNumbers<'_> {
         }
     }
 
-    /// Numbers new stacks of shards.
+    /// Numbers new stacks, given with their shards.
     fn number_stacks(&mut self, stacks: &[(usize, &[FrameCode])]) {
         let mut group = std::mem::take(&mut self.group);
         let StackGroup { rows, unknown, known } = &mut group;
@@ -272,7 +272,7 @@ impl StackNumbers<'_> {
                 })
             }));
         }
-        // All at once, and nothing between: the entries of the table, which are in no cache, are fetched side by side then.
+        // Looked up all at once with nothing in between, so that the fetches of uncached table entries overlap.
         let packed = unknown.iter().map(|unknown| unknown.code.decode().ok());
         known.extend(packed.map(|frame| frames.find_packed(frame?)));
         for (UnknownFrame { at, shard, code }, known) in unknown.drain(..).zip(known.drain(..)) {
@@ -286,7 +286,7 @@ impl StackNumbers<'_> {
         self.group = group;
     }
 
-    /// Number of a frame that a shard met.
+    /// Returns the number of a frame that a shard met.
     fn frame(&mut self, shard: usize, code: FrameCode) -> u32 {
         let Self { table, shards, .. } = self;
         match code.decode() {
@@ -299,18 +299,18 @@ impl StackNumbers<'_> {
     }
 }
 
-/// The shard that has the answer about the parts of a stack in a process.
+/// Returns the shard responsible for these stack parts in a process.
 ///
 /// User parts differ most; the kernel parts of a call are the same everywhere.
 fn shard_of([first, second]: [FragmentRef; 2], pid: u32, count: usize) -> usize {
     let part = if second == FragmentRef::NONE { first } else { second };
     let mut hasher = FxHasher::default();
     (part, pid).hash(&mut hasher);
-    // The upper bits are the best mixed.
+    // The upper bits are mixed best.
     ((hasher.finish() >> 32) as usize) % count
 }
 
-/// Rows of the timeline whose stacks are in some table.
+/// Timeline rows with a stack in some table.
 #[derive(Default)]
 pub struct KeptRows {
     rows: NumberSet,
@@ -326,7 +326,7 @@ impl KeptRows {
         self.rows.has(row)
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> u64 {
         self.count
     }
@@ -335,12 +335,12 @@ impl KeptRows {
         self.count == 0
     }
 
-    /// The rows whose events carry their stacks themselves.
+    /// Returns the rows of events that carry their stacks.
     pub fn carried<'s>(&'s self, stacks: &'s EventStacks) -> impl Iterator<Item = usize> + 's {
         stacks.carried().iter().map(|row| *row as usize).filter(|row| self.has(*row))
     }
 
-    /// Raw time and thread of the events that carry their stacks themselves.
+    /// Returns raw time and thread of the events that carry their stacks.
     pub fn carried_events(&self, stacks: &EventStacks, timeline: &Timeline) -> HashSet<(i64, u32)> {
         let rows = self.carried(stacks);
         rows.filter_map(|row| Some((*timeline.time.get(row)?, *timeline.tid.get(row)?))).collect()

@@ -1,5 +1,5 @@
-//! Stacks that the .NET runtime logs itself: an event right after the event that it belongs to, on the same thread and by the same
-//! provider (CLRStackWalk in `ClrEtwAll.man` of dotnet/runtime).
+//! Stacks that the .NET runtime logs itself. They come in an event right after the one they belong to, on the same
+//! thread and by the same provider (CLRStackWalk in `ClrEtwAll.man` of dotnet/runtime).
 
 use rustc_hash::FxHashMap;
 use uuid::uuid;
@@ -17,10 +17,10 @@ const PRIVATE: Guid = Guid::of(uuid!("763fd754-7086-4dfe-95eb-c01a46faf4ca"));
 pub const RUNTIME_WALK: EventId = EventId::Manifest { guid: RUNTIME, id: 82 };
 pub const PRIVATE_WALK: EventId = EventId::Manifest { guid: PRIVATE, id: 151 };
 
-/// Most threads of which the last event is known.
+/// Maximum number of threads with a known last event.
 const MAX_THREADS: usize = 1 << 16;
 
-/// Use of an event of the runtime for stacks.
+/// What a runtime event means for stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuntimeUse {
     /// The next event of its thread may be its stack.
@@ -28,11 +28,11 @@ pub enum RuntimeUse {
     IsStack,
 }
 
-/// A thread, and the provider of its events.
+/// Thread, with the provider of its events.
 pub type RuntimeThread = (Guid, u32, u32);
 
 impl RuntimeUse {
-    /// `None` for events of other providers.
+    /// Returns `None` for events of other providers.
     pub fn of(event: &Event<'_>) -> Option<(Self, RuntimeThread)> {
         let EventId::Manifest { guid: guid @ (RUNTIME | PRIVATE), .. } = event.id else {
             return None;
@@ -43,15 +43,15 @@ impl RuntimeUse {
     }
 }
 
-/// The last event of each thread, which the stack that follows belongs to.
+/// Last event of each thread. The stack that follows belongs to it.
 #[derive(Default)]
 pub struct RuntimeStacks {
-    /// Rows of the timeline, and numbers of events that are kept one by one.
+    /// Rows of the timeline, and numbers of individually kept events.
     last: FxHashMap<RuntimeThread, (Option<u32>, Option<u32>)>,
 }
 
 impl RuntimeStacks {
-    /// Takes an event with its row and its number, if it has them.
+    /// Notes an event with its row and its number, if it has them.
     pub fn note(&mut self, event: &Event<'_>, row: Option<u32>, kept: Option<u32>) {
         let Some((RuntimeUse::HasStack, thread)) = RuntimeUse::of(event) else { return };
         if row.is_none() && kept.is_none() {
@@ -64,7 +64,7 @@ impl RuntimeStacks {
         self.last.insert(thread, (row, kept));
     }
 
-    /// Row and number of the event that a stack belongs to, and the frames.
+    /// Returns row and number of the event that a stack belongs to, and the frames.
     pub fn stack<'a>(
         &mut self,
         event: &Event<'a>,
@@ -75,11 +75,11 @@ impl RuntimeStacks {
     }
 }
 
-/// The frames of a stack, innermost first.
+/// Returns the frames of a stack, innermost first.
 fn frames<'a>(event: &Event<'a>) -> Option<PartFrames<'a>> {
     let mut p = Payload::of(event);
     let (_runtime, _reserved, count) = (p.u16()?, p.u16()?, p.u32()?);
-    // A long stack is cut, though its count is not.
+    // A long stack is cut, but its count is not.
     let size = (count as usize).saturating_mul(event.pointer_size).min(p.rest().len());
     let bytes = p.rest().get(..size)?;
     (!bytes.is_empty()).then_some(PartFrames::Here(FrameBytes { bytes, number: None }))
@@ -94,7 +94,7 @@ mod tests {
         Event { id, pid: Some(7), tid: Some(tid), pointer_size: 8, payload, ..Event::default() }
     }
 
-    /// The payload of a stack of two frames that says it has `count`.
+    /// Payload of a stack with two frames that claims to have `count`.
     fn walk(count: u8) -> Vec<u8> {
         [&[9, 0, 0, 0, count, 0, 0, 0][..], &[1; 8], &[2; 8]].concat()
     }

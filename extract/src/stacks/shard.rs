@@ -1,4 +1,4 @@
-//! A part of the answers of a resolver of stacks, which one thread works on.
+//! One shard of a stack resolver's answers, handled by one thread.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
@@ -16,13 +16,13 @@ use crate::prefetch::prefetch;
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub fragments: &'a Fragments,
-    /// The modules that addresses may lie in.
+    /// Modules that addresses may be in.
     pub spaces: &'a AddressSpaces,
-    /// The managed methods that addresses may lie in.
+    /// Managed methods that addresses may be in.
     pub methods: &'a AddressSpaces,
 }
 
-/// A stack to be resolved: its parts, and the process and raw time that decide the modules.
+/// Stack to resolve: its parts, and the process and raw time that determine the modules.
 #[derive(Clone, Copy)]
 pub struct Query<'a> {
     pub parts: [FragmentRef; 2],
@@ -32,11 +32,10 @@ pub struct Query<'a> {
     pub time: i64,
 }
 
-/// Requests that are looked up before the first new one of them is resolved, so that the addresses of all new ones are
-/// fetched side by side.
+/// Requests looked up before the first new one is resolved, so that the fetches of all new addresses overlap.
 const LOOKED_UP_AT_ONCE: usize = 32;
 
-/// An event of a batch whose stack is to be looked up.
+/// Event of a batch with a stack to look up.
 #[derive(Clone, Copy)]
 pub struct Request {
     /// Position of the event in its batch.
@@ -48,7 +47,7 @@ pub struct Request {
     pub time: i64,
 }
 
-/// The parts of a stack and its process.
+/// Parts of a stack, and its process.
 type StackKey = (FragmentRef, FragmentRef, u32);
 
 impl Request {
@@ -61,14 +60,14 @@ fn key([first, second]: [FragmentRef; 2], pid: u32) -> StackKey {
     (first, second, pid)
 }
 
-/// An answer and the raw times for which it holds.
+/// Answer, with the raw times for which it holds.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
-    /// First time; the smallest number when nothing bounds it.
+    /// First time; the smallest number if there is no bound.
     from: i64,
-    /// First time at which it no longer holds; the largest number when nothing bounds it.
+    /// First time at which it no longer holds; the largest number if there is no bound.
     to: i64,
-    /// The number of the stack; `None` when it has no frames.
+    /// Number of the stack; `None` if it has no frames.
     stack: Option<u32>,
 }
 
@@ -78,7 +77,7 @@ impl Answer {
     }
 }
 
-/// Distinct time ranges in which answers hold, of which there are few, by numbers from 1.
+/// Distinct time ranges in which answers hold, numbered from 1. There are few.
 #[derive(Default)]
 struct Spans {
     spans: Vec<(i64, i64)>,
@@ -102,20 +101,20 @@ impl Spans {
     }
 }
 
-/// Answers by question; most questions have one answer for the whole trace.
+/// Answers by question. Most questions have one answer for the whole trace.
 ///
-/// There are hundreds of thousands of questions, and each event looks one up at random: the time ranges of answers are
-/// kept apart so that an answer takes eight bytes.
+/// There are hundreds of thousands of questions, and each event looks one up at random. The time ranges of answers are
+/// kept separately, so that an answer takes eight bytes.
 struct Memory<K> {
     first: HashMap<K, StoredAnswer>,
     more: HashMap<K, Vec<StoredAnswer>>,
     spans: Spans,
 }
 
-/// An [`Answer`] in eight bytes.
+/// [`Answer`] packed into eight bytes.
 #[derive(Debug, Clone, Copy)]
 struct StoredAnswer {
-    /// The number of the stack plus one.
+    /// Number of the stack, plus one.
     stack: Option<NonZeroU32>,
     span: NonZeroU32,
 }
@@ -131,12 +130,12 @@ impl<K: Copy + Eq + Hash> Memory<K> {
         self.get_from(self.first(key)?, key, time)
     }
 
-    /// The first answer, which is the only one of most questions.
+    /// Returns the first answer, which for most questions is the only one.
     fn first(&self, key: K) -> Option<StoredAnswer> {
         self.first.get(&key).copied()
     }
 
-    /// The answer for a time, which is perhaps the first one.
+    /// Returns the answer for a time, which may be the first one.
     fn get_from(&self, first: StoredAnswer, key: K, time: i64) -> Option<Answer> {
         let first = self.answer(first)?;
         if first.holds(time) {
@@ -164,7 +163,7 @@ impl<K: Copy + Eq + Hash> Memory<K> {
     }
 }
 
-/// The location of an address and the raw times for which it holds, as in [`Answer`].
+/// Location of an address, with the raw times for which it holds, as in [`Answer`].
 #[derive(Debug, Clone, Copy)]
 struct Located {
     frame: FrameCode,
@@ -175,22 +174,22 @@ struct Located {
 /// Process id of the kernel's modules, which every process sees.
 const KERNEL: u32 = 0;
 
-/// Sets of addresses that were located last: half a megabyte, which stays in the cache of a processor.
+/// Number of sets of recently located addresses: half a megabyte, which stays in a processor's cache.
 const RECENT_SETS: usize = 1 << 13;
 
-/// Addresses of a set.
+/// Addresses per set.
 const WAYS: usize = 2;
 
-/// The addresses located last, each in the set that it and its process name, the last one first.
+/// Recently located addresses, each in the set that its hash with the process selects, latest first.
 ///
-/// Few functions make up most frames of a trace, however many frames it has: their addresses need no search in the modules
+/// However many frames a trace has, few functions make up most of them. Their addresses need no search in the modules
 /// of their process.
 struct RecentAddresses {
     sets: Vec<RecentSet>,
     spans: Spans,
 }
 
-/// As large as a line of the cache.
+/// As large as a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct RecentSet([Recent; WAYS]);
@@ -200,7 +199,7 @@ struct Recent {
     address: u64,
     frame: FrameCode,
     pid: u32,
-    /// Number of the time range; none for an address that was not located.
+    /// Number of the time range; `None` for an empty slot.
     span: Option<NonZeroU32>,
 }
 
@@ -221,13 +220,13 @@ impl RecentAddresses {
         ways.iter().find(|recent| recent.address == address && recent.pid == pid).copied()
     }
 
-    /// The location if it holds at a time.
+    /// Returns the location if it holds at a time.
     fn located(&self, Recent { frame, span, .. }: Recent, time: i64) -> Option<Located> {
         let (from, to) = self.spans.get(span?)?;
         (from <= time && time < to).then_some(Located { frame, from, to })
     }
 
-    /// Asks for the set of an address that is looked up soon.
+    /// Prefetches the set of an address that will be looked up soon.
     fn fetch(&self, pid: u32, address: u64) {
         prefetch(&self.sets[Self::set(pid, address)..]);
     }
@@ -235,7 +234,7 @@ impl RecentAddresses {
     fn put(&mut self, pid: u32, address: u64, located: Located) {
         let Located { frame, from, to } = located;
         let RecentSet(ways) = &mut self.sets[Self::set(pid, address)];
-        // An address has one place: its old answer no longer held.
+        // An address has one place; its old answer no longer holds.
         if ways[0].address != address || ways[0].pid != pid {
             ways[1] = ways[0];
         }
@@ -243,38 +242,38 @@ impl RecentAddresses {
     }
 }
 
-/// Some of the answers, with numbers of their own for stacks.
+/// Some of the answers, with the shard's own numbers for stacks.
 #[derive(Default)]
 pub struct Shard {
-    /// Events to be looked up by [`Self::answer`], in the order of their positions.
+    /// Events for [`Self::answer`] to look up, ordered by position.
     pub requests: Vec<Request>,
-    /// Answers that were not taken yet.
+    /// Answers not taken yet.
     pub answers: Answers,
     stacks: Memory<StackKey>,
     /// Number of stacks so far.
     count: u32,
     recent: RecentAddresses,
-    /// Numbers of the locations that are not packed.
+    /// Numbers of unpacked locations.
     unpacked: HashMap<FrameKey, u32>,
 }
 
-/// Answers of a shard about a batch of events.
+/// Answers of a shard for a batch of events.
 #[derive(Default)]
 pub struct Answers {
-    /// Position of each event with a stack, and the stack's number in its shard.
+    /// Position of each event with a stack, with the stack's number in the shard.
     pub stacks: Vec<(u32, u32)>,
-    /// The stacks that are new in the shard, in the order of their numbers and events.
+    /// Stacks new to the shard, in the order of their numbers and events.
     pub new: Vec<NewStack>,
     /// Their frames.
     pub frames: Vec<FrameCode>,
-    /// Locations that are new in the shard, in the order of their numbers.
+    /// Locations new to the shard, in the order of their numbers.
     pub unpacked: Vec<FrameKey>,
     /// Managed methods at locations in modules.
     pub methods: Vec<NotedMethod>,
 }
 
 impl Answers {
-    /// Takes the answers, and leaves memory for as many: next time there are about as many.
+    /// Takes the answers, and reserves memory for as many: the next batch has about as many.
     pub fn take(&mut self) -> Self {
         let next = Self {
             stacks: Vec::with_capacity(self.stacks.len()),
@@ -296,7 +295,7 @@ impl Answers {
     }
 }
 
-/// A stack that the table may not have.
+/// Stack that the table may not have.
 pub struct NewStack {
     /// Position of the event that has it.
     pub position: u32,
@@ -304,23 +303,23 @@ pub struct NewStack {
     pub frames: Range<usize>,
 }
 
-/// A managed method at a location in a module.
+/// Managed method at a location in a module.
 #[derive(Clone, Copy)]
 pub struct NotedMethod {
-    /// Position of the event that has it in its stack.
+    /// Position of the event with the method in its stack.
     pub position: u32,
     pub frame: FrameKey,
     pub method: u32,
 }
 
 impl Shard {
-    /// Looks up the stacks of all requested events; `more` returns the parts of the event of a row beyond the second.
+    /// Looks up the stacks of all requested events. `more` returns the stack parts beyond the second for a row's event.
     pub fn answer<'q>(&mut self, more: impl Fn(u32) -> &'q [FragmentRef], context: &Context<'_>) {
         let mut requests = std::mem::take(&mut self.requests);
         let mut new = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         let mut known = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         for requests in requests.chunks(LOOKED_UP_AT_ONCE) {
-            // All at once, and nothing between: the entries, which are in no cache, are fetched side by side then.
+            // Looked up all at once with nothing in between, so that the fetches of uncached entries overlap.
             known.extend(requests.iter().map(|request| self.stacks.first(request.key())));
             for (request, known) in requests.iter().zip(known.drain(..)) {
                 let known = known.filter(|_| more(request.row).is_empty());
@@ -345,7 +344,7 @@ impl Shard {
         self.answers.stacks.extend(answer.stack.map(|stack| (position, stack)));
     }
 
-    /// Looks up the stack of the event at a position, and resolves it if it is new.
+    /// Looks up the stack of the event at a position, and resolves it if new.
     pub fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
         let Query { parts, more, pid, time } = *query;
         if parts[0] == FragmentRef::NONE {
@@ -375,10 +374,10 @@ impl Shard {
                 })
             })
         };
-        // Side by side; the loop below waits for one after the other.
+        // These fetches overlap; the loop below waits for one after the other.
         parts().flatten().for_each(|(address, space)| self.recent.fetch(space, address));
-        // Number of a time range in which `joined` lies already: that of the last address, if it was known. Most others have it,
-        // too.
+        // Number of a time range that already contains `joined`: that of the last address, if it was known. Most other
+        // addresses have the same.
         let mut last_span = None;
         for addresses in parts() {
             for (address, space) in addresses {
@@ -407,7 +406,7 @@ impl Shard {
         joined
     }
 
-    /// Locates an address, and remembers it.
+    /// Locates an address and remembers the answer.
     fn locate(
         &mut self,
         position: u32,
@@ -420,8 +419,8 @@ impl Shard {
         let mut located = spaces.locate(pid, address, time);
         let mut managed = methods.locate(pid, address, time);
         let (mut from, mut to) = (located.from.max(managed.from), located.to.min(managed.to));
-        // Stacks have return addresses: when the last instruction of a module or method is a call, its return
-        // address lies outside.
+        // Stacks contain return addresses. If the last instruction of a module or method is a call, its return address
+        // is outside.
         if let (None, None, Some(call)) =
             (located.location, managed.location, address.checked_sub(1))
         {
@@ -431,7 +430,7 @@ impl Shard {
             from = from.max(located.from).max(managed.from);
             to = to.min(located.to).min(managed.to);
         }
-        // Code compiled at run time may lie in the address range of an image that was unloaded.
+        // Code compiled at run time may be in the address range of an unloaded image.
         let module = located.location.filter(|_| located.is_live || managed.location.is_none());
         let method = managed.location.map(|(method, _)| method);
         let frame = match (module, method) {

@@ -1,10 +1,11 @@
-//! Stays of threads in the kernel: one user part completes the stacks of all events of a stay.
+//! Follows stays of threads in the kernel: one user part completes the stacks of all events of a stay.
 //!
-//! Windows asks for the user part of a stack once, when the first event of a stay needs it, and writes it when the thread
-//! returns to user mode. Later events of the same stay have only a kernel part. PerfView's reader joins them in the same way.
+//! Windows requests the user part of a stack once, when the first event of a stay needs it, and writes it when the
+//! thread returns to user mode. Later events of the same stay have only a kernel part. PerfView's reader joins them in
+//! the same way.
 //!
-//! The first user part that a thread writes after a kernel part decides: if the user part belongs to an earlier event, it
-//! completes that stack too; if it belongs to a later one, the stack keeps its kernel part alone.
+//! The first user part that a thread writes after a kernel part decides. If the user part belongs to an earlier event,
+//! it completes that stack too. If it belongs to a later one, the stack is left with its kernel part only.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::fragments::FragmentRef;
 use super::parts::Part;
 
-/// A thread, by process and thread id.
+/// Thread, by process and thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Thread(u64);
 
@@ -31,17 +32,17 @@ impl Thread {
     }
 }
 
-/// A user part, and when it was written.
+/// User part, and when it was written.
 #[derive(Debug, Clone, Copy)]
 pub struct UserPart {
-    /// Raw time of the event that asked for it.
+    /// Raw time of the event that requested it.
     pub event_time: i64,
     /// Raw time at which it was written.
     pub written: i64,
     pub fragment: FragmentRef,
 }
 
-/// A stack that has only its kernel part yet.
+/// Stack that so far has only its kernel part.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelStack<T> {
     pub owner: T,
@@ -51,7 +52,7 @@ pub struct KernelStack<T> {
     pub written: i64,
 }
 
-/// A stack that a user part of an earlier event completes.
+/// Stack completed by a user part of an earlier event.
 #[derive(Debug, Clone, Copy)]
 pub struct Completed<T> {
     pub stack: KernelStack<T>,
@@ -59,17 +60,17 @@ pub struct Completed<T> {
     pub part: UserPart,
 }
 
-/// The last part that came with an event, as far as other stacks of its thread need it.
+/// Last part that came with an event, as far as other stacks of its thread need it.
 #[derive(Debug, Clone, Copy)]
 pub enum LastPart {
-    /// The kernel part, written at this raw time; the user part is missing.
+    /// Kernel part, written at this raw time; the user part is missing.
     Kernel { thread: Thread, written: i64 },
-    /// The user part, written at this raw time.
+    /// User part, written at this raw time.
     User { thread: Thread, fragment: FragmentRef, written: i64 },
 }
 
 impl LastPart {
-    /// `None` for a kernel part that no user part follows.
+    /// Creates it; `None` for a kernel part that no user part follows.
     pub fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
         let thread = Thread::new(part.pid, part.tid);
         match (part.is_user, part.is_whole) {
@@ -80,35 +81,35 @@ impl LastPart {
     }
 }
 
-/// Stacks that wait for a user part, in all threads together. Threads of System never return to user mode.
+/// Maximum number of stacks waiting for a user part, over all threads. Threads of System never return to user mode.
 const MAX_WAITING: usize = 1 << 18;
 
-/// Threads that are followed at once.
+/// Maximum number of threads followed at once.
 const MAX_THREADS: usize = 1 << 16;
 
-/// User parts of a thread that have not decided yet.
+/// Maximum number of undecided user parts per thread.
 const MAX_PARTS: usize = 64;
 
-/// Stacks of a thread that are looked through for the place of another one.
+/// Maximum number of a thread's stacks examined to find the place of another one.
 const MAX_OUT_OF_ORDER: usize = 32;
 
-/// The stacks without user part of all threads; `T` says whose stack it is.
+/// Stacks without user part of all threads; `T` says which event a stack belongs to.
 ///
-/// A user part decides only when a later time is reached, so that the order in which parts of one time come does not matter:
-/// parts that lie in one buffer with their event come with it.
+/// A user part decides only once a later time is reached, so the order of parts with equal times does not matter. Parts
+/// in the same buffer as their event come with the event.
 pub struct Stays<T> {
     threads: FxHashMap<Thread, Stay<T>>,
-    /// Stacks that wait, in all threads.
+    /// Number of waiting stacks in all threads.
     waiting: usize,
-    /// Stacks that were completed and not taken yet.
+    /// Completed stacks that were not taken yet.
     completed: Vec<Completed<T>>,
 }
 
-/// State of a thread since it entered the kernel.
+/// A thread's state since it entered the kernel.
 struct Stay<T> {
-    /// In the order in which their kernel parts were written.
+    /// In the order their kernel parts were written.
     waiting: VecDeque<KernelStack<T>>,
-    /// User parts that have not decided yet, by the time at which they were written, and that of their events.
+    /// User parts that have not decided yet, by the time they were written, then by event time.
     parts: Vec<UserPart>,
 }
 
@@ -141,7 +142,7 @@ impl<T: Copy> Stays<T> {
         self.waiting += 1;
     }
 
-    /// Takes a user part that came with its event, before the time at which it was written.
+    /// Adds a user part that came with its event, ahead of the time it was written.
     pub fn foresee(&mut self, thread: Thread, part: UserPart) {
         let now = part.event_time;
         self.make_room(now);
@@ -150,7 +151,8 @@ impl<T: Copy> Stays<T> {
         self.waiting -= stay.take(thread, part, &mut self.completed);
     }
 
-    /// Takes a user part when it is written. `intern` returns its fragment, and is called only if it completes a stack.
+    /// Handles a user part at the time it is written. `intern` returns its fragment, and is called only if it completes
+    /// a stack.
     pub fn leave(
         &mut self,
         thread: Thread,
@@ -171,14 +173,14 @@ impl<T: Copy> Stays<T> {
         self.waiting -= stay.take(thread, part, &mut self.completed);
     }
 
-    /// Forgets a thread that ends, or whose id another thread gets, at this time.
+    /// Forgets a thread that ends at this time or loses its id to another thread.
     pub fn end(&mut self, thread: Thread, time: i64) {
         if let Some(mut stay) = self.threads.remove(&thread) {
             self.waiting -= stay.settle(thread, time, &mut self.completed) + stay.waiting.len();
         }
     }
 
-    /// Forgets all threads: what comes next may be of other stays.
+    /// Forgets all threads, because what follows may belong to other stays.
     pub fn forget(&mut self) {
         (self.threads, self.waiting) = (FxHashMap::default(), 0);
     }
@@ -190,16 +192,16 @@ impl<T: Copy> Stays<T> {
             stay.settle(thread, i64::MAX, completed);
         }
         self.waiting = 0;
-        // By time, because a map has no order.
+        // Sorted by time, because the map has no order.
         completed.sort_by_key(|it| (it.part.written, it.stack.written, it.thread.0));
     }
 
-    /// Whether stacks were completed that [`Self::take_completed`] has not returned yet.
+    /// Whether there are completed stacks that [`Self::take_completed`] has not returned yet.
     pub fn has_completed(&self) -> bool {
         !self.completed.is_empty()
     }
 
-    /// The stacks that were completed since the last call.
+    /// Returns the stacks completed since the last call.
     pub fn take_completed(&mut self) -> Vec<Completed<T>> {
         std::mem::take(&mut self.completed)
     }
@@ -221,7 +223,7 @@ impl<T: Copy> Stays<T> {
         }
     }
 
-    /// Forgets threads for which nothing is expected any more, if there are too many.
+    /// If there are too many threads, forgets those with nothing left to expect.
     fn make_room(&mut self, now: i64) {
         if self.threads.len() < MAX_THREADS {
             return;
@@ -237,7 +239,7 @@ impl<T: Copy> Stays<T> {
 }
 
 impl<T: Copy> Stay<T> {
-    /// Lets the user parts decide that were written before a time. Returns how many stacks wait no longer.
+    /// Lets the user parts written before a time decide. Returns how many stacks stopped waiting.
     fn settle(&mut self, thread: Thread, time: i64, completed: &mut Vec<Completed<T>>) -> usize {
         if self.parts.first().is_none_or(|part| part.written >= time) {
             return 0;
@@ -251,7 +253,8 @@ impl<T: Copy> Stay<T> {
         decided
     }
 
-    /// Adds a user part, which decides later. Returns how many stacks wait no longer, because there are too many parts.
+    /// Adds a user part that will decide later. If there are too many, the first one decides now. Returns how many
+    /// stacks stopped waiting.
     fn take(&mut self, thread: Thread, part: UserPart, completed: &mut Vec<Completed<T>>) -> usize {
         let mut decided = 0;
         if self.parts.len() >= MAX_PARTS {
@@ -264,14 +267,15 @@ impl<T: Copy> Stay<T> {
         decided
     }
 
-    /// Adds a stack behind those whose kernel part was written before.
+    /// Inserts a stack after those with earlier kernel parts.
     fn add(&mut self, stack: KernelStack<T>) {
         let is_later = |known: &&KernelStack<T>| known.written > stack.written;
         let later = self.waiting.iter().rev().take(MAX_OUT_OF_ORDER).take_while(is_later).count();
         self.waiting.insert(self.waiting.len() - later, stack);
     }
 
-    /// Completes the stacks that waited for a user part, or leaves them with their kernel part. Returns how many waited.
+    /// Completes the stacks that waited for a user part, or leaves them with only their kernel part. Returns how many
+    /// waited.
     fn decide(
         &mut self,
         thread: Thread,
@@ -304,12 +308,12 @@ mod tests {
         FragmentRef::numbered(number, true)
     }
 
-    /// A stack whose kernel part is written one tick after its event.
+    /// A stack with its kernel part written one tick after its event.
     fn stack(event_time: i64) -> KernelStack<i64> {
         KernelStack { owner: event_time, event_time, written: event_time + 1 }
     }
 
-    /// Owner and user part of each stack that was completed before a time.
+    /// Returns owner and user part of each stack completed before a time.
     fn completed(stays: &mut Stays<i64>, now: i64) -> Vec<(i64, FragmentRef)> {
         for (thread, stay) in &mut stays.threads {
             stays.waiting -= stay.settle(*thread, now, &mut stays.completed);

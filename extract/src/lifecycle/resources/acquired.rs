@@ -1,9 +1,8 @@
-//! Following of resources acquired and released by provider events, and of GDI and USER handles.
+//! Follows resources that provider events acquire and release, and GDI and USER handles.
 //!
-//! A handle that is acquired means something in its process, with its provider and its allocator only. It may be acquired
-//! several times; a release then ends the last acquisition. A handle of GDI or USER is unique in its session. It belongs
-//! to the process that its events name, or to none if it is public, and may get a new owner and a new value while it is
-//! open.
+//! The handle of an acquired resource is meaningful only within its process, provider and allocator. It may be acquired
+//! several times; a release then ends the last acquisition. A GDI or USER handle is unique in its session. It belongs
+//! to the process its events name, or to none if it is public, and its owner and value may change while it is open.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
@@ -17,19 +16,19 @@ use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::AcquiredChange;
 use crate::raw::UNKNOWN_ID;
 
-/// Acquired resource.
+/// Acquired resources.
 #[derive(Default)]
 pub struct Acquired {
-    /// Rows of the allocators by owner and the numbers of provider and name.
+    /// Allocator rows by owner, provider number and name number.
     allocators: HashMap<(Owner, u32, u32), u32>,
-    /// The latest allocation by allocator and handle.
+    /// Latest allocation by allocator and handle.
     latest: HashMap<(u32, u64), u32>,
-    /// Previous allocation of a handle that was held already.
+    /// Previous allocation of a handle that was acquired again.
     before: HashMap<u32, u32>,
 }
 
 impl Acquired {
-    /// Takes an event of `owner` that acquires, releases, or lacks the handle.
+    /// Handles an event of `owner` that acquires or releases a resource, or cannot be followed.
     pub fn event(
         &mut self,
         collected: &Collector,
@@ -89,13 +88,13 @@ impl Acquired {
     }
 }
 
-/// The provider of the events.
+/// Provider of the GDI and USER events.
 const WIN32K: &str = "Microsoft-Windows-Win32k";
 
-/// Open handles.
+/// Open GDI and USER handles.
 #[derive(Default)]
 pub struct GuiHandles {
-    /// Rows of the allocators by owner, class and number of the type.
+    /// Allocator rows by owner, class and type number.
     allocators: HashMap<(Owner, GuiClass, u32), u32>,
     /// Allocations by session, class and value.
     open: HashMap<(u32, GuiClass, u32), u32>,
@@ -103,7 +102,7 @@ pub struct GuiHandles {
 }
 
 impl GuiHandles {
-    /// Takes an event of a handle.
+    /// Handles an event of a GDI or USER handle.
     pub fn event(
         &mut self,
         collected: &Collector,
@@ -148,7 +147,7 @@ impl GuiHandles {
                     self.sweeps.given(process);
                     self.sweeps.opened(owner.process(), false);
                     at.columns.move_to(*allocation, allocator);
-                    // A public handle has no process but the one that made it.
+                    // The only process known for a public handle is the one that created it.
                     if event.owner_pid == PUBLIC
                         && let Some(process) = process
                     {
@@ -157,7 +156,7 @@ impl GuiHandles {
                 }
                 None => miss(ResourceMissKind::Ignored),
             },
-            // It goes on under its new value.
+            // The handle continues under its new value.
             GuiChange::Transform => match self.open.remove(&key(event, event.previous)) {
                 Some(allocation) => {
                     at.columns.key[allocation as usize] = event.handle.into();
@@ -168,12 +167,12 @@ impl GuiHandles {
         }
     }
 
-    /// Lets the handles that the ends of processes destroyed end with these.
+    /// Ends the handles that process ends destroyed together with their processes.
     pub fn finish(self, collected: &Collector, clock: &Clock, columns: &mut AllocationColumns) {
         self.sweeps.finish(collected, clock, columns);
     }
 
-    /// Gives a value to a handle. If a handle has the value already, its destruction was lost.
+    /// Gives a value to a handle. If another handle already has the value, its destruction was lost.
     fn put(&mut self, event: &GuiRow, allocation: u32, at: &mut AtRow<'_>) {
         if let Some(old) = self.open.insert(key(event, event.handle), allocation) {
             self.sweeps.given(owner_of(old, at));
@@ -204,13 +203,13 @@ fn key(event: &GuiRow, value: u32) -> (u32, GuiClass, u32) {
     (event.session, event.class, value)
 }
 
-/// The row of the process that owns a handle.
+/// Returns the row of the process that owns a handle.
 fn owner_of(allocation: u32, at: &AtRow<'_>) -> Option<u32> {
     let allocator = at.columns.allocator[allocation as usize];
     at.columns.allocators[allocator as usize].owner.process()
 }
 
-/// Name of a GDI type (`ntgdi.h` of phnt).
+/// Returns the name of a GDI type (`ntgdi.h` of phnt).
 fn gdi_type(number: u32) -> Option<&'static str> {
     Some(match number {
         1 => "device context",
@@ -225,7 +224,7 @@ fn gdi_type(number: u32) -> Option<&'static str> {
     })
 }
 
-/// Name of a USER type (HANDLEENTRY in the wiki of ReactOS).
+/// Returns the name of a USER type (HANDLEENTRY in the ReactOS wiki).
 fn user_type(number: u32) -> Option<&'static str> {
     Some(match number {
         1 => "window",

@@ -1,4 +1,4 @@
-//! Columns of all allocations of a trace with their ends, and the processes that own allocations.
+//! Columns of all allocations of a trace with their ends, and the owners of allocations.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::{HashMap, HashSet};
@@ -15,15 +15,15 @@ pub struct AllocatorRow {
     /// Name or GUID of the provider of its events.
     pub provider: Option<String>,
     pub owner: Owner,
-    /// Rows of the timeline, or [`NONE`].
+    /// Timeline row, or [`NONE`].
     pub created: u32,
     pub destroyed: u32,
 }
 
-/// An event that neither began nor ended an allocation.
+/// Event that neither began nor ended an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
-    /// Row of the allocators.
+    /// Row of the allocators table.
     pub allocator: u32,
     pub kind: ResourceMissKind,
     pub key: u64,
@@ -33,21 +33,21 @@ pub struct Miss {
     pub row: u32,
 }
 
-/// Rarely set columns of an allocation; [`NONE`] where a column is not set, so that a row takes 16 bytes.
+/// Rarely set columns of an allocation. Unset ones are [`NONE`], so that a row takes 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The first part of the allocation that it is a part of.
+    /// First part of the allocation this is a part of.
     pub part_of: u32,
-    /// The allocation that a reallocation made it of.
+    /// Allocation that a reallocation turned into this one.
     pub grown_from: u32,
-    /// The process that allocated it, a row of the processes table.
+    /// Process that allocated it, as a row of the processes table.
     pub caller: u32,
     /// Number of the call that freed it.
     pub free_call: u32,
 }
 
 impl Origin {
-    /// Default of most allocations.
+    /// Value for most allocations.
     pub const NONE: Self = Self { part_of: NONE, grown_from: NONE, caller: NONE, free_call: NONE };
 }
 
@@ -55,25 +55,25 @@ impl Origin {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AllocationStats {
     pub allocations: u64,
-    /// Number of allocations that were never freed while their process lived on.
+    /// Allocations never freed while their process lived on.
     pub never_freed: u64,
-    /// Number of allocations freed only by process exit.
+    /// Allocations freed only by process exit.
     pub freed_at_exit: u64,
 }
 
-/// The allocations, in columns, by the time of their first event; rows are rows of the timeline.
+/// Allocations in columns, ordered by the time of their first event. Rows are timeline rows.
 #[derive(Default)]
 pub struct AllocationColumns {
     pub allocators: Vec<AllocatorRow>,
-    /// Row of the allocator of each allocation.
+    /// Row of each allocation's allocator.
     pub allocator: Vec<u32>,
     pub key: Vec<u64>,
     /// Bytes.
     pub size: Vec<i64>,
-    /// The event that began it.
+    /// Event that began it.
     pub row: Vec<u32>,
     pub end: Vec<ResourceEnd>,
-    /// The event that ended it, or [`NONE`].
+    /// Event that ended it, or [`NONE`].
     pub end_row: Vec<u32>,
     origins: HashMap<u32, Origin>,
     pub misses: Vec<Miss>,
@@ -89,7 +89,7 @@ impl AllocationColumns {
         self.row.is_empty()
     }
 
-    /// Counts allocations and those that were never freed; parts that ended alike count as one.
+    /// Counts allocations and the never freed ones. Parts of one allocation that ended alike count as one.
     pub fn stats(&self) -> AllocationStats {
         let mut stats = AllocationStats::default();
         let mut counted: HashSet<(u32, ResourceEnd)> = HashSet::new();
@@ -116,7 +116,7 @@ impl AllocationColumns {
         self.allocators.len() as u32 - 1
     }
 
-    /// Adds an allocation that is open and returns its number.
+    /// Adds an open allocation and returns its number.
     pub fn open(&mut self, allocator: u32, key: u64, size: i64, row: usize) -> u32 {
         self.allocator.push(allocator);
         self.key.push(key);
@@ -127,18 +127,18 @@ impl AllocationColumns {
         self.row.len() as u32 - 1
     }
 
-    /// Ends an allocation by the event of this row.
+    /// Ends an allocation by the event in this row.
     pub fn end(&mut self, allocation: u32, end: ResourceEnd, row: usize) {
         self.end[allocation as usize] = end;
         self.end_row[allocation as usize] = row as u32;
     }
 
-    /// Gives an allocation to another allocator.
+    /// Moves an allocation to another allocator.
     pub fn move_to(&mut self, allocation: u32, allocator: u32) {
         self.allocator[allocation as usize] = allocator;
     }
 
-    /// Rarely set columns of an allocation.
+    /// Returns the rarely set columns of an allocation.
     pub fn origin(&self, allocation: u32) -> Origin {
         if self.origins.is_empty() {
             return Origin::NONE;
@@ -146,18 +146,18 @@ impl AllocationColumns {
         self.origins.get(&allocation).copied().unwrap_or(Origin::NONE)
     }
 
-    /// Whether some allocation has an origin.
+    /// Whether any allocation has an origin.
     pub fn has_origins(&self) -> bool {
         !self.origins.is_empty()
     }
 
-    /// Rarely set columns of an allocation, mutable.
+    /// Returns the rarely set columns of an allocation for writing.
     pub fn origin_mut(&mut self, allocation: u32) -> &mut Origin {
         self.origins.entry(allocation).or_insert(Origin::NONE)
     }
 
-    /// Ends what is open in processes that ended, and what was freed after the end of its process, which only the kernel
-    /// can have done. `end_of` and `time_of` give the times of ends and of rows.
+    /// Ends what is still open in processes that ended. What was freed after its process ended counts the same, because
+    /// only the kernel can have freed it. `end_of` and `time_of` return the times of process ends and of rows.
     pub fn end_at_exit(
         &mut self,
         end_of: impl Fn(u32) -> Option<i64>,
@@ -184,14 +184,14 @@ impl AllocationColumns {
     }
 }
 
-/// The columns, with the row of the event that changes them.
+/// Allocation columns, with the row of the event that changes them.
 pub struct AtRow<'a> {
     pub columns: &'a mut AllocationColumns,
     pub row: usize,
 }
 
 impl AtRow<'_> {
-    /// Adds an allocation that is open and returns its number.
+    /// Adds an open allocation and returns its number.
     pub fn open(&mut self, allocator: u32, key: u64, size: i64) -> u32 {
         self.columns.open(allocator, key, size, self.row)
     }
@@ -201,22 +201,22 @@ impl AtRow<'_> {
         self.columns.end(allocation, end, self.row);
     }
 
-    /// Counts an event that neither began nor ended an allocation.
+    /// Records an event that neither began nor ended an allocation.
     pub fn miss(&mut self, kind: ResourceMissKind, allocator: u32, key: u64, size: i64) {
         let row = self.row as u32;
         self.columns.misses.push(Miss { allocator, kind, key, size, row });
     }
 }
 
-/// A size that an event gives without sign.
+/// Converts an event's unsigned size, limited to `i64::MAX`.
 pub fn bytes(size: u64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-/// A new process gets its first memory from its creator, before its start event.
+/// A new process gets its first memory from its creator, up to this long before its start event.
 const START_AHEAD_NS: i64 = 1_000_000_000;
 
-/// A lifetime of a process, or a pid of which none is known.
+/// Lifetime of a process, or just a pid if no lifetime is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// Row of the processes table.
@@ -225,7 +225,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Row of the processes table.
+    /// Returns the row of the processes table.
     pub fn process(self) -> Option<u32> {
         match self {
             Self::Process(row) => Some(row),
@@ -239,11 +239,11 @@ pub struct OwnerFinder<'a> {
     index: &'a ProcessIndex,
     /// [`START_AHEAD_NS`] in ticks.
     ahead: i64,
-    /// Lifetimes that were found last, by their pids: millions of events are of a few processes.
+    /// Cache of lifetimes by pid: millions of events come from few processes.
     recent: [Recent; RECENT],
 }
 
-/// Number of lifetimes in the cache of [`OwnerFinder::recent`].
+/// Size of the cache [`OwnerFinder::recent`].
 const RECENT: usize = 64;
 
 /// The only lifetime of a pid.
@@ -255,13 +255,13 @@ struct Recent {
 }
 
 impl<'a> OwnerFinder<'a> {
-    /// Creates a finder of processes with the clock of their times.
+    /// Creates a finder; `clock` is the clock of the processes' times.
     pub fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
         let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
         Self { index, ahead: clock.ticks(START_AHEAD_NS), recent: [none; RECENT] }
     }
 
-    /// The process alive at a time, ends included, or else the process that ended last under the pid.
+    /// Finds the process alive at a time, both ends included, or else the one that ended last under the pid.
     pub fn find(&mut self, pid: u32, time: i64) -> Owner {
         // Pids are multiples of four.
         let Some(recent) = self.recent.get_mut(pid as usize / 4 % RECENT) else {
@@ -276,7 +276,7 @@ impl<'a> OwnerFinder<'a> {
         self.known(pid, self.index.find_or_ended(pid, time))
     }
 
-    /// The process alive at a time, or that starts within a second, or that ended last under the pid.
+    /// Finds the process that is alive at a time, starts within a second, or ended last under the pid.
     pub fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
         let alive = self.index.find(pid, time);
         let process = alive.or_else(|| self.index.starts_within(pid, time, self.ahead));

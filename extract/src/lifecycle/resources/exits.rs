@@ -1,8 +1,8 @@
-//! Handles of GDI and USER that the end of a process destroyed, not its program.
+//! Finds GDI and USER handles destroyed by the end of a process rather than by its program.
 //!
-//! The last thread of a process destroys all that are left, one right after the other, just before the event that ends
-//! the process. So they are the last destroyed ones of the process, on one thread, and on stacks on which no program ever
-//! destroyed a handle and then went on. What is destroyed after the end event needs no such evidence.
+//! The last thread of a process destroys all remaining handles in quick succession, just before the process's end
+//! event. So they are the last ones destroyed in the process. They are destroyed on one thread, and on stacks on which
+//! no program destroyed a handle and then went on. What is destroyed after the end event needs no such evidence.
 
 use std::hash::{Hash, Hasher};
 
@@ -15,15 +15,15 @@ use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::lifecycle::attribution::NONE;
 
-/// Most nanoseconds between two handles that a sweep destroys, and between the last of them and the end event.
+/// Longest time between two handles destroyed by a sweep, and between the last one and the end event.
 const SWEEP_GAP_NS: i64 = 2_000_000;
 
-/// The open handles of each process, and those that it destroyed last.
+/// Number of open handles of each process, and the handles it destroyed last.
 #[derive(Default)]
 pub struct ExitSweeps {
     /// By row of the process.
     processes: HashMap<u32, Process>,
-    /// Stacks of destroyed handles after which a program created handles.
+    /// Stacks of destroyed handles after which the program created handles.
     of_programs: HashSet<DestroyStack>,
 }
 
@@ -31,7 +31,7 @@ pub struct ExitSweeps {
 struct Process {
     /// Number of open handles.
     open: usize,
-    /// Handles destroyed since the last one was created, in the order of time.
+    /// Handles destroyed since the last one was created, in time order.
     last: Vec<Destroyed>,
 }
 
@@ -41,16 +41,16 @@ struct Destroyed {
     stack: Option<DestroyStack>,
 }
 
-/// The part of a stack that distinguishes a sweep from a program.
+/// Part of a stack that tells a sweep from a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct DestroyStack {
-    /// Hash of the kernel frames, or of all frames where the kernel's were not recorded.
+    /// Hash of the kernel frames, or of all frames if no kernel frames were recorded.
     hash: u64,
     is_of_kernel: bool,
 }
 
 impl ExitSweeps {
-    /// A process of this row got a handle that it creates, or that another one had.
+    /// Records that a process got a handle, which it created or another process had.
     pub fn opened(&mut self, process: Option<u32>, is_created: bool) {
         let Some(process) = process else { return };
         let process = self.processes.entry(process).or_default();
@@ -60,7 +60,7 @@ impl ExitSweeps {
         }
     }
 
-    /// A handle of a process got another owner.
+    /// Records that a process's handle got another owner.
     pub fn given(&mut self, process: Option<u32>) {
         let process = process.and_then(|process| self.processes.get_mut(&process));
         if let Some(process) = process {
@@ -68,7 +68,7 @@ impl ExitSweeps {
         }
     }
 
-    /// An event in this row destroyed a handle of a process.
+    /// Records that the event in this row destroyed a process's handle.
     pub fn destroyed(
         &mut self,
         process: Option<u32>,
@@ -84,7 +84,7 @@ impl ExitSweeps {
         }
     }
 
-    /// Lets the handles that sweeps destroyed end with their processes.
+    /// Marks the handles that sweeps destroyed as ended with their processes.
     pub fn finish(self, collected: &Collector, clock: &Clock, columns: &mut AllocationColumns) {
         let timeline = &collected.shared.timeline;
         let gap = clock.ticks_apart(SWEEP_GAP_NS);
@@ -99,7 +99,7 @@ impl ExitSweeps {
                     continue;
                 }
                 let is_of_program = |stack: DestroyStack| {
-                    // The program's own frames are on the stack of every handle that it destroys at its end.
+                    // All handles a program destroys just before its end have its own frames on the stack.
                     self.of_programs.contains(&stack) || !stack.is_of_kernel && open > 0
                 };
                 if until.saturating_sub(time) > gap

@@ -1,9 +1,9 @@
-//! Blocks of heaps.
+//! Follows heap blocks.
 //!
-//! A heap is known by its process and handle; its addresses are addresses of the process. According to TraceEvent's reader
-//! of these events, a reallocation that moves its block may be accompanied by the events of an allocation
-//! and a free, which then must not count twice. The same thread logs them before the reallocation, with any number of other
-//! events between, so they are recognized by what they did: a block of the new size is at the new address.
+//! A heap is identified by its process and handle; its addresses are addresses of the process. A reallocation that
+//! moves its block may come with an allocation event and a free event, according to TraceEvent's reader. These must not
+//! count twice. The same thread logs them before the reallocation, with any number of other events in between. So they
+//! are recognized by what they did: a block of the new size is at the new address.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
@@ -14,26 +14,26 @@ use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::HeapChange;
 use crate::raw::{RowKind, Timeline};
 
-/// The heaps of all processes with their live blocks.
+/// Heaps of all processes with their live blocks.
 pub struct HeapBlocks {
     numbers: HashMap<(Owner, u64), u32>,
     heaps: Vec<Heap>,
-    /// Numbers of heaps that were used last: millions of events are of a few heaps.
+    /// Cache of heap numbers: millions of events come from few heaps.
     last: [Option<(Owner, u64, u32)>; LAST],
 }
 
-/// Number of heaps in the cache of [`HeapBlocks::last`].
+/// Size of the cache [`HeapBlocks::last`].
 const LAST: usize = 64;
 
-/// A heap of a process.
+/// Heap of a process.
 #[derive(Default)]
 struct Heap {
-    /// Row of the allocator; `None` before its first event.
+    /// Allocator row; `None` before the first event.
     allocator: Option<u32>,
     is_destroyed: bool,
-    /// Live blocks: numbers of allocations by address.
+    /// Live blocks: allocation numbers by address.
     blocks: HashMap<u64, u32>,
-    /// The block that was freed last at each address; kept where there are reallocations.
+    /// Block freed last at each address; kept only if the trace has reallocations.
     freed: HashMap<u64, u32>,
 }
 
@@ -66,7 +66,7 @@ impl HeapBlocks {
         number
     }
 
-    /// Takes an event of a heap of `owner`.
+    /// Handles an event of a heap of `owner`.
     pub fn event(
         &mut self,
         collected: &Collector,
@@ -117,7 +117,7 @@ struct Reallocation {
 
 impl Heap {
     fn create(&mut self, owner: Owner, handle: u64, at: &mut AtRow<'_>) {
-        // If the handle is still in use, its destruction was lost.
+        // If the handle is still in use, the destroy event of the old heap was lost.
         self.end_all(at);
         let created = at.row as u32;
         let row = AllocatorRow { created, ..of(owner, handle) };
@@ -135,13 +135,14 @@ impl Heap {
     }
 
     fn end_all(&mut self, at: &mut AtRow<'_>) {
-        // A new map, because a drained map keeps its capacity, and draining takes as long as the capacity is large.
+        // Takes a new map: a drained map keeps its capacity, and draining takes time proportional to that capacity.
         for (_, allocation) in std::mem::take(&mut self.blocks) {
             at.end(allocation, ResourceEnd::Destroyed);
         }
     }
 
-    /// The allocator of a new block. If the heap was destroyed, the handle is of a new heap whose creation was lost.
+    /// Returns the allocator of a new block. If the heap was destroyed, the handle belongs to a new heap whose creation
+    /// was lost.
     fn allocator_for_block(
         &mut self,
         owner: Owner,
@@ -155,7 +156,7 @@ impl Heap {
         self.known_allocator(owner, handle, columns)
     }
 
-    /// The allocator of an event that makes no block.
+    /// Returns the allocator for an event that creates no block.
     fn known_allocator(
         &mut self,
         owner: Owner,
@@ -165,7 +166,7 @@ impl Heap {
         *self.allocator.get_or_insert_with(|| columns.add_allocator(of(owner, handle)))
     }
 
-    /// Makes a block and returns its allocation, `None` for a call that failed.
+    /// Creates a block and returns its allocation, or `None` if the call failed.
     fn alloc(
         &mut self,
         allocator: u32,
@@ -184,7 +185,7 @@ impl Heap {
         Some(allocation)
     }
 
-    /// Frees an address and returns the allocation that it ended, if there was one.
+    /// Frees an address and returns the allocation this ended, if any.
     fn free(&mut self, allocator: u32, address: u64, at: &mut AtRow<'_>) -> Option<u32> {
         if address == 0 {
             at.miss(ResourceMissKind::Ignored, allocator, address, 0);
@@ -229,7 +230,7 @@ impl Heap {
         }
     }
 
-    /// The block at the new address, if the thread of a reallocation has made it by an event of its own.
+    /// Returns the block at the new address, if the reallocating thread created it by a separate event.
     fn made_by_reallocation(
         &self,
         change: &Reallocation,
@@ -246,8 +247,8 @@ impl Heap {
         is_made.then_some(made)
     }
 
-    /// The block that was at the old address, if the thread of a reallocation that made `made` has freed it by an event of
-    /// its own. The address may be in use again.
+    /// Returns the block that was at the old address, if the reallocating thread freed it by a separate event. `made`
+    /// is the new block. The address may be in use again.
     fn freed_by_reallocation(
         &self,
         old_address: u64,

@@ -1,7 +1,7 @@
-//! Events → allocations, with their processes and ends.
+//! From events to allocations, with their processes and ends.
 //!
-//! A *process* is one lifetime of a pid; events after its end belong to it until the pid is given again. Nothing happens to
-//! an allocation when its process ends: the allocations left over then are known only when all events were seen.
+//! A *process* is one lifetime of a pid. Events after its end belong to it until the pid is reused. The end of a
+//! process does nothing to its allocations at first: which ones are left over is known only after all events.
 
 mod acquired;
 mod columns;
@@ -21,7 +21,8 @@ use super::kinds::{Subject, subject};
 use crate::collect::Collector;
 use crate::etl::Clock;
 
-/// Follows all allocations in time order, unless asked to stop; `order` gives it when it is not the order of the rows.
+/// Follows all allocations in time order, unless cancelled; `order` gives the time order if it differs from the row
+/// order.
 pub fn follow_resources(
     collected: &Collector,
     index: &ProcessIndex,
@@ -41,7 +42,7 @@ pub fn follow_resources(
         poll.round()?;
         let row = order.map_or(position, |order| order[position] as usize);
         let at = AtRow { columns: &mut columns, row };
-        // Only of the rows that are followed here: most traces have none.
+        // Looked up only for rows followed here, which most traces do not have.
         let mut owner = || finder.find(timeline.pid[row], timeline.time[row]);
         match subject(timeline.kind[row]) {
             Subject::Heap(change) => heaps.event(collected, change, owner(), at),

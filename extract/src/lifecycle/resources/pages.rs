@@ -1,7 +1,7 @@
-//! Reserved and committed pages, as ranges of addresses, each with the allocation that owns it.
+//! Reserved and committed pages as address ranges, each with the allocation that owns it.
 //!
-//! Pages belong to the process that the event names, not to the process that called. Flags are from `VirtualAlloc2` and
-//! `VirtualFree` (learn.microsoft.com). An allocation owns the pages that it reserved or committed first; a part that ends
+//! Pages belong to the process the event names, not to the one that called. The flags are those of `VirtualAlloc2` and
+//! `VirtualFree` (learn.microsoft.com). An allocation owns the pages it reserved or committed first. A part that ends
 //! separately is counted separately.
 
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ const MEM_COMMIT: u32 = 0x1000;
 const MEM_RESERVE: u32 = 0x2000;
 const MEM_DECOMMIT: u32 = 0x4000;
 const MEM_RELEASE: u32 = 0x8000;
-/// Flag of an allocation: it takes the place of a placeholder, which goes on to be reserved.
+/// Allocation flag: replaces a placeholder, which stays reserved.
 const MEM_REPLACE_PLACEHOLDER: u32 = 0x4000;
-/// Flag of a release: adjoining placeholders become one. Nothing is freed.
+/// Release flag: joins adjacent placeholders. Nothing is freed.
 const MEM_COALESCE_PLACEHOLDERS: u32 = 0x1;
-/// Flag of a release: the addresses become a placeholder of their own, and stay reserved.
+/// Release flag: turns the addresses into a separate placeholder, which stays reserved.
 const MEM_PRESERVE_PLACEHOLDER: u32 = 0x2;
 
 const PAGE: u64 = 4096;
@@ -31,33 +31,33 @@ const PAGE: u64 = 4096;
 /// Reservations begin at multiples of the allocation granularity.
 const GRANULARITY: u64 = 64 << 10;
 
-/// The name of the only allocator of pages.
+/// Name of the only allocator of pages.
 const ALLOCATOR: &str = "VirtualAlloc";
 
-/// The pages of all processes.
+/// Pages of all processes.
 #[derive(Default)]
 pub struct Pages {
     spaces: HashMap<Owner, Space>,
     allocations: Vec<PageAllocation>,
-    /// Parts of allocations that ended, in time order.
+    /// Ended parts of allocations, in time order.
     ended: Vec<EndedPart>,
     free_calls: u32,
 }
 
-/// The pages of a process.
+/// Pages of a process.
 #[derive(Default)]
 struct Space {
     reserved: Layer,
     committed: Layer,
-    /// The regions that a release without size frees: reservations, and placeholders, which may be parts of one or of
-    /// several. The end of each by its first address.
+    /// Regions that a release without a size frees, as end by start address. A region is a reservation or a
+    /// placeholder, which may be part of a reservation or span several.
     regions: BTreeMap<u64, u64>,
 }
 
 #[derive(Default)]
 struct Layer {
     ranges: Ranges,
-    /// Row of the allocator, once it has one.
+    /// Row of the allocator, once there is one.
     allocator: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ struct PageAllocation {
     base: u64,
     row: u32,
     caller: u32,
-    /// Bytes that had no owner before.
+    /// Bytes that had no owner before this call.
     size: u64,
 }
 
@@ -79,7 +79,7 @@ struct EndedPart {
 }
 
 impl Pages {
-    /// Takes an event of this row.
+    /// Handles the event of this row.
     pub fn event(
         &mut self,
         collected: &Collector,
@@ -103,7 +103,7 @@ impl Pages {
         }
     }
 
-    /// `knows_all` says that the trace has all reservations of the owner, because it has its start.
+    /// `knows_all` says that the trace has all of the owner's reservations, because it has the owner's start.
     fn alloc(
         &mut self,
         owner: Owner,
@@ -129,10 +129,10 @@ impl Pages {
         };
         let reserves = range.flags & MEM_RESERVE != 0
             || space.is_reserved_by_commit(from, to, range, knows_all);
-        // What takes the place of a placeholder was reserved with that, and only a release ends it.
+        // What replaces a placeholder was already reserved by it, and only a release ends that reservation.
         let is_placeholder = range.flags & MEM_REPLACE_PLACEHOLDER != 0;
         if reserves {
-            // If pages are there, their release was lost.
+            // If there are pages, their release was lost.
             let mut ends = Ends { how: ResourceEnd::Replaced, row, free_call: NONE, ended };
             let mut end = |layer: &mut Layer| {
                 layer.ranges.remove(from, to, |allocation, bytes| ends.add(allocation, bytes));
@@ -198,7 +198,7 @@ impl Pages {
     pub fn finish(self, columns: &mut AllocationColumns) {
         let Self { allocations, mut ended, .. } = self;
         ended.sort_by_key(|part| part.allocation);
-        // All pages of an allocation that an event ended are a single part, even if other pages lay between.
+        // All pages of an allocation that one event ended form one part, even with other pages in between.
         ended.dedup_by(|later, part| {
             let is_same = (later.allocation, later.row) == (part.allocation, part.row);
             part.bytes += if is_same { later.bytes } else { 0 };
@@ -233,9 +233,9 @@ impl Pages {
 }
 
 impl Space {
-    /// Whether a call that only commits reserves, too, as `VirtualAlloc` does without an address. The event does not have
-    /// the address that was asked for. A reservation from before the trace may be there, so of a process that is
-    /// older than the trace only whole units of the granularity count.
+    /// Whether a call that only commits also reserves, as `VirtualAlloc` does if called without an address. The event
+    /// does not record the requested address. If the process is older than the trace, there may be a reservation from
+    /// before, so only whole multiples of the granularity count.
     fn is_reserved_by_commit(&self, from: u64, to: u64, range: RangeRow, knows_all: bool) -> bool {
         let unit = if knows_all { PAGE } else { GRANULARITY };
         let is_whole = range.base.is_multiple_of(GRANULARITY) && (to - from).is_multiple_of(unit);
@@ -244,7 +244,7 @@ impl Space {
             && self.committed.ranges.is_free(from, to)
     }
 
-    /// Makes one region of a range.
+    /// Turns a range into one region.
     fn set_region(&mut self, from: u64, to: u64) {
         if from < to {
             self.cut_regions(from, to);
@@ -252,7 +252,7 @@ impl Space {
         }
     }
 
-    /// Takes a range out of the regions in which it lies.
+    /// Cuts a range out of the regions it overlaps.
     fn cut_regions(&mut self, from: u64, to: u64) {
         while let Some((start, end)) = self.last_region(to).filter(|(_, end)| *end > from) {
             self.regions.remove(&start);
@@ -265,14 +265,14 @@ impl Space {
         }
     }
 
-    /// The last region that begins before an address.
+    /// Returns the last region that begins before an address.
     fn last_region(&self, address: u64) -> Option<(u64, u64)> {
         let (start, end) = self.regions.range(..address).next_back()?;
         Some((*start, *end))
     }
 
-    /// End of the region that contains an address. Where none is known, because it is older than the trace, but one may
-    /// begin there, the end of what was committed there.
+    /// Returns the end of the region that contains an address. If no region is known because it is older than the
+    /// trace, but one may begin there, returns the end of what was committed there.
     fn end_of(&self, address: u64) -> u64 {
         let region = self.last_region(address.saturating_add(1)).map(|(_, end)| end);
         let end = region.filter(|end| *end > address);
@@ -297,7 +297,7 @@ impl Layer {
     }
 }
 
-/// The parts that one event ends.
+/// Parts that one event ends.
 struct Ends<'a> {
     how: ResourceEnd,
     row: usize,
@@ -312,19 +312,19 @@ impl Ends<'_> {
     }
 }
 
-/// A range extended to whole pages: its first address and its end.
+/// Extends a range to whole pages; returns its start and end address.
 fn pages(base: u64, size: u64) -> (u64, u64) {
     let from = base - base % PAGE;
     let end = base.saturating_add(size);
     (from, end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX))
 }
 
-/// Ranges that do not overlap. What one call takes or gives costs what it changes, in however many pieces it lies.
+/// Ranges that do not overlap. The cost of a call depends only on what it changes, however many pieces there are.
 #[derive(Default)]
 pub struct Ranges {
-    /// The ranges by their first address.
+    /// Ranges by start address.
     pieces: BTreeMap<u64, Owned>,
-    /// Covered address ranges, merged: the end of each range by its first address.
+    /// Covered address ranges, merged, as end by start address.
     covered: BTreeMap<u64, u64>,
 }
 
@@ -336,7 +336,7 @@ struct Owned {
 }
 
 impl Ranges {
-    /// The allocation that owns an address.
+    /// Returns the allocation that owns an address.
     pub fn owner(&self, address: u64) -> Option<u32> {
         let (_, owned) = self.pieces.range(..=address).next_back()?;
         (address < owned.end).then_some(owned.allocation)
@@ -347,7 +347,7 @@ impl Ranges {
         self.last_covered(to).is_none_or(|(_, end)| end <= from)
     }
 
-    /// End of the allocation's range that contains an address: past all adjoining ranges of the
+    /// Returns the end of the allocation's range that contains an address, past all adjoining ranges of the same
     /// allocation.
     pub fn end_of(&self, address: u64) -> Option<u64> {
         let allocation = self.owner(address)?;
@@ -361,7 +361,7 @@ impl Ranges {
         Some(end)
     }
 
-    /// The ranges from that with an address on.
+    /// Returns the ranges starting with the one that contains an address, or the next one.
     fn from(&self, address: u64) -> impl Iterator<Item = (u64, Owned)> + '_ {
         let first = self.pieces.range(..=address).next_back();
         let first = first.filter(|(_, owned)| owned.end > address);
@@ -373,9 +373,9 @@ impl Ranges {
         self.from(address).next()
     }
 
-    /// Takes a range away from its owners, and calls `each` with an owner and the bytes that it loses.
+    /// Removes a range from its owners, and calls `each` with each owner and the bytes it loses.
     pub fn remove(&mut self, from: u64, to: u64, mut each: impl FnMut(u32, u64)) {
-        // No bytes are taken out of the middle of a range; it must not be split there.
+        // An empty range inside a piece must not split it.
         if from >= to {
             return;
         }
@@ -400,7 +400,7 @@ impl Ranges {
         }
     }
 
-    /// Gives the bytes of a range that have no owner to an allocation, and returns their number.
+    /// Gives the bytes of a range that have no owner to an allocation, and returns how many there were.
     pub fn fill(&mut self, from: u64, to: u64, allocation: u32) -> u64 {
         let (mut all_from, mut all_to) = (from, to);
         let (mut at, mut bytes) = (to, 0);
@@ -410,7 +410,7 @@ impl Ranges {
                 bytes += end - start;
             }
         };
-        // From the last stretch to the first; all become one.
+        // Goes from the last covered range to the first, and merges all into one.
         while let Some((start, end)) = self.last_covered(to).filter(|(_, end)| *end > from) {
             self.covered.remove(&start);
             give(&mut self.pieces, end, at);
@@ -424,13 +424,13 @@ impl Ranges {
         bytes
     }
 
-    /// The last stretch that is covered and begins before an address.
+    /// Returns the last covered range that begins before an address.
     fn last_covered(&self, address: u64) -> Option<(u64, u64)> {
         let (start, end) = self.covered.range(..address).next_back()?;
         Some((*start, *end))
     }
 
-    /// Covers a stretch that nothing covers, as one with those that adjoin it.
+    /// Covers an uncovered range, and merges it with adjoining covered ranges.
     fn cover(&mut self, mut from: u64, mut to: u64) {
         if let Some((start, _)) = self.last_covered(from).filter(|(_, end)| *end == from) {
             self.covered.remove(&start);
