@@ -1,13 +1,15 @@
 //! Counts how much a group leaks in one trace and on how many chances: a number of handles, or bytes of memory.
 //!
 //! * One operation may leak several handles. Handles opened within a moment of each other form one **clump**. A moment
-//! is a part of the mean distance of the handles, so that handles at random times are hardly ever taken for a clump. It
-//! is also no longer than the time between two handles of an operation, so that a start in a trace of hours is no
-//! clump. * Waves longer than a moment show in counts by parts of the time: if these counts vary more than chance
-//! allows, their dispersion is used. * A cache with entries that live longer than the trace seems to leak all of them,
-//! but in a longer trace only some. Times of unequal lengths are therefore compared in **pieces** as long as the
-//! shorter one: handles opened in a piece and open at its end. Two recordings of an unchanged program have equally many
-//! in each piece, whatever the lifetimes.
+//!   is a part of the mean distance of the handles, so that handles at random times are hardly ever taken for a clump.
+//!   It is also no longer than the time between two handles of an operation, so that a start in a trace of hours is no
+//!   clump.
+//! * Waves longer than a moment show in counts by parts of the time: if these counts vary more than chance allows,
+//!   their dispersion is used.
+//! * A cache with entries that live longer than the trace seems to leak all of them, but in a longer trace only some.
+//!   Times of unequal lengths are therefore compared in **pieces** as long as the shorter one: handles opened in a
+//!   piece and open at its end. Two recordings of an unchanged program have equally many in each piece, whatever the
+//!   lifetimes.
 
 use handlescope_model::rules::LossTimes;
 
