@@ -14,7 +14,7 @@ use super::criteria::ResourceCriteria;
 use super::error::QueryError;
 use super::growth::Lifetime;
 
-/// Which of the columns that not every query uses are needed.
+/// Which columns are needed, of those that only some queries use.
 #[derive(Debug, Clone, Copy)]
 pub struct Needed {
     pub opened_stack: bool,

@@ -177,8 +177,8 @@ impl<'a> StacksAnswer<'a> {
     }
 }
 
-/// Returns the recorded stacks of every event, or else those of allocations and of handle events, with a known process.
-/// Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
+/// Returns the recorded stacks: of every event, or else of handle events (which always have a known process) and of
+/// allocations. Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
     let mut tables = match has_every_stack {
         true => vec![vec![

@@ -82,7 +82,7 @@ pub struct LeftOut {
     pub handles: usize,
     /// Views mapped by their events.
     pub views: usize,
-    /// Handles in the final rundown whose objects no event opened or closed.
+    /// Handles in the final rundown, for objects with no event that opened or closed a handle.
     pub existing: usize,
 }
 

@@ -272,7 +272,7 @@ impl EventMask {
         retain_rows(self.by_row(height), cancel, passes)
     }
 
-    /// Removes those of some events that do not pass; returns whether any of them is left.
+    /// Removes the given events that do not pass; returns whether any of them is left.
     ///
     /// `height` is the number of event numbers in the trace.
     pub fn restrict(

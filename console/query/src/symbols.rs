@@ -76,7 +76,7 @@ pub fn symbols<'a>(
 
 /// The names of all frames of a trace, and how many were found.
 pub struct AllNames {
-    /// Frames whose names come from symbols.
+    /// Frames that get their names from symbols.
     pub frames: usize,
     /// Frames with a name.
     pub named: usize,

@@ -1,4 +1,4 @@
-//! The test whether one trace leaks more of a group than another: a test of two rates.
+//! Tests whether one trace leaks more of a group than another: a test of two rates.
 //!
 //! A group leaks on n chances in both traces together. If the rates are equal, each chance belongs to the one trace
 //! with a probability given by the times its processes ran. The number of chances in that trace is then binomial, and

@@ -40,7 +40,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Keys below this are small, which those of most tables are; takes 4 MiB.
+    /// Keys below this are small; most tables have fewer rows. Takes 4 MiB.
     const DENSE_LIMIT: usize = 1 << 20;
 
     pub fn get(&self, number: u32) -> Option<u32> {

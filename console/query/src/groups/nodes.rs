@@ -40,10 +40,10 @@ impl<S> Default for Nodes<S> {
 }
 
 impl<S: Default> Nodes<S> {
-    /// Codes below this are small; those of processes, types and lifetimes are.
+    /// Codes below this are small, such as codes of processes, types and lifetimes.
     const DENSE_LIMIT: usize = 1 << 10;
 
-    /// The same limit within groups that are many.
+    /// The same limit within a group that is one of many.
     const DENSE_LIMIT_OF_MANY: usize = 1 << 6;
 
     /// Returns the group with these codes within `parent`; adds it if there is none. All groups have equally many

@@ -30,7 +30,8 @@ pub struct Outlived {
 }
 
 impl Outlived {
-    /// Finds them; `ages` are those of open handles, ascending. Handles up to age `unswept_ns` do not count.
+    /// Compares the `ages` of open handles, ascending, with closed lifetimes. Handles up to age `unswept_ns` do not
+    /// count.
     pub fn new(lifetimes: &[Lifetime], ages: &[i64], unswept_ns: i64) -> Self {
         let closed = lifetimes.iter().filter_map(Lifetime::length_ns);
         let mut closed: Vec<i64> = closed.map(|length| length.max(1)).collect();

@@ -109,9 +109,9 @@ impl Diagnosis {
     /// Makes a diagnosis that explains all `leaked`: code closes or frees others of the group. `verb` names how they
     /// end.
     ///
-    /// It advises to check error paths if most others end, at least five do, and `is_beyond_chance` is true. That means
-    /// some leaked ones are older than the lifetimes of the others explain, by the estimate of Kaplan and Meier (1958),
-    /// which says nothing about fewer than five. docs/growth.md describes it.
+    /// It advises to check the error paths if most others end, at least five did, and `is_beyond_chance` is true: some
+    /// leaked ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
+    /// (1958), says nothing about fewer than five; docs/growth.md describes it.
     pub fn of_error_paths(
         cause: &'static str,
         leaked: u64,

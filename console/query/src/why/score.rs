@@ -6,8 +6,8 @@ use crate::growth::{Growth, Verdict};
 /// suspect.
 ///
 /// A steady leak goes on, a burst may happen again, a few handles are no evidence, and a fill at the start is more
-/// often a cache than a leak. In a group that does not grow, only handles that `raced` leaked or that outlived the
-/// others count.
+/// often a cache than a leak. In a group that does not grow, only the `raced` handles (leaked by races) and handles
+/// that outlived the others count.
 pub fn of(growth: &Growth, raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let few = raced.max(growth.evidence.outlived.count as u64);

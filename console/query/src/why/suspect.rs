@@ -232,7 +232,8 @@ impl Suspect {
         name.unwrap_or(&self.process)
     }
 
-    /// Returns the part of the trace in which the leak began, with a text; `None` if it began with the trace.
+    /// Returns the part of the trace in which a steady leak or burst began, with a text; `None` if it began with the
+    /// trace.
     pub fn change_point(&self) -> Option<(usize, String)> {
         let (evidence, trace) = (&self.growth.evidence, self.trace?);
         let first_ns = evidence.first_ns?;

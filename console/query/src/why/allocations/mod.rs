@@ -13,7 +13,7 @@ use self::causes::{RESERVE_WITHOUT_COMMIT, Site};
 use super::causes::{causes_of_handles, words};
 use super::suspect::{Sums, Suspect};
 
-/// Returns the causes of leaked allocations with their help texts, without those that handles have as well.
+/// Returns the causes of leaked allocations with their help texts, except causes that handles also have.
 pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
     let mut words = [words(&Site::CAUSES), words(&Sums::CAUSES_OF_HEAPS)].concat();
     words.retain(|(word, _)| {

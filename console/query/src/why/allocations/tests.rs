@@ -127,7 +127,7 @@ fn a_reservation_without_commit_counts_once_with_the_bytes_that_are_left() {
     for n in 0..4 {
         let parts = [(2, Freed, n + 3), (6, Open, 0), (8, Open, 0)];
         pages.add(pages.reserve, 100 * n, n + 1, &parts);
-        // One commit lies behind the reservation, the other is earlier than the reservation.
+        // One commit is at a later address, the other was made before the reservation.
         pages.add(pages.commit, 100 * n + 16, n + 2, &[(1, Freed, n + 4)]);
         pages.add(pages.commit, 100 * n + 5, n, &[(1, Freed, n)]);
     }
