@@ -166,7 +166,7 @@ impl AcquisitionTable {
         }
     }
 
-    /// Whether nothing released it except perhaps process exit.
+    /// Whether nothing ever released it, or only process exit did.
     pub fn is_unreleased(&self, row: AcquisitionIdx) -> bool {
         self.unreleased(row).is_some()
     }
@@ -184,8 +184,8 @@ impl AcquisitionTable {
         self.end_of_allocation(row).is_some_and(is_freed)
     }
 
-    /// Whether it was acquired while the trace has all events: a ring has only some older ones, and not all of their
-    /// ends.
+    /// Whether it was acquired in the time for which the trace has all events: a ring has only some older ones, and not
+    /// all of their ends.
     pub fn is_in_time(&self, row: AcquisitionIdx) -> bool {
         self.from_ns <= 0 || self.opened_ns.get(row.row()).is_some_and(|ns| ns >= self.from_ns)
     }

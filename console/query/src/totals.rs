@@ -46,7 +46,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns the number of handles and views that nothing closed except perhaps process exit.
+    /// Returns the number of handles and views that were never closed, or only by process exit.
     pub fn unreleased(&self) -> u64 {
         self.leaked_handles.saturating_add(self.closed_at_exit)
     }

@@ -83,12 +83,12 @@ impl Acquired<'_> {
         groups.iter().flat_map(|group| self.of_group(group)).copied().collect()
     }
 
-    /// Returns everything that nothing released except perhaps process exit.
+    /// Returns everything that was never released, or only by process exit.
     pub fn unreleased(&self) -> impl Iterator<Item = AcquisitionIdx> {
         self.members.iter().copied().filter(|row| self.table.is_unreleased(*row))
     }
 
-    /// Counts the acquisitions of some groups, and those that nothing released except perhaps process exit.
+    /// Counts the acquisitions of some groups, and how many were never released or only by process exit.
     pub fn leaked<'g>(&self, groups: impl Iterator<Item = &'g Group<'g>>) -> Leaked {
         groups.fold(Leaked::default(), |mut sum, group| {
             let rows = self.of_group(group);
@@ -98,7 +98,7 @@ impl Acquired<'_> {
         })
     }
 
-    /// Counts the acquisitions of some groups that nothing released except perhaps process exit. An allocation that
+    /// Counts the acquisitions of some groups that were never released, or only by process exit. An allocation that
     /// ended in parts counts once.
     pub fn unreleased_count(&self, groups: &[&Group<'_>]) -> u64 {
         let rows = self.of_groups(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
@@ -227,7 +227,7 @@ impl Acquired<'_> {
         Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
-    /// Whether a group leaks anything that was acquired while the trace has all events.
+    /// Whether a group leaks anything that was acquired in the time for which the trace has all events.
     pub fn leaks_in_time(&self, group: &Group<'_>) -> bool {
         let is_leak =
             |row: &AcquisitionIdx| self.table.is_in_time(*row) && self.table.is_unreleased(*row);

@@ -58,7 +58,7 @@ impl Handle {
         self.has(Self::BARE)
     }
 
-    /// Whether nothing closed it but possibly the end of its process.
+    /// Whether nothing closed it, or only process exit did.
     pub fn is_unreleased(self) -> bool {
         self.has(Self::LEAKED | Self::AT_EXIT)
     }

@@ -73,7 +73,7 @@ pub struct Evidence {
     pub unreleased: usize,
     /// Leaked handles that are older than handles of the group get before they are closed.
     pub kept: usize,
-    /// Leaked handles too old for chance, given the lifetimes of closed ones.
+    /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
     pub outlived: Outlived,
     /// Kept handles the verdict is about: those in a burst, or those of a leak's rate.
     pub count: usize,
@@ -187,8 +187,8 @@ impl Evidence {
         }
     }
 
-    /// Formats the number and age of handles too old for chance, such as ", 4 of them at least 5.1 times as old as any
-    /// that was closed".
+    /// Formats the number and age of handles too old to be explained by chance, such as ", 4 of them at least 5.1 times
+    /// as old as any that was closed".
     fn outlived(&self, closed: &str) -> String {
         let Outlived { count, times, .. } = self.outlived;
         let these = match (count, self.unreleased) {

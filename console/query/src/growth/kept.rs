@@ -29,7 +29,7 @@ pub struct Kept {
     pub closed: usize,
     /// Mean lifetime of the closed handles in nanoseconds; `None` if there are none.
     pub mean_lifetime_ns: Option<i64>,
-    /// Leaked handles too old for chance, given the lifetimes of closed ones.
+    /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
     pub outlived: Outlived,
     /// Whether the last opened of several open handles is usually closed first. Handles at the bottom are then old,
     /// leaked or not.

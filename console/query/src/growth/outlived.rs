@@ -1,4 +1,4 @@
-//! Finds open handles too old for chance, given the lifetimes of closed ones, with order statistics.
+//! Finds open handles too old to be explained by chance, given the lifetimes of closed ones, with order statistics.
 //!
 //! Beyond some age, lifetimes are assumed to follow a Pareto distribution. Most other distributions have lighter tails,
 //! so this demands more evidence than they would. The ratio of the two largest lifetimes does not depend on where the
@@ -23,7 +23,7 @@ const MIN_LOG: f64 = 0.1;
 pub struct Outlived {
     /// Number of older open handles; 0 if no handle was closed.
     pub older: usize,
-    /// Number of open handles too old for chance.
+    /// Number of open handles too old to be explained by chance.
     pub count: usize,
     /// Age of the youngest of these, as a multiple of the longest closed lifetime; 0 if there are none.
     pub times: f64,

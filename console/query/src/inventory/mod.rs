@@ -49,7 +49,7 @@ pub struct Inventory<'a> {
     pub window: Option<Window>,
     /// Number of allocations, each once.
     pub allocations: u64,
-    /// Number of allocations that nothing freed except perhaps process exit.
+    /// Number of allocations that were never freed, or only by process exit.
     pub unfreed: u64,
 }
 
