@@ -133,7 +133,7 @@ pub static TOPICS: &[TopicSpec] = &[
             ("errors", "name the option with its help line, and do not end the session"),
             ("CSV", "has the same columns, quoted instead of altered, independent of locale"),
             ("new", "-json, -ShowAddress, .dump Stats with lost and unreadable events"),
-            ("more", "docs/etwanalyzer.md has every difference with its reason"),
+            ("more", "docs/etwanalyzer.md has every difference"),
         ],
         causes: Vec::new,
     },

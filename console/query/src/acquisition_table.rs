@@ -14,26 +14,26 @@ use super::criteria::ResourceCriteria;
 use super::error::QueryError;
 use super::growth::Lifetime;
 
-/// Columns that only some questions need.
+/// Which columns are needed, of those that only some queries use.
 #[derive(Debug, Clone, Copy)]
 pub struct Needed {
     pub opened_stack: bool,
     pub ended_ns: bool,
     pub ended_stack: bool,
-    /// Owners and objects, and when owners ended.
+    /// Owners, objects, and when owners ended.
     pub owners: bool,
 }
 
 impl Needed {
-    /// The lives of handles, whose groups have their stacks already.
+    /// For lifetimes of handles; their groups already have the stacks.
     pub const HANDLES: Self =
         Self { opened_stack: false, ended_ns: true, ended_stack: false, owners: true };
 
-    /// The lives of allocations, with the stacks that groups and causes need.
+    /// For lifetimes of allocations, with the stacks that groups and causes need.
     pub const ALLOCATIONS: Self =
         Self { opened_stack: true, ended_ns: true, ended_stack: true, owners: true };
 
-    /// The columns that the answer to these criteria needs.
+    /// Returns the columns needed to answer with these criteria.
     pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
         Self {
             opened_stack: true,
@@ -44,9 +44,9 @@ impl Needed {
     }
 }
 
-/// The columns of acquisitions that are counted. What is not needed has no rows.
+/// The columns of acquisitions used for counting. Columns that are not needed have no rows.
 pub struct AcquisitionTable {
-    /// The handles and views, whose rows come before those of the allocations.
+    /// The handles and views; their rows come before those of allocations.
     handles: Arc<EventTable>,
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
@@ -57,13 +57,13 @@ pub struct AcquisitionTable {
     pub ended_ns: Numbers<i64>,
     pub ended_stack: Numbers<StackIdx>,
     pub free_call: Numbers<u32>,
-    /// Whether the allocation ended in parts, by row; empty where none did.
+    /// Whether the allocation ended in parts, by row; empty if none did.
     is_in_parts: Vec<bool>,
     process: Numbers<ProcessIdx>,
     object: Numbers<ObjectIdx>,
-    /// When each process ended, by its row.
+    /// When each process ended, by row.
     process_end_ns: Numbers<i64>,
-    /// Time from which the trace has all events; 0 unless a ring overwrote older ones.
+    /// Time since which the trace has all events; 0 unless a ring overwrote older ones.
     from_ns: i64,
 }
 
@@ -90,22 +90,22 @@ impl AcquisitionTable {
         })
     }
 
-    /// Rows of the allocations.
+    /// Returns the rows of the allocations.
     pub fn allocations(&self) -> Range<usize> {
         self.handles.allocations..self.height()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn height(&self) -> usize {
         self.end.len()
     }
 
-    /// The latest time at which something was allocated.
+    /// Returns the latest time of an allocation.
     pub fn last_opened_ns(&self) -> Option<i64> {
         self.opened_ns.iter().skip(self.handles.allocations).flatten().max()
     }
 
-    /// The latest time at which something was allocated or ended.
+    /// Returns the latest time at which something was allocated or ended.
     pub fn last_ns(&self) -> Option<i64> {
         let ended_ns = self.ended_ns.iter().skip(self.handles.allocations).flatten();
         ended_ns.chain(self.last_opened_ns()).max()
@@ -116,45 +116,45 @@ impl AcquisitionTable {
         row.row() < self.handles.allocations
     }
 
-    /// The object of a handle or view.
+    /// Returns the object of a handle or view.
     pub fn object(&self, row: AcquisitionIdx) -> Option<ObjectIdx> {
         self.object.get(row.row())
     }
 
-    /// The process that has it. Of handles, that of no row stands for one that is not known.
+    /// Returns the owner; for handles, `ProcessIdx::NONE` if it is unknown.
     pub fn owner(&self, row: AcquisitionIdx) -> Option<ProcessIdx> {
         let owner = self.process.get(row.row());
         if self.is_handle(row) { owner.or(Some(ProcessIdx::NONE)) } else { owner }
     }
 
-    /// Bytes of an allocation; handles and views count by number.
+    /// Returns the bytes of an allocation; 0 for handles and views, which count by number.
     pub fn bytes(&self, row: AcquisitionIdx) -> i64 {
         let size = || self.size.get(row.row()).unwrap_or_default();
         if self.is_handle(row) { 0 } else { size() }
     }
 
-    /// Whether it is a part of an allocation, and not the first.
+    /// Whether it is a part of an allocation other than the first.
     pub fn is_further_part(&self, row: AcquisitionIdx) -> bool {
         self.part_of.get(row.row()).is_some()
     }
 
-    /// The first part of an allocation, where it ended in parts.
+    /// Returns the first part of an allocation, if it ended in parts.
     pub fn first_part(&self, row: AcquisitionIdx) -> Option<AcquisitionIdx> {
         let is_in_parts = self.is_in_parts.get(row.row()).copied().unwrap_or_default();
         is_in_parts.then(|| self.part_of.get(row.row()).unwrap_or(row))
     }
 
-    /// How it ended.
+    /// Returns how it ended.
     pub fn end(&self, row: AcquisitionIdx) -> Option<End> {
         self.end.get(row.row()).and_then(|code| End::from_code((*code).into()))
     }
 
-    /// End of an allocation.
+    /// Returns how an allocation ended.
     pub fn end_of_allocation(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
         self.end(row)?.of_allocation()
     }
 
-    /// The end of what the program never released: it is open, or ended with its process.
+    /// Returns how something ended that the program never released: still open, or with its process.
     pub fn unreleased(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
         if !self.is_handle(row) {
             return self.end_of_allocation(row).filter(|end| is_never_freed(*end));
@@ -166,12 +166,12 @@ impl AcquisitionTable {
         }
     }
 
-    /// Whether nothing, or only the end of its process, released it.
+    /// Whether nothing ever released it, or only process exit did.
     pub fn is_unreleased(&self, row: AcquisitionIdx) -> bool {
         self.unreleased(row).is_some()
     }
 
-    /// How the program released it; a close counts as a free.
+    /// Returns how the program released it; a close counts as a free.
     pub fn released(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
         match self.is_handle(row) {
             true => (!self.is_unreleased(row)).then_some(ResourceEnd::Freed),
@@ -179,19 +179,19 @@ impl AcquisitionTable {
         }
     }
 
-    /// Whether anything but the end of its process freed an allocation.
+    /// Whether anything but process exit freed an allocation.
     pub fn is_freed(&self, row: AcquisitionIdx) -> bool {
         self.end_of_allocation(row).is_some_and(is_freed)
     }
 
-    /// Whether it was acquired when the trace has all events: of older ones a ring has only some, and not all of their
-    /// ends.
+    /// Whether it was acquired in the time for which the trace has all events: a ring has only some older ones, and not
+    /// all of their ends.
     pub fn is_in_time(&self, row: AcquisitionIdx) -> bool {
         self.from_ns <= 0 || self.opened_ns.get(row.row()).is_some_and(|ns| ns >= self.from_ns)
     }
 
-    /// Times at which it was acquired and was there no more, whatever ended it: of a handle at the latest the end of its
-    /// process, which leaves none open even where the trace has no close.
+    /// Returns when it was acquired and when it was gone, whatever ended it. A handle is gone with its process at the
+    /// latest, even if the trace has no close.
     pub fn open_time(&self, row: AcquisitionIdx) -> Option<Lifetime> {
         Some(Lifetime {
             opened_ns: self.opened_ns.get(row.row())?,
@@ -199,13 +199,14 @@ impl AcquisitionTable {
         })
     }
 
-    /// When the process ended that has a handle; allocations end with theirs.
+    /// Returns when the process that has a handle ended; allocations end with theirs anyway.
     fn owner_end_ns(&self, row: AcquisitionIdx) -> Option<i64> {
         let owner = self.owner(row).filter(|_| self.is_handle(row))?;
         self.process_end_ns.get(owner.row())
     }
 
-    /// Whether nothing ended what has this [open time](Self::open_time); an end may be at an unknown time.
+    /// Whether nothing ended something with this [open time](Self::open_time); it may also have ended at an unknown
+    /// time.
     pub fn never_ends(&self, row: AcquisitionIdx, open_time: Lifetime) -> bool {
         match self.is_handle(row) {
             true => open_time.closed_ns.is_none() && self.handles.ending(row.row()).is_none(),
@@ -213,7 +214,7 @@ impl AcquisitionTable {
         }
     }
 
-    /// Times at which it was acquired and released by the program.
+    /// Returns when it was acquired and when the program released it.
     pub fn program_time(&self, row: AcquisitionIdx) -> Option<Lifetime> {
         Some(Lifetime {
             opened_ns: self.opened_ns.get(row.row())?,
@@ -221,7 +222,7 @@ impl AcquisitionTable {
         })
     }
 
-    /// The bytes of whole allocations by row, where any ended in parts.
+    /// Returns the bytes of whole allocations by row; `None` if none ended in parts.
     pub fn whole_sizes(&self) -> Option<Vec<i64>> {
         if self.is_in_parts.is_empty() {
             return None;
@@ -239,7 +240,7 @@ impl AcquisitionTable {
     }
 }
 
-/// A column, if it is needed.
+/// Loads a column, if it is needed.
 fn read<T: Number>(
     trace: &Trace,
     key: Key<Acquisitions, Option<T>>,
@@ -248,7 +249,7 @@ fn read<T: Number>(
     Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
 }
 
-/// Whether each row is a part, or has parts.
+/// Returns whether each row is a part or has parts.
 fn in_parts(part_of: &Numbers<AcquisitionIdx>) -> Vec<bool> {
     let mut is_in_parts = Vec::new();
     if !part_of.has_any() {

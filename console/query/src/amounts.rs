@@ -1,16 +1,16 @@
-//! Amounts that were acquired, and how much of them leaked.
+//! How much was acquired and how much of it leaked.
 
-/// A number of allocations, and their bytes.
+/// A number of allocations and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Allocations, each once, however many parts it has.
+    /// Allocations, each counted once however many parts it has.
     pub count: u64,
     /// Bytes of all parts.
     pub bytes: i64,
 }
 
 impl Amount {
-    /// Adds that of others.
+    /// Adds another amount.
     pub fn add(&mut self, amount: Self) {
         self.count += amount.count;
         self.bytes = self.bytes.saturating_add(amount.bytes);
@@ -22,9 +22,9 @@ impl Amount {
 pub struct Counts {
     /// Number that nothing closed or freed.
     pub leaked: u64,
-    /// Number that only the end of the process closed, or that ended with it.
+    /// Number that only process exit closed or freed.
     pub closed_at_exit: u64,
-    /// All that were opened or allocated.
+    /// Number opened or allocated.
     pub opened: u64,
 }
 
@@ -40,14 +40,14 @@ pub struct Bytes {
 }
 
 impl Counts {
-    /// Adds those of another process.
+    /// Adds the counts of another process.
     pub fn add(&mut self, counts: Self) {
         self.leaked += counts.leaked;
         self.closed_at_exit += counts.closed_at_exit;
         self.opened += counts.opened;
     }
 
-    /// All that the program did not close or free.
+    /// Returns the number that the program did not close or free.
     pub fn unreleased(&self) -> u64 {
         self.leaked + self.closed_at_exit
     }

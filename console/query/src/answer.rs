@@ -1,4 +1,4 @@
-//! The part of an answer about a trace that is the same for handles and for allocations.
+//! The part of an answer that is the same for handles and allocations.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use super::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::Caveat;
 
-/// A trace that was asked, and what is to be said of its answer.
+/// A queried trace and what there is to say about its answer.
 pub struct About<'a> {
     pub trace: &'a Trace,
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
     pub info: Arc<TraceInfo>,
-    /// Reasons why the answer is wrong or incomplete.
+    /// Reasons why the answer may be wrong or incomplete.
     pub caveats: Vec<Caveat>,
-    /// Reason for an empty answer; `None` when something matches, in this trace or another.
+    /// Reason for an empty answer; `None` if something matches in this trace or another.
     pub no_match: Option<NoMatch>,
     /// Number of stacks of the trace.
     pub stack_count: usize,
-    /// Stacks to show, if they were asked for.
+    /// Stacks to show, if requested.
     pub shown_stacks: Option<StackSet>,
-    /// Addresses of modules, if they were asked for.
+    /// Addresses of modules, if requested.
     pub bases: ModuleBases,
     pub cancel: &'a Cancel,
 }
@@ -70,15 +70,15 @@ pub trait TraceAnswer<'a> {
 
     fn about(&self) -> &About<'a>;
     fn about_mut(&mut self) -> &mut About<'a>;
-    /// The frames of stacks, if they were needed.
+    /// Returns the frames of stacks, if they were needed.
     fn frames(&self) -> Option<&Frames<'a>>;
-    /// The rest of the stacks that groups have in common, when frames are left out.
+    /// Returns the trimmed stacks of groups, if frames are left out.
     fn trims(&self) -> Option<&TrimmedStacks>;
-    /// Sums over handles, and what stacks say of closes at the ends of processes, of an answer about these.
+    /// Returns sums over handles and the evidence from closes at process exit, for an answer about handles.
     fn totals(&self) -> Option<(Totals, Option<ExitStacks>)> {
         None
     }
-    /// The stacks that the answer refers to; ascending, each once.
+    /// Returns the stacks that the answer refers to, ascending, each once.
     fn stacks(&self) -> Vec<StackIdx> {
         self.about().shown_stacks.iter().flat_map(StackSet::iter).collect()
     }

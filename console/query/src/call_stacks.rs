@@ -1,4 +1,4 @@
-//! `.dump Stack`: the most frequent stacks, of whatever events the extract keeps them.
+//! `.dump Stack`: the most frequent stacks, whatever events the extract kept them for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -31,13 +31,13 @@ use handlescope_session::values::{CountRange, TimeRange};
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
     pub info: Arc<TraceInfo>,
-    /// Whether the stacks that the system took of every event were kept, or else of handle events and allocations only. Those that
-    /// events of providers carry are there where the extract has these events.
+    /// Whether the extract kept the stacks of all events that the system recorded, or only those of handle events and
+    /// allocations. Stacks carried by provider events are there if the extract has these events.
     pub has_every_stack: bool,
     /// Stats of the frames in all stacks that passed.
     pub stats: FrameStats,
@@ -47,7 +47,7 @@ pub struct StacksAnswer<'a> {
     pub recorded: u64,
     /// The requested stacks among them, most frequent first.
     pub rows: Vec<StackRow>,
-    /// Reason for an empty answer; `None` when something passed, in this trace or another.
+    /// Reason for an empty answer; `None` if something passed in this trace or another.
     pub no_match: Option<NoMatch>,
     pub frames: Frames<'a>,
     pub bases: ModuleBases,
@@ -63,7 +63,7 @@ pub struct StackRow {
     pub count: u64,
     /// Process id.
     pub pid: u32,
-    /// Row of the process, if it is known.
+    /// Row of the process, if known.
     pub process: Option<ProcessIdx>,
     pub stack: StackIdx,
 }
@@ -71,7 +71,7 @@ pub struct StackRow {
 /// Answers `.dump Stack`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn call_stacks<'a>(
     sources: &[Source<'a>],
     args: &StackCriteria,
@@ -83,7 +83,7 @@ pub fn call_stacks<'a>(
     list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
 }
 
-/// The names of processes with stacks.
+/// Returns the names of processes with stacks.
 fn owners(answer: &StacksAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let name = |row: &ProcessIdx| answer.processes.get(*row).shown_name(false).to_owned();
     match criterion {
@@ -171,14 +171,14 @@ impl<'a> StacksAnswer<'a> {
         Ok((answer, survivors))
     }
 
-    /// The process of a row; of an unknown one, only the id is known.
+    /// Returns the process of a row; only the id is set if the process is unknown.
     pub fn process(&self, row: StackRow) -> ProcessInfo {
         self.processes.known_or_pid(row.process, row.pid)
     }
 }
 
-/// The recorded stacks: those of every event, or else those of handle events, whose process is always
-/// known, and of allocations; and those that kept events of providers carry. Only an unknown process has its id.
+/// Returns the recorded stacks: of every event, or else of handle events (which always have a known process) and of
+/// allocations. Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
     let mut tables = match has_every_stack {
         true => vec![vec![
@@ -214,7 +214,7 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
     Ok(concat(tables, UnionArgs::default())?)
 }
 
-/// The stacks of the events of objects.
+/// Returns the stacks of object events.
 fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
     let (table, columns) = (trace.event_table()?, EventColumns::of_all(trace)?);
     let (processes, numbering) = (columns.processes()?, table.numbering);
@@ -281,8 +281,8 @@ fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
     ])
 }
 
-/// The stacks on which something was allocated, and those on which it was freed: what a reallocation or an event of a
-/// further part ended has the stack of another row. Each in the process of the owner.
+/// Returns the stacks that allocated and the stacks that freed, each in the process of the owner. Ends caused by a
+/// reallocation or by an event of a further part are left out, because their stack is that of another row.
 fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
     let allocator = trace.column_of(Acquisitions::allocator)?;
     let height = trace.height(Table::Allocators)?;
@@ -321,14 +321,14 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
     Ok([filtered(allocated, &is_first)?, filtered(freed, &is_freed)?])
 }
 
-/// Whether the events of each allocator are kept as events of their provider, which have their stacks.
+/// Returns whether the events of each allocator are kept as provider events, which have their stacks.
 fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
     let (event, provider) =
         (trace.values(ProviderEvents::event)?, trace.values(EventCounts::provider)?);
     let kinds: BTreeSet<usize> =
         (0..event.len()).filter_map(|row| Some(event.get(row)?.row())).collect();
     let kept: BTreeSet<Option<&str>> = kinds.into_iter().map(|kind| provider.get(kind)).collect();
-    // A kept provider without a name may be that of any allocator.
+    // A kept provider without a name may belong to any allocator.
     let is_any = kept.contains(&None);
     let names = trace.values(Allocators::provider)?;
     let is_kept = (0..names.len())

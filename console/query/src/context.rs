@@ -26,9 +26,9 @@ pub struct FileContext<'a> {
     pub cancel: &'a Cancel,
     /// Stacks and their frames, if a filter or `-ShowStack` needs them.
     pub frames: Option<Frames<'a>>,
-    /// Events of the suspect that is asked for.
+    /// Events of the requested suspect.
     pub suspect_events: Option<SuspectRows>,
-    /// Allocations of the suspect that is asked for.
+    /// Allocations of the requested suspect.
     pub suspect_allocations: Option<SuspectRows>,
 }
 
@@ -71,8 +71,8 @@ pub struct Source<'a> {
     pub index: usize,
     /// Tables of the trace.
     pub trace: &'a Trace,
-    /// The names of its frames that were found so far.
+    /// The names of its frames found so far.
     pub frames: &'a FrameNameCache,
-    /// Modules whose frames say little about a program.
+    /// Modules with frames that say little about a program.
     pub system: &'a SystemModules,
 }

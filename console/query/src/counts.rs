@@ -1,4 +1,4 @@
-//! Counts by key or name, as expressions that polars carries out.
+//! Counts by key or name, as polars expressions.
 
 use handlescope_model::Cell;
 use polars::prelude::{
@@ -22,8 +22,8 @@ pub fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFrame, Co
     Ok((counted, counts))
 }
 
-/// Names with their counts, each in a trace, the largest first; among equal counts the names decide, so
-/// that the same query has the same answer.
+/// Names with their counts and traces, largest first. Equal counts are ordered by name, so that the same query always
+/// has the same answer.
 #[derive(Debug, Clone)]
 pub struct NameCounts(Vec<NameCount>);
 
@@ -41,29 +41,29 @@ pub struct CountRows<'a> {
     pub rows: Vec<CountRow<'a>>,
     /// Number of rows left out.
     pub left_out: usize,
-    /// Sum of the counts of these rows.
+    /// Sum of the counts of the rows left out.
     pub left_out_sum: u64,
 }
 
 /// A row of a table of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountRow<'a> {
-    /// Name of the column that is counted by.
+    /// Value of the column that is counted by.
     pub name: &'a str,
-    /// Number of the file in the session; of several that count together, the first.
+    /// Number of the file in the session; the first one if several count together.
     pub file: usize,
     pub count: u64,
 }
 
 impl CountRows<'_> {
-    /// The sum of the rows that are there.
+    /// Returns the sum of the rows in the table.
     pub fn sum(&self) -> u64 {
         self.rows.iter().map(|row| row.count).sum()
     }
 }
 
 impl NameCounts {
-    /// Sums up counts in the trace of a number; several may have one name.
+    /// Sums up counts for trace number `file`; names may repeat.
     pub fn new(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<Self> {
         let files = vec![file as u64; names.len()];
         Self::summed(
@@ -72,7 +72,7 @@ impl NameCounts {
         )
     }
 
-    /// The count of one name in the trace of a number.
+    /// Makes the count of one name in trace number `file`.
     pub fn of_name(name: String, count: u64, file: usize) -> Self {
         Self(vec![NameCount { name, count, file: file as u64 }])
     }
@@ -82,7 +82,7 @@ impl NameCounts {
         Self::of_parts(parts, &[NAME])
     }
 
-    /// The counts of several traces, each separately.
+    /// Combines the counts of several traces, keeping traces apart.
     pub fn of_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
         Self::of_parts(parts, &[NAME, FILE])
     }
@@ -94,7 +94,7 @@ impl NameCounts {
         let Some(first) = parts.next() else { return Ok(Self(Vec::new())) };
         let mut rows = first.0.clone();
         rows.extend(parts.flat_map(|part| part.0.iter().cloned()));
-        // The counts of one trace are summed already.
+        // The counts of a single trace are already summed.
         if rows.len() == first.len() {
             return Ok(Self(rows));
         }
@@ -125,7 +125,7 @@ impl NameCounts {
         self.0.len()
     }
 
-    /// The `take` largest after the `skip` largest, in an order.
+    /// Returns the `take` largest after the `skip` largest, in the given order.
     pub fn rows(&self, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
         let TopN { take, skip } = top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
         let mut table = CountRows::default();

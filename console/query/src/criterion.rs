@@ -1,6 +1,6 @@
-//! The criteria by name: which of them are given, and how many rows each leaves.
+//! Criteria by name: which of them are given, and how many rows each leaves.
 
-/// One of the criteria that choose objects, allocations, or rows of another list, by the name of what gives it.
+/// A criterion that selects objects, allocations or rows of another list, identified by the name of its option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Criterion(&'static str);
 
@@ -9,12 +9,12 @@ impl Criterion {
         Self(name)
     }
 
-    /// The name of the option that gives it.
+    /// Returns the name of its option.
     pub const fn name(self) -> &'static str {
         self.0
     }
 
-    /// Name of the criterion for the options that choose leaks.
+    /// Returns the criterion for the given leak options.
     pub const fn of_leaks(leak: bool, at_exit: bool) -> Criterion {
         match (leak, at_exit) {
             (true, true) => Criterion::LeakOrAtExit,
@@ -32,7 +32,7 @@ macro_rules! criterion {
 
 pub(crate) use criterion;
 
-/// Declares the criteria that code asks about by name; the others are named by their list alone.
+/// Declares the criteria that code refers to by name; the others are named only in their list.
 macro_rules! named {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         #[allow(non_upper_case_globals, reason = "they are named as their options are")]
@@ -84,14 +84,14 @@ named! {
     StackFrom,
 }
 
-/// Syntax of a value, which decides what is suggested when nothing passes.
+/// Syntax of a value, which decides what is suggested if nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// One of the names that are there.
+    /// One of the existing names.
     Name,
-    /// A part of a line, which is given more often than the whole.
+    /// Part of a line, which is given more often than a whole line.
     Line,
-    /// A number as it is written in hexadecimal.
+    /// A number in hexadecimal notation.
     Number,
 }
 
@@ -101,26 +101,26 @@ pub struct Given<'c, C: Criteria> {
     /// Text of its filter as typed; empty if it is not a text filter.
     pub value: &'c str,
     pub syntax: Syntax,
-    /// Takes another value in its place, or none.
+    /// Replaces its value by another one, or removes it.
     pub set: fn(&mut C, Option<&str>),
     pub effect: C::Effect,
 }
 
-/// Criteria that choose rows of some kind.
+/// Criteria that select rows of some kind.
 pub trait Criteria: Clone + PartialEq {
-    /// Effect of a criterion on the rows, where its list states one.
+    /// What a criterion does to the rows, if its list states that.
     type Effect;
 
-    /// Every criterion, with its value if it is given, in the order in which they are named where no row passes.
+    /// Returns every criterion, with its value if given, in the order they are named if no row passes.
     fn all(&self) -> Vec<(bool, Given<'_, Self>)>;
 
-    /// The given criteria.
+    /// Returns the given criteria.
     fn given(&self) -> Vec<Given<'_, Self>> {
         let given = self.all().into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, given)| given).collect()
     }
 
-    /// Returns a copy with only the criteria in front of the given one.
+    /// Returns a copy with only the criteria before the given one.
     fn before(&self, criterion: Criterion) -> Self {
         let mut criteria = self.clone();
         let removed = self.given().into_iter().skip_while(|given| given.criterion != criterion);
@@ -128,15 +128,15 @@ pub trait Criteria: Clone + PartialEq {
         criteria
     }
 
-    /// Returns the criteria reduced to what decides how many rows pass and what their names are.
+    /// Returns only the criteria that decide how many rows pass and what their names are.
     fn bare(self) -> Self {
         self
     }
 }
 
-/// Lists the criteria of a type in the order in which they are named: of each its name, which is that of its option, its
-/// field, the type of a filter on text and what its value could mean unless that is a name, and its effect where the rows
-/// are not tested elsewhere. `leaks` stands for both that choose leaks, which together choose more than each.
+/// Lists the criteria of a type in the order they are named. Each has its name (that of its option), its field, for
+/// text filters the filter type and the syntax of the value unless it is a name, and its effect unless rows are tested
+/// elsewhere. `leaks` stands for both leak options, which together select more than each alone.
 macro_rules! criteria {
     ($criteria:ident($this:ident): $effect:ty { $($list:tt)* } $($more:tt)*) => {
         impl Criteria for $criteria {
@@ -199,7 +199,7 @@ macro_rules! criteria {
 
 pub(crate) use criteria;
 
-/// Whether the field of a criterion that is no filter on text says anything.
+/// Whether the field of a criterion that is no text filter is set.
 pub fn is_given<T: Default + PartialEq>(field: &T) -> bool {
     *field != T::default()
 }
@@ -217,12 +217,12 @@ impl Survivors {
         Self { total, remaining: Vec::new() }
     }
 
-    /// Notes how many rows a criterion leaves of those that the criteria in front of it do.
+    /// Notes how many rows are left after a criterion and those before it.
     pub fn note(&mut self, criterion: Criterion, remaining: usize) {
         self.remaining.push((criterion, remaining));
     }
 
-    /// Applies a criterion, if it is given: leaves the rows that pass.
+    /// Applies a criterion if it is given: keeps the rows that pass.
     pub fn keep<V, R>(
         &mut self,
         criterion: Criterion,
@@ -236,7 +236,7 @@ impl Survivors {
         }
     }
 
-    /// Number of rows that passed a criterion that was applied.
+    /// Returns how many rows passed an applied criterion.
     pub fn after(&self, criterion: Criterion) -> Option<usize> {
         self.remaining.iter().find(|(applied, _)| *applied == criterion).map(|(_, rows)| *rows)
     }

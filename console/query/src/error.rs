@@ -1,4 +1,4 @@
-//! Reasons for a query without an answer.
+//! Reasons why a query has no answer.
 
 use std::path::PathBuf;
 
@@ -11,45 +11,45 @@ use super::polars_reason::{KnownNames, polars_reason};
 use handlescope_session::cancel::Cancelled;
 use handlescope_session::values::SuspectId;
 
-/// A query without an answer.
+/// Why a query has no answer.
 #[derive(Debug, Error)]
 pub enum QueryError {
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The user does not want the answer any more.
+    /// The user no longer wants the answer.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
-    /// Times are asked for, of which a trace has none.
+    /// Times are requested, but a trace has none.
     #[error("{}: has no clock, so nothing can be chosen by time", Untrusted(.path))]
     NoClock {
         path: PathBuf,
         /// The criterion that needs times.
         criterion: Criterion,
     },
-    /// No suspect of the traces has the id that is asked for.
+    /// No suspect of the traces has the requested id.
     #[error("no suspect of {what} has the id {id}")]
     NoSuspect {
         id: SuspectId,
-        /// Handles, allocations, or both, as words.
+        /// Handles, allocations, or both, in words.
         what: &'static str,
     },
-    /// Ids of several suspects begin as the one that is asked for.
+    /// The requested id is the beginning of several suspect ids.
     #[error("several suspect ids begin with {id}: {ids}; write more digits")]
     SeveralSuspects {
         id: SuspectId,
         /// The ids, separated by commas.
         ids: String,
     },
-    /// No trace has so many suspects.
+    /// No trace has that many suspects.
     #[error("there is no suspect {rank}; the last one is {count}")]
     NoRank {
-        /// The rank that is asked for.
+        /// The requested rank.
         rank: usize,
         /// The largest rank.
         count: usize,
     },
-    /// Polars cannot carry out a sum.
+    /// Polars cannot compute a sum.
     #[error("the tables cannot be aggregated: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),
 }

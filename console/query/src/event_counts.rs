@@ -1,5 +1,5 @@
-//! `.dump Events`: how often which events occur in the source of a trace, kept or not. The table has one row per event
-//! already, so there is nothing to sum up but providers.
+//! `.dump Events`: how often which events occur in the source of a trace, kept or not. The table already has one row
+//! per event, so only providers need to be summed up.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -17,25 +17,25 @@ use handlescope_session::filter::Filter;
 
 /// The events of one trace.
 pub struct EventsAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    /// Events that passed: providers with the most events first, and likewise the events of each.
+    /// Events that passed. Providers with the most events come first, and so do the most frequent events of each.
     pub rows: Vec<CountedEvent>,
     /// Number of events counted in the rows.
     pub total: u64,
-    /// Whether these are the single events that the extract keeps, and not all events of the source.
+    /// Whether these are the single events kept by the extract rather than all events of the source.
     pub is_of_kept: bool,
-    /// Reason for an empty answer; `None` when something passed, in this trace or another.
+    /// Reason for an empty answer; `None` if something passed in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
-/// A kind of events.
+/// A kind of event.
 pub struct CountedEvent {
-    /// The event as the table counts it.
+    /// The event with its count from the table.
     pub counted: EventCount,
-    /// GUID of the provider; events of the kernel have none.
+    /// GUID of the provider; `None` for events of the kernel.
     pub guid: Option<String>,
 }
 
@@ -47,13 +47,13 @@ impl CountedEvent {
         Self { guid, counted }
     }
 
-    /// The provider for people: its name, or else its GUID.
+    /// Returns the provider for display: its name, or else its GUID.
     pub fn shown_provider(&self) -> &str {
         let name = self.counted.provider.as_deref();
         name.or(self.guid.as_deref()).unwrap_or_default()
     }
 
-    /// The event for people: its name, or else its kind, without the provider that stands beside it.
+    /// Returns the event for display: its name, or else its kind without the provider, which is shown beside it.
     pub fn shown_event(&self) -> &str {
         let kind = self.counted.kind.as_str();
         let id = kind.rsplit(':').next().filter(|_| self.guid.is_some());
@@ -76,7 +76,7 @@ impl CountedEvent {
 /// Answers `.dump Events`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn event_counts<'a>(
     sources: &[Source<'a>],
     args: &EventCriteria,
@@ -103,7 +103,7 @@ pub fn event_counts<'a>(
     list.answers(sources, args, answer)
 }
 
-/// The names of providers or events.
+/// Returns the names of providers or events.
 pub fn names<'e>(
     events: impl Iterator<Item = &'e CountedEvent>,
     criterion: Criterion,
@@ -116,7 +116,7 @@ pub fn names<'e>(
 }
 
 impl<'a> EventsAnswer<'a> {
-    /// Puts the rows in their order.
+    /// Makes an answer and sorts its rows.
     pub fn new(
         source: &Source<'a>,
         mut rows: Vec<CountedEvent>,

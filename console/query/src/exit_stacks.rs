@@ -1,7 +1,7 @@
-//! Evidence from stacks on the closes that the lifecycle attributes to the end of a process.
+//! Evidence from stacks for closes that the lifecycle attributes to process exit.
 //!
-//! The lifecycle does not use names of functions. If they are known, functions of the kernel at the end of a process
-//! confirm a close, and a close in the kernel without any of these functions is doubtful.
+//! The lifecycle does not use function names. If they are known, kernel functions for process exit confirm a close, and
+//! a close in the kernel without any of these functions is doubtful.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -17,15 +17,15 @@ use super::selection::Selection;
 use super::stacks::StackSet;
 use handlescope_session::cancel::Poll;
 
-/// Closes at the end of processes, by what their stacks say.
+/// Closes at process exit, by what their stacks say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ExitStacks {
-    /// All of them, of the objects that passed.
+    /// All closes at exit of the objects that passed.
     pub closes: u64,
-    /// Closes with an end-of-process function on the stack.
+    /// Closes with a process exit function on the stack.
     pub confirmed: u64,
-    /// Closes before the event that ends the process, with names for all kernel frames and none of those functions
-    /// among them.
+    /// Closes before the event that ends the process, if all kernel frames have names and none is a process exit
+    /// function.
     pub doubtful: u64,
 }
 
@@ -37,7 +37,7 @@ impl AddAssign for ExitStacks {
     }
 }
 
-/// Verdict of a stack on a close.
+/// What a stack says about a close.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Confirms,
@@ -46,8 +46,7 @@ enum Verdict {
 }
 
 impl ExitStacks {
-    /// Asks the stacks of the closes of the objects that passed; names of their frames are looked up for
-    /// it.
+    /// Judges the closes of the objects that passed by their stacks; looks up the names of their frames.
     pub fn of(
         file: &FileContext<'_>,
         frames: &Frames<'_>,
@@ -79,7 +78,7 @@ impl ExitStacks {
         for (stack, is_after_end) in closes {
             let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
             sums.confirmed += u64::from(verdict == Some(Verdict::Confirms));
-            // A close after its process ended belongs to the end, whatever thread does it.
+            // A close after the end of its process belongs to the end, whichever thread does it.
             sums.doubtful += u64::from(verdict == Some(Verdict::Contradicts) && !is_after_end);
         }
         Ok(sums)

@@ -1,32 +1,32 @@
-//! How much a frame says about the code that leaks: the one rule by which `.why`, groups, pictures and the page choose
-//! the function of a stack.
+//! How much a frame says about leaking code: the one rule by which `.why`, groups, pictures and the page choose the
+//! function of a stack.
 //!
-//! A handle is opened by the kernel, for a library of Windows, often for the C runtime, and only then for the program.
-//! The function of a stack is the innermost one of the program; where a stack has none, that of what comes next.
+//! A handle is opened by the kernel for a library of Windows, often on behalf of the C runtime, and only then of the
+//! program. The function of a stack is the innermost one of the program, or else of the next class.
 
 use handlescope_symbols::ModuleIdentity;
 
 use handlescope_session::filter::SystemModules;
 
-/// Kinds of frames, those that say most first.
+/// Classes of frames, the most informative first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FrameClass {
-    /// Code of the program, or of a library that is not Windows'.
+    /// Code of the program, or of a library that is not part of Windows.
     Program,
     /// A library or program of Windows.
     Windows,
-    /// The C or C++ runtime, in a library of its own or linked into a module of the program.
+    /// The C or C++ runtime, as a library of its own or linked into a module of the program.
     Runtime,
-    /// A system call, in one of the modules that `.sys` lists.
+    /// A system call in one of the modules listed by `.sys`.
     SystemCall,
-    /// Another function of these modules.
+    /// Another function in these modules.
     System,
-    /// An address outside of all modules.
+    /// An address outside all modules.
     Unknown,
 }
 
-/// Libraries of Windows between a program and what it acquires, for traces that have no paths of modules: COM and RPC,
-/// GDI and USER, services and events.
+/// Windows libraries between a program and what it acquires (COM and RPC, GDI and USER, services and events), for
+/// traces without module paths.
 const WINDOWS: [&str; 10] = [
     "combase.dll",
     "ole32.dll",
@@ -40,15 +40,15 @@ const WINDOWS: [&str; 10] = [
     "advapi32.dll",
 ];
 
-/// Folders of Windows' own modules, in lower case, below the volume. Other folders below `\Windows` have modules of
-/// programs, too: `assembly` the native images of their .NET code, `System32\DriverStore` drivers of devices.
+/// Folders of Windows' own modules, in lower case, below the volume. Other folders in `\Windows` also contain modules
+/// of programs: `assembly` has native images of .NET code, `System32\DriverStore` has device drivers.
 const WINDOWS_FOLDERS: [&str; 4] =
     [r"\windows\system32\", r"\windows\syswow64\", r"\windows\winsxs\", r"\systemroot\"];
 const DRIVER_STORE: &str = r"\driverstore\";
 
-/// The runtime libraries of C and C++: the Universal CRT with vcruntime and msvcp, their predecessors in one `msvcr*`,
-/// ConcRT, OpenMP and MFC (Microsoft, "C runtime (CRT) and C++ standard library (STL) .lib files", which lists them),
-/// those of MinGW, and what runs .NET code.
+/// Runtime libraries. For C and C++: the Universal CRT with vcruntime and msvcp, the older `msvcr*`, ConcRT, OpenMP and
+/// MFC (listed in Microsoft, "C runtime (CRT) and C++ standard library (STL) .lib files"), and those of MinGW. Also the
+/// libraries that run .NET code.
 const RUNTIMES: [&str; 14] = [
     "ucrtbase*.dll",
     "msvcr*.dll",
@@ -66,9 +66,9 @@ const RUNTIMES: [&str; 14] = [
     "mscorwks.dll",
 ];
 
-/// Functions of the runtime that are in the program itself when it is linked statically (`/MT`), or always, because
-/// the linker adds them: `ucrt/startup/thread.cpp`, `vcruntime/exe_common.inl` and `dll_dllmain.cpp` in the sources
-/// that come with the Windows SDK and Visual C++, `ucrt/heap`, `ucrt/stdio` and `ucrt/lowio`.
+/// Runtime functions that are part of the program itself, either because it is linked statically (`/MT`) or because the
+/// linker always adds them. From `ucrt/startup/thread.cpp`, `vcruntime/exe_common.inl`, `dll_dllmain.cpp`, `ucrt/heap`,
+/// `ucrt/stdio` and `ucrt/lowio` in the sources that come with the Windows SDK and Visual C++.
 const RUNTIME_FUNCTIONS: [&str; 55] = [
     // Threads.
     "_beginthread",
@@ -131,16 +131,16 @@ const RUNTIME_FUNCTIONS: [&str; 55] = [
     "common_sopen_dispatch",
 ];
 
-/// Beginnings of C++ functions of the runtime: the allocating operators and what the standard library has.
+/// Prefixes of C++ runtime functions: the allocating operators and the standard library.
 const RUNTIME_PREFIXES: [&str; 4] = ["operator new", "std::", "__scrt_", "__acrt_"];
 
-/// What runs at the start of each process, before any code of its own: the first code in user mode is the loader's
-/// `LdrInitializeThunk`, and `LdrpInitializeProcess` opens what each process has (Yosifovich et al., "Windows
+/// The function that runs at the start of each process before its own code. User mode begins in the loader's
+/// `LdrInitializeThunk`, and `LdrpInitializeProcess` opens what every process has (Yosifovich et al., "Windows
 /// Internals", 7th edition, part 1, chapter 3, "Image loader").
 pub const PROCESS_START: &str = "LdrpInitializeProcess";
 
 impl FrameClass {
-    /// Class of the frames of a module, as far as it does not depend on their functions.
+    /// Returns the class of frames in a module, as far as it does not depend on their functions.
     pub fn of_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
         if system.has(&module.name) {
             Self::System
@@ -154,7 +154,7 @@ impl FrameClass {
     }
 }
 
-/// Whether a module has one of some names, in lower case and with at most one `*`. Text of a debugger names modules
+/// Whether a module has one of these names, which are in lower case with at most one `*`. Debugger text names modules
 /// without extension.
 fn is_named(names: &[&str], module: &ModuleIdentity) -> bool {
     let name = module.name.to_ascii_lowercase();
@@ -169,14 +169,14 @@ fn is_named(names: &[&str], module: &ModuleIdentity) -> bool {
 
 fn is_in_windows(module: &ModuleIdentity) -> bool {
     let path = module.path.to_ascii_lowercase();
-    // A program of Windows, as explorer.exe, is in its folder itself.
+    // A program of Windows such as explorer.exe is directly in the Windows folder.
     let is_in_root =
         || path.rsplit_once('\\').is_some_and(|(folder, _)| folder.ends_with(r"\windows"));
     let is_below = WINDOWS_FOLDERS.iter().any(|folder| path.contains(folder));
     (is_below && !path.contains(DRIVER_STORE)) || is_in_root()
 }
 
-/// Whether a function is the runtime's: its name without arguments of templates and of calls.
+/// Whether a function belongs to the runtime, by its name without template and call arguments.
 pub fn is_runtime(function: &str) -> bool {
     let name = function.split(['<', '(']).next().unwrap_or_default();
     RUNTIME_FUNCTIONS.contains(&name)
@@ -218,7 +218,7 @@ mod tests {
             let name = path.rsplit('\\').next().unwrap();
             assert_eq!(class(name, path, &usual), expected, "{path}");
         }
-        // Text of a debugger has no paths, and names without extension.
+        // Debugger text has no paths, and names without extension.
         assert_eq!(class("combase", "", &usual), Windows);
         assert_eq!(class("ucrtbase", "", &usual), Runtime);
         assert_eq!(class("nt", "", &usual), System);

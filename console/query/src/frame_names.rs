@@ -1,4 +1,4 @@
-//! Names of the frames of a trace: resolved late, in batches, and remembered.
+//! Names of the frames of a trace: resolved late and in batches, and cached.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
@@ -23,16 +23,16 @@ use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::trace::{FrameNameCache, KnownNames, StoredNames};
 
-/// Stacks whose frames one thread marks at a time.
+/// Number of stacks with frames that one thread marks at a time.
 const STACKS_AT_ONCE: usize = 1 << 16;
 
-/// Source of function names, and the outcome of the search for them.
+/// Source of function names, and how the search for them went.
 pub trait FrameNames: Sync {
-    /// The functions at relative addresses of modules, in the order of the requests. Addresses
-    /// ascend. What is cancelled meanwhile has no names.
+    /// Returns the functions at relative addresses of modules, in the order of the requests. Addresses must ascend.
+    /// Requests that are cancelled get no names.
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>>;
 
-    /// About every module that was asked for in this session.
+    /// Returns reports on every module requested in this session.
     fn reports(&self) -> Vec<ModuleReport> {
         Vec::new()
     }
@@ -45,19 +45,19 @@ pub struct Frames<'a> {
     rva: Numbers<u64>,
     address: Numbers<u64>,
     method: Numbers<MethodIdx>,
-    /// Whether calls return to the frame, by row. Such a frame is not the innermost one in all of its stacks, where
-    /// it may be an instruction pointer.
+    /// Whether calls return to the frame, by row. Such a frame is further out in at least one stack, whereas an
+    /// innermost frame may be an instruction pointer.
     is_return: OnceLock<Vec<bool>>,
     modules: Vec<ModuleIdentity>,
-    /// What frames of a module say, by row of the modules; empty if not requested.
+    /// Classes of frames by module row; empty if not requested.
     classes: Vec<FrameClass>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
     pub name_cache: &'a FrameNameCache,
     stored: &'a StoredNames,
-    /// Pointer size of the recording system, bytes.
+    /// Pointer size of the recording system in bytes.
     pointer_size: u32,
-    /// Whether the trace has modules of a process, by row of the processes.
+    /// Whether the trace has the modules of a process, by process row.
     knows_modules: Vec<bool>,
     cancel: &'a Cancel,
 }
@@ -83,7 +83,7 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// No frames, for a question without stacks: these may be most of an archive.
+    /// Makes empty frames for queries without stacks: frames may be most of an archive.
     pub fn none(
         trace: &Trace,
         names: &'a dyn FrameNames,
@@ -109,18 +109,17 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Finds the names of all frames of some stacks that are not known yet: those of all modules at
-    /// once, so that symbols can be fetched side by side, with ascending addresses, so that each
-    /// symbol file is read in one direction.
+    /// Finds all unknown names of the frames of some stacks. All modules are requested at once, so that symbols can be
+    /// fetched in parallel. Addresses ascend, so that each symbol file is read in one direction.
     ///
-    /// Cancellation keeps the names found so far, and the rest can be requested again.
+    /// If it is cancelled, the names found so far are kept, and the rest can be requested again.
     pub fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
         let is_needed = self.marked(&stacks.collect::<Vec<_>>(), 0);
         let needed = is_needed.iter().enumerate().filter(|(_, is_needed)| **is_needed);
         self.resolve_frames(needed.map(|(row, _)| FrameIdx::of(row)))
     }
 
-    /// Whether any of some stacks has a frame, without the innermost frames of each, by row.
+    /// Returns by row whether any of the stacks has a frame, ignoring the `without` innermost frames of each.
     pub fn marked(&self, stacks: &[StackIdx], without: usize) -> Vec<bool> {
         let parts = stacks.par_chunks(STACKS_AT_ONCE).map(|stacks| {
             let mut marks = vec![false; self.height()];
@@ -138,18 +137,17 @@ impl<'a> Frames<'a> {
         parts.reduce_with(united).unwrap_or_else(|| vec![false; self.height()])
     }
 
-    /// Returns these frames with knowledge of the system's modules.
+    /// Returns these frames with the system's modules classified.
     pub fn with_system_modules(mut self, system: &SystemModules) -> Self {
         let class = |module| FrameClass::of_module(module, system);
         self.classes = self.modules.iter().map(class).collect();
         self
     }
 
-    /// Finds the names of the representative frames of some stacks, one of each, as [`Self::resolve`] does
-    /// of all.
+    /// Finds the name of the representative frame of each stack, otherwise like [`Self::resolve`].
     ///
-    /// Some functions are not the program's although their module is: if the first one proves to be such, the next is
-    /// looked up.
+    /// Some functions in a module of the program are not the program's. If the first one turns out to be one of these,
+    /// the next is looked up.
     pub fn resolve_representative(
         &self,
         stacks: impl Iterator<Item = StackIdx>,
@@ -169,12 +167,12 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// Identity of the file of a module.
+    /// Returns the identity of a module's file.
     pub fn identity(&self, module: ModuleIdx) -> Option<&ModuleIdentity> {
         self.modules.get(module.row())
     }
 
-    /// Whether calls return to the frames, by row.
+    /// Returns whether calls return to each frame, by row.
     fn is_return(&self) -> &[bool] {
         self.is_return.get_or_init(|| {
             let stacks: Vec<StackIdx> = (0..self.stacks.len()).map(StackIdx::of).collect();
@@ -182,30 +180,30 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Number of rows of the frames table.
+    /// Returns the number of rows of the frames table.
     pub fn height(&self) -> usize {
         self.module.len()
     }
 
-    /// Whether an address belongs to the kernel, which is the same in every process: the top bit of a pointer is set.
+    /// Whether an address belongs to the kernel and so is the same in every process: the top bit of the pointer is set.
     fn is_of_kernel(&self, address: u64) -> bool {
         let bits = if self.pointer_size == 4 { u32::BITS } else { u64::BITS };
         address >> (bits - 1) & 1 == 1
     }
 
-    /// Whether the trace has modules of a process, so that code outside of them was made at run time and is its own.
-    /// Otherwise it may lie in a module that processes share.
+    /// Whether the trace has the modules of a process. Code outside them was then made at run time and belongs to the
+    /// process alone; otherwise it may be in a module that processes share.
     pub fn knows_modules(&self, process: Option<ProcessIdx>) -> bool {
         let known = process.and_then(|process| self.knows_modules.get(process.row()));
         known.copied().unwrap_or_default()
     }
 
-    /// What frames of a module say.
+    /// Returns the class of frames in a module.
     fn class(&self, module: ModuleIdx) -> FrameClass {
         self.classes.get(module.row()).copied().unwrap_or(FrameClass::Program)
     }
 
-    /// Finds the names of the frames in modules that pass, in whatever stacks, and counts them.
+    /// Finds the names of all frames in matching modules, whatever stacks they are in, and counts them.
     pub fn resolve_modules(
         &self,
         passes: impl Fn(&ModuleIdentity) -> bool,
@@ -231,8 +229,8 @@ impl<'a> Frames<'a> {
         Ok(modules.collect())
     }
 
-    /// Module and relative address of a frame, if its name has to come from symbols: those of a module that is not
-    /// there, as in a damaged archive, do not.
+    /// Returns module and relative address of a frame, if its name must come from symbols. `None` also for a module
+    /// that is missing, as in a damaged archive.
     pub fn location(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
         let row = frame.row();
         let location = self.module.get(row).zip(self.rva.get(row));
@@ -240,7 +238,7 @@ impl<'a> Frames<'a> {
         location.filter(|_| self.method.get(row).is_none())
     }
 
-    /// The frames of some stacks, each once, in the order of their first stacks: stacks share most of them.
+    /// Returns the distinct frames of some stacks, in the order of their first stacks; stacks share most frames.
     pub fn distinct(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<FrameIdx> {
         self.without_repeats(stacks.flat_map(|stack| self.stacks.get(stack.row())))
     }
@@ -253,7 +251,7 @@ impl<'a> Frames<'a> {
         distinct.collect()
     }
 
-    /// Finds the names of some frames, as [`Self::resolve`] does.
+    /// Finds the names of some frames, like [`Self::resolve`].
     pub fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
         let memory = self.name_cache.known();
         let mut requested: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
@@ -302,7 +300,7 @@ impl<'a> Frames<'a> {
         cancelled
     }
 
-    /// Stats of the frames of a stack, each counted `count` times.
+    /// Returns the stats of a stack's frames, each counted `count` times.
     pub fn stats(&self, stack: StackIdx, count: u64) -> FrameStats {
         let mut stats = FrameStats::default();
         for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
@@ -318,29 +316,29 @@ impl<'a> Frames<'a> {
         stats
     }
 
-    /// The managed method of a frame, which needs no symbols.
+    /// Returns the managed method of a frame; needs no symbols.
     fn method(&self, row: usize) -> Option<&ManagedMethod> {
         self.methods.get(self.method.get(row)?.row())
     }
 
-    /// Gives access to the names found so far.
+    /// Returns a view with the names found so far.
     pub fn named(&self) -> NamedFrames<'_> {
         NamedFrames { frames: self, memory: self.name_cache.known() }
     }
 
-    /// The frames with the names that came with the trace, as where there are no symbols.
+    /// Returns a view with only the names that came with the trace, as if there were no symbols.
     pub fn unnamed(&self) -> NamedFrames<'_> {
         NamedFrames { frames: self, memory: Arc::default() }
     }
 }
 
-/// Number of frames of each kind, each counted as often as its stack was recorded.
+/// Number of frames of each kind, counted as often as their stacks were recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FrameStats {
     pub frames_total: u64,
     /// Frames in an image.
     pub frames_in_modules: u64,
-    /// Frames in no image, but in a managed method.
+    /// Frames in a managed method but in no image.
     pub frames_managed: u64,
     /// The others.
     pub frames_unknown: u64,
@@ -361,11 +359,11 @@ fn is_better(stored: &FrameChain, resolved: &FrameChain) -> bool {
     resolved.is_empty() || (has_lines(stored) && !has_lines(resolved))
 }
 
-/// A module, and how many distinct frames lie in it.
+/// A module and its number of distinct frames.
 pub struct ModuleFrames<'a> {
     pub module: &'a ModuleIdentity,
     pub frames: usize,
-    /// Frames that have a name.
+    /// Frames with a name.
     pub named: usize,
 }
 
@@ -375,7 +373,7 @@ pub struct NamedFrames<'a> {
 }
 
 impl NamedFrames<'_> {
-    /// The frames of a stack, innermost first.
+    /// Returns the frames of a stack, innermost first.
     pub fn stack(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.stacks.get(stack.row());
         frames.flat_map(|frame| self.frames_at(frame))
@@ -387,18 +385,18 @@ impl NamedFrames<'_> {
         addresses.any(|address| !self.frames.is_of_kernel(address))
     }
 
-    /// The frames without their names.
+    /// Returns the frames without their names.
     pub fn frames(&self) -> &Frames<'_> {
         self.frames
     }
 
-    /// The frame that says most about a stack: the innermost one of the program, if there is any.
+    /// Returns the most informative frame of a stack: the innermost one of the program, if there is any.
     pub fn representative(&self, stack: StackIdx) -> Option<FrameView<'_>> {
         representative(self.stack(stack))
     }
 
-    /// Frames whose names decide which frame of a stack is the representative one, and were not looked up yet: the
-    /// innermost one that may be the program's, or all if there is none.
+    /// Returns the frames without a name yet that decide which frame is representative: the innermost one that may be
+    /// the program's, or all if there is none.
     fn unnamed_candidates(&self, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
         let is_of_program = |frame: &FrameIdx| {
             self.frames_at(*frame).any(|view| view.class() == FrameClass::Program)
@@ -412,7 +410,7 @@ impl NamedFrames<'_> {
         first.into_iter().chain(others).filter(is_unnamed)
     }
 
-    /// The modules of some frames in which none of these has a name, in the order of the frames.
+    /// Returns the modules in which none of these frames has a name, in the order of the frames.
     pub fn without_names(&self, frames: &[FrameIdx]) -> Vec<String> {
         let mut named: HashMap<ModuleIdx, bool> = HashMap::new();
         let mut order = Vec::new();
@@ -430,7 +428,7 @@ impl NamedFrames<'_> {
         modules.map(|module| module.name.clone()).collect()
     }
 
-    /// All frames with names from symbols or from the extract, by row of the frames table.
+    /// Returns all frames with names from symbols or the extract, by row of the frames table.
     pub fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
         let is_named =
             |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
@@ -442,7 +440,8 @@ impl NamedFrames<'_> {
         frames
     }
 
-    /// Frames that a row of the frames table stands for: the functions inlined there, then the frame itself.
+    /// Returns the frames that a row of the frames table stands for: the functions inlined there, then the frame
+    /// itself.
     pub fn frames_at(&self, frame: FrameIdx) -> impl Iterator<Item = FrameView<'_>> {
         let row = frame.row();
         let module = self.frames.module.get(row).and_then(|module| {
@@ -469,7 +468,7 @@ impl NamedFrames<'_> {
     }
 }
 
-/// Whether the trace has modules of a process, by row.
+/// Returns whether the trace has modules of each process, by row.
 fn with_modules(trace: &Trace) -> Result<Vec<bool>, ArchiveError> {
     let process = trace.values(ModuleLoads::process)?;
     let mut with_modules = vec![false; trace.height(Table::Processes)?];
@@ -481,7 +480,7 @@ fn with_modules(trace: &Trace) -> Result<Vec<bool>, ArchiveError> {
     Ok(with_modules)
 }
 
-/// Identities of the modules, by row.
+/// Returns the identities of the modules, by row.
 pub fn module_identities(trace: &Trace) -> Result<Vec<ModuleIdentity>, ArchiveError> {
     let pdb = |module: &Module| {
         Some(PdbIdentity {

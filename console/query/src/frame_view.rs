@@ -1,4 +1,4 @@
-//! One frame, as it is shown and compared.
+//! One frame as it is shown and compared.
 
 use handlescope_model::tables::{Methods, ModuleLoads};
 use handlescope_model::{ArchiveError, ModuleIdx, TableRows, Trace};
@@ -20,9 +20,9 @@ const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 pub struct FrameView<'a> {
     pub module: Option<InModule<'a>>,
     pub name: Option<&'a ResolvedFrame>,
-    /// The method, of managed code.
+    /// The method, for managed code.
     pub method: Option<&'a ManagedMethod>,
-    /// The raw address, of frames outside of all modules and of those that text of a debugger names.
+    /// The raw address, for frames outside all modules and for frames from debugger text.
     pub address: Option<u64>,
 }
 
@@ -31,15 +31,14 @@ pub struct FrameView<'a> {
 pub struct InModule<'a> {
     pub row: ModuleIdx,
     pub name: &'a str,
-    /// Missing where only the name of a function came with the trace.
+    /// `None` if only the name of a function came with the trace.
     pub rva: Option<u64>,
-    /// What frames of the module say, where that was asked for.
+    /// Class of frames in the module, if requested.
     pub class: FrameClass,
 }
 
 impl<'a> FrameView<'a> {
-    /// The module that the frame is shown under: of managed code the assembly, not its native
-    /// image.
+    /// Returns the module under which the frame is shown; for managed code, the assembly rather than its native image.
     pub fn module_name(&self) -> Option<&'a str> {
         match self.method {
             Some(method) => method.module.as_deref(),
@@ -57,7 +56,7 @@ impl<'a> FrameView<'a> {
         self.name.is_some_and(|name| name.inlined)
     }
 
-    /// The function, if it is known.
+    /// Returns the function, if known.
     pub fn function(&self) -> Option<&'a str> {
         match self.method {
             Some(method) => Some(&method.function),
@@ -65,7 +64,8 @@ impl<'a> FrameView<'a> {
         }
     }
 
-    /// Offset of the frame from the start of its function, bytes. Inlined code has no start.
+    /// Returns the frame's offset from the start of its function, in bytes; `None` for inlined code, which has no
+    /// start.
     pub fn offset(&self) -> Option<u64> {
         match self.method {
             Some(method) => {
@@ -81,7 +81,7 @@ impl<'a> FrameView<'a> {
     }
 }
 
-/// Identity that frames are compared by: their text, in parts, and the address of unknown code.
+/// What frames are compared by: the parts of their text, and the address for unknown code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameIdentity<'a> {
     Function {
@@ -93,14 +93,14 @@ pub enum FrameIdentity<'a> {
         rva: u64,
     },
     Module(&'a str),
-    /// Code outside of all modules and known methods, as just-in-time compiled code without names. The same address in
-    /// another process is other code, so [`TrimmedStacks`](super::TrimmedStacks) also compares the processes.
+    /// Code outside all modules and known methods, such as just-in-time compiled code without names. The same address
+    /// in another process is different code, so [`TrimmedStacks`](super::TrimmedStacks) also compares the processes.
     Address(u64),
     Unknown,
 }
 
 impl FrameIdentity<'_> {
-    /// The address of unknown code, if that is all there is to know.
+    /// Returns the address of unknown code, if nothing else is known.
     pub fn address(self) -> Option<u64> {
         match self {
             Self::Address(address) => Some(address),
@@ -110,7 +110,7 @@ impl FrameIdentity<'_> {
 }
 
 impl<'a> FrameView<'a> {
-    /// Identity that the frame is compared by.
+    /// Returns what the frame is compared by.
     pub fn identity(&self) -> FrameIdentity<'a> {
         let module = self.module.map(|module| (module.name, module.rva));
         match (self.method, module, self.name) {
@@ -143,10 +143,10 @@ impl fmt::Display for FrameView<'_> {
     }
 }
 
-/// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
+/// Maximum number of frames in the text of a stack. ETW records at most 199; a hostile extract may claim millions.
 const MAX_LINES: usize = 512;
 
-/// The frames of a stack, a line for each, and their number.
+/// Returns the frames of a stack, one per line, and their number.
 pub fn frame_lines<'a>(frames: impl Iterator<Item = FrameView<'a>>) -> (String, usize) {
     let (mut text, mut depth) = (String::new(), 0);
     for frame in frames {
@@ -164,7 +164,7 @@ pub fn frame_lines<'a>(frames: impl Iterator<Item = FrameView<'a>>) -> (String, 
     (text, depth)
 }
 
-/// Base addresses of modules, for those mapped at one address only.
+/// Base addresses of modules that are mapped at one address only.
 #[derive(Debug, Default)]
 pub struct ModuleBases(HashMap<ModuleIdx, Option<u64>>);
 
@@ -181,7 +181,7 @@ impl ModuleBases {
         Ok(Self(by_module))
     }
 
-    /// The address of a frame; `None` when its module is mapped at several addresses.
+    /// Returns the address of a frame; `None` if its module is mapped at several addresses.
     pub fn address(&self, frame: &FrameView<'_>) -> Option<u64> {
         match frame.module {
             Some(module) => {
@@ -194,7 +194,7 @@ impl ModuleBases {
     }
 }
 
-/// Placeholder for the assembly of a method when the trace does not name it.
+/// Placeholder for the assembly of a method if the trace does not name it.
 const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
 
 #[derive(Debug)]
@@ -208,7 +208,7 @@ pub struct ManagedMethod {
 }
 
 impl ManagedMethod {
-    /// The methods of a trace by row.
+    /// Loads the methods of a trace, by row.
     pub fn load_all(trace: &Trace) -> Result<Vec<ManagedMethod>, ArchiveError> {
         let methods = Methods::read(trace)?;
         let methods = methods.rows().map(|method| ManagedMethod {
@@ -222,12 +222,12 @@ impl ManagedMethod {
         Ok(methods.collect())
     }
 
-    /// The assembly as it is shown.
+    /// Returns the name of the assembly for display.
     pub fn module_name(&self) -> &str {
         self.module.as_deref().unwrap_or(UNKNOWN_ASSEMBLY)
     }
 
-    /// Distance of an address from the start of the method; `address` may be an offset in its native image.
+    /// Returns the distance of an address from the start of the method; `address` may be an offset in its native image.
     pub fn offset(&self, address: u64) -> u64 {
         address.saturating_sub(self.start)
     }

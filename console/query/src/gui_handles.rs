@@ -1,4 +1,4 @@
-//! Handles of GDI and USER beside those of the kernel: in a trace they are allocations, to users they are handles.
+//! GDI and USER handles beside kernel handles: traces record them as allocations, but users think of them as handles.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use handlescope_session::filter::Filter;
 /// The kinds of these handles.
 const KINDS: [ResourceKind; 2] = [ResourceKind::Gdi, ResourceKind::User];
 
-/// Handles of GDI or of USER in one trace.
+/// GDI or USER handles in one trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GuiHandles {
     /// The number of the file in the session.
@@ -31,23 +31,23 @@ pub struct GuiHandles {
     pub closed: u64,
     /// Never closed.
     pub leaked: u64,
-    /// Closed only by the end of their process.
+    /// Closed only by process exit.
     pub closed_at_exit: u64,
-    /// Number of both of each type, as in `Pen`, by name.
+    /// Number of both by type, such as `Pen`, sorted by name.
     pub leaked_by_type: Vec<(String, u64)>,
 }
 
-/// The handles of GDI and USER of a trace that has some, as far as the criteria choose by what these have, too.
+/// Returns the GDI and USER handles of a trace, selected by those criteria that apply to them, too.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn gui_handles(
     source: &Source<'_>,
     criteria: &ObjectCriteria,
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<GuiHandles>, QueryError> {
-    // Options for counting and printing objects do not select any.
+    // Options for counting and printing objects do not restrict them.
     let handles = ObjectCriteria {
         show_total: None,
         top: None,
@@ -58,7 +58,7 @@ pub fn gui_handles(
     };
     let Some(allocations) = ResourceCriteria::of_handles(&handles) else { return Ok(Vec::new()) };
     if criteria.suspect.is_some() {
-        // The suspect is one of handles of the kernel.
+        // The suspect is one of kernel handles.
         return Ok(Vec::new());
     }
     // There are few allocators, and most traces have none of these kinds.
@@ -94,7 +94,7 @@ pub fn gui_handles(
 }
 
 impl GuiHandles {
-    /// Counts handles of a kind, each with its type.
+    /// Counts handles of a kind, each given with its type.
     fn of<'t>(
         file: usize,
         kind: &'static str,

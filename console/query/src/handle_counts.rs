@@ -1,5 +1,5 @@
-//! Handles, counted by type, process and file. Which of them are open depends on the events that are left of each
-//! object, which loops find; the sums are expressions.
+//! Handles counted by type, process and file. Loops find which of them are open, because that depends on the remaining
+//! events of each object; the sums are expressions.
 
 use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
 use handlescope_model::tables::Acquisitions;
@@ -20,7 +20,7 @@ use handlescope_session::values::TopN;
 const VALUE: &str = "value";
 const COUNT: &str = "count";
 
-/// Handles of the objects that passed, counted.
+/// Counts of handles to the objects that passed.
 #[derive(Debug, Clone)]
 pub struct HandleCounts {
     pub counted: Counted,
@@ -29,24 +29,24 @@ pub struct HandleCounts {
     by_file: NameCounts,
 }
 
-/// Handles that are counted.
+/// Which handles are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// Handles that the rundown at the end lists, whatever the filters removed of their events.
+    /// Handles in the final rundown, even if filters removed their events.
     OpenAtEnd,
-    /// Handles open at the end of a trace without that rundown, going by its events and, if there is one, by the
-    /// rundown at the start.
+    /// Handles open at the end of a trace without final rundown, judging by its events and the rundown at the start, if
+    /// there is one.
     OpenByEvents { has_start: bool },
     /// Handles and views that the remaining events opened and nothing closed: `-Leak`.
     Leaked,
-    /// Handles that only the end of a process closed: `-LeakAtExit`.
+    /// Handles that only process exit closed: `-LeakAtExit`.
     ClosedAtExit,
     /// Both kinds of leaks: `-Leak -LeakAtExit`.
     LeakedOrAtExit,
 }
 
 impl Counted {
-    /// Kind of count that the criteria request of a trace.
+    /// Returns what the criteria count in a trace.
     pub fn of_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
         let counted = Self::of(criteria);
         if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
@@ -55,7 +55,7 @@ impl Counted {
         Ok(Self::OpenByEvents { has_start: trace.values(Acquisitions::in_start_rundown)?.any() })
     }
 
-    /// Kind of count that the criteria request of traces with rundowns at their ends.
+    /// Returns what the criteria count in traces with a final rundown.
     pub fn of(criteria: &ObjectCriteria) -> Self {
         match (criteria.leak, criteria.leak_at_exit) {
             (false, false) => Self::OpenAtEnd,
@@ -65,7 +65,7 @@ impl Counted {
         }
     }
 
-    /// Kind that describes the counts of several traces.
+    /// Returns what describes the counts of several traces.
     fn of_both(self, other: Self) -> Self {
         match (self, other) {
             (
@@ -77,7 +77,7 @@ impl Counted {
         }
     }
 
-    /// Words for the handles, in titles and sums alike.
+    /// Returns the words for the handles in titles and sums.
     pub fn text(self) -> &'static str {
         match self {
             Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end of the trace",
@@ -87,7 +87,7 @@ impl Counted {
         }
     }
 
-    /// Noun for one of them, or for several.
+    /// Returns the noun for one or several of them.
     pub fn unit(self, is_one: bool) -> &'static str {
         match (self, is_one) {
             (Self::Leaked | Self::LeakedOrAtExit, true) => "handle or view",
@@ -98,20 +98,20 @@ impl Counted {
     }
 }
 
-/// Property that handles are counted by.
+/// The property that handles are counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountBy {
     /// Name of the object type.
     Type,
-    /// `name.exe(pid)`, of each trace by itself.
+    /// `name.exe(pid)`, separately for each trace.
     Process,
-    /// Path of the trace, also of one without such handles.
+    /// Path of the trace, even if it has no such handles.
     File,
 }
 
 impl CountBy {
-    /// Title above the names.
+    /// Returns the title above the names.
     pub fn title(self) -> &'static str {
         match self {
             CountBy::Type => "Type",
@@ -120,7 +120,7 @@ impl CountBy {
         }
     }
 
-    /// Property that `-ShowTotal` counts by; `None` when it requests no table.
+    /// Returns the property that `-ShowTotal` counts by; `None` if it asks for no table.
     pub fn of(criteria: &ObjectCriteria) -> Option<Self> {
         match criteria.show_total {
             Some(ShowTotal::Total) => Some(Self::Type),
@@ -132,7 +132,7 @@ impl CountBy {
 }
 
 impl HandleCounts {
-    /// Counts handles of the objects that passed.
+    /// Counts the handles of the objects that passed.
     pub fn of(
         file: &FileContext<'_>,
         selection: &Selection,
@@ -159,8 +159,8 @@ impl HandleCounts {
         })
     }
 
-    /// The handles of several traces. Types of one name count together; processes are those of their
-    /// traces.
+    /// Combines the handles of several traces. Types with the same name count together; processes stay separate by
+    /// trace.
     pub fn of_all<'a>(
         counted: Counted,
         counts: impl Iterator<Item = &'a Self> + Clone,
@@ -174,12 +174,12 @@ impl HandleCounts {
         })
     }
 
-    /// Number of processes that own at least one of the handles.
+    /// Returns the number of processes that own at least one of the handles.
     pub fn process_count(&self) -> usize {
         self.by_process.len()
     }
 
-    /// Names with their counts, in an order: the `take` largest after the `skip` largest.
+    /// Returns names with their counts in the given order: the `take` largest after the `skip` largest.
     pub fn rows(&self, by: CountBy, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
         let counts = match by {
             CountBy::Type => &self.by_type,
@@ -197,7 +197,7 @@ struct HandleRuns {
     owners: Runs<ProcessIdx>,
 }
 
-/// The handles that the rundown at the end lists.
+/// Counts the handles in the final rundown.
 fn open_at_end(file: &FileContext<'_>, selection: &Selection) -> Result<HandleRuns, QueryError> {
     let owner = file.trace.values(Acquisitions::process)?;
     let mut runs = HandleRuns::default();
@@ -213,8 +213,7 @@ fn open_at_end(file: &FileContext<'_>, selection: &Selection) -> Result<HandleRu
     Ok(runs)
 }
 
-/// The handles that the events that are left opened and nothing closed, and those that were open at the
-/// start and not closed.
+/// Counts the handles that remaining events opened and nothing closed, and those open since the start.
 fn open_by_events(
     file: &FileContext<'_>,
     selection: &Selection,
@@ -229,7 +228,7 @@ fn open_by_events(
     Ok(runs)
 }
 
-/// Handles that some of the remaining events opened.
+/// Counts the handles that some of the remaining events opened.
 fn opened(
     file: &FileContext<'_>,
     selection: &Selection,
@@ -254,7 +253,7 @@ fn opened(
     Ok(runs)
 }
 
-/// Values with their counts; neighbours of one value count together, as most handles of an object do.
+/// Values with counts. Adjacent equal values count together, because most handles of an object have the same ones.
 #[derive(Default)]
 struct Runs<T> {
     values: Vec<T>,
@@ -272,7 +271,7 @@ impl<T: Cell + Copy + PartialEq> Runs<T> {
         }
     }
 
-    /// The counts by name, in the trace of a number; several values may have one name.
+    /// Sums the counts by name in trace number `file`; several values may have the same name.
     fn named(self, file: usize, name: impl Fn(T) -> String) -> PolarsResult<NameCounts> {
         let columns = vec![T::column(VALUE, self.values), u64::column(COUNT, self.counts)];
         let rows = DataFrame::new_infer_height(columns)?.lazy();

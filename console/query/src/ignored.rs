@@ -1,4 +1,4 @@
-//! Known leaks: which entry of a list ignores each of some leaks of a trace.
+//! Known leaks: which entry of a list ignores which leak of a trace.
 
 use std::sync::Arc;
 
@@ -9,23 +9,22 @@ use super::error::QueryError;
 use super::frame_names::Frames;
 use super::stacks::{StackSet, judge};
 
-/// What entries say something about.
+/// A leak in the form that entries are matched against.
 pub struct Leak<'l> {
     /// Name of the executable.
     pub program: &'l str,
     /// Type of the objects, or kind of the allocations.
     pub type_name: &'l str,
-    /// The function of the program that opens or allocates, as stack filters see it.
+    /// The program's function that opens or allocates, as stack filters see it.
     pub function: Option<&'l str>,
-    /// Its create stacks. An entry has to match all of them, so that a new caller of a function is not ignored with those
-    /// that are known.
+    /// Its create stacks. An entry must match all of them, so that a new caller of a known function is not ignored.
     pub stacks: Vec<Option<StackIdx>>,
 }
 
-/// Finds for each leak the first entry that ignores it.
+/// Finds the first entry that ignores each leak.
 ///
 /// # Errors
-/// When it is asked to stop while names of frames are looked up.
+/// If the query is cancelled while frame names are looked up.
 pub fn ignored_by(
     list: &IgnoreList,
     leaks: &[Leak<'_>],

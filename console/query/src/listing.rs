@@ -1,4 +1,4 @@
-//! Listing of objects and their events.
+//! Lists objects and their events.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ pub struct Listing {
     /// Owners and values of handles.
     owner: Sparse<Numbers<ProcessIdx>>,
     key: Sparse<Numbers<u64>>,
-    /// Whether times are times, and not only an order.
+    /// Whether times are real times rather than just an order.
     has_clock: bool,
-    /// Whether this is of a list of handles.
+    /// Whether the source is a list of handles.
     is_list: bool,
     process: EventProcesses,
     tid: EventValues<u32>,
@@ -48,14 +48,14 @@ pub struct EventRow {
     pub kind: EventKind,
     /// Nanoseconds since session start; `None` in a trace without a clock.
     pub time_ns: Option<i64>,
-    /// Row of the process that owns the handle, or that acted.
+    /// Row of the process that owns the handle or acted.
     pub process: ProcessIdx,
-    /// Thread; `None` where text of a debugger does not say.
+    /// Thread; `None` if debugger text does not name it.
     pub tid: Option<u32>,
     pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
     pub leaked: bool,
-    /// Whether the end of the process made this close, or nothing else closes what it opened.
+    /// Whether process exit made this close, or is the only close of what it opened.
     pub closed_at_exit: bool,
     pub handle: Option<u64>,
 }
@@ -63,28 +63,28 @@ pub struct EventRow {
 /// A close that the trace lost; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnseenClose {
-    /// Evidence of the close.
+    /// Evidence that it was closed.
     pub evidence: ClosedUnseen,
-    /// Time at which it was still open.
+    /// Time when it was still open.
     pub after_ns: Option<i64>,
     /// Time by which it was closed.
     pub before_ns: Option<i64>,
 }
 
-/// Values that only a duplicate has.
+/// Values of duplicates only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DuplicateRow {
     /// Row of the process it was duplicated from.
     pub source_process: Option<ProcessIdx>,
-    /// The handle there.
+    /// The handle in that process.
     pub source_handle: Option<u64>,
-    /// Row of the process that called.
+    /// Row of the process that made the call.
     pub caller_process: Option<ProcessIdx>,
     /// Row of the child that inherited the handle.
     pub inherited_by: Option<ProcessIdx>,
 }
 
-/// Values that only a map or an unmap has.
+/// Values of maps and unmaps only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ViewRow {
     /// First address.
@@ -98,7 +98,7 @@ pub struct ViewRow {
 }
 
 impl Listing {
-    /// Reads what objects that passed and their events have in the columns.
+    /// Loads the columns for the objects that passed and their events.
     pub fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
         let (trace, objects) = (file.trace, selection.object_rows(&file.objects));
         let rows = selection.acquisition_rows(&file.objects, trace.height(Table::Acquisitions)?);
@@ -128,7 +128,7 @@ impl Listing {
         })
     }
 
-    /// Kernel address of an object; `None` where the source does not say.
+    /// Returns the kernel address of an object; `None` if the source does not have it.
     pub fn pointer(&self, object: ObjectIdx) -> Option<u64> {
         self.pointer.get(object.row()).filter(|pointer| self.has_clock || *pointer != 0)
     }
@@ -137,7 +137,7 @@ impl Listing {
         self.names.get(self.name.get(object.row())?.row())
     }
 
-    /// Whether more than one process worked on it.
+    /// Whether more than one process used it.
     pub fn is_multiprocess(&self, object: ObjectIdx) -> bool {
         self.is_multiprocess.get(object.row())
     }
@@ -147,8 +147,8 @@ impl Listing {
         self.is_overlapped.get(object.row())
     }
 
-    /// Row of the owner, and the value, of each handle of an object that the rundown at the end lists.
-    /// A list that only counts handles has no values.
+    /// Returns owner row and value of each handle of an object in the final rundown. A list that only counts handles
+    /// has no values.
     pub fn existing(&self, object: ObjectIdx) -> impl Iterator<Item = (ProcessIdx, Option<u64>)> {
         self.times.table.listed(object).map(|row| {
             let owner = self.owner.get(row).unwrap_or(ProcessIdx::NONE);
@@ -156,7 +156,7 @@ impl Listing {
         })
     }
 
-    /// An event; `None` for a kind that this version does not know.
+    /// Returns an event; `None` for a kind unknown to this version.
     pub fn event(&self, event: usize) -> Option<EventRow> {
         Some(EventRow {
             kind: self.times.table.kind(event)?,
@@ -173,17 +173,17 @@ impl Listing {
         })
     }
 
-    /// Kind of an event.
+    /// Returns the kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
         self.times.table.kind(event)
     }
 
-    /// Row of the child that inherited the handle of a duplicate.
+    /// Returns the row of the child that inherited the handle of a duplicate.
     pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
         self.process.inherited_by(event)
     }
 
-    /// Unseen close of what an event opened, if the trace lost the close.
+    /// Returns the unseen close of what an event opened, if the trace lost the close.
     pub fn unseen_close(&self, event: usize) -> Option<UnseenClose> {
         Some(UnseenClose {
             evidence: self.times.table.closed_unseen(event)?,
@@ -192,7 +192,7 @@ impl Listing {
         })
     }
 
-    /// The process whose thread made an event; of a duplicate the owner of its handle.
+    /// Returns the process whose thread made an event; for a duplicate, the owner of its handle.
     pub fn actor(&self, row: usize, event: &EventRow) -> ProcessIdx {
         let caller = match event.kind {
             EventKind::HandleDuplicate => None,
@@ -201,7 +201,7 @@ impl Listing {
         caller.unwrap_or(event.process)
     }
 
-    /// Additional values of a duplicate.
+    /// Returns the extra values of a duplicate.
     pub fn duplicate(&self, event: usize) -> DuplicateRow {
         DuplicateRow {
             source_process: self.source_process.get(event),
@@ -211,7 +211,7 @@ impl Listing {
         }
     }
 
-    /// Additional values of a map or unmap.
+    /// Returns the extra values of a map or unmap.
     pub fn view(&self, event: usize) -> ViewRow {
         ViewRow {
             base: self.view_base.get(event),
@@ -221,36 +221,36 @@ impl Listing {
         }
     }
 
-    /// Change of the reference count.
+    /// Returns the change of the reference count.
     pub fn ref_delta(&self, event: usize) -> Option<i32> {
         self.times.table.delta(event)
     }
 
-    /// Time of an event; `None` in a trace without a clock.
+    /// Returns the time of an event; `None` in a trace without a clock.
     pub fn time_ns(&self, event: usize) -> Option<i64> {
         self.times.get(event).filter(|_| self.has_clock)
     }
 
-    /// Puts objects into the order of the console: by creation, without one first; then by id.
+    /// Sorts objects for the console: by creation (those without come first), then by id.
     pub fn sort(&self, selection: &mut Selection) {
         let table = &self.times.table;
         selection.objects.sort_by_key(|selected| self.times.get(selected.create(table)?.row()));
     }
 
-    /// The events of an object, in the order in which they happened.
+    /// Returns the events of an object in the order they happened.
     pub fn events_in_order(&self, file: &FileContext<'_>, object: ObjectIdx) -> Vec<usize> {
         let mut events = Vec::new();
         self.times.in_order(file.trace, object, &mut events);
         events
     }
 
-    /// Times of the creation and the end of an object, before any filter; `None` where they are not known.
+    /// Returns when an object was created and ended, before any filter; `None` if unknown.
     pub fn ends_ns(&self, object: ObjectIdx) -> [Option<i64>; 2] {
         let ends = [self.times.table.create_event(object), self.times.destroy_event(object)];
         ends.map(|event| self.time_ns(event?.row()))
     }
 
-    /// The stacks of all events that are left.
+    /// Returns the stacks of all remaining events.
     pub fn stacks(
         &self,
         file: &FileContext<'_>,

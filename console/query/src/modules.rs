@@ -1,4 +1,4 @@
-//! `.dump Module`: the modules of a trace, and where they were mapped.
+//! `.dump Module`: the modules of a trace and where they were mapped.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,26 +18,26 @@ use crate::criteria::ModuleCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::Filter;
 
-/// Name and pid of the process that kernel modules count as loaded by: they belong to every process, but
-/// a filter for one program does not mean them.
+/// Name and pid of the process that counts as the loader of kernel modules. They belong to every process, but a filter
+/// for one program is not meant to match them.
 const KERNEL: (&str, u32) = ("System", 4);
 
 /// The modules of one trace.
 pub struct ModuleAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    /// Modules that passed, by name ignoring case and then by path.
+    /// Modules that passed, sorted by name (ignoring case) and then by path.
     pub modules: Vec<LoadedModule>,
-    /// Number of modules in all.
+    /// Total number of modules.
     pub total: usize,
     /// The processes of the trace.
     pub processes: ProcessList,
     /// Drive letters of the trace.
     pub volumes: Volumes,
     pub info: Arc<TraceInfo>,
-    /// Reason for an empty answer; `None` when there is a module, in this trace or another.
+    /// Reason for an empty answer; `None` if there is a module in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
@@ -48,23 +48,23 @@ pub struct LoadedModule {
     pub loads: Vec<ModuleLoad>,
 }
 
-/// Process, or the kernel, that mapped a module.
+/// A process that mapped a module, or the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loader {
     /// The kernel, for every process.
     Kernel,
     /// A process of the table.
     Process {
-        /// Process id, which orders the loaders.
+        /// Process id, by which loaders are sorted.
         pid: u32,
         row: ProcessIdx,
     },
-    /// A process of which nothing but its id is known.
+    /// A process of which only the id is known.
     Unknown(u32),
 }
 
 impl LoadedModule {
-    /// Keeps the loads of processes that pass; whether any does.
+    /// Keeps the loads of processes that pass; returns whether any are left.
     fn keep_loads(
         &mut self,
         processes: &ProcessList,
@@ -74,7 +74,7 @@ impl LoadedModule {
         !self.loads.is_empty()
     }
 
-    /// Loaders of the module, each once: the kernel, then processes by id.
+    /// Returns the loaders of the module, each once: the kernel first, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
         let loaders = self.loads.iter().map(|load| match load.process {
             _ if load.pid == 0 => Loader::Kernel,
@@ -89,7 +89,7 @@ impl LoadedModule {
 /// Answers `.dump Module`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn modules<'a>(
     sources: &[Source<'a>],
     args: &ModuleCriteria,
@@ -137,7 +137,7 @@ pub fn modules<'a>(
     list.answers(sources, args, answer)
 }
 
-/// The names of modules, or of the processes that loaded them.
+/// Returns the names of modules or of the processes that loaded them.
 fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let modules = answer.modules.iter();
     match criterion {
@@ -153,7 +153,7 @@ fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     }
 }
 
-/// The process that a module counts as loaded by.
+/// Returns the process that counts as the loader of a module.
 fn loader<'p>(load: &ModuleLoad, processes: &'p ProcessList) -> Cow<'p, ProcessInfo> {
     match load.process {
         _ if load.pid == 0 => {
@@ -165,8 +165,7 @@ fn loader<'p>(load: &ModuleLoad, processes: &'p ProcessList) -> Cow<'p, ProcessI
     }
 }
 
-/// Whether a filter means a module by its path or by one of the texts about its version, each separately
-/// or all of them in one line.
+/// Whether a filter matches a module's path or one of its version texts, each separately or all in one line.
 fn is_version(filter: &Filter, module: &Module, volumes: &Volumes) -> bool {
     let Module { path, file_version, product_name, description, company, .. } = module;
     let shown_path = volumes.shown(path);

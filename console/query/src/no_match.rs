@@ -1,4 +1,4 @@
-//! Reason for an empty answer: the criterion that left no row, and the nearest names that exist.
+//! Why an answer is empty: the criterion that left no row, and the most similar names that exist.
 
 use std::collections::BTreeSet;
 
@@ -16,49 +16,49 @@ use handlescope_model::{ArchiveError, TableRows};
 use handlescope_session::filter::{Filter, Wildcard};
 use handlescope_session::suggest;
 
-/// Nearest names that are shown at most.
+/// Maximum number of similar names shown.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Names that are there, but not near, that are shown at most.
+/// Maximum number of existing but dissimilar names shown.
 const MAX_EXISTING: usize = 8;
 
-/// Subject that filters choose.
+/// What filters select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Object,
     Allocation,
     Process,
     Module,
-    /// Stacks of a process that differ.
+    /// Distinct stacks of a process.
     Stack,
-    /// Kinds of events, with their counts.
+    /// Kinds of events with their counts.
     EventKind,
     /// Single events.
     Event,
 }
 
-/// The filter that removed the last objects of a trace.
+/// The filter that removed the last rows of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoMatch {
     pub criterion: Criterion,
-    /// Text of its filter as typed; empty where the criterion is not a text filter.
+    /// Text of its filter as typed; empty if it is not a text filter.
     pub value: String,
-    /// Number of rows of the subject that passed the filters in front of it.
+    /// Number of rows that passed the filters before it.
     pub before: usize,
-    /// Subject that is counted.
+    /// What is counted.
     pub subject: Subject,
-    /// Names that could have been meant instead of the value.
+    /// Similar names that could have been meant.
     pub nearest: Vec<String>,
-    /// Some of the names that exist, when none is near.
+    /// Some existing names, if none is similar.
     pub existing: Vec<String>,
 }
 
 impl NoMatch {
-    /// The first criterion that lets none of the rows pass that those in front of it do, with what could be meant;
-    /// `None` when there are no rows at all, or some pass.
+    /// Finds the first criterion that removes every remaining row, with suggestions; `None` if there are no rows at all
+    /// or some pass.
     ///
-    /// `names` returns the names of the rows that pass the previous criteria, and `passes` whether any row passes other
-    /// criteria.
+    /// `names` returns the names of the rows that pass the earlier criteria. `passes` tells whether any row passes
+    /// other criteria.
     pub fn of<C: Criteria>(
         subject: Subject,
         criteria: &C,
@@ -88,7 +88,7 @@ impl NoMatch {
         };
         let mut nearest = Vec::new();
         for text in similar {
-            // A name whose rows the previous criteria exclude does not help.
+            // A name does not help if the earlier criteria exclude its rows.
             let mut alternative = passed.clone();
             set(&mut alternative, Some(&text));
             if alternative != passed && passes(&alternative)? {
@@ -100,7 +100,7 @@ impl NoMatch {
         Ok(Some(Self { criterion, value, before, subject, nearest, existing }))
     }
 
-    /// Reason why no object of a trace passes, given how many its filters left.
+    /// Explains why no object of a trace passes, given how many each filter left.
     pub fn of_objects(
         file: &FileContext<'_>,
         args: &ObjectCriteria,
@@ -114,8 +114,8 @@ impl NoMatch {
         no_match.map(|no_match| no_match.with_recorded_time(file.trace)).transpose()
     }
 
-    /// Whether it is a filter on kinds of allocations that passes some: that none is there may be because they
-    /// were not recorded.
+    /// Whether it is a filter on kinds of allocations that matches existing kinds: these may be missing only because
+    /// they were not recorded.
     pub fn names_kinds(&self) -> bool {
         let is_kind = matches!(self.criterion, Criterion::Kind | Criterion::Type);
         is_kind
@@ -124,7 +124,7 @@ impl NoMatch {
             })
     }
 
-    /// Adds the time of which the trace has the events, where the one that was asked for has none.
+    /// Adds the time range that has events, if the requested one has none.
     pub fn with_recorded_time(mut self, trace: &Trace) -> Result<Self, QueryError> {
         if self.criterion == Criterion::MinMaxTime
             && let Some(recorded) = trace.info()?.recorded_ns()
@@ -135,8 +135,8 @@ impl NoMatch {
         Ok(self)
     }
 
-    /// Reason why a criterion on the owners of that many objects lets nothing pass; `owners` are the names of all.
-    /// `None` when there are no objects.
+    /// Explains why no object passes a criterion on owners, given the number of objects and the names of all owners.
+    /// `None` if there are no objects.
     pub fn of_owners(
         (criterion, value): (Criterion, &str),
         before: usize,
@@ -152,12 +152,12 @@ impl NoMatch {
     }
 }
 
-/// Names that rows have where a criterion looks.
+/// Candidate names for the value of a criterion.
 #[derive(Default)]
 pub struct Candidates {
-    /// Names most like its value.
+    /// Names most similar to its value.
     similar: Vec<String>,
-    /// Names of the rows that the criteria in front let pass.
+    /// Names of the rows that the earlier criteria let pass.
     existing: BTreeSet<String>,
 }
 
@@ -167,17 +167,17 @@ impl Candidates {
     }
 }
 
-/// Functions by which a list explains why it has no rows.
+/// How a list explains that it has no rows.
 pub struct List<T> {
     pub subject: Subject,
-    /// The names that its rows have where a criterion looks.
+    /// Returns the names of its rows that a criterion looks at.
     pub names: fn(&T, Criterion) -> BTreeSet<String>,
-    /// The field of an answer for the reason.
+    /// Returns the field of an answer for the reason.
     pub no_match: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
 impl<T> List<T> {
-    /// One answer for each trace; where none has rows, each has the reason.
+    /// Returns one answer for each trace; if no answer has rows, each gets the reason.
     pub fn answers<'a, C: Criteria>(
         &self,
         sources: &[Source<'a>],
@@ -197,7 +197,7 @@ impl<T> List<T> {
     }
 }
 
-/// The answers, one for each trace; where none has rows, each has the reason that `find` returns for its trace.
+/// Returns one answer for each trace; if no answer has rows, each gets the reason that `find` returns.
 pub fn explained<'a, T>(
     sources: &[Source<'a>],
     mut answers: Vec<(T, Survivors)>,
@@ -214,8 +214,8 @@ pub fn explained<'a, T>(
     Ok(answers.into_iter().map(|(answer, _)| answer).collect())
 }
 
-/// Counts the objects that each criterion leaves of those left by the criteria named before it. Some criteria take
-/// effect earlier: a filter on the stacks of events removes events, and others leave only mappings, or none.
+/// Counts the objects left by each criterion out of those left by the criteria named before it. Some criteria take
+/// effect earlier: a filter on event stacks removes events, and others leave only mappings, or none.
 fn as_named(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
@@ -233,7 +233,7 @@ fn as_named(
     let mut earlier: Vec<_> = given.iter().map(|given| given.criterion).collect();
     let later = earlier.split_off(last_early + 1);
     let remaining = earlier.iter().filter_map(|it| survivors.after(*it)).min().unwrap_or(0);
-    // If objects remain although fewer were tested, no earlier criterion is the reason, and counts are not needed.
+    // If objects remain although fewer were tested, no earlier criterion is the reason and counts are not needed.
     let mode = args.map_mode();
     let is_known = remaining > 0
         && earlier
@@ -252,7 +252,8 @@ fn as_named(
     Ok(counted)
 }
 
-/// The names of objects where a criterion looks. What is most like its value may be of any object of the trace.
+/// Returns the names of objects that a criterion looks at. Names similar to its value may come from any object of the
+/// trace.
 fn names(
     file: &FileContext<'_>,
     passed: &ObjectCriteria,
@@ -278,7 +279,7 @@ fn names(
     Ok(Candidates { similar: like(value, candidates), existing })
 }
 
-/// The names of the processes that created objects, or else own handles of the rundown.
+/// Returns the names of the processes that created objects, or else own their rundown handles.
 fn creators(
     file: &FileContext<'_>,
     passed: &ObjectCriteria,
@@ -300,7 +301,7 @@ fn creators(
     Ok(processes.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
 }
 
-/// Some names but the one that failed: other filters may be what leaves it out, so that it does not help.
+/// Returns some names except the failed one: that one may exist but be excluded by other filters, so it does not help.
 fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
     let normalized = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
     let failed = normalized(failed);
@@ -308,7 +309,7 @@ fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
     some(names)
 }
 
-/// The value with wildcards around, unless it has them.
+/// Returns the value with wildcards at both ends, unless it has them.
 fn anywhere(value: &str) -> Vec<String> {
     match value.starts_with('*') && value.ends_with('*') {
         true => Vec::new(),
@@ -316,7 +317,7 @@ fn anywhere(value: &str) -> Vec<String> {
     }
 }
 
-/// A list of alternatives, or an exclusion, is not a mistyped name.
+/// Whether a value can be a mistyped name: lists of alternatives and exclusions cannot.
 fn is_one_name(value: &str) -> bool {
     !value.contains([';', '!'])
 }
@@ -334,7 +335,7 @@ fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {
     Ok(ObjectTypes::read(trace)?.rows().map(|row| row.name).collect())
 }
 
-/// Names with wildcards around, if some contain the value; else the nearest whole name.
+/// Returns the value with wildcards if some names contain it, or else the most similar whole names.
 fn object_names(file: &FileContext<'_>, value: &str) -> Result<Vec<String>, QueryError> {
     let names = file.trace.values(Names::name)?;
     let text = value.trim_matches('*');
@@ -350,7 +351,7 @@ fn object_names(file: &FileContext<'_>, value: &str) -> Result<Vec<String>, Quer
     Ok(like(value, components.collect()).into_iter().map(|name| format!("*{name}")).collect())
 }
 
-/// The names most like a value.
+/// Returns the names most similar to a value.
 fn like(value: &str, mut names: BTreeSet<String>) -> Vec<String> {
     let mut nearest = Vec::new();
     while let Some(name) = suggest::nearest(value, names.iter().map(String::as_str)) {
@@ -364,7 +365,7 @@ fn like(value: &str, mut names: BTreeSet<String>) -> Vec<String> {
     nearest
 }
 
-/// The value as hexadecimal numbers are compared: its digits may be hexadecimal, or decimal.
+/// Returns the value as hexadecimal numbers are written; its digits may be hexadecimal or decimal.
 fn hexadecimal(value: &str) -> Vec<String> {
     let is_hexadecimal = value.chars().all(|char| char.is_ascii_hexdigit() || char == '*');
     let hexadecimal = (is_hexadecimal && !value.is_empty()).then(|| format!("0x{value}"));

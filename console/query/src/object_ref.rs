@@ -1,4 +1,4 @@
-//! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
+//! `.dump ObjectRef`: turns loaded traces and arguments into what is to be printed.
 
 use super::tables::ProcessInfo;
 use handlescope_session::filter::{Filter, ProcessFilter};
@@ -35,37 +35,37 @@ use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::trace::{Caveat, has_handle_events};
 use handlescope_session::values::TopN;
 
-/// The answer for all traces, in the order they are loaded.
+/// The answer for all traces, in the order they were loaded.
 pub struct ObjectRefAnswer<'a> {
     /// One answer for each trace.
     pub files: Vec<FileAnswer<'a>>,
-    /// Handles of all traces, counted, if that was asked for.
+    /// Handle counts over all traces, if requested.
     pub handle_counts: Option<HandleCounts>,
 }
 
 /// The answer for one trace.
 pub struct FileAnswer<'a> {
     pub about: About<'a>,
-    /// Objects that passed, in the console's order, and their events.
+    /// Objects that passed, in output order, with their events.
     pub selection: Selection,
     /// Sums over them.
     pub totals: Totals,
-    /// Handles counted, if that was asked for.
+    /// Handle counts, if requested.
     pub handle_counts: Option<HandleCounts>,
-    /// Groups of handles instead of objects, if they were asked for.
+    /// Groups of handles instead of objects, if requested.
     pub groups: Option<Groups>,
-    /// Data needed to print objects; `None` when only sums or groups were requested.
+    /// Data needed to print objects; `None` if only sums or groups were requested.
     pub listing: Option<Listing>,
-    /// Evidence from stacks on closes at the ends of processes, if `-LeakAtExit` requests them and there are names.
+    /// Evidence from stacks of closes at process exit, if `-LeakAtExit` requests it and there are names.
     pub exit_stacks: Option<ExitStacks>,
-    /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
-    /// for their creation or end.
+    /// Objects that `-Leak` or `-LeakAtExit` found but other filters left without anything that leaks. They stay
+    /// because of their creation or end.
     pub without_leak: u64,
-    /// Whether only what leaks was asked for.
+    /// Whether only leaks were requested.
     pub is_of_leaks: bool,
-    /// Whether the trace has events of handles or views, without which it says nothing of leaks.
+    /// Whether the trace has events of handles or views; without them it says nothing about leaks.
     pub knows_leaks: bool,
-    /// Handles of GDI and USER, if they were asked for.
+    /// GDI and USER handles, if requested.
     pub gui_handles: Vec<GuiHandles>,
     /// Objects and groups that `-TopN` leaves out of the output.
     pub left_out: LeftOut,
@@ -78,11 +78,11 @@ pub struct FileAnswer<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub objects: usize,
-    /// Handles that their events opened.
+    /// Handles opened by their events.
     pub handles: usize,
-    /// Views that their events mapped.
+    /// Views mapped by their events.
     pub views: usize,
-    /// Handles in the rundown at the end, of objects that no event opened or closed.
+    /// Handles in the final rundown, for objects with no event that opened or closed a handle.
     pub existing: usize,
 }
 
@@ -98,7 +98,7 @@ impl AddAssign for LeftOut {
 /// Answers `.dump ObjectRef` over loaded traces.
 ///
 /// # Errors
-/// When an archive is damaged, no suspect or several have the id that is asked for, or `cancel` asks to stop.
+/// If an archive is damaged, the suspect id matches none or several, or `cancel` asks to stop.
 pub fn object_ref<'a>(
     sources: &'a [Source<'a>],
     args: &ObjectCriteria,
@@ -113,7 +113,7 @@ pub fn object_ref<'a>(
     Ok(answer)
 }
 
-/// Answers whatever suspects have the id that is asked for: it may be one of allocations.
+/// Answers without checking the suspect id, which may be that of allocations.
 pub fn unchecked_object_ref<'a>(
     sources: &'a [Source<'a>],
     args: &ObjectCriteria,
@@ -127,7 +127,7 @@ pub fn unchecked_object_ref<'a>(
     if files.iter().all(FileAnswer::is_without_match) {
         for FileAnswer { file, about, survivors, .. } in &mut files {
             if args.leak || args.leak_at_exit {
-                // Criteria before leaks are counted over all objects.
+                // Criteria before the leak filters are counted over all objects.
                 file.objects = ObjectTable::load(file.trace)?;
                 *survivors = filters::select(file, args)?.survivors;
             }
@@ -139,8 +139,8 @@ pub fn unchecked_object_ref<'a>(
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
-/// The objects of which `-Leak` and `-LeakAtExit` leave or count something; all of a query for neither, or for a suspect,
-/// to which more belongs than what leaks.
+/// Loads the objects that `-Leak` and `-LeakAtExit` can keep or count. Loads all objects without these options, or for
+/// a suspect, which includes more than its leaks.
 fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
     if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
         return Ok(ObjectTable::load(trace)?);
@@ -151,7 +151,7 @@ fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, Quer
     })?)
 }
 
-/// Reasons why the answer for a trace is wrong or incomplete.
+/// Returns the reasons why the answer for a trace may be wrong or incomplete.
 fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>, QueryError> {
     let mut caveats = Caveat::of_trace(file.trace)?;
     if let Some(frames) = &file.frames {
@@ -185,7 +185,7 @@ fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
     Ok(has_views || (has_rundown && !trace.info()?.is_of_one_moment()))
 }
 
-/// Objects of which no event is left that opens anything: with leaks, these all leak.
+/// Counts objects without a remaining opening event; among leaking objects, these have no leak left.
 fn without_leak(file: &FileContext<'_>, selection: &Selection) -> u64 {
     let numbering = file.objects.table.numbering;
     let without_opening = selection.objects().iter().filter(|selected| {
@@ -197,7 +197,7 @@ fn without_leak(file: &FileContext<'_>, selection: &Selection) -> u64 {
 }
 
 impl ObjectRefAnswer<'_> {
-    /// Evidence from stacks on closes at the ends of processes in all traces.
+    /// Sums the evidence from closes at process exit over all traces.
     pub fn exit_stacks(&self) -> Option<ExitStacks> {
         self.files.iter().filter_map(|file| file.exit_stacks).reduce(|mut sums, file| {
             sums += file;
@@ -205,10 +205,10 @@ impl ObjectRefAnswer<'_> {
         })
     }
 
-    /// Adds the handles of GDI and USER of the traces.
+    /// Adds the GDI and USER handles of the traces.
     ///
     /// # Errors
-    /// When an archive is damaged, or `cancel` asks to stop.
+    /// If an archive is damaged or `cancel` asks to stop.
     pub fn add_gui_handles(
         &mut self,
         sources: &[Source<'_>],
@@ -331,10 +331,10 @@ impl<'a> FileAnswer<'a> {
         })
     }
 
-    /// Keeps the objects that `-TopN` wants, in the order they are in, with their stacks, and counts the others.
+    /// Keeps the objects that `-TopN` selects, in their order and with their stacks, and counts the others.
     ///
     /// # Errors
-    /// When it is asked to stop.
+    /// If the query is cancelled.
     pub fn cut(&mut self, TopN { take, skip }: TopN) -> Result<(), Cancelled> {
         let Some(listing) = &self.listing else { return Ok(()) };
         let objects = self.selection.objects();
@@ -351,7 +351,7 @@ impl<'a> FileAnswer<'a> {
         Ok(())
     }
 
-    /// An object that is not printed.
+    /// Counts one object that is not printed.
     fn left_out_object(&self, listing: &Listing, selected: Selected) -> LeftOut {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
@@ -367,7 +367,7 @@ impl<'a> FileAnswer<'a> {
         LeftOut { objects: 1, handles, views, existing }
     }
 
-    /// Shows some stacks and no others, with a caveat if their representative functions have no names.
+    /// Shows only the given stacks, with a caveat if their representative functions have no names.
     pub fn show_named_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
         let Some(frames) = &self.file.frames else { return Ok(()) };
         let mut shown_stacks = StackSet::new(frames.stacks.len());
@@ -379,20 +379,20 @@ impl<'a> FileAnswer<'a> {
         Ok(())
     }
 
-    /// Whether no object and no handle passed, and none is counted beside.
+    /// Whether no object and no handle passed and none is counted separately.
     pub fn is_without_match(&self) -> bool {
         self.selection.objects().is_empty()
             && self.totals.closed_at_exit == 0
             && self.handle_counts.as_ref().is_none_or(|counts| counts.process_count() == 0)
     }
 
-    /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
+    /// Returns the lifetime of an object before all filters; `None` if its creation or end is unknown.
     pub fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
         let [created_ns, ended_ns] = listing.ends_ns(selected.object());
         rules::lifetime_ns(created_ns, ended_ns)
     }
 
-    /// Rows of the events of an object that are left, in time order.
+    /// Returns the rows of an object's remaining events in time order.
     pub fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
         let listing = self.listing.iter();
         let events = listing.flat_map(move |it| it.events_in_order(&self.file, selected.object()));
@@ -400,8 +400,8 @@ impl<'a> FileAnswer<'a> {
     }
 }
 
-/// Explains why nothing matches when no handle is of a process that is meant: names the first criterion that no owner
-/// passes besides those before it.
+/// Explains why nothing matches if no handle belongs to the requested process: names the first criterion that no owner
+/// passes together with those before it.
 pub fn note_owners(files: &mut [FileAnswer<'_>], asked: &ProcessCriteria, is_plain: bool) {
     let is_any = |asked: &ProcessCriteria| {
         files.iter().any(|file| owners(file).any(|owner| asked.matches(owner, is_plain)))
@@ -430,7 +430,7 @@ pub fn note_owners(files: &mut [FileAnswer<'_>], asked: &ProcessCriteria, is_pla
     }
 }
 
-/// Owners of the handles that were opened in a trace.
+/// Returns the owners of handles opened in a trace.
 fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
     let groups = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
     groups.flat_map(move |(groups, timed)| {

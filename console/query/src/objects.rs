@@ -1,4 +1,4 @@
-//! The objects table as the queries need it: the type of an object, and its events and open handles.
+//! The objects table as queries need it: types, events and open handles of objects.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::selection::OBJECTS_AT_ONCE;
 ///
 /// Row numbers from a damaged archive are clamped to the heights of their tables.
 pub struct ObjectTable {
-    /// Objects that are read.
+    /// The objects that are loaded.
     rows: Arc<RowSet>,
     type_id: Sparse<Numbers<TypeId>>,
     /// Their events and handles.
@@ -23,7 +23,7 @@ pub struct ObjectTable {
 }
 
 impl ObjectTable {
-    /// Reads all objects.
+    /// Loads all objects.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let (table, height) = (trace.event_table()?, trace.height(Table::Objects)?);
         let rows = match table.objects == height {
@@ -33,8 +33,8 @@ impl ObjectTable {
         Self::of_rows(trace, table, rows)
     }
 
-    /// Reads the objects with any of some handles and views, by their rows. The others, which may be nearly all, take no
-    /// memory.
+    /// Loads the objects with at least one selected handle or view (by row). The others, which may be nearly all, take
+    /// no memory.
     pub fn with_any(
         trace: &Trace,
         is_selected: impl Fn(&EventTable, usize) -> bool + Sync,
@@ -53,17 +53,17 @@ impl ObjectTable {
         Ok(Self { type_id: trace.values_at(Objects::type_id, &rows)?, rows, table })
     }
 
-    /// Number of objects, also of those that are not read.
+    /// Returns the number of objects, including those that are not loaded.
     pub fn len(&self) -> usize {
         self.table.objects
     }
 
-    /// Number of rows of their table.
+    /// Returns the number of rows of the objects table.
     pub fn height(&self) -> usize {
         self.rows.height()
     }
 
-    /// The objects that are read.
+    /// Returns the loaded objects.
     pub fn iter(&self) -> impl Iterator<Item = ObjectIdx> + '_ {
         self.rows.iter().map(ObjectIdx::of)
     }
@@ -76,7 +76,7 @@ impl ObjectTable {
         self.type_id(object) == FILE_MAPPING_TYPE
     }
 
-    /// The object's events, in no order.
+    /// Returns the object's events, unordered.
     #[inline]
     pub fn events(&self, object: ObjectIdx) -> impl Iterator<Item = usize> + '_ {
         self.table.events(object)

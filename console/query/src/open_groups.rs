@@ -1,4 +1,4 @@
-//! The handles that are open, by process, type and the stack that opened them.
+//! Open handles by process, type and the stack that opened them.
 
 use super::context::Source;
 use super::criteria::GroupKey;
@@ -16,20 +16,20 @@ pub struct OpenGroup {
     /// The owner, `name.exe(pid)`.
     pub process: String,
     pub type_name: String,
-    /// The first frame of the stack outside of the system; `None` without a stack.
+    /// The first frame of the stack outside the system; `None` without a stack.
     pub function: Option<String>,
     /// Handles and views that nothing closed.
     pub open: u32,
     /// Handles and views that were opened.
     pub opened: u32,
-    /// Growth of the group, if times are known.
+    /// How the group grows, if times are known.
     pub growth: Option<Growth>,
 }
 
-/// The groups of which something is open, those with most first.
+/// Returns the groups with anything open, largest first.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn open_groups(
     sources: &[Source<'_>],
     names: &dyn FrameNames,

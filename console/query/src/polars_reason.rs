@@ -1,4 +1,4 @@
-//! Errors of polars, in the words of `.schema` and of SQL. No other file knows its messages.
+//! Rewords polars errors in terms of `.schema` and SQL. No other file depends on its messages.
 
 use polars::error::{PolarsWarning, set_warning_function};
 use polars::prelude::{DataFrame, IntoLazy, PolarsError};
@@ -9,13 +9,13 @@ use regex::{Captures, Regex};
 
 use handlescope_session::suggest;
 
-/// Characters that the columns of a table may take in a message.
+/// Maximum number of characters for the columns of a table in a message.
 const MAX_LISTED: usize = 160;
 
-/// Rewords a message; `None` where a part of it is not known.
+/// Rewords a message; `None` if a part of it is unknown.
 type Words = fn(&Captures<'_>) -> Option<String>;
 
-/// Messages of polars, each with what becomes of it.
+/// Patterns for polars messages, and how to reword them.
 const MESSAGES: &[(&str, Words)] = &[
     (
         r"^sql parser error: Expected: (.+?), found: (.+?)(?: at Line: (\d+), Column: (\d+))?$",
@@ -146,10 +146,10 @@ const MESSAGES: &[(&str, Words)] = &[
     }),
 ];
 
-/// The message of polars about a table that is not there.
+/// The polars message about a missing table.
 const MISSING_TABLE: &str = r"^relation '(.+)' was not found$";
 
-/// Messages of polars about a column that is not there.
+/// The polars messages about a missing column.
 const MISSING: &[&str] = &[
     r#"(?s)^unable to find column "(?<name>.+?)"; valid columns: \[(?<columns>[^\]]*)\]"#,
     r"^no column named '(?<name>.+?)' found in table '(?<table>.+?)'$",
@@ -166,20 +166,20 @@ static KNOWN_MISSING: LazyLock<Vec<Regex>> =
 static KNOWN_MISSING_TABLE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(MISSING_TABLE).ok());
 
-/// Names that a query may have meant by one that is not there.
+/// Names that a query may have meant instead of a missing one.
 #[derive(Debug, Default)]
 pub struct KnownNames<'a> {
     pub tables: Vec<&'a str>,
-    /// Columns to name where the message lists none.
+    /// Columns to list if the message lists none.
     pub columns: Vec<&'a str>,
     /// The query as it was typed.
     pub query: &'a str,
 }
 
-/// Explains an error in terms of the query. Unknown messages stay as polars has them.
+/// Explains an error in terms of the query. Unknown messages stay as polars words them.
 pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     let text = without_plan(message(innermost(error)));
-    // What follows is advice about polars.
+    // The rest is advice about polars.
     let text = text.split("\n\n").next().unwrap_or(text);
     let reworded = reworded(text, names);
     reworded.unwrap_or_else(|| {
@@ -193,10 +193,10 @@ pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     })
 }
 
-/// Parts of messages in which polars prints the tree of its parser.
+/// Parts of messages in which polars prints its parser's tree.
 const TREES: [&str; 3] = ["Span(", "Ident {", "quote_style"];
 
-/// A name of the parser, such as `SimilarTo`, in words of SQL.
+/// Rewrites a parser name such as `SimilarTo` in SQL words.
 fn spaced(name: &str) -> String {
     let letters = name.trim_start_matches("PG").chars().flat_map(|letter| {
         let space = letter.is_uppercase().then_some(' ');
@@ -212,7 +212,7 @@ const FUNCTIONS: &str = "abs array_agg avg cbrt ceil coalesce concat concat_ws c
     right round row_number rpad rtrim sign sin split_part sqrt starts_with stddev strftime string_agg strpos strptime substr \
     sum tan trunc upper utc_time variance";
 
-/// Beginnings of names of functions that other databases have, and the one to use here.
+/// Prefixes of function names in other databases, and the function to use here.
 const OTHER_NAMES: [(&str, &str); 9] = [
     ("regexp_", "regexp_like"),
     ("instr", "strpos"),
@@ -229,14 +229,14 @@ fn function_hint(name: &str) -> String {
     let name = name.to_lowercase();
     let other = OTHER_NAMES.iter().find(|(start, _)| name.starts_with(start));
     let known = other.map(|(_, known)| *known);
-    // Short names are like too many others.
+    // Short names are similar to too many others.
     let is_long = name.len() > 3;
     let nearest = || suggest::nearest(&name, FUNCTIONS.split_whitespace()).filter(|_| is_long);
     let known = known.or_else(nearest);
     known.map_or_else(String::new, suggest::did_you_mean)
 }
 
-/// Message of polars, for the kinds of errors whose wording is known.
+/// Returns the message of a polars error, if it is of a kind with known wording.
 fn message(error: &PolarsError) -> &str {
     use PolarsError as E;
     match error {
@@ -265,7 +265,8 @@ fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
     KNOWN.iter().find_map(|(known, words)| words(&known.captures(text)?))
 }
 
-/// A column that is not there, with the nearest that is, or all that are. In double quotes it may be meant as a text.
+/// Describes a missing column with the most similar one, or with all columns. In double quotes it may have been meant
+/// as text.
 fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<String> {
     let name = captures.name("name")?.as_str();
     if names.query.contains(&format!("\"{name}\"")) {
@@ -289,7 +290,7 @@ fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<Str
     Some(format!("column '{name}' not found{table}{hint}"))
 }
 
-/// The end of a message that lists columns, as many as a line or two hold.
+/// Returns the end of a message that lists columns, as many as fit in a line or two.
 fn list(columns: &[&str]) -> String {
     let mut length = 0;
     let fitting = columns.iter().take_while(|column| {
@@ -304,7 +305,7 @@ fn list(columns: &[&str]) -> String {
     }
 }
 
-/// Position where the parser stopped, from two groups: line and column, counted from 1.
+/// Formats where the parser stopped, from two capture groups: line and column, from 1.
 fn position(captures: &Captures<'_>, first: usize) -> String {
     match (captures.get(first), captures.get(first + 1)) {
         (Some(line), Some(column)) => {
@@ -314,7 +315,7 @@ fn position(captures: &Captures<'_>, first: usize) -> String {
     }
 }
 
-/// Describes both sides of an operation, where both are columns.
+/// Describes both sides of an operation, if both are columns.
 fn both_columns(sides: &str) -> Option<String> {
     let (left, right) = sides.strip_prefix("lhs: column ")?.split_once(", rhs: column ")?;
     Some(format!(" ({left} and {right})"))
@@ -337,7 +338,7 @@ fn types<const N: usize>(captures: &Captures<'_>, groups: [usize; N]) -> Option<
     Some(types)
 }
 
-/// A type as `.schema` and `DESCRIBE` write it. Polars has two spellings of each.
+/// Returns a type as `.schema` and `DESCRIBE` write it. Polars has two spellings of each.
 pub fn type_name(dtype: &str) -> Option<String> {
     let inner = dtype.strip_prefix("list[").and_then(|rest| rest.strip_suffix(']'));
     let inner = inner.or_else(|| dtype.strip_prefix("List(")?.strip_suffix(')'));
@@ -370,14 +371,14 @@ pub fn type_name(dtype: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Starts the threads of the engine.
+/// Starts the engine's threads.
 ///
-/// Polars starts its threads with the first query, and hangs if the system refuses one, which happens when other
-/// threads use up the address space. Starting them early, while there are few threads, avoids this.
+/// Polars starts its threads with the first query, and hangs if the system refuses one. That happens when other threads
+/// use up the address space, so they are started early, while there are few threads.
 pub fn start_engine() {
-    // Polars would write to standard error, about plans that it makes itself.
+    // Otherwise polars writes to standard error about plans that it makes itself.
     set_warning_function(|_: &str, _: PolarsWarning| ());
-    // An empty table is a valid one; only starting the threads could fail.
+    // An empty table is valid; only starting the threads could fail.
     let _ = DataFrame::empty().lazy().collect();
 }
 
@@ -483,7 +484,7 @@ mod tests {
         }
     }
 
-    /// Queries over `t` whose messages are known, each with a part of what they become.
+    /// Queries over `t` that cause known messages, each with a part of the reworded message.
     const PROVOKING: &[(&str, &str)] = &[
         ("SELECT (", "found the end of the query"),
         ("SELECT (pid FROM t", "expected ), found FROM at line 1, column 13"),
@@ -534,7 +535,7 @@ mod tests {
         ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),
     ];
 
-    /// Error that polars returns for a query.
+    /// Returns the polars error for a query.
     fn provoked(query: &str) -> PolarsError {
         let names = Column::new("name".into(), ["Idle", "System"]);
         let frame = DataFrame::new(2, vec![names, Column::new("pid".into(), [0_u32, 4])]);
@@ -543,7 +544,7 @@ mod tests {
         context.execute(query).and_then(LazyFrame::collect).expect_err(query)
     }
 
-    /// The words of polars that this file knows are those of the polars that is built.
+    /// The polars version in use must word its messages as this file expects.
     #[test]
     fn polars_says_what_is_known() {
         let mut errors: Vec<PolarsError> = Vec::new();
@@ -554,7 +555,7 @@ mod tests {
             assert!(reason.contains(expected), "{query}: {reason}");
             errors.push(error);
         }
-        // No query provokes these, but reading columns does.
+        // No query causes these messages, but reading columns does.
         let column = Column::new("name".into(), ["Idle"]);
         let series = column.as_materialized_series();
         let numbers = UInt32Chunked::from_vec("pid".into(), vec![0]);

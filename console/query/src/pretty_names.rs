@@ -1,12 +1,12 @@
-//! Names that say more than that of the executable.
+//! Process names that say more than the executable.
 //!
-//! Windows runs most of its services in processes called `svchost.exe`, whose command lines name the service.
+//! Windows runs most of its services in processes called `svchost.exe` and names the service in the command line.
 //! ETWAnalyzer has rules that rename four of them, and its users know these names; the rules here are the same.
 
-/// The executable that all rules are about.
+/// The executable that all rules apply to.
 const SERVICE_HOST: &str = "svchost.exe";
 
-/// Text that a command line must contain, ignoring case, and the name that it gives. The first rule that fits wins.
+/// Text that a command line must contain, ignoring case, and the resulting name. The first matching rule wins.
 const RULES: [(&str, &str); 4] = [
     ("-s EventLog", "svchost Event Log Service"),
     ("-s TermService", "svchost RDP Service"),
@@ -14,7 +14,7 @@ const RULES: [(&str, &str); 4] = [
     ("LocalServiceNoNetworkFirewall", "svchost Firewall"),
 ];
 
-/// The better name of a process; `None` where that of its executable is the best.
+/// Returns the better name of a process; `None` if the executable's name is the best.
 pub fn pretty_name(executable: &str, command_line: &str) -> Option<&'static str> {
     if !is_service_host(executable) {
         return None;
@@ -28,8 +28,8 @@ pub fn is_service_host(executable: &str) -> bool {
     executable.eq_ignore_ascii_case(SERVICE_HOST)
 }
 
-/// The option of a command line that names the service which a process hosts, `-s Dnscache`, or else its group of
-/// services, `-k netsvcs`.
+/// Returns the command line option that names the hosted service, `-s Dnscache`, or else the group of services,
+/// `-k netsvcs`.
 pub fn hosted_service(command_line: &str) -> Option<String> {
     let value = |option: &str| {
         let mut words = command_line.split_ascii_whitespace();
@@ -39,7 +39,7 @@ pub fn hosted_service(command_line: &str) -> Option<String> {
     value("-s").or_else(|| value("-k"))
 }
 
-/// Whether a text contains a part of ASCII characters, in any case.
+/// Whether a text contains an ASCII part, ignoring case.
 fn contains(text: &str, part: &str) -> bool {
     text.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part.as_bytes()))
 }

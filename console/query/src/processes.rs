@@ -18,36 +18,36 @@ use handlescope_session::cancel::Cancel;
 
 /// The processes of one trace.
 pub struct ProcessAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
     pub info: Arc<TraceInfo>,
     /// Processes that passed, in order.
     pub processes: Vec<ListedProcess>,
-    /// Number of the listed processes by name, if zombies are listed.
+    /// The listed processes counted by name, if zombies are listed.
     pub zombies: Option<ZombieSummary>,
-    /// Reason for an empty answer; `None` when there is a process, in this trace or another.
+    /// Reason for an empty answer; `None` if there is a process in this trace or another.
     pub no_match: Option<NoMatch>,
 }
 
-/// A process and its place in the list.
+/// A process and where it is in the list.
 pub struct ListedProcess {
     pub process: Process,
-    /// Number of its ancestors above it, in a tree.
+    /// Number of ancestors above it in a tree.
     pub depth: usize,
-    /// The name of its parent, where that is in the trace.
+    /// The name of its parent, if the parent is in the trace.
     pub parent: Option<String>,
-    /// Whether it has ended and is still in memory.
+    /// Whether it has ended but is still in memory.
     pub is_zombie: bool,
 }
 
-/// The processes of a trace, and behind them the zombies that are none of these.
+/// The processes of a trace, followed by the zombies that are not among them.
 struct Rows {
     processes: Vec<Process>,
     /// Whether each is a zombie.
     is_zombie: Vec<bool>,
-    /// Number of processes of the trace.
+    /// Number of processes in the trace.
     traced: usize,
 }
 
@@ -72,7 +72,7 @@ impl Rows {
         Ok(Self { processes, is_zombie, traced })
     }
 
-    /// The rows that are asked for.
+    /// Returns the requested rows.
     fn listed(&self, zombies: bool) -> Vec<usize> {
         let is_listed =
             |row: &usize| if zombies { self.is_zombie[*row] } else { *row < self.traced };
@@ -80,7 +80,7 @@ impl Rows {
     }
 }
 
-/// A zombie as a process, whose start is unknown.
+/// Converts a zombie to a process with unknown start.
 fn process_of(zombie: Zombie) -> Process {
     Process {
         pid: zombie.pid,
@@ -99,7 +99,7 @@ fn process_of(zombie: Zombie) -> Process {
 /// Answers `.dump Process`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn processes<'a>(
     sources: &[Source<'a>],
     args: &ProcessListCriteria,
@@ -110,7 +110,7 @@ pub fn processes<'a>(
         let info = source.trace.info()?;
         let all = Rows::load(source.trace)?;
         let processes = &all.processes;
-        // A filter on ends means those in the trace.
+        // A filter on ends means ends during the trace.
         let in_trace = |process: &Process| {
             let end_ns = process.end_ns.filter(|end| *end >= 0);
             ProcessInfo::new(Process { end_ns, ..process.clone() }, &info)
@@ -177,7 +177,7 @@ pub fn processes<'a>(
     list.answers(sources, args, answer)
 }
 
-/// The names of processes, or of their parents.
+/// Returns the names of processes or of their parents.
 fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let processes = answer.processes.iter();
     match criterion {
@@ -187,7 +187,7 @@ fn names(answer: &ProcessAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     }
 }
 
-/// Children after their parents, each with the number of its ancestors among the rows.
+/// Returns children after their parents, each with its number of ancestors among the rows.
 fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
     let shown: HashSet<usize> = rows.iter().copied().collect();
     let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
@@ -210,10 +210,10 @@ fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
     tree
 }
 
-/// Finds the parents of processes: pids are used again.
+/// Finds the parents of processes, considering that pids are reused.
 struct Parents<'a> {
     rows: &'a [Process],
-    /// The rows of each pid by start.
+    /// The rows of each pid, by start.
     by_pid: HashMap<u32, Vec<usize>>,
 }
 
@@ -227,8 +227,8 @@ impl<'a> Parents<'a> {
         Self { rows: processes, by_pid }
     }
 
-    /// The row of the parent: the last process of that pid that had started when the child did, if
-    /// it had not ended.
+    /// Returns the row of the parent: the last process with that pid that had started before the child, unless it had
+    /// already ended.
     fn of_row(&self, row: usize) -> Option<usize> {
         let child = self.rows.get(row)?;
         let rows = self.by_pid.get(&child.parent_pid)?;
@@ -243,7 +243,7 @@ impl<'a> Parents<'a> {
 mod tests {
     use super::*;
 
-    /// Processes as (pid, parent, start, end).
+    /// Makes processes from (pid, parent, start, end).
     fn all(rows: &[(u32, u32, Option<i64>, Option<i64>)]) -> Vec<Process> {
         let processes = rows.iter().map(|&(pid, parent_pid, start_ns, end_ns)| Process {
             pid,

@@ -1,4 +1,4 @@
-//! The frames of a stack that are the program's, and the one that says most about it.
+//! The frames of a stack that belong to the program, and the most informative one.
 
 use handlescope_model::{StackIdx, sentinel};
 use hashbrown::HashMap;
@@ -10,7 +10,7 @@ use super::frame_view::{FrameIdentity, FrameView};
 use super::trimmed_stacks::TrimmedStacks;
 
 impl FrameView<'_> {
-    /// How much the frame says.
+    /// Returns how informative the frame is.
     pub fn class(&self) -> FrameClass {
         if self.is_unknown() {
             return FrameClass::Unknown;
@@ -26,7 +26,7 @@ impl FrameView<'_> {
     }
 }
 
-/// The frame that says most about a stack, the innermost one of these.
+/// Returns the most informative frame of a stack; the innermost of several.
 pub fn representative<'a>(frames: impl Iterator<Item = FrameView<'a>>) -> Option<FrameView<'a>> {
     let mut best: Option<(FrameClass, FrameView<'a>)> = None;
     for frame in frames {
@@ -41,8 +41,8 @@ pub fn representative<'a>(frames: impl Iterator<Item = FrameView<'a>>) -> Option
     best.map(|(_, frame)| frame)
 }
 
-/// The frames of a stack, each with whether it is one of the program; where a stack has none, these are the frames of
-/// Windows' libraries, without those that `.sys` lists.
+/// Returns the frames of a stack, each with whether it belongs to the program. If none does, the frames of Windows'
+/// libraries take their place, without those listed by `.sys`.
 pub fn with_program<'a>(
     frames: impl Iterator<Item = FrameView<'a>>,
 ) -> impl Iterator<Item = (FrameView<'a>, bool)> {
@@ -53,7 +53,7 @@ pub fn with_program<'a>(
     frames.into_iter().map(move |(frame, class)| (frame, shown == Some(class)))
 }
 
-/// Whether the loader starts a process in a stack that has no frame of the program.
+/// Whether the loader starts a process in this stack and no frame belongs to the program.
 pub fn is_of_process_start<'a>(mut frames: impl Iterator<Item = FrameView<'a>>) -> bool {
     let mut is_start = false;
     let is_of_program = frames.any(|frame| {
@@ -63,7 +63,7 @@ pub fn is_of_process_start<'a>(mut frames: impl Iterator<Item = FrameView<'a>>) 
     is_start && !is_of_program
 }
 
-/// The functions of the program on a stack, from the one that acquires to its outermost caller. Code that has neither a name
+/// Returns the program's functions on a stack, from the acquiring one to its outermost caller. Code with neither a name
 /// nor a place in a module is no function.
 pub fn program_functions<'n>(
     trims: &TrimmedStacks,
@@ -74,7 +74,7 @@ pub fn program_functions<'n>(
     views.filter(|view| view.class() == FrameClass::Program && function_of(view).is_some())
 }
 
-/// The identity of the function of a frame, or of its place in a module where that has no names.
+/// Returns the identity of a frame's function, or of its place in a module without names.
 pub fn function_of<'n>(view: &FrameView<'n>) -> Option<FrameIdentity<'n>> {
     let identity = view.identity();
     let is_function =
@@ -82,15 +82,15 @@ pub fn function_of<'n>(view: &FrameView<'n>) -> Option<FrameIdentity<'n>> {
     is_function.then_some(identity)
 }
 
-/// The function of the program that acquires on each stack, as a number.
+/// The program's acquiring function for each stack, as a number.
 pub struct AcquiringFunctions {
-    /// By row of the stacks; [`sentinel`] for stacks without a function of the program, and for those that have an equal
-    /// one before them.
+    /// By row of the stacks; [`sentinel`] for stacks without a function of the program, and for stacks that equal an
+    /// earlier one.
     by_stack: Vec<u32>,
 }
 
 impl AcquiringFunctions {
-    /// Numbers the functions of all stacks that were compared.
+    /// Numbers the functions of all compared stacks.
     pub fn new(frames: &Frames<'_>, trims: &TrimmedStacks) -> Self {
         let named = frames.named();
         let stacks: Vec<StackIdx> = (0..trims.height())
@@ -113,7 +113,7 @@ impl AcquiringFunctions {
         Self { by_stack }
     }
 
-    /// The number of the function of a stack, one of those of the same functions; `None` if the stack has none.
+    /// Returns the function number of a stack, which must be the first of its equals; `None` if it has none.
     pub fn of_stack(&self, stack: StackIdx) -> Option<u32> {
         self.by_stack.get(stack.row()).copied().filter(|number| *number != sentinel())
     }

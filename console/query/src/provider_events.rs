@@ -1,4 +1,4 @@
-//! `.dump Events -ShowFields`: single events of the providers that an extract keeps, with their fields.
+//! `.dump Events -ShowFields`: the single provider events that an extract keeps, with their fields.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -29,7 +29,7 @@ use handlescope_session::filter::Filter;
 
 /// Single events of one trace.
 pub struct ProviderEventsAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
@@ -40,7 +40,7 @@ pub struct ProviderEventsAnswer<'a> {
     pub passed: usize,
     /// Number of events that the extract keeps.
     pub kept: usize,
-    /// Reason for an empty answer; `None` when something passed, in this trace or another.
+    /// Reason for an empty answer; `None` if something passed in this trace or another.
     pub no_match: Option<NoMatch>,
     /// Description of each kind of event.
     pub kinds: Vec<CountedEvent>,
@@ -51,25 +51,25 @@ pub struct ProviderEventsAnswer<'a> {
 
 pub struct SingleEvent {
     pub time_ns: i64,
-    /// Row of its process, if that is known.
+    /// Row of its process, if known.
     pub process: Option<ProcessIdx>,
-    /// Ids of its header.
+    /// Process id from its header.
     pub pid: Option<u32>,
-    /// Thread id of its header.
+    /// Thread id from its header.
     pub tid: Option<u32>,
-    /// Row of [`ProviderEventsAnswer::kinds`].
+    /// Index in [`ProviderEventsAnswer::kinds`].
     pub kind: usize,
     /// The stack that it carries.
     pub stack: Option<StackIdx>,
-    /// Whether its payload ends before its fields do.
+    /// Whether its payload ends before its last field.
     pub is_short: bool,
-    /// Fields of the event, when requested.
+    /// Fields of the event, if requested.
     pub fields: Vec<NamedField>,
 }
 
 pub struct NamedField {
     pub name: String,
-    /// Values of the field: one, unless it is an array.
+    /// Values of the field: exactly one unless it is an array.
     pub values: Vec<FieldValue>,
     /// Whether the field is an array.
     pub is_list: bool,
@@ -89,7 +89,7 @@ pub enum FieldValue {
 }
 
 impl<'a> ProviderEventsAnswer<'a> {
-    /// The process of an event; of an unknown one, only the id is known.
+    /// Returns the process of an event; only the id is set if the process is unknown.
     pub fn process(&self, event: &SingleEvent) -> ProcessInfo {
         self.processes.known_or_pid(event.process, event.pid.unwrap_or_default())
     }
@@ -140,7 +140,7 @@ impl<'a> ProviderEventsAnswer<'a> {
 /// Answers `.dump Events` with single events, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn provider_events<'a>(
     sources: &[Source<'a>],
     args: &EventCriteria,
@@ -153,7 +153,7 @@ pub fn provider_events<'a>(
     explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 
-/// Finds the reason why no single event of a trace passes.
+/// Explains why no single event of a trace passes.
 fn no_event(
     args: &EventCriteria,
     cancel: &Cancel,
@@ -217,7 +217,7 @@ impl KeptEvents {
         })
     }
 
-    /// The rows that pass, ascending, and how many each criterion leaves.
+    /// Returns the rows that pass, ascending, and how many each criterion leaves.
     fn rows(
         &self,
         source: &Source<'_>,
@@ -257,7 +257,7 @@ impl KeptEvents {
         Ok((rows, survivors))
     }
 
-    /// The names that some rows have where a criterion looks.
+    /// Returns the names of some rows that a criterion looks at.
     fn names(&self, rows: &[usize], criterion: Criterion) -> BTreeSet<String> {
         let Self { events, kinds, processes } = self;
         if criterion == Criterion::Process {
@@ -288,7 +288,7 @@ impl KeptEvents {
     }
 }
 
-/// The columns of values.
+/// The columns of field values.
 struct Values {
     fields: Vec<EventField>,
     field: Numbers<EventFieldIdx>,
@@ -314,7 +314,7 @@ impl Values {
         })
     }
 
-    /// The fields that some values belong to, in the order of their first values.
+    /// Returns the fields that a range of values belongs to, in order of their first values.
     fn fields(&self, first: usize, count: usize) -> Vec<NamedField> {
         let mut fields: Vec<(usize, NamedField)> = Vec::new();
         let mut indexes = HashMap::new();

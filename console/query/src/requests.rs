@@ -1,4 +1,4 @@
-//! Times at which processes began to work on requests, as far as kept provider events say.
+//! When processes began to handle requests, as far as kept provider events tell.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use handlescope_model::{EventCountIdx, ProcessIdx, Table, TableRows, Trace};
 
 use super::error::QueryError;
 
-/// The starts of requests by process: those of the event that it has most of, as several layers of a server may have
-/// events about each request.
+/// Start times of requests by process. Only the most frequent start event of a process counts, because several layers
+/// of a server may log the same request.
 #[derive(Default)]
 pub struct Requests {
     by_process: HashMap<ProcessIdx, Vec<i64>>,
@@ -45,7 +45,7 @@ impl Requests {
         Ok(Self { by_process })
     }
 
-    /// Number of requests that a process began between two times, nanoseconds since session start.
+    /// Counts the requests that a process began between two times, nanoseconds since session start.
     pub fn between(&self, process: ProcessIdx, from_ns: i64, to_ns: i64) -> usize {
         let Some(times) = self.by_process.get(&process) else { return 0 };
         let until = times.partition_point(|time| *time <= to_ns);
@@ -53,7 +53,7 @@ impl Requests {
     }
 }
 
-/// Whether an event says that a request starts: `Request/Start`, `RequestStart`, `AspNetRequest/win:Start`.
+/// Whether an event marks the start of a request: `Request/Start`, `RequestStart`, `AspNetRequest/win:Start`.
 fn is_request_start(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.contains("request") && name.ends_with("start")

@@ -1,4 +1,4 @@
-//! State of a trace while filters are applied: objects with their creation and end, and a mask over the events.
+//! The state of a trace while filters are applied: objects with their creation and end, and a mask over the events.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::objects::ObjectTable;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
-/// Rows of a mask that one thread processes at a time.
+/// Number of mask rows that one thread processes at a time.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
-/// Objects that one thread processes at a time.
+/// Number of objects that one thread processes at a time.
 pub const OBJECTS_AT_ONCE: usize = 1 << 18;
 
 /// An object that passed the filters so far.
@@ -24,7 +24,7 @@ pub const OBJECTS_AT_ONCE: usize = 1 << 18;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selected {
     object: ObjectIdx,
-    /// The creation that the filters left: [`UNFILTERED`] for that of the object, and that of no row for none.
+    /// The creation that filters left: [`UNFILTERED`] for the object's own, `EventIdx::NONE` for none.
     create: EventIdx,
     /// Whether a filter removed the event that ended it.
     is_end_removed: bool,
@@ -34,17 +34,17 @@ pub struct Selected {
 const UNFILTERED: EventIdx = EventIdx(u32::MAX - 1);
 
 impl Selected {
-    /// Row of the object in the objects table; its id is one more.
+    /// Returns the row of the object in the objects table; its id is one more.
     pub fn object(self) -> ObjectIdx {
         self.object
     }
 
-    /// The id that users see, from 1.
+    /// Returns the id that users see, from 1.
     pub fn id(self) -> u64 {
         u64::from(self.object.0) + 1
     }
 
-    /// The event that counts as creation after the filters.
+    /// Returns the event that counts as creation after filtering.
     pub fn create(self, table: &EventTable) -> Option<EventIdx> {
         match self.create {
             UNFILTERED => table.create_event(self.object),
@@ -52,12 +52,12 @@ impl Selected {
         }
     }
 
-    /// The event that ended the object, unless a filter removed it.
+    /// Returns the event that ended the object, unless a filter removed it.
     pub fn end(self, times: &EventTimes) -> Option<EventIdx> {
         if self.is_end_removed { None } else { times.destroy_event(self.object) }
     }
 
-    /// Whether it has an end, unless a filter removed that.
+    /// Whether it has an end that no filter removed.
     pub fn has_end(self, table: &EventTable) -> bool {
         !self.is_end_removed && table.has_destroy_event(self.object)
     }
@@ -71,17 +71,17 @@ impl Selected {
     }
 }
 
-/// The objects that passed, in id order, and the events that are left of them.
+/// The objects that passed, by id, and their remaining events.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub objects: Vec<Selected>,
     pub events: EventMask,
-    /// Modules whose symbols a filter on stacks needs and does not have.
+    /// Modules without the symbols that a stack filter needs.
     pub needs_symbols: Vec<String>,
 }
 
 impl Selection {
-    /// The objects that a predicate over the unfiltered table lets pass, with all their events.
+    /// Selects the objects that pass a predicate on the unfiltered table, with all their events.
     pub fn new(
         objects: &ObjectTable,
         cancel: &Cancel,
@@ -98,7 +98,7 @@ impl Selection {
         Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
     }
 
-    /// The objects with any such handle or view, by its row, before events are removed.
+    /// Selects the objects that have a matching handle or view (by row), before events are removed.
     pub fn with_any(&self, objects: &ObjectTable, passes: impl Fn(usize) -> bool) -> Self {
         let selected = self.objects.iter().copied();
         let selected = selected.filter(|it| objects.table.acquisitions(it.object()).any(&passes));
@@ -121,7 +121,7 @@ impl Selection {
         result
     }
 
-    /// The objects that `filter` leaves, as it leaves them; tested by all threads.
+    /// Returns what `filter` makes of the objects; runs on all threads.
     pub fn par_filter(
         &self,
         cancel: &Cancel,
@@ -143,7 +143,7 @@ impl Selection {
         &self.objects
     }
 
-    /// The stacks that `add` adds for the objects, of a table of `height`.
+    /// Collects the stacks that `add` adds for the objects; the stack table has `height` rows.
     pub fn stacks(
         &self,
         height: usize,
@@ -162,7 +162,7 @@ impl Selection {
         Ok(united(&parts.collect::<Result<Vec<StackSet>, Cancelled>>()?, height))
     }
 
-    /// The stacks of their events that are in a mask, of a table of `height`.
+    /// Returns the stacks of the objects' events in a mask; the stack table has `height` rows.
     pub fn event_stacks(
         &self,
         table: &EventTable,
@@ -177,7 +177,7 @@ impl Selection {
                 events.for_each(|event| needed.add(stack.get(event)));
             });
         }
-        // Of all objects, column by column.
+        // For all objects, column by column.
         let parts = (0..table.allocations.div_ceil(OBJECTS_AT_ONCE)).into_par_iter().map(|part| {
             cancel.check()?;
             let (first, mut needed) = (part * OBJECTS_AT_ONCE, StackSet::new(height));
@@ -192,13 +192,14 @@ impl Selection {
         Ok(needed)
     }
 
-    /// Rows of the objects.
+    /// Returns the rows of the objects.
     pub fn object_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
         let rows = self.objects.iter().map(|selected| selected.object().row());
         Arc::new(RowSet::new(objects.height(), rows))
     }
 
-    /// Rows of the handles and views of the objects, in a table of `height`; all of them where most objects are left.
+    /// Returns the rows of the objects' handles and views in a table of `height` rows; all rows if most objects are
+    /// left.
     pub fn acquisition_rows(&self, objects: &ObjectTable, height: usize) -> Arc<RowSet> {
         if self.objects.len() > objects.len() / 2 {
             return Arc::new(RowSet::all(height));
@@ -208,7 +209,7 @@ impl Selection {
         Arc::new(RowSet::new(height, rows))
     }
 
-    /// The columns of their events.
+    /// Returns the columns of the objects' events.
     pub fn columns<'a>(
         &self,
         trace: &'a Trace,
@@ -225,12 +226,12 @@ fn united(parts: &[StackSet], height: usize) -> StackSet {
     all
 }
 
-/// Events that are left.
+/// The remaining events.
 #[derive(Debug, Clone)]
 pub enum EventMask {
     /// No filter removed any.
     All,
-    /// Whether an event is left, by its number.
+    /// Whether each event is left, by event number.
     Some(Vec<bool>),
 }
 
@@ -248,7 +249,7 @@ impl EventMask {
         }
     }
 
-    /// Whether each event of a trace with `height` numbers is left.
+    /// Returns whether each event is left; the trace has `height` event numbers.
     fn by_row(&mut self, height: usize) -> &mut [bool] {
         if matches!(self, Self::All) {
             *self = Self::Some(vec![true; height]);
@@ -259,9 +260,9 @@ impl EventMask {
         }
     }
 
-    /// Removes the events that do not pass, those of objects that are gone, too.
+    /// Removes the events that do not pass, including those of removed objects.
     ///
-    /// `height` is that of the events of the trace.
+    /// `height` is the number of event numbers in the trace.
     pub fn retain(
         &mut self,
         height: usize,
@@ -271,9 +272,9 @@ impl EventMask {
         retain_rows(self.by_row(height), cancel, passes)
     }
 
-    /// Removes some events that do not pass; returns whether any of them is left.
+    /// Removes the given events that do not pass; returns whether any of them is left.
     ///
-    /// `height` is that of the events of the trace.
+    /// `height` is the number of event numbers in the trace.
     pub fn restrict(
         &mut self,
         height: usize,
@@ -292,7 +293,7 @@ impl EventMask {
     }
 }
 
-/// Removes from a mask the rows that do not pass; tested by all threads.
+/// Clears the mask rows that do not pass; runs on all threads.
 pub fn retain_rows(
     is_left: &mut [bool],
     cancel: &Cancel,
@@ -300,7 +301,7 @@ pub fn retain_rows(
 ) -> Result<(), Cancelled> {
     is_left.par_chunks_mut(ROWS_AT_ONCE).enumerate().try_for_each(|(part, is_left)| {
         cancel.check()?;
-        // Two at once, because openings and ends of handles take turns.
+        // Two at a time, because openings and ends of handles alternate.
         let (pairs, rest) = is_left.as_chunks_mut::<2>();
         let mut row = part * ROWS_AT_ONCE;
         for [first, second] in pairs {

@@ -1,4 +1,4 @@
-//! Stack filters: each distinct frame is tested once, each distinct stack judged once.
+//! Stack filters: each distinct frame is tested once, and each distinct stack is judged once.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use handlescope_session::cancel::Cancelled;
 use handlescope_session::filter::{Filter, LineMatch};
 pub use handlescope_session::trace::{StackSet, StackVerdicts};
 
-/// Judges some stacks by a filter; the names of their frames are looked up for it. The verdicts of earlier queries are used
-/// again. Modules whose symbols it needs and does not have are noted, each once.
+/// Judges stacks by a filter, looking up the names of their frames. Reuses verdicts of earlier queries. Notes each
+/// module with missing symbols once.
 pub fn judge_noting(
     filter: &Filter,
     stacks: &StackSet,
@@ -29,13 +29,13 @@ pub fn judge_noting(
     Ok(verdicts)
 }
 
-/// Like [`judge_noting`], which says which symbols are missing.
+/// Like [`judge_noting`], but does not note missing symbols.
 pub fn judge(
     filter: &Filter,
     stacks: &StackSet,
     frames: &Frames<'_>,
 ) -> Result<Arc<StackVerdicts>, Cancelled> {
-    // To a filter, an event without stack has the empty text.
+    // For a filter, an event without stack has empty text.
     let without_stack = filter.matches("");
     if filter.passes_everything() {
         let (passed, needs_symbols) = (stacks.clone(), Vec::new());
@@ -60,7 +60,8 @@ pub fn judge(
     Ok(kept.keep(filter, stacks, verdicts))
 }
 
-/// Verdicts on some frames, by row of the frames table: each function is tested once, however many frames it has.
+/// Tests the given frames and returns the results by row of the frames table. Each function is tested once, however
+/// many frames it has.
 fn line_matches(filter: &Filter, frames: &[FrameIdx], named: &NamedFrames<'_>) -> Vec<LineMatch> {
     let mut text = String::new();
     let mut test = |view: &FrameView<'_>| {

@@ -1,4 +1,4 @@
-//! `.dump Stats`: what a trace holds, and how far it can be trusted.
+//! `.dump Stats`: what a trace contains and how far it can be trusted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use handlescope_session::trace::{knows_losses, unseen_closes};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    /// Information that the trace has about itself.
+    /// What the trace says about itself.
     pub info: Arc<TraceInfo>,
     /// Warnings about what was lost, damaged or left out.
     pub warnings: Vec<Warning>,
     /// Events of the source by kind, kept or not.
     pub events: Vec<EventCount>,
-    /// Distinct stacks that are kept.
+    /// Number of distinct stacks kept.
     pub stacks_distinct: usize,
-    /// Distinct frames of these stacks.
+    /// Number of distinct frames in these stacks.
     pub frames_distinct: usize,
-    /// Objects and mappings.
+    /// Number of objects and mappings.
     pub objects: usize,
     /// Creates, duplicates and closes of handles that belong to an object.
     pub handle_events: usize,
@@ -38,20 +38,20 @@ pub struct StatsAnswer<'a> {
     pub leaked_handles: usize,
     /// Views that nothing in the trace unmaps.
     pub leaked_views: usize,
-    /// Creates, duplicates and maps that only the end of their process closed.
+    /// Creates, duplicates and maps that only process exit closed.
     pub closed_at_exit: u64,
-    /// Creates, duplicates and maps whose close the trace lost; `None` when the extract does not say.
+    /// Creates, duplicates and maps with a close that the trace lost; `None` if the extract does not say.
     pub closed_unseen: Option<u64>,
     /// Times when events may be missing.
     pub losses: Vec<Loss>,
-    /// Processes that have ended and are still in memory.
+    /// Processes that have ended but are still in memory.
     pub zombies: ZombieSummary,
 }
 
 /// Answers `.dump Stats`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn stats<'a>(
     sources: &[Source<'a>],
     cancel: &Cancel,
@@ -65,7 +65,7 @@ impl<'a> StatsAnswer<'a> {
         cancel.check()?;
         let table = trace.event_table()?;
         let (mut handle_events, mut closed_at_exit) = (0, 0);
-        // Leaked handles, and leaked views.
+        // Leaked handles and leaked views.
         let mut leaked = [0; 2];
         for row in 0..table.allocations {
             let state = table.state(row);

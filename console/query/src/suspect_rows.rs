@@ -1,28 +1,28 @@
-//! Acquisitions of the suspect that is asked for by its id, as rows of a table.
+//! The acquisitions of a suspect requested by id, as rows of a table.
 
 use std::collections::BTreeSet;
 
 use super::error::QueryError;
 use handlescope_session::values::SuspectId;
 
-/// Rows of what suspects acquired whose ids begin as the one that is asked for.
+/// The rows acquired by suspects whose ids begin with the requested one.
 #[derive(Debug)]
 pub struct SuspectRows {
-    /// Whether the suspect has a row, by row of the handles and views, or of the allocations.
+    /// Whether a suspect has each row, by row of the handles and views or of the allocations.
     has: Vec<bool>,
     /// Ids of these suspects, each once.
     ids: BTreeSet<String>,
-    /// Whether the trace has any groups that leak something.
+    /// Whether the trace has any leaking groups.
     has_groups: bool,
 }
 
 impl SuspectRows {
-    /// No rows, of a table with this many.
+    /// Makes an empty set for a table of `height` rows.
     pub fn new(height: usize) -> Self {
         Self { has: vec![false; height], ids: BTreeSet::new(), has_groups: false }
     }
 
-    /// Says that there are groups to choose from.
+    /// Notes whether there are groups to choose from.
     pub fn note_groups(&mut self, are_there: bool) {
         self.has_groups |= are_there;
     }
@@ -42,7 +42,7 @@ impl SuspectRows {
     }
 }
 
-/// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these leaked.
+/// Rejects an id that matches several suspects, or none although there are some; `what` is what they leaked.
 pub fn check<'a>(
     id: &SuspectId,
     what: &'static str,
@@ -56,10 +56,10 @@ pub fn check<'a>(
     check_ids(id, what, &ids, has_groups)
 }
 
-/// Checks that one suspect has the id that is asked for, where there are groups that could have it.
+/// Checks that exactly one suspect has the requested id, if there are groups that could have it.
 ///
 /// # Errors
-/// When none has it, or several ids begin like it.
+/// If none has it or several ids begin with it.
 pub fn check_ids(
     id: &SuspectId,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! `.dump Symbols`: what became of the search for the symbols of each module.
+//! `.dump Symbols`: how the search for the symbols of each module went.
 
 use handlescope_model::Trace;
 use handlescope_model::tables::{Symbol, Symbols};
@@ -15,36 +15,36 @@ use super::frame_names::{FrameNames, Frames};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
-/// The modules of one trace that frames lie in.
+/// The modules of one trace that contain frames.
 pub struct SymbolsAnswer<'a> {
-    /// The file as it was named.
+    /// The file as the user named it.
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    /// Modules that passed; those with the most missing names first.
+    /// Modules that passed; those with the most missing names come first.
     pub modules: Vec<ModuleSymbols>,
 }
 
 pub struct ModuleSymbols {
     /// Distinct frames of the trace in the module.
     pub frames: usize,
-    /// Frames that have a name.
+    /// Frames with a name.
     pub named: usize,
-    /// The module, and what became of the search for its symbols.
+    /// The module and how the search for its symbols went.
     pub report: ModuleReport,
 }
 
 impl ModuleSymbols {
-    /// Whether its names are only those stored in the extract.
+    /// Whether its only names are those stored in the extract.
     pub fn is_stored(&self) -> bool {
         self.named > 0 && !self.report.is_resolved()
     }
 }
 
-/// Answers `.dump Symbols`, one answer for each trace: looks for the names of all frames.
+/// Answers `.dump Symbols`, one answer for each trace; looks for the names of all frames.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn symbols<'a>(
     sources: &[Source<'a>],
     filter: Option<&Filter>,
@@ -76,18 +76,17 @@ pub fn symbols<'a>(
 
 /// The names of all frames of a trace, and how many were found.
 pub struct AllNames {
-    /// Frames whose names come from symbols.
+    /// Frames that get their names from symbols.
     pub frames: usize,
-    /// Frames that have a name.
+    /// Frames with a name.
     pub named: usize,
     pub table: Symbols,
 }
 
-/// Finds the names of all frames of a trace. A name that the extract holds already stays, unless a
-/// symbol file has one.
+/// Finds the names of all frames of a trace. A name already in the extract stays, unless a symbol file has one.
 ///
 /// # Errors
-/// When the archive is damaged, or `cancel` asks to stop.
+/// If the archive is damaged or `cancel` asks to stop.
 pub fn all_names(
     trace: &Trace,
     memory: &FrameNameCache,

@@ -1,4 +1,4 @@
-//! The small tables, read as a whole: processes, object types, and what is known of the trace.
+//! The small tables, loaded as a whole: processes, object types, and information about the trace.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use super::criteria::ProcessCriteria;
 use super::pretty_names::{hosted_service, is_service_host, pretty_name};
 use handlescope_session::filter::ProcessFilter;
 
-/// Name printed for an unknown process, as ETWAnalyzer does.
+/// Name printed for an unknown process, as in ETWAnalyzer.
 const INVALID: &str = "Invalid";
 
-/// The owner of handles of GDI and USER that every process may use and none owns.
+/// Owner of GDI and USER handles that every process may use and none owns.
 const PUBLIC: &str = "public";
 
-/// Name printed for a process whose program the source does not give.
+/// Name printed for a process if the source does not name its program.
 const UNKNOWN: &str = "unknown";
 
 /// One lifetime of one process.
@@ -26,24 +26,24 @@ const UNKNOWN: &str = "unknown";
 pub struct ProcessInfo {
     /// Process id.
     pub pid: u32,
-    /// Executable, as in `cmd.exe`.
+    /// Executable, such as `cmd.exe`.
     pub name: String,
-    /// A name that says more than that of the executable, if there is one.
+    /// A name that says more than the executable, if there is one.
     pub pretty_name: Option<&'static str>,
-    /// Command line; empty where it is unknown.
+    /// Command line; empty if unknown.
     pub command_line: String,
-    /// Nanoseconds since session start; `None` when the process was there before the trace.
+    /// Nanoseconds since session start; `None` if the process started before the trace.
     pub start_ns: Option<i64>,
-    /// Nanoseconds since session start; `None` when it outlived the trace.
+    /// Nanoseconds since session start; `None` if it outlived the trace.
     pub end_ns: Option<i64>,
-    /// Whether it comes from a source without a clock, which may name neither the program nor the process id.
+    /// Whether it comes from a source without a clock, which may lack program name and process id.
     pub is_of_text: bool,
-    /// Whether that is a debugger's text, whose process ids are hexadecimal.
+    /// Whether that source is debugger text, which has hexadecimal process ids.
     pub has_hex_pid: bool,
 }
 
 impl ProcessInfo {
-    /// The process of a row of a trace.
+    /// Makes a process from a row of a trace.
     pub fn new(process: Process, info: &TraceInfo) -> Self {
         let is_of_text = !info.has_clock();
         Self {
@@ -58,30 +58,30 @@ impl ProcessInfo {
         }
     }
 
-    /// What owns handles that every process may use.
+    /// Returns the owner of handles that every process may use.
     fn public() -> Self {
         Self { name: PUBLIC.to_owned(), ..Self::default() }
     }
 
-    /// The process id; `None` where the source says neither that nor the name.
+    /// Returns the process id; `None` if the source has neither the id nor the name.
     pub fn known_pid(&self) -> Option<u32> {
         Some(self.pid).filter(|pid| *pid != 0 || !self.is_of_text || self.known_name().is_some())
     }
 
-    /// The name of the executable; `None` where the source does not say.
+    /// Returns the name of the executable; `None` if the source does not have it.
     pub fn known_name(&self) -> Option<&str> {
         Some(self.name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// The name for people: the better one, if there is one and `plain` names are not wanted.
+    /// Returns the name for display: the better one if there is one, unless `plain` names are wanted.
     pub fn shown_name(&self, plain: bool) -> &str {
         self.pretty_name.filter(|_| !plain).or(self.known_name()).unwrap_or(UNKNOWN)
     }
 
-    /// `name(pid)` for people.
+    /// Returns `name(pid)` for display.
     pub fn shown_label(&self, plain: bool) -> String {
         match self.known_pid() {
-            // A name that is not known says nothing.
+            // An unknown name says nothing.
             Some(pid) if self.is_of_text && self.known_name().is_none() => match self.has_hex_pid {
                 true => format!("process 0x{pid:x}"),
                 false => format!("process {pid}"),
@@ -91,8 +91,7 @@ impl ProcessInfo {
         }
     }
 
-    /// The program that it runs: its executable and, of a host of services, what it hosts; `None` where the source does
-    /// not say.
+    /// Returns the program it runs: the executable and, for a service host, the hosted service; `None` if unknown.
     pub fn program(&self) -> Option<String> {
         let name = self.known_name()?;
         if !is_service_host(name) {
@@ -102,7 +101,8 @@ impl ProcessInfo {
         Some(format!("{name} {service}"))
     }
 
-    /// The program for people: the better name of the process, if there is one and `plain` names are not wanted.
+    /// Returns the program for display: the better name of the process if there is one, unless `plain` names are
+    /// wanted.
     pub fn shown_program(&self, plain: bool) -> String {
         match self.pretty_name.filter(|_| !plain) {
             Some(name) => name.to_owned(),
@@ -110,14 +110,13 @@ impl ProcessInfo {
         }
     }
 
-    /// Whether a filter means this process, by either of its names or, `plain`, by that of the
-    /// executable alone.
+    /// Whether a filter matches this process by either of its names; with `plain`, only by the executable.
     pub fn matches(&self, filter: &ProcessFilter, plain: bool) -> bool {
         let pretty = self.pretty_name.filter(|_| !plain);
         filter.matches_any(pretty.into_iter().chain([self.name.as_str()]), self.pid)
     }
 
-    /// ` +` when it started in the trace, ` -` when it ended in it, ` +-` for both, else nothing.
+    /// Returns ` +` if it started in the trace, ` -` if it ended in it, ` +-` for both, or nothing.
     pub fn marks(&self) -> &'static str {
         match (self.start_ns, self.end_ns) {
             (None, None) => "",
@@ -144,22 +143,22 @@ impl ProcessList {
         Ok(Self { rows: rows.collect(), invalid })
     }
 
-    /// The process of a row. A row that does not exist is `Invalid(0)`.
+    /// Returns the process of a row; `Invalid(0)` if the row does not exist.
     pub fn get(&self, row: ProcessIdx) -> &ProcessInfo {
         self.rows.get(row.row()).unwrap_or(&self.invalid)
     }
 
-    /// The process of a row, or `Invalid(0)` where none is known.
+    /// Returns the process of a row, or `Invalid(0)` if none is known.
     pub fn known_or_invalid(&self, row: Option<ProcessIdx>) -> &ProcessInfo {
         row.map_or(&self.invalid, |row| self.get(row))
     }
 
-    /// The process of a row; of an unknown one, only the id is known.
+    /// Returns the process of a row; only the id is set if the process is unknown.
     pub fn known_or_pid(&self, row: Option<ProcessIdx>, pid: u32) -> ProcessInfo {
         row.map_or_else(|| ProcessInfo { pid, ..self.invalid.clone() }, |row| self.get(row).clone())
     }
 
-    /// The owner of allocations. What has the id 0 and no process is public.
+    /// Returns the owner of allocations; without process and with id 0, these are public.
     pub fn owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> ProcessInfo {
         match (row, pid) {
             (None, Some(0)) => ProcessInfo::public(),
@@ -167,18 +166,18 @@ impl ProcessList {
         }
     }
 
-    /// Every process.
+    /// Returns every process.
     pub fn rows(&self) -> &[ProcessInfo] {
         &self.rows
     }
 
-    /// Something of every process, made once for all its events.
+    /// Computes a value for every process, once for all its events.
     pub fn each<'a, T>(&'a self, of: impl Fn(&'a ProcessInfo) -> T) -> PerProcess<T> {
         PerProcess { rows: self.rows.iter().map(&of).collect(), invalid: of(&self.invalid) }
     }
 }
 
-/// Something of each process of a trace, by row.
+/// A value for each process of a trace, by row.
 #[derive(Debug)]
 pub struct PerProcess<T> {
     rows: Vec<T>,
@@ -186,13 +185,13 @@ pub struct PerProcess<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// Value for the process of a row, or for `Invalid(0)` if none is known.
+    /// Returns the value for the process of a row, or for `Invalid(0)` if none is known.
     pub fn get(&self, row: Option<ProcessIdx>) -> &T {
         row.and_then(|row| self.rows.get(row.row())).unwrap_or(&self.invalid)
     }
 }
 
-/// Processes that a filter chooses, each tested once.
+/// Processes selected by criteria, each tested once.
 pub struct SelectedProcesses {
     criteria: ProcessCriteria,
     verdicts: Vec<bool>,
@@ -204,7 +203,7 @@ impl SelectedProcesses {
         Self { verdicts: verdicts.collect(), criteria }
     }
 
-    /// Whether the process of a row is chosen; of an unknown one, only the id is known.
+    /// Whether the process of a row is selected; if it is unknown, only its id is tested.
     pub fn has(&self, row: Option<ProcessIdx>, pid: u32) -> bool {
         match row {
             Some(row) => self.verdicts.get(row.row()).copied().unwrap_or_default(),
@@ -212,7 +211,7 @@ impl SelectedProcesses {
         }
     }
 
-    /// Whether the owner of allocations is chosen; see [`ProcessList::owner`].
+    /// Whether the owner of allocations is selected; see [`ProcessList::owner`].
     pub fn has_owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> bool {
         match (row, pid) {
             (None, Some(0)) => self.criteria.matches(&ProcessInfo::public(), false),
@@ -233,12 +232,12 @@ impl TypeNames {
         Ok(Self(by_id))
     }
 
-    /// The names of all types.
+    /// Returns the names of all types.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
-    /// The name of a type; `UnknownType` for an id that no event named.
+    /// Returns the name of a type; `UnknownType` for an id that no event named.
     pub fn get(&self, type_id: TypeId) -> &str {
         self.0.get(&type_id).map_or(UNKNOWN_TYPE_NAME, String::as_str)
     }

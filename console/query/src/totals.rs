@@ -1,4 +1,5 @@
-//! Sums over what passed the filters: loops, as what counts depends on which events of each object are left.
+//! Sums over what passed the filters. They are loops, because what counts depends on the remaining events of each
+//! object.
 
 use std::ops::AddAssign;
 
@@ -12,7 +13,7 @@ use super::error::QueryError;
 use super::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
 use handlescope_session::cancel::{Cancelled, Poll};
 
-/// The summary of the objects and events that passed.
+/// A summary of the objects and events that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Objects with a creation.
@@ -36,16 +37,16 @@ pub struct Totals {
     pub leaked_handles: u64,
     /// The views among these.
     pub leaked_views: u64,
-    /// Creates and duplicates that nothing but the end of their process closed. Under `-Leak`, which
-    /// leaves their events out, those that `-LeakAtExit` would keep.
+    /// Creates and duplicates that nothing but process exit closed. With `-Leak`, which leaves out their events, those
+    /// that `-LeakAtExit` would keep.
     pub closed_at_exit: u64,
-    /// Creates, duplicates and maps whose close the trace lost. Under `-Leak` and `-LeakAtExit`, which leave their
-    /// events out, those that would be there without.
+    /// Creates, duplicates and maps with a close that the trace lost. With `-Leak` and `-LeakAtExit`, which leave out
+    /// their events, those that would remain otherwise.
     pub closed_unseen: u64,
 }
 
 impl Totals {
-    /// Handles and views that nothing but the end of a process closed.
+    /// Returns the number of handles and views that were never closed, or only by process exit.
     pub fn unreleased(&self) -> u64 {
         self.leaked_handles.saturating_add(self.closed_at_exit)
     }
@@ -62,7 +63,7 @@ impl Totals {
         Ok(totals)
     }
 
-    /// The sizes lie in a column that most queries need not read.
+    /// Adds sizes, which are in a column that most queries do not need.
     fn add_sizes(&mut self, views: &[(bool, usize)], trace: &Trace) -> Result<(), ArchiveError> {
         if views.is_empty() {
             return Ok(());
@@ -76,7 +77,7 @@ impl Totals {
     }
 }
 
-/// Sums over some objects but for sizes, and the views that were mapped or unmapped, by their rows.
+/// Sums up some objects except for sizes; returns the rows of mapped or unmapped views for these.
 fn count(
     file: &FileContext<'_>,
     objects: &[Selected],

@@ -1,5 +1,5 @@
-//! Equality of stacks: stacks of the same functions are equal, whatever their addresses. Code without a module and without a
-//! name is equal only at the same address of the same process.
+//! Equality of stacks: stacks with the same functions are equal, whatever their addresses. Code with neither module nor
+//! name is equal only at the same address in the same process.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -17,7 +17,7 @@ use crate::selection::{EventMask, Selection};
 use crate::stacks::StackSet;
 use handlescope_session::filter::Filter;
 
-/// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
+/// The trimmed stacks of a trace that groups need, each mapped to the first equal one.
 pub struct TrimmedStacks {
     /// First equal stack, by row of the stacks table.
     equal: Vec<StackIdx>,
@@ -31,7 +31,7 @@ pub struct TrimmedStacks {
 /// Facts about a row of the frames table.
 #[derive(Debug, Clone, Copy)]
 struct FrameFacts {
-    /// The first frame with this text, [`sentinel`] as long as it is unknown.
+    /// The first frame with this text; [`sentinel`] while unknown.
     text: u32,
     is_folded: bool,
     is_start: bool,
@@ -40,7 +40,7 @@ struct FrameFacts {
 }
 
 impl TrimmedStacks {
-    /// Compares the stacks of openings or of closes, if these are needed and there are any.
+    /// Compares the stacks of openings or closes; `None` if no frames are loaded.
     pub fn needed<'s>(
         file: &FileContext<'_>,
         selections: impl Iterator<Item = &'s Selection>,
@@ -60,7 +60,7 @@ impl TrimmedStacks {
         Self::compare(frames, &needed, trims).map(Some)
     }
 
-    /// Compares some stacks, the names of whose frames were looked up.
+    /// Compares some stacks. The names of their frames must have been looked up.
     pub fn compare(
         frames: &Frames<'_>,
         needed: &StackSet,
@@ -111,7 +111,7 @@ impl TrimmedStacks {
         Ok(stacks)
     }
 
-    /// Finds what there is to know of some frames.
+    /// Determines the facts about the needed frames.
     fn number(&mut self, is_needed: &[bool], texts: &FrameTexts<'_>) {
         let needed = is_needed.par_iter().enumerate().filter(|(_, is_needed)| **is_needed);
         let needed = needed.map(|(row, _)| FrameIdx::of(row));
@@ -124,18 +124,18 @@ impl TrimmedStacks {
         }
     }
 
-    /// Number of rows of the table of stacks.
+    /// Returns the number of rows of the stacks table.
     pub fn height(&self) -> usize {
         self.equal.len()
     }
 
-    /// The first of the stacks that are equal to one; that of no row for one that was not compared, and
-    /// for none.
+    /// Returns the first stack equal to this one; `StackIdx::NONE` if it was not compared or is itself none.
     pub fn equal(&self, stack: StackIdx) -> StackIdx {
         self.equal.get(stack.row()).copied().unwrap_or(StackIdx::NONE)
     }
 
-    /// Whether a stack leads through unknown code of a program, so that the equal stacks of another process are other stacks.
+    /// Whether a stack contains unknown code of a program, so that an equal stack in another process is a different
+    /// one.
     pub fn is_of_one_process(&self, stack: StackIdx) -> bool {
         self.of_one_process.as_ref().is_some_and(|stacks| stacks.has(stack))
     }
@@ -145,7 +145,7 @@ impl TrimmedStacks {
         self.of_one_process.is_some()
     }
 
-    /// The frames of a stack that are left, innermost first.
+    /// Returns the remaining frames of a stack, innermost first.
     pub fn frames(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
         let frames = || frames.stacks.get(stack.row());
@@ -157,7 +157,7 @@ impl TrimmedStacks {
         rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
-    /// Frames that a row stands for, trimmed likewise; all of them for a stack that is not trimmed.
+    /// Returns the views of a stack's remaining frames; all frames without `trims`.
     pub fn views<'n>(
         trims: Option<&Self>,
         named: &'n NamedFrames<'_>,
@@ -169,7 +169,7 @@ impl TrimmedStacks {
         whole.into_iter().flatten().chain(trimmed)
     }
 
-    /// The one of these that says most.
+    /// Returns the most informative of these views.
     pub fn representative_view<'n>(
         trims: Option<&Self>,
         named: &'n NamedFrames<'_>,
@@ -183,7 +183,7 @@ impl TrimmedStacks {
             .map(|frame| self.frames.get(frame.row()).map_or(sentinel(), |facts| facts.text))
     }
 
-    /// The modules of the representative frames of some stacks, where these have no names; in order, each once.
+    /// Returns the modules of representative frames without names, in order, each once.
     pub fn unnamed(frames: &Frames<'_>, stacks: impl Iterator<Item = StackIdx>) -> Vec<String> {
         let named = frames.named();
         let mut modules: Vec<String> = Vec::new();
@@ -197,12 +197,12 @@ impl TrimmedStacks {
         modules
     }
 
-    /// The text of the representative frame of a stack.
+    /// Returns the text of a stack's representative frame.
     pub fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
         self.of_representative(frames, stack, |view| view.to_string())
     }
 
-    /// The module of that frame.
+    /// Returns the module of that frame.
     pub fn module(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
         self.of_representative(frames, stack, |view| {
             view.module_name().map_or_else(|| view.to_string(), str::to_owned)
@@ -220,7 +220,7 @@ impl TrimmedStacks {
     }
 }
 
-/// Compares the texts of frames, and judges them.
+/// Compares and tests the texts of frames.
 struct FrameTexts<'a> {
     named: &'a NamedFrames<'a>,
     trims: &'a StackTrims,
@@ -253,7 +253,7 @@ impl FrameTexts<'_> {
     }
 }
 
-/// Finds the first equal item for each of some items, which come with hashes.
+/// Finds the first equal item for each item; items come with their hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut table: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
     let firsts = hashes.iter().map(|&(hash, item)| {

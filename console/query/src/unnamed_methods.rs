@@ -1,4 +1,4 @@
-//! Processes of .NET whose methods have no names: the trace has neither their events nor their rundown.
+//! .NET processes with unnamed methods: the trace has neither their method events nor their rundown.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use handlescope_session::trace::Caveat;
 /// The modules that compile methods at run time: .NET Framework 4, .NET, and .NET Framework 2.
 const RUNTIMES: [&str; 4] = ["clr.dll", "coreclr.dll", "mscorwks.dll", "mscorsvr.dll"];
 
-/// Whether a stack leads through unknown code, once that was asked.
+/// Whether a stack contains unknown code, once checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     NotAsked,
@@ -20,8 +20,8 @@ enum Verdict {
     Unknown,
 }
 
-/// Caveat about processes of .NET, if some of these stacks, each with the process of its event, lead through code without
-/// names there. Most traces have no such process, and their stacks are not read.
+/// Returns a caveat about .NET processes if any of these stacks contains unnamed code there; each stack comes with the
+/// process of its event. Most traces have no .NET process, and then their stacks are not read.
 pub fn caveat<S>(
     trace: &Trace,
     frames: &Frames<'_>,
@@ -58,7 +58,7 @@ where
     Ok(Caveat::of_unnamed_methods(&labels.collect::<Vec<_>>()))
 }
 
-/// Whether the runtime of .NET is loaded, by row of the processes.
+/// Returns whether the .NET runtime is loaded, by process row.
 fn dot_net_processes(trace: &Trace, count: usize) -> Result<Vec<bool>, ArchiveError> {
     let names = trace.values(Modules::name)?;
     let is_runtime: Vec<bool> = (0..names.len())

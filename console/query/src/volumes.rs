@@ -1,4 +1,4 @@
-//! Drive letters: paths of the kernel as programs write them.
+//! Drive letters: rewrites kernel paths as programs write them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,11 +7,11 @@ use handlescope_model::{ArchiveError, TableRows, Trace, tables};
 
 use handlescope_session::filter::Filter;
 
-/// The volumes of a trace. Prefixes are in lower case, as the file systems do not care.
+/// The volumes of a trace. Prefixes are in lower case, because file systems ignore case.
 #[derive(Debug, Default)]
 pub struct Volumes {
     by_prefix: HashMap<String, String>,
-    /// Bytes of the longest prefix.
+    /// Length of the longest prefix in bytes.
     longest: usize,
 }
 
@@ -23,8 +23,7 @@ impl Volumes {
         Ok(Self { by_prefix: prefixes.zip(volumes.dos_prefix).collect(), longest })
     }
 
-    /// `C:\Windows\a.dll` for `\Device\HarddiskVolume3\Windows\a.dll`; a path of no known volume
-    /// as it is.
+    /// Returns `C:\Windows\a.dll` for `\Device\HarddiskVolume3\Windows\a.dll`; other paths stay as they are.
     pub fn shown<'p>(&self, path: &'p str) -> Cow<'p, str> {
         if self.by_prefix.is_empty() || !path.starts_with('\\') {
             return path.into();
@@ -38,7 +37,7 @@ impl Volumes {
             .map_or(path.into(), |(prefix, dos)| (dos.clone() + &path[prefix.len()..]).into())
     }
 
-    /// Whether a filter lets a path pass, in either way to write it.
+    /// Whether a filter lets a path pass in either form.
     pub fn matches(&self, filter: &Filter, path: &str) -> bool {
         match self.shown(path) {
             Cow::Borrowed(path) => filter.matches(path),

@@ -1,4 +1,4 @@
-//! Processes that have ended and are still in memory, and who keeps them there.
+//! Processes that have ended but are still in memory, and what keeps them there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use handlescope_model::{
 
 use super::tables::{ProcessList, TypeNames};
 
-/// Type of the objects that processes are.
+/// The object type of processes.
 pub const PROCESS: &str = "Process";
 
 /// The zombies of a trace.
@@ -17,11 +17,11 @@ pub const PROCESS: &str = "Process";
 pub struct ZombieSummary {
     /// Number of zombies.
     pub count: u64,
-    /// Number of zombies of each program by name, the most first.
+    /// Number of zombies by program name, most frequent first.
     pub programs: Vec<(String, u64)>,
-    /// Number of zombies that open handles in the trace keep.
+    /// Number of zombies kept by open handles in the trace.
     pub held: u64,
-    /// The processes with these handles, the one that keeps the most zombies first.
+    /// The processes with these handles; those that keep the most zombies come first.
     pub holders: Vec<ZombieHolder>,
 }
 
@@ -31,17 +31,17 @@ pub struct ZombieHolder {
     /// `name.exe(pid)`.
     pub process: String,
     pub pid: Option<u32>,
-    /// Number of the zombies that it keeps.
+    /// Number of zombies it keeps.
     pub zombies: u64,
     /// Number of its open handles to them.
     pub handles: u64,
-    /// The stack that opened the most of these handles; `None` if all are older than the trace.
+    /// The stack that opened most of these handles; `None` if all are older than the trace.
     pub create_stack: Option<StackIdx>,
-    /// The program for frames of stacks.
+    /// The program, for the frames of stacks.
     pub program: String,
 }
 
-/// Open handles of a process to zombies.
+/// A process's open handles to zombies.
 #[derive(Default)]
 struct OpenHandles {
     keys: BTreeSet<u64>,
@@ -50,8 +50,8 @@ struct OpenHandles {
 }
 
 impl ZombieSummary {
-    /// Counts the zombies, and finds the open handles to them: the key of a process is the address of its object.
-    /// `plain`: whether processes go by the names of their executables.
+    /// Counts the zombies and finds the open handles to them: the key of a process is the address of its object. With
+    /// `plain`, processes are shown by executable name.
     pub fn load(
         trace: &Trace,
         processes: &ProcessList,
@@ -100,7 +100,7 @@ impl ZombieSummary {
                 pid: process.known_pid(),
                 zombies: handles.keys.len() as u64,
                 handles: handles.count,
-                // Of equally frequent ones the first.
+                // The first one if several are equally frequent.
                 create_stack: handles
                     .stacks
                     .into_iter()
@@ -121,7 +121,7 @@ impl ZombieSummary {
         Ok((!names.is_empty()).then(|| Self::of_names(names)))
     }
 
-    /// Counts zombies by the names of their programs.
+    /// Counts zombies by program name.
     pub fn of_names(names: impl IntoIterator<Item = String>) -> Self {
         let mut programs: BTreeMap<String, u64> = BTreeMap::new();
         for name in names {

@@ -1,26 +1,26 @@
-//! Test of whether the callers of a function leak alike: a test of homogeneity of the leaked share.
+//! Tests whether the callers of a function leak alike: a test of homogeneity of the leaked share.
 //!
-//! If the function leaks, each caller leaks about the same share of what it acquires, and the leaked ones of a caller follow
-//! the hypergeometric distribution (Fisher, 1935). The caller that differs most from all others is set apart if it differs
-//! by more than chance explains, and so much that it matters; then the others are tested again. What is left are the
-//! callers that leak alike. `docs/why.md` explains the rule to users, with its error rates.
+//! If the function itself leaks, each caller leaks about the same share of what it acquires, and the number a caller
+//! leaks follows the hypergeometric distribution (Fisher, 1935). The caller that differs most from all others is set
+//! apart if it differs by more than chance explains and by enough to matter. Then the others are tested again, until
+//! only callers that leak alike remain. `docs/why.md` explains the rule to users, with its error rates.
 
 use statrs::distribution::{DiscreteCDF, Hypergeometric};
 use statrs::function::erf::erfc;
 
-/// Probability that chance sets a caller apart, of all callers of one function together.
+/// Probability that chance sets any caller of a function apart.
 const LEVEL: f64 = 0.01;
 
-/// Ratio of the odds to leak by which a caller has to differ: shares of 20 % and 30 % do not matter.
+/// By which ratio a caller's odds to leak must differ; shares of 20 % and 30 % are still alike.
 const ODDS: f64 = 3.0;
 
-/// Callers that are set apart, at most. Others than these stay together.
+/// Maximum number of callers set apart; the rest stay together.
 const MAX_APART: usize = 64;
 
 /// Variance above which the hypergeometric distribution is taken as normal.
 const NORMAL: f64 = 100.0;
 
-/// Number apart from the mean above which that is so, too; the probability is then next to nothing.
+/// Distance from the mean above which it is also taken as normal; the probability is then next to nothing.
 const FAR: f64 = 500.0;
 
 /// What one caller acquired through a function.
@@ -28,7 +28,7 @@ const FAR: f64 = 500.0;
 pub struct Leaked {
     /// Number that the program did not release.
     pub leaked: u64,
-    /// Number of all.
+    /// Number acquired.
     pub acquired: u64,
 }
 
@@ -42,25 +42,25 @@ impl Leaked {
         self.acquired.saturating_sub(self.leaked)
     }
 
-    /// What is left without some of it.
+    /// Returns the rest without some of it.
     pub fn without(self, other: Self) -> Self {
         let leaked = self.leaked.saturating_sub(other.leaked);
         Self { leaked, acquired: self.acquired.saturating_sub(other.acquired) }
     }
 
-    /// Odds to leak, kept off 0 and infinity.
+    /// Returns the odds to leak, kept away from 0 and infinity.
     fn odds(self) -> f64 {
         (self.leaked as f64 + 0.5) / (self.released() as f64 + 0.5)
     }
 
-    /// Whether the odds differ from those of others so much that it matters.
+    /// Whether the odds differ enough from those of others to matter.
     fn is_far_from(self, others: Self) -> bool {
         let ratio = self.odds() / others.odds();
         ratio >= ODDS || ratio <= 1.0 / ODDS
     }
 }
 
-/// Says of each caller whether it leaks like most of what is acquired does.
+/// Determines for each caller whether it leaks like most callers.
 pub fn alike(callers: &[Leaked]) -> Vec<bool> {
     let mut alike = vec![true; callers.len()];
     let mut all = Leaked::default();
@@ -82,7 +82,7 @@ pub fn alike(callers: &[Leaked]) -> Vec<bool> {
     alike
 }
 
-/// Mean and variance of the leaked ones of a caller, if it leaks like all.
+/// Returns mean and variance of the number a caller leaks, if it leaks like all.
 fn expected(caller: Leaked, all: Leaked) -> (f64, f64) {
     let (total, acquired) = (all.acquired as f64, caller.acquired as f64);
     let share = all.leaked as f64 / total.max(1.0);
@@ -90,20 +90,21 @@ fn expected(caller: Leaked, all: Leaked) -> (f64, f64) {
     (acquired * share, acquired * share * (1.0 - share) * of_others)
 }
 
-/// Standard deviations between the leaked ones of a caller and what is expected of them.
+/// Returns how many standard deviations a caller is from its expected number of leaks.
 fn deviation(caller: Leaked, all: Leaked) -> f64 {
     let (mean, variance) = expected(caller, all);
     (caller.leaked as f64 - mean).abs() / variance.sqrt().max(f64::MIN_POSITIVE)
 }
 
-/// Probability that a caller differs so much from the others by chance, in either direction.
+/// Returns the probability that a caller differs this much by chance, in either direction.
 fn p_value(caller: Leaked, all: Leaked) -> f64 {
     let (mean, variance) = expected(caller, all);
     let apart = (caller.leaked as f64 - mean).abs();
     if variance > NORMAL || apart > FAR {
         return erfc((apart - 0.5).max(0.0) / variance.sqrt() / std::f64::consts::SQRT_2);
     }
-    // The smaller of the caller and the others, and of the leaked and the released, have the same tail and fewer terms.
+    // Swapping the caller with the others, or leaked with released, gives the same tail; the smaller ones need fewer
+    // terms.
     let others = all.without(caller);
     let caller = if caller.acquired <= others.acquired { caller } else { others };
     let (count, of_all) = if all.leaked <= all.released() {
@@ -118,7 +119,7 @@ fn p_value(caller: Leaked, all: Leaked) -> f64 {
     let tail = if (count as f64) < mean {
         distribution.cdf(count)
     } else {
-        // Not the sum of what is above, which may have millions of terms.
+        // Not the sum of the upper tail, which may have millions of terms.
         count.checked_sub(1).map_or(1.0, |fewer| 1.0 - distribution.cdf(fewer))
     };
     (2.0 * tail).clamp(0.0, 1.0)

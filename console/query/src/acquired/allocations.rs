@@ -1,4 +1,4 @@
-//! The allocations of a trace, in groups of one process, kind and stack that allocated, and heaps that stay.
+//! The allocations of a trace in groups of one process, kind and create stack, and heaps that are never destroyed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::info::recorded;
 use crate::tables::{ProcessInfo, ProcessList};
 
 impl<'a> Acquired<'a> {
-    /// Groups the allocations that the criteria choose, whose columns were read; `None` where the trace has none.
+    /// Groups the selected allocations, given their loaded tables; `None` if the trace has none.
     ///
     /// # Errors
-    /// When the archive is damaged, or the query is cancelled.
+    /// If the archive is damaged or the query is cancelled.
     pub fn of_allocations(
         origin: Origin<'a>,
         allocators: &'a AllocatorList,
@@ -111,7 +111,7 @@ impl<'a> Acquired<'a> {
     }
 }
 
-/// A group of heaps that the process of an allocator keeps.
+/// Makes a group of heaps that the process of an allocator keeps.
 fn of_allocator<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Group<'a> {
     Group {
         process: process(processes, allocator),
@@ -134,7 +134,7 @@ fn owner(processes: &ProcessList, allocator: &Allocator) -> Owner {
     (allocator.process, allocator.pid.or_else(pid))
 }
 
-/// The process of an allocator; of an unknown one, only the id is known.
+/// Returns the process of an allocator; only the id is set if the process is unknown.
 fn process<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Cow<'a, ProcessInfo> {
     match allocator.process {
         Some(row) => Cow::Borrowed(processes.get(row)),

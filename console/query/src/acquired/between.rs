@@ -1,15 +1,15 @@
-//! Amounts at two points of a trace, and between them.
+//! Amounts at two points of a trace and between them.
 
 use crate::amounts::Amount;
 use crate::growth::Lifetime;
 
-/// Objects named as examples of a group.
+/// Maximum number of objects named as examples of a group.
 const SAMPLES: usize = 3;
 
-/// Two points in time, nanoseconds since session start.
+/// Two points in time, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The first point: older acquisitions do not count as opened; `None` for the start.
+    /// The first point; older acquisitions do not count as opened. `None` for the start.
     pub after_ns: Option<i64>,
     /// The second point; `None` for the end.
     pub until_ns: Option<i64>,
@@ -18,21 +18,21 @@ pub struct Span {
 /// Amounts of a group at two points of a trace, and between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Between {
-    /// Acquired after the first point, and not after the second.
+    /// Acquired after the first point and not after the second.
     pub opened: Amount,
-    /// The part of that which is there at the second.
+    /// The part of these still there at the second point.
     pub kept: Amount,
-    /// Acquired in the trace, and there at the first point.
+    /// Acquired in the trace and there at the first point.
     pub at_first: Amount,
-    /// Acquired in the trace, and there at the second point.
+    /// Acquired in the trace and there at the second point.
     pub at_second: Amount,
-    /// Ids of up to three objects that are kept; allocations have none.
+    /// Ids of up to three kept objects; allocations have none.
     pub sample_ids: Vec<u64>,
 }
 
 impl Between {
-    /// Counts something that lives so, and says whether it is kept; `never_ends` of what nothing ended, whose end is
-    /// otherwise only unknown.
+    /// Counts something with this lifetime and returns whether it is kept. `never_ends` says that nothing ended it;
+    /// otherwise a missing end time is just unknown.
     pub fn add(
         &mut self,
         Span { after_ns, until_ns }: Span,
@@ -40,7 +40,7 @@ impl Between {
         never_ends: bool,
         amount: Amount,
     ) -> bool {
-        // An end at an unknown time is an end, too.
+        // An end at an unknown time is still an end.
         let outlives = |point: Option<i64>| {
             never_ends || point.zip(closed_ns).is_some_and(|(point, closed_ns)| closed_ns > point)
         };

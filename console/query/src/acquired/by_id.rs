@@ -1,5 +1,4 @@
-//! Acquisitions of the suspect that is asked for by its id: groups are made as for all suspects, and those whose ids begin as
-//! that one are chosen.
+//! Finds a suspect by id prefix: builds the groups as for all suspects and keeps those whose id matches.
 
 use std::sync::Arc;
 
@@ -20,8 +19,8 @@ use crate::groups::Groups;
 use crate::suspect_rows::SuspectRows;
 use handlescope_session::values::SuspectId;
 
-/// Adds what the suspects acquired whose ids begin so: of programs and of single processes, of functions and of single
-/// stacks. Without any, those that have such an id where there are no symbols.
+/// Adds the acquisitions of suspects with a matching id, whether of programs or single processes, functions or single
+/// stacks. If there are none, tries the ids they have without symbols.
 fn add_suspects(
     rows: &mut SuspectRows,
     acquired: &Acquired<'_>,
@@ -48,7 +47,7 @@ fn add_suspects(
                 is_it.then_some((own, group))
             });
             let matches: Vec<(SuspectId, &ProgramGroup<'_>)> = matches.collect();
-            // Of the suspects that share a stack, the largest has it.
+            // The largest of the suspects that share a stack gets it.
             let is_last = without_symbols && !matches.is_empty();
             found |= !matches.is_empty();
             for (own, group) in matches {
@@ -62,11 +61,11 @@ fn add_suspects(
     Ok(())
 }
 
-/// Events that opened and closed the handles of these suspects, of programs and of single processes, with their stacks as
-/// they are and as `trims` leave them.
+/// Returns the events that opened and closed the handles of matching suspects, of programs and single processes. Stacks
+/// are compared both in full and with `trims` applied.
 ///
 /// # Errors
-/// When the archive is damaged, or it is asked to stop.
+/// If the archive is damaged or the query is cancelled.
 pub fn events_of_suspect(
     file: &FileContext<'_>,
     id: &SuspectId,
@@ -90,10 +89,11 @@ pub fn events_of_suspect(
     Ok(rows)
 }
 
-/// Allocations of these suspects, freed or not, of a trace whose stacks and columns of allocations are loaded.
+/// Returns the allocations of matching suspects, freed or not. The stacks and the allocation table of the trace must be
+/// loaded.
 ///
 /// # Errors
-/// When the archive is damaged, or it is asked to stop.
+/// If the archive is damaged or the query is cancelled.
 pub fn allocations_of_suspect(
     origin: Origin<'_>,
     (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),

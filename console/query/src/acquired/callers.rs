@@ -1,4 +1,4 @@
-//! Stacks that begin with one function of the program: they are one suspect if its callers leak alike.
+//! Stacks that begin with one function of the program; they are one suspect if its callers leak alike.
 
 use std::cmp::Reverse;
 
@@ -11,18 +11,17 @@ use super::program_groups::StackPart;
 use crate::frame_view::FrameIdentity;
 use crate::program_frames::{function_of, program_functions};
 
-/// Callers of callers that are compared, at most.
+/// Maximum depth of callers of callers that is compared.
 const MAX_DEPTH: usize = 16;
 
 /// Stacks of one function that leak alike.
 #[derive(Debug, Clone)]
 pub struct SharedFunction {
-    /// The function that acquires and the callers that all these stacks share, from the inside out, as stack filters see
-    /// them.
+    /// The acquiring function and the callers that all these stacks share, innermost first, as stack filters see them.
     pub path: Vec<String>,
-    /// Number of these that tell its stacks from the others of the function: 1 for all stacks that begin with it.
+    /// How many functions of the path tell its stacks from others of the function: 1 for all stacks that begin with it.
     pub telling: usize,
-    /// Callers of the last one, those that leak most first; none if one stack leaks.
+    /// Callers of the last function in the path, worst first; empty if only one stack leaks.
     pub callers: Vec<Caller>,
     /// Stacks of the function that do not leak like these.
     pub others: OtherCallers,
@@ -31,14 +30,14 @@ pub struct SharedFunction {
 /// A function that calls the function of a suspect.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// As stack filters see it; `None` if no function of the program calls.
+    /// The function as stack filters see it; `None` if no function of the program calls.
     pub function: Option<String>,
-    /// One of the stacks that lead through it, the one that leaks most.
+    /// The stack through it that leaks most.
     pub stack: StackIdx,
     pub leaked: Leaked,
 }
 
-/// Callers of the same function that do not leak like those of a suspect.
+/// Other callers of the same function, which leak differently from those of a suspect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OtherCallers {
     /// Number of stacks.
@@ -46,15 +45,15 @@ pub struct OtherCallers {
     pub leaked: Leaked,
 }
 
-/// Some stacks of a function, by their place among all of these.
+/// Some stacks of a function, by index among all of its stacks.
 struct Branch {
     stacks: Vec<usize>,
     /// Number of callers that all of them share.
     depth: usize,
 }
 
-/// Puts together the stacks of one function that leak alike; every stack is in one of the results. `None`: the stack is by
-/// itself.
+/// Combines the stacks of one function that leak alike; every stack is in one of the results. `None` means the stack
+/// stands alone.
 pub fn put_together<'t>(
     acquired: &Acquired<'_>,
     parts: Vec<StackPart<'t>>,
@@ -121,7 +120,7 @@ pub fn put_together<'t>(
         let taken = stacks.iter().filter_map(|place| parts.get_mut(*place)?.take());
         let function = SharedFunction { path, telling, callers, others };
         if is_one {
-            // A caller that leaks nothing is no part of a suspect of one stack.
+            // A caller that leaks nothing is not part of a single-stack suspect.
             for part in taken {
                 let function = SharedFunction { callers: Vec::new(), ..function.clone() };
                 together.push((vec![part], Some(function)));
@@ -133,7 +132,7 @@ pub fn put_together<'t>(
     together
 }
 
-/// What some paths have in common, from their beginning.
+/// Returns the common prefix of some paths.
 fn shared<'p>(mut paths: impl Iterator<Item = &'p Vec<u32>>) -> &'p [u32] {
     let first = paths.next().map_or(&[][..], |path| path);
     paths.fold(first, |shared, path| {
@@ -142,7 +141,7 @@ fn shared<'p>(mut paths: impl Iterator<Item = &'p Vec<u32>>) -> &'p [u32] {
     })
 }
 
-/// Splits stacks of one function into those that leak alike. Callers are compared first, then their callers.
+/// Splits the stacks of one function into those that leak alike. Callers are compared first, then their callers.
 fn branches(all: Branch, paths: &[Vec<u32>], leaked: &[Leaked]) -> Vec<Branch> {
     let (mut ahead, mut done) = (vec![all], Vec::new());
     while let Some(Branch { mut stacks, depth }) = ahead.pop() {

@@ -11,10 +11,10 @@ use crate::amounts::{Amount, Bytes, Counts};
 use crate::growth::ProcessLifetimes;
 use crate::tables::ProcessInfo;
 
-/// The type of heaps themselves, not of blocks in them.
+/// The type of heaps themselves, as opposed to blocks in them.
 pub const PRIVATE_HEAP: &str = "private heap";
 
-/// A process with its id, as far as they are known.
+/// A process and its id, as far as known.
 pub type Owner = (Option<ProcessIdx>, Option<u32>);
 
 /// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
@@ -22,41 +22,41 @@ pub struct Group<'t> {
     pub process: Cow<'t, ProcessInfo>,
     /// The type of the objects, or the kind of the allocations.
     pub type_name: &'t str,
-    /// The name of the allocator; of handles without a stack in a dump the pattern of their objects' names.
+    /// The name of the allocator; for handles without stack in a dump, the pattern of their object names.
     pub allocator: Option<&'t str>,
-    /// Whether that says what is allocated, as the type of a GDI handle does.
+    /// Whether that name says what is allocated, such as the type of a GDI handle.
     pub is_named_by_allocator: bool,
-    /// Whether that is the same in every trace.
+    /// Whether that name is the same in every trace.
     pub has_lasting_name: bool,
-    /// Whether its bytes count, and not how many there are.
+    /// Whether bytes count rather than numbers.
     pub has_bytes: bool,
-    /// The stack that acquired it: one of those of the same functions.
+    /// The stack that acquired it; one of several with the same functions.
     pub create_stack: Option<StackIdx>,
-    /// Whether any of it was never released by its program.
+    /// Whether its program never released some of it.
     pub leaks: bool,
-    /// Place of its acquisitions among those of all groups.
+    /// Where its acquisitions are among those of all groups.
     pub members: Range<usize>,
     /// The first of its owners.
     pub owner: Owner,
-    /// Number of its handles that are open at the end, whatever opened them.
+    /// Number of its handles open at the end, whatever opened them.
     pub open_at_end: u64,
-    /// Place among the heaps that stay, of a group of heaps.
+    /// For a group of heaps, its index among the heaps that are never destroyed.
     pub heaps: Option<usize>,
 }
 
 impl<'t> Group<'t> {
-    /// The name of its allocator, where it says what is allocated.
+    /// Returns the name of its allocator, if it says what is allocated.
     pub fn descriptive_allocator(&self) -> Option<&'t str> {
         self.allocator.filter(|name| self.is_named_by_allocator && !name.is_empty())
     }
 
-    /// The name of its allocator, where every trace has that name.
+    /// Returns the name of its allocator, if every trace has that name.
     pub fn lasting_allocator(&self) -> Option<&'t str> {
         self.allocator.filter(|_| self.has_lasting_name)
     }
 }
 
-/// The part of a group that one process has.
+/// One process's part of a group.
 #[derive(Debug, Clone)]
 pub struct Share {
     /// Row in the table of processes, if known.
@@ -66,18 +66,18 @@ pub struct Share {
     pub counts: Counts,
     /// The bytes of allocations.
     pub bytes: Bytes,
-    /// Ends of the allocations that are not leaked.
+    /// How the allocations that are not leaked ended.
     pub ends: Ends,
-    /// Leaked since the trace has all events: of older acquisitions a ring has only some, and not all of their ends.
+    /// What leaked since the trace has all events: a ring has only some older acquisitions, and not all of their ends.
     pub leaked: Amount,
-    /// Lifetimes since then; an end of the process ends none.
+    /// Lifetimes since then; process exit does not end one.
     pub lifetimes: ProcessLifetimes,
-    /// Bytes of each of these lives; empty where their number counts.
+    /// Bytes of each of these lifetimes; empty if numbers count.
     pub sizes: Vec<u64>,
 }
 
 impl Share {
-    /// Adds up the shares that a process has on several stacks.
+    /// Adds up the shares of a process on several stacks.
     pub fn of_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut places: HashMap<Owner, usize> = HashMap::new();
         let mut sums: Vec<Self> = Vec::new();

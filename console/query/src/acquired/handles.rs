@@ -1,4 +1,4 @@
-//! The handles and views of a trace, in groups of one process, type and create stack.
+//! The handles and views of a trace in groups of one process, type and create stack.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use crate::criteria::ProcessCriteria;
 use crate::groups::Groups;
 
 impl<'a> Acquired<'a> {
-    /// Handles of the owners that are asked for, of a trace that was asked for groups of create stacks with times;
-    /// `None` where the groups have none. `at_end`: what is open at the end counts, whatever opened it.
+    /// Collects the handles of the requested owners from groups of create stacks with times; `None` if the groups lack
+    /// times. With `at_end`, everything open at the end counts, whatever opened it.
     pub fn of_handles(
         file: &'a FileContext<'a>,
         groups: Option<&'a Groups>,
@@ -45,7 +45,7 @@ impl<'a> Acquired<'a> {
         let labels = if at_end { labels(file) } else { HashMap::new() };
         for node in groups.tree.leaves() {
             let stats = groups.tree.stats(node);
-            // A group of the innermost level has its handles in one place.
+            // An innermost group has its handles in one range.
             let members = groups.tree.handles(node).pop().unwrap_or_default();
             let first = timed.handles.get(members.start).filter(|_| !members.is_empty());
             let owner = match at_end {
@@ -77,8 +77,8 @@ impl<'a> Acquired<'a> {
     }
 }
 
-/// The processes by their labels, with and without better names: handles that are only listed have no events that name
-/// their owners.
+/// Maps labels to processes, with and without better names: handles that are only listed have no events that name their
+/// owners.
 fn labels(file: &FileContext<'_>) -> HashMap<String, ProcessIdx> {
     let rows = (0..).zip(file.processes.rows()).flat_map(|(row, process)| {
         [false, true].map(|is_plain| (process.shown_label(is_plain), ProcessIdx(row)))

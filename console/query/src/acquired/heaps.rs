@@ -1,4 +1,4 @@
-//! Heaps that a program creates and does not destroy.
+//! Heaps that a program creates and never destroys.
 
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
@@ -11,7 +11,7 @@ use crate::growth::Lifetime;
 use crate::tables::ProcessList;
 use crate::trimmed_stacks::TrimmedStacks;
 
-/// Heaps from which on they leak: each process keeps the one that it starts with.
+/// Minimum number of heaps for a leak: each process keeps the heap it starts with.
 const MIN_HEAPS: u64 = 2;
 
 /// The heaps that one process creates on one stack.
@@ -22,14 +22,14 @@ pub struct CreatedHeaps {
     pub stack: Option<StackIdx>,
     pub lifetimes: Vec<Lifetime>,
     pub counts: Counts,
-    /// Heaps that are not destroyed.
+    /// Heaps that were not destroyed.
     pub left: Vec<AllocatorIdx>,
-    /// Bytes that are left in them.
+    /// Bytes left in them.
     pub unreleased: i64,
 }
 
 impl CreatedHeaps {
-    /// Finds heaps that leak, of the allocators that are asked for.
+    /// Finds heaps that leak among the requested allocators.
     pub fn leaking(
         table: &AcquisitionTable,
         allocators: &AllocatorList,
@@ -38,7 +38,7 @@ impl CreatedHeaps {
         processes: &ProcessList,
     ) -> Vec<Self> {
         let bytes_left = bytes_left(table, allocators);
-        // By process, its id, and the first equal stack.
+        // By process, process id, and the first equal stack.
         let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
             HashMap::new();
         let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested);
@@ -74,7 +74,7 @@ impl CreatedHeaps {
     }
 }
 
-/// Bytes of each allocator that nothing freed.
+/// Returns the bytes of each allocator that nothing freed.
 fn bytes_left(table: &AcquisitionTable, allocators: &AllocatorList) -> Vec<i64> {
     let mut bytes_left = vec![0_i64; allocators.rows().len()];
     for row in table.allocations() {

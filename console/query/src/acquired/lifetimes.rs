@@ -1,5 +1,5 @@
-//! The lives of what one process acquired: an allocation that ended in parts has one life, which ends with the last of
-//! them.
+//! Lifetimes of what one process acquired. An allocation that ended in parts has one lifetime, which ends with its last
+//! part.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::{Amount, Bytes, Counts};
 use crate::growth::Lifetime;
 
-/// Some acquisitions, and what there is to count of them.
+/// Some acquisitions and what is counted about them.
 #[derive(Default)]
 pub struct Lifetimes {
     pub counts: Counts,
     pub bytes: Bytes,
-    /// Ends of those that are not leaked.
+    /// How those that are not leaked ended.
     pub ends: Ends,
     pub lifetimes: Vec<Lifetime>,
-    /// Bytes of each of these: of one that leaks, those of the parts that were never freed.
+    /// Bytes of each lifetime; for a leak, only those of the parts never freed.
     pub sizes: Vec<u64>,
 }
 
-/// Sum of the parts of an allocation that were read so far.
+/// The sum of the parts of an allocation that were read so far.
 #[derive(Clone, Copy)]
 struct PartSum {
     opened_ns: i64,
-    /// Time at which the last of its parts ended; `None` if unknown.
+    /// When the last of its parts ended; `None` if unknown.
     ended_ns: Option<i64>,
-    /// End of the parts that were never freed, if there are any.
+    /// How the parts that were never freed ended, if there are any.
     unreleased: Option<ResourceEnd>,
-    /// End of the other parts: where these differ, the one that says least about the program.
+    /// How the other parts ended; if they differ, the end that says least about the program.
     end: Option<ResourceEnd>,
     size: i64,
     /// Bytes of the parts that were never freed.
@@ -39,7 +39,7 @@ struct PartSum {
 }
 
 impl Lifetimes {
-    /// Lifetimes of some rows; `None` where the table has no time for one.
+    /// Computes the lifetimes of some rows; `None` if the table lacks the time of one.
     pub fn of(table: &AcquisitionTable, rows: &[AcquisitionIdx]) -> Option<Self> {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut site = Self { lifetimes, sizes, ..Self::default() };
@@ -60,7 +60,7 @@ impl Lifetimes {
         Some(site)
     }
 
-    /// Amount that was never freed.
+    /// Returns the amount never freed.
     pub fn leaked(&self) -> Amount {
         Amount { count: self.counts.unreleased(), bytes: self.bytes.unreleased }
     }
@@ -85,7 +85,7 @@ impl Lifetimes {
 }
 
 impl PartSum {
-    /// Creates the sum of one part.
+    /// Makes the sum of one part.
     fn of(table: &AcquisitionTable, row: AcquisitionIdx) -> Option<Self> {
         let (size, unreleased) = (table.bytes(row), table.unreleased(row));
         Some(Self {
@@ -112,19 +112,19 @@ impl PartSum {
     }
 }
 
-/// Allocations by how they ended, those aside of which something was never freed; parts of one that ended in several
-/// ways count once.
+/// How many allocations ended in which way, apart from those with a part that was never freed. An allocation with parts
+/// that ended in several ways counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// The program freed all of them.
+    /// The program freed all of it.
     pub freed: u64,
-    /// A reallocation took their place.
+    /// A reallocation replaced it.
     reallocated: u64,
-    /// Allocations whose heap was destroyed.
+    /// Its heap was destroyed.
     destroyed: u64,
-    /// Allocations replaced by another one, because a free was lost.
+    /// Another allocation took its place, because a free was lost.
     replaced: u64,
-    /// Allocations that contain only what was allocated before.
+    /// It contains only what was allocated before.
     empty: u64,
 }
 
@@ -149,7 +149,7 @@ impl Ends {
         self.empty += empty;
     }
 
-    /// Words for how they ended, as in "freed or destroyed with the heap".
+    /// Returns words for how they ended, such as "freed or destroyed with the heap".
     pub fn words(&self) -> String {
         let words = [
             (self.freed, "freed"),
@@ -166,7 +166,7 @@ impl Ends {
         }
     }
 
-    /// Number of those that ended otherwise than by a free, as in "5 reallocated, 1 replaced"; empty where none did.
+    /// Returns how many ended other than by a free, such as "5 reallocated, 1 replaced"; empty if none did.
     pub fn others(&self) -> String {
         let ends = [
             (self.reallocated, "reallocated"),

@@ -1,4 +1,4 @@
-//! What the processes of a trace acquired, in groups, and what is asked of these.
+//! What the processes of a trace acquired, in groups.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::tables::{ProcessInfo, ProcessList};
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
-/// What is acquired.
+/// What was acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Handles,
@@ -31,7 +31,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Plural noun for the acquisitions, as in messages and ids.
+    /// Returns the plural noun for the acquisitions in messages and ids.
     pub fn label(self) -> &'static str {
         match self {
             Self::Handles => "handles",
@@ -40,55 +40,55 @@ impl Subject {
     }
 }
 
-/// Handles and views, or allocations, of the processes that are asked for, in groups.
+/// The handles and views, or the allocations, of the requested processes in groups.
 pub struct Acquired<'a> {
     pub subject: Subject,
     pub table: Arc<AcquisitionTable>,
     pub groups: Vec<Group<'a>>,
     /// The acquisitions of all groups, one group after the other.
     pub members: Cow<'a, [AcquisitionIdx]>,
-    /// Heaps that stay; none where allocations are chosen by more than their process, as heaps are not allocated by the
-    /// stacks and at the times that are asked for.
+    /// Heaps that are never destroyed; empty if allocations are selected by more than process, because the requested
+    /// stacks and times do not apply to heaps.
     pub heaps: Vec<CreatedHeaps>,
-    /// Number of chosen allocations, in parts.
+    /// Number of selected allocations, counting parts.
     pub selected_count: usize,
     pub frames: Option<&'a Frames<'a>>,
-    /// Stacks, each with the first one of the same functions.
+    /// Stacks, each mapped to the first one with the same functions.
     pub stacks: Option<Arc<TrimmedStacks>>,
-    /// The functions that acquire, of groups of which some that leak are chosen.
+    /// The acquiring functions, if groups are selected by leaks.
     pub functions: Option<Arc<AcquiringFunctions>>,
     pub processes: &'a ProcessList,
-    /// The owners that are asked for.
+    /// The requested owners.
     pub asked: ProcessCriteria,
-    /// Whether processes go by the names of their executables.
+    /// Whether processes are shown by executable name.
     pub is_plain: bool,
-    /// Whether what is open at the end counts, whatever opened it: a dump has the handles of one process at one moment, and
-    /// no growth.
+    /// Whether everything open at the end counts, whatever opened it: a dump has the handles of one process at one
+    /// moment, and no growth.
     pub is_of_one_moment: bool,
-    /// The time of the trace, if it has a clock.
+    /// The time range of the trace, if it has a clock.
     pub window: Option<Window>,
-    /// The times of all events; in a trace without a clock the order of those of handles.
+    /// The time range of all events; without a clock, their order.
     pub extent: Window,
     pub cancel: &'a Cancel,
 }
 
 impl Acquired<'_> {
-    /// The acquisitions of a group, without those in its heaps.
+    /// Returns the acquisitions of a group, without those in its heaps.
     fn of_group(&self, group: &Group<'_>) -> &[AcquisitionIdx] {
         self.members.get(group.members.clone()).unwrap_or_default()
     }
 
-    /// The acquisitions of some groups, one group after the other, without those in heaps.
+    /// Returns the acquisitions of some groups, one group after the other, without those in heaps.
     pub fn of_groups(&self, groups: &[&Group<'_>]) -> Vec<AcquisitionIdx> {
         groups.iter().flat_map(|group| self.of_group(group)).copied().collect()
     }
 
-    /// All that nothing, or only the end of its process, released.
+    /// Returns everything that was never released, or only by process exit.
     pub fn unreleased(&self) -> impl Iterator<Item = AcquisitionIdx> {
         self.members.iter().copied().filter(|row| self.table.is_unreleased(*row))
     }
 
-    /// Number of all acquisitions of some groups, and of those that nothing, or only the end of their process, released.
+    /// Counts the acquisitions of some groups, and how many were never released or only by process exit.
     pub fn leaked<'g>(&self, groups: impl Iterator<Item = &'g Group<'g>>) -> Leaked {
         groups.fold(Leaked::default(), |mut sum, group| {
             let rows = self.of_group(group);
@@ -98,8 +98,8 @@ impl Acquired<'_> {
         })
     }
 
-    /// Number of acquisitions of some groups that nothing, or only the end of their process, released; one that ended in
-    /// parts counts once.
+    /// Counts the acquisitions of some groups that were never released, or only by process exit. An allocation that
+    /// ended in parts counts once.
     pub fn unreleased_count(&self, groups: &[&Group<'_>]) -> u64 {
         let rows = self.of_groups(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
         let whole: HashSet<AcquisitionIdx> =
@@ -107,8 +107,8 @@ impl Acquired<'_> {
         whole.len() as u64
     }
 
-    /// The acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes of one name that
-    /// had one id after another are in one group.
+    /// Returns the acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes with
+    /// the same name and id, one after the other, are in one group.
     pub fn by_owner(&self, group: &Group<'_>) -> Vec<(Owner, Vec<AcquisitionIdx>)> {
         let mut indexes: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
         let mut by_owner: Vec<(Owner, Vec<AcquisitionIdx>)> = Vec::new();
@@ -124,7 +124,7 @@ impl Acquired<'_> {
         by_owner
     }
 
-    /// A process of a group, with its id.
+    /// Returns a process of a group with its id.
     fn owner(&self, group: &Group<'_>, row: Option<ProcessIdx>) -> Owner {
         match self.subject {
             Subject::Handles => (row, row.map(|row| self.processes.get(row).pid)),
@@ -132,7 +132,7 @@ impl Acquired<'_> {
         }
     }
 
-    /// The owners of a group, each once.
+    /// Returns the owners of a group, each once.
     pub fn owners(&self, group: &Group<'_>) -> Vec<Owner> {
         if self.subject == Subject::Allocations {
             return vec![group.owner];
@@ -143,7 +143,7 @@ impl Acquired<'_> {
         owners.map(|row| self.owner(group, row)).collect()
     }
 
-    /// Shares of the processes of a group, which may be several that had one name and id, one after another.
+    /// Returns what each process has of a group. There may be several with the same name and id, one after the other.
     pub fn shares(&self, group: &Group<'_>) -> Vec<Share> {
         if self.is_of_one_moment {
             return vec![self.share_at_end(group)];
@@ -156,7 +156,7 @@ impl Acquired<'_> {
         shares.collect()
     }
 
-    /// What one process has of a group; `None` where the table has no time for some of it.
+    /// Returns what one process has of a group; `None` if the table lacks the time of some of it.
     fn share(&self, group: &Group<'_>, owner: Owner, rows: &[AcquisitionIdx]) -> Option<Share> {
         let Lifetimes { counts, bytes, ends, lifetimes, sizes } = Lifetimes::of(&self.table, rows)?;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
@@ -175,7 +175,7 @@ impl Acquired<'_> {
         Some(Share { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
     }
 
-    /// What the process of a dump has open of a group.
+    /// Returns what the process of a dump has open of a group.
     fn share_at_end(&self, group: &Group<'_>) -> Share {
         let (rows, open) = (self.of_group(group), group.open_at_end);
         let lifetimes = rows.iter().filter_map(|row| self.table.program_time(*row)).collect();
@@ -222,19 +222,19 @@ impl Acquired<'_> {
         window.unwrap_or(self.extent)
     }
 
-    /// The time in which a process could acquire and release something, if the trace has a clock.
+    /// Returns the time range in which a process could acquire and release something, if the trace has a clock.
     pub fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
         Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
-    /// Whether any of a group leaks that was acquired when the trace has all events.
+    /// Whether a group leaks anything that was acquired in the time for which the trace has all events.
     pub fn leaks_in_time(&self, group: &Group<'_>) -> bool {
         let is_leak =
             |row: &AcquisitionIdx| self.table.is_in_time(*row) && self.table.is_unreleased(*row);
         group.leaks && (self.is_of_one_moment || self.of_group(group).iter().any(is_leak))
     }
 
-    /// Amounts of a group at two points of the trace and between them.
+    /// Returns the amounts of a group at two points of the trace and between them.
     pub fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
         let mut poll = Poll::new(self.cancel);
         let mut between = Between::default();
@@ -257,7 +257,7 @@ impl Acquired<'_> {
         Ok(between)
     }
 
-    /// Rows of groups, with those of allocations in heaps that stay.
+    /// Returns the rows of groups, including allocations in heaps that are never destroyed.
     pub fn rows(&self, groups: &[&Group<'_>]) -> Vec<usize> {
         let mut rows: Vec<usize> =
             self.of_groups(groups).into_iter().map(AcquisitionIdx::row).collect();
@@ -276,12 +276,12 @@ impl Acquired<'_> {
         self.rows(&[group]).into_iter().any(|row| rows.has(row))
     }
 
-    /// The function of the program in a stack, as text.
+    /// Returns the program's function in a stack as text.
     pub fn function(&self, stack: StackIdx) -> Option<String> {
         Some(self.stacks.as_ref()?.function(self.frames?, stack))
     }
 
-    /// The name of the processes of a group as it is shown; `None` where not even the id is known.
+    /// Returns the display name of a group's processes; `None` if not even the id is known.
     pub fn shown_name(&self, group: &Group<'_>) -> Option<String> {
         match (self.subject, group.owner) {
             (Subject::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
@@ -290,7 +290,7 @@ impl Acquired<'_> {
         }
     }
 
-    /// Whether a process is asked for.
+    /// Whether a process is requested.
     pub fn matches_process(&self, process: &ProcessInfo) -> bool {
         self.asked.matches(process, self.is_plain)
     }

@@ -1,5 +1,5 @@
-//! What processes acquired, in groups of one process, type and stack. Handles and allocations are grouped in two ways;
-//! behind that, `.why`, `.diff` and datasets are the same for both.
+//! What processes acquired, in groups of one process, type and stack. Handles and allocations are grouped differently;
+//! after that, `.why`, `.diff` and datasets treat both the same.
 
 mod alike;
 mod allocations;

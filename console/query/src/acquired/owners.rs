@@ -7,20 +7,20 @@ use handlescope_model::ProcessIdx;
 use super::programs::Programs;
 use crate::tables::ProcessList;
 
-/// The processes that leak something of a group, which run one program.
+/// The processes that leak something of a group; all run the same program.
 pub struct Owners {
     /// Known processes, each once.
     processes: Vec<ProcessIdx>,
-    /// Whether they are one process by itself, whichever other processes run its program.
+    /// Whether they count as a single process, even if other processes run its program.
     by_process: bool,
-    /// The id of the process, if they are one, or had one id after another.
+    /// The process id, if there is one process or all had the same id one after the other.
     pub pid: Option<u32>,
-    /// A filter on processes that keeps them and no others of their program, where these are not asked for.
+    /// A process filter that keeps them and no others of their program, if the others were not requested.
     pub filter: Option<String>,
 }
 
 impl Owners {
-    /// Processes with their ids, as far as they are known; each `by_process` needs no filter.
+    /// Collects processes with their ids, as far as known; no filter is needed if `by_process`.
     pub fn new(
         owners: impl IntoIterator<Item = (Option<ProcessIdx>, Option<u32>)>,
         programs: &Programs<'_>,
@@ -33,7 +33,7 @@ impl Owners {
         Self { processes, pid, by_process, filter }
     }
 
-    /// The process, if it is one.
+    /// Returns the process, if there is only one.
     pub fn sole(&self) -> Option<ProcessIdx> {
         match self.processes.as_slice() {
             [process] => Some(*process),
@@ -41,19 +41,19 @@ impl Owners {
         }
     }
 
-    /// The name of the program, if they are several.
+    /// Returns the name of the program, if there are several.
     pub fn program(&self, processes: &ProcessList, is_plain: bool) -> Option<String> {
         let first = self.processes.first().filter(|_| self.are_several())?;
         Some(processes.get(*first).shown_program(is_plain))
     }
 
-    /// Whether they have different ids.
+    /// Whether there are several with different ids.
     fn are_several(&self) -> bool {
         self.pid.is_none() && self.processes.len() > 1
     }
 
-    /// Parts of an id that distinguish them from the owners of other suspects: their program, where that is known and they
-    /// are not one process by itself.
+    /// Returns the parts of an id that tell them from the owners of other suspects: their program, if known and unless
+    /// they count as a single process.
     pub fn identity(&self, processes: &ProcessList) -> Vec<String> {
         let first = self.processes.first().map(|row| processes.get(*row));
         let program = first.and_then(|process| process.program()).filter(|_| !self.by_process);

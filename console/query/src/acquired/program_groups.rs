@@ -1,4 +1,4 @@
-//! Groups of all processes of a program.
+//! Groups over all processes of a program.
 
 use handlescope_model::StackIdx;
 use hashbrown::HashSet;
@@ -13,23 +13,23 @@ use crate::frame_names::NamedFrames;
 use crate::program_frames::program_functions;
 use handlescope_session::values::SuspectId;
 
-/// Leaks of the processes of one program, of one type, or kind and allocator, and stack; or of several stacks of one
-/// function that leak alike.
+/// Leaks of the processes of one program, type (or kind and allocator) and stack, or of several stacks of one function
+/// that leak alike.
 pub struct ProgramGroup<'t> {
-    /// The groups of its processes, the first of which names it.
+    /// The groups of its processes; the first one gives its name.
     pub groups: Vec<&'t Group<'t>>,
     /// Owners of the group.
     pub owners: Owners,
-    /// The function that the stacks begin with, if other stacks begin with it, too.
+    /// The function the stacks begin with, if other stacks begin with it, too.
     pub function: Option<SharedFunction>,
 }
 
 /// What counts as one suspect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SuspectScope {
-    /// `-ByProcess`: a process, not all of its program.
+    /// `-ByProcess`: a process, rather than all processes of its program.
     pub by_process: bool,
-    /// `-ByStack`: a stack, not a function with all callers that leak alike.
+    /// `-ByStack`: a stack, rather than a function with all callers that leak alike.
     pub by_stack: bool,
 }
 
@@ -51,13 +51,13 @@ enum Who {
 type OwnerKey<'t> = (Who, &'t str, Option<&'t str>);
 
 impl<'t> ProgramGroup<'t> {
-    /// Finds all that leak in a trace.
+    /// Finds everything that leaks in a trace.
     pub fn all(acquired: &'t Acquired<'_>, scope: SuspectScope) -> Vec<Self> {
         let programs = Programs::of(acquired.processes, |it| acquired.matches_process(it));
         let groups = acquired.groups.iter().map(|group| {
             let owners = acquired.owners(group);
             let owner = owners.first().and_then(|(row, _)| *row);
-            // Unknown code of other processes of the program is other code.
+            // Unknown code in other processes of the program is different code.
             let is_alone = is_of_one_process(acquired, group);
             let program = programs.get(owner).filter(|_| !scope.by_process && !is_alone);
             let who = program.map_or(Who::Process(group.owner), Who::Program);
@@ -98,9 +98,9 @@ impl<'t> ProgramGroup<'t> {
         groups.collect()
     }
 
-    /// The id of its suspect: the same in every run, for each version of the program, and for each trace of the same leak. No
-    /// numbers of rows are in it, which differ from one extract to the next, but the functions of the stack that are left
-    /// of it, by their names. The id without the names of symbols is beside it, where that is another one.
+    /// Returns the id of its suspect: the same in every run, for every version of the program, and for every trace of
+    /// the same leak. It contains no row numbers, because these differ between extracts, but the names of the functions
+    /// left of the stack. If the id without symbol names is different, it is included as well.
     pub fn id(&self, acquired: &Acquired<'_>) -> SuspectId {
         let stack = self.groups.first().and_then(|group| group.create_stack);
         let telling = self.shared_function().map(|function| function.telling);
@@ -110,13 +110,13 @@ impl<'t> ProgramGroup<'t> {
         id(&named).with_other(id(&unnamed))
     }
 
-    /// The function, if its suspect has several stacks.
+    /// Returns the function, if its suspect has several stacks.
     pub fn shared_function(&self) -> Option<&SharedFunction> {
         self.function.as_ref().filter(|function| !function.callers.is_empty())
     }
 
-    /// Whether an id is one that its suspect has where there are no symbols: of one of its stacks, or of the functions that
-    /// one begins with.
+    /// Whether an id is one that its suspect has without symbols: of one of its stacks, or of the functions one begins
+    /// with.
     pub fn has_id_without_symbols(&self, acquired: &Acquired<'_>, id: &SuspectId) -> bool {
         let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_ref()) else {
             return false;
@@ -133,7 +133,7 @@ impl<'t> ProgramGroup<'t> {
         })
     }
 
-    /// The id for a stack, or for so many `telling` functions that it begins with.
+    /// Returns the id for a stack, or for the first `telling` functions of it.
     fn id_of(
         &self,
         acquired: &Acquired<'_>,
@@ -172,7 +172,7 @@ impl<'t> ProgramGroup<'t> {
     }
 }
 
-/// Whether the stack of a group leads through unknown code of its process.
+/// Whether the stack of a group contains unknown code of its process.
 fn is_of_one_process(acquired: &Acquired<'_>, group: &Group<'_>) -> bool {
     let stack = acquired.stacks.as_ref().zip(group.create_stack);
     let is_unknown = stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack));

@@ -1,4 +1,4 @@
-//! Processes that run one program: the same executable and, for service hosts, the same service.
+//! Processes that run the same program: the same executable and, for service hosts, the same service.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use handlescope_model::ProcessIdx;
 
 use crate::tables::{ProcessInfo, ProcessList};
 
-/// Groups by key, in the order of the first of each; items without a key stay separate.
+/// Groups items by key, in the order of the first item of each; items without key stay separate.
 pub fn united<K: Eq + Hash, T>(items: impl IntoIterator<Item = (Option<K>, T)>) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     let mut indexes: HashMap<K, usize> = HashMap::new();
@@ -25,13 +25,13 @@ pub fn united<K: Eq + Hash, T>(items: impl IntoIterator<Item = (Option<K>, T)>) 
 /// The programs of the processes of a trace.
 pub struct Programs<'a> {
     processes: &'a ProcessList,
-    /// Programs by row of the processes.
+    /// Programs by process row.
     programs: Vec<Program>,
-    /// Programs of which some processes are asked for, and others are not.
+    /// Programs with both requested and other processes.
     in_part: HashSet<Program>,
 }
 
-/// A number that all processes of a program have.
+/// A number shared by all processes of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Program(u32);
 
@@ -52,12 +52,12 @@ impl<'a> Programs<'a> {
         Self { processes, programs, in_part }
     }
 
-    /// The program of a process; `None` where the process is unknown.
+    /// Returns the program of a process; `None` if the process is unknown.
     pub fn get(&self, process: Option<ProcessIdx>) -> Option<Program> {
         self.programs.get(process?.row()).copied()
     }
 
-    /// The filter that keeps some processes of a program, and no others of it; `None` where all of them are asked for.
+    /// Returns a filter that keeps these processes and no others of their program; `None` if all were requested.
     pub fn filter(&self, processes: &[ProcessIdx]) -> Option<String> {
         let program = self.get(processes.first().copied())?;
         let mut pids: Vec<u32> =

@@ -1,5 +1,5 @@
-//! Allocations grouped by what their process allocates of one kind on one stack: in a loop, which keeps the rows of
-//! each group in order, because their times are examined next.
+//! Groups allocations by process, kind and stack. It is a loop that keeps the rows of each group in order, because
+//! their times are examined next.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -20,43 +20,43 @@ use crate::program_frames::AcquiringFunctions;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
-/// Allocations of processes, by kind and stack.
+/// The allocations of processes by kind and stack.
 pub struct Sites {
     pub sites: Vec<Site>,
     /// The rows of all sites, one site after the other.
     pub rows: Vec<AcquisitionIdx>,
-    /// Number of chosen rows, including those of sites that are not kept.
+    /// Number of selected rows, including sites that are not kept.
     pub selected_count: usize,
     pub stacks: TrimmedStacks,
-    /// The functions that allocate, if only sites that leak are kept.
+    /// The allocating functions, if only leaking sites are kept.
     pub functions: Option<AcquiringFunctions>,
 }
 
-/// Sites that are kept.
+/// Which sites are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Sites of which anything was never freed, and others of the same function.
+    /// Sites with anything never freed, and others of the same function.
     Leaking,
     All,
-    /// All, those of each allocator separately.
+    /// All, separately for each allocator.
     ByAllocator,
 }
 
-/// Allocations of one process, of one kind and on one stack.
+/// The allocations of one process and kind on one stack.
 #[derive(Default)]
 pub struct Site {
     /// The first of its allocators.
     pub allocator: Option<AllocatorIdx>,
-    /// The stack: one of those of the same functions.
+    /// The stack; one of several with the same functions.
     pub stack: Option<StackIdx>,
     /// Whether any of it was never freed.
     pub leaks: bool,
-    /// Place of its rows in [`Sites::rows`], in time order within each allocator.
+    /// Where its rows are in [`Sites::rows`], in time order within each allocator.
     pub members: Range<usize>,
 }
 
 impl Sites {
-    /// Groups the rows that are chosen.
+    /// Groups the selected rows.
     pub fn of(
         table: &AcquisitionTable,
         allocators: &AllocatorList,
@@ -130,7 +130,7 @@ impl Sites {
         Ok(grouped)
     }
 
-    /// Sites by what leaks of them, the most first, and then by when they begin.
+    /// Returns the sort key of a site: worst leaks first, then by start.
     fn rank(&self, site: &Site, table: &AcquisitionTable) -> impl Ord + use<> {
         let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
         for resource in self.rows(site) {
@@ -150,14 +150,14 @@ impl Sites {
     }
 }
 
-/// What tells allocators apart: process and kind, and the name if that says what is allocated or is requested.
+/// Returns what tells allocators apart: process and kind, and the name if it says what is allocated or is requested.
 fn owner(allocator: &Allocator, by_allocator: bool) -> String {
     let name =
         Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
     format!("{:?}", (allocator.kind, allocator.process, allocator.pid, name))
 }
 
-/// The name of an allocator where it says what is allocated.
+/// Returns the name of an allocator if it says what is allocated.
 fn descriptive_name(allocator: &Allocator) -> Option<&str> {
     let kind = ResourceKind::from_code(allocator.kind);
     let has_names = kind.is_some_and(is_named_by_allocator);

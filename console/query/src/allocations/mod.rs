@@ -1,4 +1,4 @@
-//! The allocations of a trace: their columns, their allocators and kinds, and which of them pass.
+//! The allocations of a trace: their tables, allocators and kinds, and which of them pass.
 
 mod selection;
 mod tables;

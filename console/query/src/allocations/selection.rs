@@ -1,5 +1,5 @@
-//! Choice of the allocations that pass: a mask over them, which one criterion after the other narrows. Allocators, processes
-//! and stacks are judged once each.
+//! Selects the allocations that pass: each criterion narrows a mask over them. Allocators, processes and stacks are
+//! judged once each.
 
 use std::collections::BTreeSet;
 
@@ -19,16 +19,16 @@ use crate::selection::retain_rows;
 use crate::stacks::{StackSet, judge_noting};
 use crate::tables::SelectedProcesses;
 
-/// Rows that one thread processes at a time.
+/// Number of rows that one thread processes at a time.
 pub const PART: usize = 1 << 18;
 
-/// The allocations that pass, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are there, too.
+/// The allocations that pass, before `-Leak` and `-LeakAtExit` are applied.
 pub struct ResourceSelection {
-    /// Whether each of them passes, and each free without allocation or ignored event behind them.
+    /// Whether each allocation passes, followed by frees without allocation and ignored events.
     is_left: Vec<bool>,
     /// Number of allocations that each criterion leaves.
     survivors: Survivors,
-    /// Modules whose symbols the filters on stacks need and do not have, each once.
+    /// Modules without the symbols that stack filters need, each once.
     pub needs_symbols: Vec<String>,
 }
 
@@ -83,25 +83,25 @@ impl ResourceSelection {
         Ok(Self { is_left, survivors, needs_symbols })
     }
 
-    /// Whether an allocation passes, by its place among the allocations.
+    /// Whether an allocation passes, by its index among the allocations.
     pub fn has(&self, index: usize) -> bool {
         self.is_left.get(index).copied().unwrap_or_default()
     }
 
-    /// The allocations, ascending.
+    /// Returns the allocations that pass, ascending.
     pub fn allocations(&self, tables: &Tables<'_>) -> Vec<AcquisitionIdx> {
         let left = self.is_left.par_iter().enumerate().filter(|(_, is_left)| **is_left);
         left.filter_map(|(index, _)| tables.row(index).allocation()).collect()
     }
 
-    /// The frees without allocation and the ignored events, ascending.
+    /// Returns the frees without allocation and the ignored events that pass, ascending.
     pub fn misses(&self, tables: &Tables<'_>) -> Vec<ResourceMissIdx> {
         let misses = self.is_left.iter().skip(tables.resources.allocations().len());
         let misses = (0..).map(ResourceMissIdx).zip(misses);
         misses.filter(|(_, is_left)| **is_left).map(|(row, _)| row).collect()
     }
 
-    /// Reason why no allocation passes; `None` when the trace has none, or some pass.
+    /// Explains why no allocation passes; `None` if the trace has none or some pass.
     pub fn no_match(
         &self,
         tables: &Tables<'_>,
@@ -130,8 +130,8 @@ impl ResourceSelection {
     }
 }
 
-/// Number of allocations that are left and, with criteria of leaks, leak: further parts do not count, unless only they are
-/// left.
+/// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
+/// nothing else remains.
 fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
     let (table, first) = (tables.resources, tables.resources.allocations().start);
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
@@ -148,7 +148,7 @@ fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>
     whole.max(rows.min(1))
 }
 
-/// Which allocators pass a test, by row.
+/// Returns which allocators pass a test, by row.
 fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<'_>) -> Vec<bool> {
     let owners = match test {
         AllocatorTest::OwnerCommandLine => criteria.owners.by_name_and_command_line(),
@@ -161,7 +161,7 @@ fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<
             let name = kind_name(allocator.kind);
             criteria.kind.as_ref().is_none_or(|filter| filter.matches(name))
         }
-        // A name passes as a whole, whatever line ends it has.
+        // A name is tested as a whole, even with line ends in it.
         AllocatorTest::Name => criteria
             .allocator
             .as_ref()
@@ -173,7 +173,7 @@ fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<
     tables.allocators.rows().iter().map(passes).collect()
 }
 
-/// Which allocations, or frees without one, pass a test.
+/// Returns a test for allocations and frees without one.
 fn row_test<'a>(
     test: ResourceTest,
     criteria: &ResourceCriteria,
@@ -201,7 +201,7 @@ fn row_test<'a>(
     }
 }
 
-/// Keeps the allocations that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either, both.
+/// Keeps the allocations never freed, as `-Leak` and `-LeakAtExit` select them; without either, keeps both kinds.
 pub fn unreleased(
     table: &AcquisitionTable,
     rows: &[AcquisitionIdx],

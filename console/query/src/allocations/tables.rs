@@ -1,4 +1,4 @@
-//! Allocators and kinds of allocations, and frees without one.
+//! Allocators and kinds of allocations, and frees without an allocation.
 
 use handlescope_model::tables::{
     Acquisitions, Allocator, Allocators, ResourceKind, ResourceMissKind, ResourceMisses,
@@ -17,7 +17,7 @@ use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessList;
 use handlescope_session::cancel::Cancel;
 
-/// Allocators of a trace.
+/// The allocators of a trace.
 pub struct AllocatorList(Vec<Allocator>);
 
 impl AllocatorList {
@@ -34,7 +34,7 @@ impl AllocatorList {
     }
 }
 
-/// The stack of each allocation, with the process of its allocator.
+/// Returns the stack of each allocation with the process of its allocator.
 pub fn stacks_of_processes<'t>(
     table: &'t AcquisitionTable,
     allocators: &'t AllocatorList,
@@ -74,19 +74,19 @@ impl MissTable {
     }
 }
 
-/// Source from which allocations are read.
+/// Where allocations are read from.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
     pub trace: &'a Trace,
     pub processes: &'a ProcessList,
     pub frames: &'a Frames<'a>,
-    /// The allocations of the suspect that is asked for.
+    /// The allocations of the requested suspect.
     pub suspect: Option<&'a SuspectRows>,
     pub cancel: &'a Cancel,
 }
 
 impl<'a> Origin<'a> {
-    /// A trace whose stacks are loaded.
+    /// Makes the origin of a trace with loaded stacks; `None` if they are not loaded.
     pub fn of(file: &'a FileContext<'a>) -> Option<Self> {
         Some(Self {
             trace: file.trace,
@@ -98,7 +98,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Tables that are filtered.
+/// The tables to filter.
 pub struct Tables<'a> {
     pub origin: Origin<'a>,
     pub allocators: &'a AllocatorList,
@@ -106,7 +106,7 @@ pub struct Tables<'a> {
     pub misses: MissTable,
 }
 
-/// An allocation, or a free without one or an ignored event.
+/// An allocation, or else a free without one or an ignored event.
 #[derive(Debug, Clone, Copy)]
 pub enum ResourceRow {
     Allocation(AcquisitionIdx),
@@ -121,7 +121,7 @@ impl ResourceRow {
         }
     }
 
-    /// Its number in a column of allocations, or of frees without one.
+    /// Returns its number from the column of allocations or of frees without one.
     pub fn get<T: Number>(self, [rows, misses]: &[Numbers<T>; 2]) -> Option<T> {
         self.of(rows, misses)
     }
@@ -143,12 +143,12 @@ impl<'a> Tables<'a> {
         Ok(Self { origin, allocators, resources, misses: MissTable::load(origin.trace)? })
     }
 
-    /// Number of allocations, and of frees without one.
+    /// Returns the number of allocations and frees without one.
     pub fn height(&self) -> usize {
         self.resources.allocations().len() + self.misses.len()
     }
 
-    /// One of these, allocations first.
+    /// Returns one of these; allocations come first.
     pub fn row(&self, index: usize) -> ResourceRow {
         let allocations = self.resources.allocations();
         match index.checked_sub(allocations.len()) {
@@ -169,7 +169,7 @@ impl<'a> Tables<'a> {
         row.of(&self.resources.size, &self.misses.size)
     }
 
-    /// The stack that allocated or freed.
+    /// Returns the stack that allocated or freed.
     pub fn stack(&self, test: StackTest, row: ResourceRow) -> Option<StackIdx> {
         match (test, row) {
             (StackTest::Create, ResourceRow::Allocation(row)) => {
@@ -183,17 +183,17 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Whether that stack, or its lack, counts: an allocation that was not freed has no stack of a free, however its
+    /// Whether this stack, or its absence, counts. An allocation that was not freed has no stack of a free, however its
     /// process ended.
     pub fn has_stack(&self, test: StackTest, row: ResourceRow) -> bool {
         test == StackTest::Create || row.allocation().is_none_or(|row| self.resources.is_freed(row))
     }
 }
 
-/// The kinds that something was allocated of in a trace, in the order of [`ResourceKind`].
+/// Returns the kinds allocated in a trace, in the order of [`ResourceKind`].
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
     let allocators = AllocatorList::load(trace)?;
     let rows = trace.values(Acquisitions::allocator)?;

@@ -1,8 +1,8 @@
-//! Columns of `-GroupBy`: how those of handles and of allocations are declared, and what a group has in one.
+//! Columns of `-GroupBy`: how columns of handles and allocations are declared, and the value of a group in a column.
 
 use handlescope_model::StackIdx;
 
-/// Declares columns: of each its word, which stays the same, its help, and a constant with what else is said of it.
+/// Declares columns, each with its word (which never changes), its help text, and a constant with further properties.
 macro_rules! group_columns {
     ($(#[$doc:meta])* $name:ident: $declared:ty;
         $($column:ident: $word:literal, $help:literal => $rest:expr;)*) => {
@@ -16,21 +16,21 @@ macro_rules! group_columns {
             /// Every column.
             pub const ALL: &[Self] = &[$(Self::$column),*];
 
-            /// The word it goes by.
+            /// Returns the word for the column.
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$column => $word,)*
                 }
             }
 
-            /// Its help.
+            /// Returns the help text.
             pub fn help(self) -> &'static str {
                 match self {
                     $(Self::$column => $help,)*
                 }
             }
 
-            /// The words of all columns, each with its help.
+            /// Returns the words of all columns with their help texts.
             pub fn words() -> Vec<(&'static str, &'static str)> {
                 vec![$(($word, $help)),*]
             }
@@ -60,12 +60,12 @@ group_columns! {
     Lifetime: "lifetime", "how long it was open" => of(None, NEITHER, false);
 }
 
-/// Whether stacks of openings, or of closes, are needed.
+/// Whether stacks of openings, and of closes, are needed.
 const OPENINGS: (bool, bool) = (true, false);
 const CLOSES: (bool, bool) = (false, true);
 const NEITHER: (bool, bool) = (false, false);
 
-/// Declaration of a column.
+/// The declaration of a column.
 struct Declared {
     none: Option<&'static str>,
     needs: (bool, bool),
@@ -77,29 +77,29 @@ const fn of(none: Option<&'static str>, needs: (bool, bool), is_number: bool) ->
 }
 
 impl GroupColumn {
-    /// Text for a group that has no value in the column, if there is one.
+    /// Returns the text for a group without a value in the column, if there is one.
     pub fn none(self) -> Option<&'static str> {
         self.declared().none
     }
 
-    /// Whether it is a number, not a text.
+    /// Whether it is a number rather than a text.
     pub fn is_number(self) -> bool {
         self.declared().is_number
     }
 
-    /// Whether it needs stacks of openings, or of closes.
+    /// Whether it needs stacks of openings, and of closes.
     pub fn needs_stacks(self) -> (bool, bool) {
         self.declared().needs
     }
 }
 
-/// Value that the handles or allocations of a group have in common in a column.
+/// The value that the handles or allocations of a group share in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKey<T> {
-    /// A name of whatever it is.
+    /// A name of any kind.
     Text(T),
     Number(i64),
-    /// A stack: one of those that are equal.
+    /// A stack; one of several equal ones.
     Stack(StackIdx),
     /// No value: no name, no stack, not closed.
     None,

@@ -5,67 +5,67 @@ use crate::criterion::Criterion;
 use handlescope_session::filter::Filter;
 use handlescope_session::values::TopN;
 
-/// Criteria that group handles and choose the groups that are shown.
+/// Criteria that group handles and select the groups to show.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupCriteria {
-    /// `-GroupBy`: the columns, the outermost first; none for no groups.
+    /// `-GroupBy`: the columns, outermost first; empty for no groups.
     pub by: Vec<GroupColumn>,
-    /// `-MinCount`: the fewest handles of a group that is shown.
+    /// `-MinCount`: minimum number of handles in a shown group.
     pub min_count: u64,
-    /// `-Depth`: number of columns that are shown.
+    /// `-Depth`: number of columns shown.
     pub depth: Option<usize>,
-    /// `-Rows`: the groups of the innermost level that are shown, counted over all of them.
+    /// `-Rows`: the innermost groups to show, counted over all of them.
     pub rows: Option<TopN>,
     /// `-FoldStack` and `-StackFrom`
     pub trims: StackTrims,
-    /// `-ShowTime`: number of parts that time is divided into.
+    /// `-ShowTime`: number of parts the time is divided into.
     pub buckets: Option<usize>,
-    /// Whether the handles of groups are kept, for what depends on their times.
+    /// Whether the handles of groups are kept, for everything that depends on their times.
     pub keeps_handles: bool,
-    /// Whether groups of the innermost level that leak nothing are left out, with their handles.
+    /// Whether innermost groups that leak nothing are left out, with their handles.
     pub leaking: bool,
-    /// `-SortBy`: what the groups of each level are ordered by, before what they leak.
+    /// `-SortBy`: what groups of each level are sorted by first; then by leaks.
     pub order: Option<Stat>,
 }
 
 impl GroupCriteria {
-    /// Groups of one process, one type and one create stack, with their handles: what leaks, and what
-    /// changes, is asked of these.
+    /// Returns criteria for groups of one process, type and create stack, with their handles. Leaks and changes are
+    /// computed from these.
     pub fn of_create_stacks() -> Self {
         let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
         Self { by, keeps_handles: true, ..Self::default() }
     }
 
-    /// Groups by the names of their objects, too: handles of a dump may have no stacks.
+    /// Returns criteria that also group by object name: handles in a dump may have no stacks.
     pub fn of_dumps() -> Self {
         let mut groups = Self::of_create_stacks();
         groups.by.push(GroupColumn::NamePattern);
         groups
     }
 
-    /// Whether the times of handles are needed, besides their figures.
+    /// Whether the times of handles are needed besides their figures.
     pub fn keeps_handles(&self) -> bool {
         self.keeps_handles || self.buckets.is_some()
     }
 
-    /// Whether any column needs stacks of openings, or of closes.
+    /// Whether any column needs stacks of openings, and of closes.
     pub fn needs_stacks(&self) -> (bool, bool) {
         let needs = self.by.iter().map(|column| column.needs_stacks());
         needs.fold((false, false), |sum, column| (sum.0 | column.0, sum.1 | column.1))
     }
 }
 
-/// Frames that are left out of stacks before they are compared and shown.
+/// Frames to leave out of stacks before they are compared and shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StackTrims {
-    /// `-FoldStack`: frames that are left out.
+    /// `-FoldStack`: frames to leave out.
     pub fold: Option<Filter>,
-    /// `-StackFrom`: where a stack begins, its inner frames being left out.
+    /// `-StackFrom`: where a stack begins; frames further inside are left out.
     pub from: Option<Filter>,
 }
 
 impl StackTrims {
-    /// The first of them that is given.
+    /// Returns the first of them that is given.
     pub fn criterion(&self) -> Option<Criterion> {
         let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
         trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
@@ -93,7 +93,7 @@ pub enum Stat {
 }
 
 impl Stat {
-    /// Every figure, with its name, which stays the same, its title and its meaning.
+    /// Every figure with its name (which never changes), title and meaning.
     pub const ALL: [(Self, &'static str, &'static str, &'static str); 12] = [
         (Self::Leaked, "leaked", "Leaked", "handles and views that nothing in the trace closes"),
         (
@@ -131,14 +131,14 @@ impl Stat {
         (Self::Last, "last_ns", "Last", "time of the last of these events; null if there are none"),
     ];
 
-    /// The figure that goes by a name or a title.
+    /// Returns the figure with a name or title.
     pub fn named(text: &str) -> Option<Self> {
         let matches = |name: &str| name.eq_ignore_ascii_case(text);
         let stat = Self::ALL.iter().find(|(_, name, title, _)| matches(name) || matches(title));
         stat.map(|(stat, ..)| *stat)
     }
 
-    /// Whether it is a point in time, nanoseconds since session start.
+    /// Whether it is a point in time, in nanoseconds since session start.
     pub fn is_time(self) -> bool {
         matches!(self, Self::First | Self::Last)
     }

@@ -1,4 +1,4 @@
-//! Criteria of lists, of `.why` and of `.diff`.
+//! Criteria of lists, `.why` and `.diff`.
 
 use super::objects::ObjectCriteria;
 use super::processes::ProcessCriteria;
@@ -44,7 +44,7 @@ pub struct EventCriteria {
     pub fields: bool,
     /// `-Stack`: single events with their stacks.
     pub stacks: StackDisplayArgs,
-    /// `-TopN`, where the order is that of time.
+    /// `-TopN`, if sorted by time.
     pub top: Option<TopN>,
 }
 
@@ -59,10 +59,10 @@ criteria! {
     }
 }
 
-/// A suspect that is asked for by itself.
+/// A suspect that is requested by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Picked {
-    /// The place among the suspects of a trace, from 1.
+    /// Its rank among the suspects of a trace, from 1.
     Rank(usize),
     Id(SuspectId),
 }
@@ -70,36 +70,35 @@ pub enum Picked {
 /// Criteria of `.why`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {
-    /// Criteria that choose handles, `-Since` as a range of times, and options for showing stacks and processes.
+    /// Criteria that select handles, `-Since` as a time range, and options for showing stacks and processes.
     pub handles: ObjectCriteria,
     /// Processes that own the handles and allocations.
     pub owners: ProcessCriteria,
-    /// `-RaceWindow`: how far apart the opens of a race are at most, nanoseconds.
+    /// `-RaceWindow`: maximum time between the opens of a race, nanoseconds.
     pub race_window_ns: Option<i64>,
     /// `-MinLeaked`: only suspects that leaked at least this many handles or allocations.
     pub min_leaked: Option<u64>,
     /// `-ByProcess` and `-ByStack`: what counts as one suspect.
     pub scope: SuspectScope,
-    /// `.why 3` and `.why ID`: only this suspect, of which the text says everything.
+    /// `.why 3` and `.why ID`: only this suspect, with everything there is to say about it.
     pub picked: Option<Picked>,
-    /// `-All`: the text has the suspects, too, that are small beside the worst.
+    /// `-All`: the text includes suspects that are small compared with the worst.
     pub all: bool,
-    /// Number of suspects shown for each trace, those that rank first; further ones have no names of frames. All by
-    /// default.
+    /// Number of suspects shown for each trace, by rank; further ones get no frame names. All by default.
     pub shown: Option<usize>,
-    /// Whether the answer has all groups of handles, not only those that leak.
+    /// Whether the answer has all groups of handles, not only leaking ones.
     pub with_every_group: bool,
-    /// Known leaks, which are left out.
+    /// Known leaks to leave out.
     pub ignoring: Ignoring,
 }
 
 impl WhyCriteria {
-    /// Whether processes go by the names of their executables.
+    /// Whether processes are shown by executable name.
     pub fn is_plain(&self) -> bool {
         self.handles.plain_process_names || self.handles.with_identities
     }
 
-    /// Whether a suspect is asked for by its rank or id.
+    /// Whether a suspect is requested by rank or id.
     pub fn names_suspect(&self) -> bool {
         self.picked.is_some() || self.handles.suspect.is_some()
     }
@@ -110,18 +109,18 @@ impl WhyCriteria {
 pub struct DiffCriteria {
     /// Processes that own the handles and allocations.
     pub owners: ProcessCriteria,
-    /// `-Type`: handles of objects of such a type; of allocations `-Kind`.
+    /// `-Type`: handles to objects of matching types; for allocations, `-Kind`.
     pub object_type: Option<Filter>,
     /// `-Suspect`: only groups of this suspect.
     pub suspect: Option<SuspectId>,
-    /// Known leaks, which are left out of a comparison of two traces.
+    /// Known leaks to leave out of a comparison of two traces.
     pub ignoring: Ignoring,
-    /// Whether groups are also listed, between points, of which nothing is open at the second point but what was open
-    /// at the first.
+    /// Whether to list, between points, also groups in which everything open at the second point was already open at
+    /// the first.
     pub all_open: bool,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
-    /// Processes go by the names of their executables and modules have their addresses, however they are displayed.
+    /// Processes get executable names and modules their addresses, however they are displayed.
     pub with_identities: bool,
 }
 
@@ -130,7 +129,7 @@ pub struct DiffCriteria {
 pub struct StackCriteria {
     /// Processes in which the stacks were recorded.
     pub processes: ProcessCriteria,
-    /// `-Id`: stacks of these numbers; of one when there is no maximum.
+    /// `-Id`: stacks with these numbers; just one if there is no maximum.
     pub ids: Option<CountRange>,
     /// `-StackFilter`: stacks with a matching frame.
     pub stack_filter: Option<Filter>,
@@ -140,7 +139,7 @@ pub struct StackCriteria {
     pub top: Option<TopN>,
     /// Whether and how the frames are printed.
     pub stacks: StackDisplayArgs,
-    /// All frames have names, and modules addresses, whether frames are displayed or not.
+    /// All frames get names and modules addresses, whether frames are displayed or not.
     pub with_identities: bool,
 }
 
@@ -155,7 +154,7 @@ criteria! {
     }
 
     fn bare(self) -> Self {
-        // Without rows to show, no names of frames are looked up.
+        // Without rows to show, no frame names are looked up.
         let top = Some(TopN { take: 0, skip: 0 });
         Self { top, stacks: StackDisplayArgs::default(), with_identities: false, ..self }
     }

@@ -1,4 +1,4 @@
-//! Criteria that choose objects, and the effect of each on them.
+//! Criteria that select objects, and what each does.
 
 use serde::Serialize;
 
@@ -9,15 +9,15 @@ use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
 
-/// Criteria that choose the objects and events of `.dump ObjectRef`, and options for its answer. A criterion that was
-/// not given is `None` or `false`, and says nothing about the objects.
+/// Criteria that select objects and events for `.dump ObjectRef`, and options for the answer. A criterion that was not
+/// given is `None` or `false` and does not restrict anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObjectCriteria {
     /// The process that created the object.
     pub creator: ProcessCriteria,
-    /// `-RelatedProcess`: any process that had to do with the object.
+    /// `-RelatedProcess`: any process involved with the object.
     pub related_process: Option<ProcessFilter>,
-    /// `-ObjectName`: the object's name, empty when it has none.
+    /// `-ObjectName`: the object's name; empty if it has none.
     pub object_name: Option<Filter>,
     /// `-Type`: the object's type name.
     pub object_type: Option<Filter>,
@@ -29,9 +29,9 @@ pub struct ObjectCriteria {
     pub suspect: Option<SuspectId>,
     /// `-Leak`: only handles that were opened and not closed, and views not unmapped.
     pub leak: bool,
-    /// `-LeakAtExit`: only handles that nothing but the end of their process closed.
+    /// `-LeakAtExit`: only handles that nothing but process exit closed.
     pub leak_at_exit: bool,
-    /// Whether and how stacks are printed, instead of their numbers.
+    /// Whether and how stacks are printed instead of their numbers.
     pub stacks: StackDisplayArgs,
     /// `-CreateStack`: the stack that created the object.
     pub create_stack: Option<Filter>,
@@ -43,13 +43,13 @@ pub struct ObjectCriteria {
     pub time: Option<TimeRange>,
     /// `-MinMaxDuration`: the object's lifetime; never closed counts as 9999 s.
     pub duration: Option<TimeRange>,
-    /// `-Id`: ids of objects, one by one.
+    /// `-Id`: object ids, one by one.
     pub id: Option<Filter>,
     /// `-MinMaxId`: object ids.
     pub ids: Option<CountRange>,
     /// `-Map`: objects only or mappings only.
     pub map: Option<MapMode>,
-    /// `-PtrInMap`: mappings whose view holds this address.
+    /// `-PtrInMap`: mappings with a view that contains this address.
     pub ptr_in_map: Option<u64>,
     /// `-ViewBase`: where the view of a mapping starts, written `0x1B544000000`.
     pub view_base: Option<Filter>,
@@ -61,26 +61,27 @@ pub struct ObjectCriteria {
     pub overlapped: bool,
     /// `-Inherit`: objects with an inherited handle.
     pub inherit: bool,
-    /// `-ShowRef`: print reference count changes too.
+    /// `-ShowRef`: also print reference count changes.
     pub show_ref: bool,
     /// `-ShowTotal`: tables or no totals instead of objects and totals.
     pub show_total: Option<ShowTotal>,
     /// `-TopN`: rows of the `-ShowTotal` tables, or objects of each file.
     pub top: Option<TopN>,
-    /// `-SortBy` beside `-ShowTotal`: the order of the rows of its tables.
+    /// `-SortBy` with `-ShowTotal`: the order of the rows in its tables.
     pub order: CountOrder,
-    /// `-PlainProcessNames`: processes go by the names of their executables.
+    /// `-PlainProcessNames`: processes are shown by executable name.
     pub plain_process_names: bool,
-    /// Processes go by the names of their executables and modules have their addresses, however they are displayed.
+    /// Processes get executable names and modules their addresses, however they are displayed.
     pub with_identities: bool,
-    /// Totals count all handles of the suspect, though only the leaked ones are listed.
+    /// Whether totals count all handles of the suspect, although only the leaked ones are listed.
     pub sums_suspect: bool,
-    /// `-GroupBy` and what belongs to it.
+    /// `-GroupBy` and its options.
     pub groups: GroupCriteria,
 }
 
 impl ObjectCriteria {
-    /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
+    /// `-Suspect` alone means the suspect's leaks, because these are what it counts; `-Leak` or `-LeakAtExit` override
+    /// that.
     pub fn narrowed_to_leaks_of_suspect(mut self) -> Self {
         let is_narrowed = self.suspect.is_some() && !self.leak && !self.leak_at_exit;
         self.sums_suspect = is_narrowed;
@@ -99,32 +100,32 @@ impl ObjectCriteria {
     }
 }
 
-/// Effect of a criterion on objects, which the filters apply. Beside a filter on the stacks of events the first ones are
-/// applied before it.
+/// What a criterion does to objects; filters apply it. If there is a filter on event stacks, the effects listed before
+/// it are applied first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Tests the objects, whatever happens to their events.
+    /// Tests the objects, independent of their events.
     Objects(ObjectTest),
-    /// Keeps only mappings, and tests their views.
+    /// Keeps only mappings and tests their views.
     Views(ViewTest),
     /// Keeps what leaks.
     Leaks,
-    /// Removes events by what each is.
+    /// Removes events by their own properties.
     Events(EventTest),
-    /// Removes events by their stacks, for which symbols may have to be downloaded.
+    /// Removes events by stack; symbols may have to be downloaded for that.
     Stacks,
-    /// Looks at the events that are left.
+    /// Tests the remaining events.
     LeftEvents(LeftEventsTest),
 }
 
 /// A test of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectTest {
-    /// Its id, as a text.
+    /// Its id as text.
     Id,
-    /// Its id, in a range.
+    /// Its id as a number in a range.
     IdRange,
-    /// Nothing: [`ObjectCriteria::map_mode`] has the mode, which other criteria may imply.
+    /// Nothing: the mode is in [`ObjectCriteria::map_mode`], and other criteria may imply it.
     Map,
     MultiProcess,
     Name,
@@ -149,14 +150,14 @@ pub enum EventTest {
     Time,
 }
 
-/// A test of the events of an object that are left.
+/// A test of the remaining events of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftEventsTest {
     /// The name of the process that created the object.
     Creator,
     /// Its name and command line.
     CreatorCommandLine,
-    /// These, and whether it started or ended in the trace.
+    /// The same, and whether it started or ended in the trace.
     NewCreator,
     Inherited,
     RelatedProcess,
@@ -167,7 +168,7 @@ pub enum LeftEventsTest {
 }
 
 impl Effect {
-    /// Rank in the order relative to a filter on the stacks of events.
+    /// Returns where it comes relative to a filter on event stacks.
     pub fn rank_by_stacks(self) -> u8 {
         match self {
             Self::Objects(_) | Self::Views(_) | Self::Leaks | Self::Events(_) => 0,
@@ -210,8 +211,8 @@ criteria! {
 }
 
 impl ObjectCriteria {
-    /// The map mode in force: filters that make sense for one kind only imply it, and those over
-    /// mappings win.
+    /// Returns the effective map mode. Filters that make sense for one kind only imply that kind; filters on mappings
+    /// win.
     pub fn map_mode(&self) -> Option<MapMode> {
         if self.given().iter().any(|given| matches!(given.effect, Effect::Views(_))) {
             Some(MapMode::Mappings)
@@ -225,35 +226,35 @@ impl ObjectCriteria {
 
 #[cfg(any(test, feature = "fixture"))]
 impl Criterion {
-    /// The given criteria.
+    /// Returns the given criteria.
     pub fn all_of(args: &ObjectCriteria) -> Vec<Criterion> {
         args.given().into_iter().map(|given| given.criterion).collect()
     }
 
-    /// Number of options that give a criterion.
+    /// Returns the number of options that set a criterion.
     pub fn options_of_objects() -> usize {
-        // Two options give the criterion on leaks.
+        // Two options set the criterion on leaks.
         ObjectCriteria::default().all().len() + 1
     }
 }
 
-/// `-Map`: which kind of object is wanted.
+/// `-Map`: which kind of object to select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapMode {
-    /// `0`: objects that have handles or references.
+    /// `0`: objects with handles or references.
     Objects,
     /// `1`: file mappings.
     Mappings,
 }
 
-/// `-ShowTotal`: what is printed beside or instead of the objects.
+/// `-ShowTotal`: what to print with or instead of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShowTotal {
-    /// No objects, but handles by object type.
+    /// Handles by object type instead of objects.
     Total,
-    /// No objects, but handles by process.
+    /// Handles by process instead of objects.
     Process,
-    /// No objects, but the totals of each file.
+    /// The totals of each file instead of objects.
     File,
     /// Objects without a totals line.
     None,
@@ -263,7 +264,7 @@ pub enum ShowTotal {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountOrder {
-    /// Order in which ETWAnalyzer prints them, so that the largest stands where the next command is typed.
+    /// The order in which ETWAnalyzer prints them, with the largest next to where the next command is typed.
     #[default]
     LargestLast,
     LargestFirst,
@@ -272,8 +273,7 @@ pub enum CountOrder {
 }
 
 impl CountOrder {
-    /// The order that `-SortBy` asks for; `None` when it is neither that of the handles nor
-    /// that of the `names`.
+    /// Returns the order that `-SortBy` asks for; `None` if the column is neither the handles nor `names`.
     pub fn by(column: &str, names: &str) -> Option<Self> {
         let columns = [("Handles", Self::LargestFirst), (names, Self::Name)];
         let entry = columns.into_iter().find(|(title, _)| column.eq_ignore_ascii_case(title));

@@ -1,4 +1,4 @@
-//! Criteria of allocations that follow from options for handles.
+//! Derives criteria for allocations from options for handles.
 
 use super::groups::GroupCriteria;
 use super::lists::WhyCriteria;
@@ -7,8 +7,8 @@ use super::resources::{ResourceCriteria, ResourceOptions};
 use crate::criterion::Criterion;
 
 impl ResourceCriteria {
-    /// Criteria of allocations that follow from options for handles, with types as kinds; `None` when one of the
-    /// options is about what only objects have.
+    /// Derives criteria for allocations from options for handles; types become kinds. `None` if an option is about
+    /// something that only objects have.
     pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
         let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
         let supported = ObjectCriteria {
@@ -47,7 +47,7 @@ impl ResourceCriteria {
 }
 
 impl ResourceCriteria {
-    /// Returns the criteria for commands where kinds are not chosen as types are.
+    /// Returns the criteria for commands that select kinds by `-Kind` rather than by type.
     pub fn with_kind_option(mut self) -> Self {
         self.options.kind = ResourceOptions::default().kind;
         self
@@ -55,7 +55,7 @@ impl ResourceCriteria {
 }
 
 impl WhyCriteria {
-    /// Criteria that choose the allocations, if any are meant.
+    /// Returns the criteria that select allocations, if any are meant.
     pub fn allocations(&self) -> Option<ResourceCriteria> {
         let criteria = ResourceCriteria::of_handles(&self.handles)?;
         let owners = if self.owners.is_empty() { criteria.owners } else { self.owners.clone() };

@@ -1,10 +1,10 @@
-//! Criteria that choose processes.
+//! Criteria that select processes.
 
 use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use crate::tables::ProcessInfo;
 use handlescope_session::filter::{Filter, ProcessFilter};
 
-/// Criteria that choose processes: those that pass all that was given.
+/// Criteria that select processes; a process must pass all that are given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProcessCriteria {
     /// `-ProcessName`: name and pid.
@@ -16,12 +16,12 @@ pub struct ProcessCriteria {
 }
 
 impl ProcessCriteria {
-    /// Whether every process is meant.
+    /// Whether every process is selected.
     pub fn is_empty(&self) -> bool {
         self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
     }
 
-    /// Each criterion that is given, by itself.
+    /// Returns each given criterion by itself.
     pub fn parts(&self) -> impl Iterator<Item = (Criterion, Self)> {
         let Self { name, command_line, new_process } = self.clone();
         let parts = [
@@ -42,7 +42,7 @@ impl ProcessCriteria {
         Self { new_process: None, ..self.clone() }
     }
 
-    /// Whether a process matches, `is_plain` by the name of its executable alone.
+    /// Whether a process matches; with `is_plain`, by executable name alone.
     pub fn matches(&self, process: &ProcessInfo, is_plain: bool) -> bool {
         self.name.as_ref().is_none_or(|filter| process.matches(filter, is_plain))
             && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
@@ -56,7 +56,7 @@ pub struct ProcessListCriteria {
     pub processes: ProcessCriteria,
     /// `-Parent`: only children of these processes.
     pub parent: Option<ProcessFilter>,
-    /// `-Zombie`: processes that have ended and are still in memory, instead of those of the trace.
+    /// `-Zombie`: lists processes that have ended but are still in memory, instead of those of the trace.
     pub zombies: bool,
     /// The order of the processes of a trace.
     pub order: ProcessOrder,
@@ -71,13 +71,13 @@ criteria! {
     }
 }
 
-/// `-SortBy` of `.dump Process`, when it names no column.
+/// `-SortBy` of `.dump Process`, if it names no column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProcessOrder {
     /// Pid, then start.
     #[default]
     Pid,
-    /// Start; processes that were there before the trace come first.
+    /// Start; processes running before the trace come first.
     Start,
     /// End; processes that outlived the trace come first.
     End,

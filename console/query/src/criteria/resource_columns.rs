@@ -1,4 +1,4 @@
-//! Columns of `-GroupBy` for allocations: the source of a column, and the meaning of its numbers.
+//! Columns of `-GroupBy` for allocations: where a column comes from and what its numbers mean.
 
 use handlescope_model::tables::{Acquisitions, Allocator, End, ResourceKind, ResourceMisses};
 use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Trace};
@@ -13,7 +13,7 @@ pub fn kind_name(code: u32) -> &'static str {
     ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
-/// Source of a column for allocations and, where these have it, for events without any.
+/// Declares the source of a column for allocations and, if they have it, for events without one.
 macro_rules! read {
     ($rows:expr $(, $misses:expr)?) => {
         Source { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
@@ -53,7 +53,7 @@ group_columns! {
         => of("size", "Size", KeyKind::Bytes(read!(Acquisitions::size, ResourceMisses::size)));
 }
 
-/// Declaration of a column.
+/// The declaration of a column.
 struct Declared {
     name: &'static str,
     title: &'static str,
@@ -64,13 +64,13 @@ const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> Declared 
     Declared { name, title, kind }
 }
 
-/// Kind of the value that the allocations of a group have in common in a column, and its source.
+/// What kind of value the allocations of a group share in a column, and its source.
 pub enum KeyKind {
     /// A text of their allocators.
     Allocator(fn(&Allocator) -> Option<&str>),
     /// The process that owns them.
     Owner,
-    /// Process other than the owner.
+    /// A process other than the owner.
     Process(Source<ProcessIdx>),
     Stack(Source<StackIdx>, StackNames),
     Number(Source<u32>),
@@ -83,7 +83,7 @@ pub enum KeyKind {
 /// Reads the values of a column.
 type Read<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
 
-/// Source of numbers of allocations, and of events without any if these have some.
+/// The source of numbers for allocations, and for events without one if they have some.
 pub struct Source<T: Number> {
     rows: Read<T>,
     misses: &'static [Read<T>],
@@ -92,7 +92,7 @@ pub struct Source<T: Number> {
 /// Names of a stack besides its number.
 #[derive(Debug, Clone, Copy)]
 pub struct StackNames {
-    /// Innermost frame: the name in files, and the title.
+    /// Name in files and title of the innermost frame.
     pub frame: (&'static str, &'static str),
     /// Name of its frames in files.
     pub text: &'static str,
@@ -101,7 +101,7 @@ pub struct StackNames {
 }
 
 impl<T: Number> Source<T> {
-    /// The numbers of allocations, and of events without any.
+    /// Loads the numbers of allocations, and of events without one.
     pub fn load(&self, trace: &Trace) -> Result<[Numbers<T>; 2], ArchiveError> {
         let misses = self.misses.first().map(|misses| misses(trace)).transpose()?;
         Ok([(self.rows)(trace)?, misses.unwrap_or_default()])
@@ -109,7 +109,7 @@ impl<T: Number> Source<T> {
 }
 
 impl KeyKind {
-    /// Rank of the column: among groups with equal figures, columns with the lowest rank decide first.
+    /// Returns the rank of the column: groups with equal figures are compared by columns of the lowest rank first.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Allocator(_) | Self::Owner => 0,
@@ -126,7 +126,7 @@ impl ResourceColumn {
     /// Columns of totals.
     pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
 
-    /// Columns of groups of what was never freed.
+    /// Columns of groups of leaks.
     pub const LEAKS: [Self; 6] =
         [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
 
@@ -147,7 +147,7 @@ impl ResourceColumn {
         self.declared().kind
     }
 
-    /// The names of its stack, if it is one.
+    /// Returns the names of its stack, if it is one.
     pub fn stack_names(self) -> Option<StackNames> {
         match self.kind() {
             KeyKind::Stack(_, names) => Some(names),
@@ -155,7 +155,7 @@ impl ResourceColumn {
         }
     }
 
-    /// Whether allocators have it.
+    /// Whether it is a property of allocators.
     pub fn is_of_allocator(self) -> bool {
         matches!(self.kind(), KeyKind::Allocator(_) | KeyKind::Owner)
     }

@@ -1,4 +1,4 @@
-//! Criteria that choose allocations, and options for counting them.
+//! Criteria that select allocations, and options for counting them.
 
 use super::groups::StackTrims;
 use super::processes::ProcessCriteria;
@@ -11,7 +11,7 @@ use handlescope_session::values::{CountRange, SuspectId, TimeRange};
 /// Criteria of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceCriteria {
-    /// `-Kind`: names of kinds, as in `heap`.
+    /// `-Kind`: names of kinds, such as `heap`.
     pub kind: Option<Filter>,
     /// Processes that own the allocations.
     pub owners: ProcessCriteria,
@@ -19,11 +19,11 @@ pub struct ResourceCriteria {
     pub allocator: Option<Filter>,
     /// `-Suspect`: only what a suspect allocated.
     pub suspect: Option<SuspectId>,
-    /// `-Leak`: only what was never freed, of processes that live.
+    /// `-Leak`: only what was never freed, in processes that still run.
     pub leak: bool,
-    /// `-LeakAtExit`: only what nothing but the end of its process freed.
+    /// `-LeakAtExit`: only what nothing but process exit freed.
     pub leak_at_exit: bool,
-    /// `-MinMaxSize`: bytes of an allocation, of all its parts.
+    /// `-MinMaxSize`: bytes of an allocation, including all its parts.
     pub size: Option<CountRange>,
     /// `-MinMaxTime`: when it was allocated, since session start.
     pub time: Option<TimeRange>,
@@ -31,33 +31,33 @@ pub struct ResourceCriteria {
     pub create_stack: Option<Filter>,
     /// `-FreeStack`: the stack that freed.
     pub free_stack: Option<Filter>,
-    /// `-GroupBy` and `-ShowTotal`: the columns, which may be none for one sum; `None` for totals and leaks, which
-    /// have columns of their own.
+    /// `-GroupBy` and `-ShowTotal`: the columns, possibly none for a single sum; `None` for totals and leaks, which
+    /// have their own columns.
     pub by: Option<Vec<ResourceColumn>>,
-    /// `-ShowTime`: number of parts that time is divided into.
+    /// `-ShowTime`: number of parts the time is divided into.
     pub buckets: Option<usize>,
-    /// Whether allocations, not their bytes, are counted over time.
+    /// Whether allocations are counted over time instead of bytes.
     pub by_count: bool,
-    /// Whether each change over time is kept, for what is most at once.
+    /// Whether each change over time is kept, to find the most at once.
     pub keeps_changes: bool,
     /// `-FoldStack` and `-StackFrom`
     pub trims: StackTrims,
     /// Whether and how stacks are printed.
     pub stacks: StackDisplayArgs,
-    /// Criteria that its filters were given as.
+    /// The criteria that its filters were given as.
     pub options: ResourceOptions,
-    /// Whether both the totals and all that was never freed are requested.
+    /// Whether both the totals and everything never freed are requested.
     pub with_totals_and_leaks: bool,
-    /// Whether the allocations are compared: stacks are examined, and the columns are kept, whatever is grouped by.
+    /// Whether the allocations are compared: stacks are examined and the table is kept, whatever they are grouped by.
     pub is_compared: bool,
 }
 
-/// The criteria that filters were given as, where options that choose handles choose allocations, too.
+/// The criteria that filters were given as, because options for handles may also select allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceOptions {
-    /// Criterion that chooses kinds.
+    /// The criterion that selects kinds.
     pub kind: Criterion,
-    /// Criterion that chooses by stacks that freed.
+    /// The criterion that selects stacks that freed.
     pub free_stack: Criterion,
 }
 
@@ -67,7 +67,7 @@ impl Default for ResourceOptions {
     }
 }
 
-/// Effect of a criterion on allocations, and on frees without one.
+/// What a criterion does to allocations and to frees without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Tests the allocators of allocations, each once.
@@ -122,7 +122,7 @@ criteria! {
 }
 
 impl ResourceCriteria {
-    /// Whether it chooses by more than kind, allocator and process.
+    /// Whether it selects by more than kind, allocator and process.
     pub fn chooses_rows(&self) -> bool {
         self.suspect.is_some()
             || self.time.is_some()
@@ -131,7 +131,8 @@ impl ResourceCriteria {
             || self.free_stack.is_some()
     }
 
-    /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.
+    /// `-Suspect` alone means the suspect's leaks, because these are what it counts; `-Leak` or `-LeakAtExit` override
+    /// that.
     pub fn narrowed_to_leaks_of_suspect(mut self) -> Self {
         let is_narrowed = self.suspect.is_some() && !self.is_of_leaks();
         self.leak |= is_narrowed;
@@ -139,17 +140,17 @@ impl ResourceCriteria {
         self
     }
 
-    /// Whether only what was never freed is asked for.
+    /// Whether only leaks are requested.
     pub fn is_of_leaks(&self) -> bool {
         self.leak || self.leak_at_exit
     }
 
-    /// Whether that is shown by the stacks that allocated it.
+    /// Whether leaks are shown by the stacks that allocated them.
     pub fn shows_leaks(&self) -> bool {
         self.is_of_leaks() && self.by.is_none()
     }
 
-    /// Whether any groups of the answer have stacks in common.
+    /// Whether any groups of the answer share stacks.
     pub fn has_stacks(&self) -> bool {
         let has_leaks = self.with_totals_and_leaks && self.by.is_none();
         let leaks = ResourceColumn::LEAKS.iter().filter(|_| has_leaks);
@@ -165,7 +166,7 @@ impl ResourceCriteria {
             || self.free_stack.is_some()
     }
 
-    /// The columns of the groups that are shown.
+    /// Returns the columns of the shown groups.
     pub fn columns(&self) -> &[ResourceColumn] {
         match &self.by {
             Some(by) => by,

@@ -1,4 +1,4 @@
-//! Frames that cannot be compared: places without names in builds that differ.
+//! Frames that cannot be compared: places without names in different builds.
 
 use crate::tables::ProcessInfo;
 use handlescope_model::tables::TraceInfo;
@@ -11,18 +11,18 @@ use handlescope_symbols::ModuleIdentity;
 use crate::frame_names::{Frames, NamedFrames};
 use crate::frame_view::FrameView;
 
-/// Comparison of the frames of each module, by its name in lower case.
+/// How to compare the frames of each module, by module name in lower case.
 #[derive(Default)]
 pub struct Builds {
-    /// Modules of which only functions are compared, because their builds differ.
+    /// Modules compared only by function, because their builds differ.
     differ: BTreeSet<String>,
-    /// Modules of which nothing but the name is compared, because only one of the traces has names of functions.
+    /// Modules compared only by their own name, because only one of the traces has function names.
     named_once: BTreeSet<String>,
-    /// The names of all of them.
+    /// The names of all of these modules.
     names: Vec<String>,
 }
 
-/// A stack as it is compared.
+/// A stack in the form that is compared.
 #[derive(Default)]
 pub struct StackText {
     /// Functions and places, innermost first.
@@ -31,7 +31,7 @@ pub struct StackText {
     pub addresses: Vec<u64>,
 }
 
-/// Occurrences of a module in the stacks of a trace.
+/// What the stacks of a trace show of a module.
 #[derive(Default)]
 struct InStacks<'f> {
     name: &'f str,
@@ -41,7 +41,7 @@ struct InStacks<'f> {
 }
 
 impl Builds {
-    /// Compares the modules of some stacks of two traces, the names of whose frames were looked up.
+    /// Compares the modules in the stacks of two traces. The names of their frames must have been looked up.
     pub fn compare(traces: [(&Frames<'_>, &[StackIdx]); 2]) -> Self {
         let named = traces.map(|(frames, _)| frames.named());
         let [before, after] = [0, 1].map(|side| modules(&named[side], traces[side].1));
@@ -65,12 +65,12 @@ impl Builds {
         builds
     }
 
-    /// The modules whose frames cannot be compared, in order.
+    /// Returns the modules with frames that cannot be compared, in order.
     pub fn into_names(self) -> Vec<String> {
         self.names
     }
 
-    /// The module of a frame, which is compared instead of a frame that cannot be compared as it is.
+    /// Returns the module to compare in place of a frame that cannot be compared.
     pub fn module<'f>(&self, frame: &FrameView<'f>) -> Option<&'f str> {
         if self.names.is_empty() || frame.method.is_some() {
             return None;
@@ -83,8 +83,8 @@ impl Builds {
         is_coarse.then_some(module.name)
     }
 
-    /// The text of a stack that is compared. Frames of a module that follow each other are one where nothing but the
-    /// module is compared, because builds inline functions differently.
+    /// Returns the text of a stack for comparison. Adjacent frames of a module that is compared only by name become
+    /// one, because builds inline functions differently.
     pub fn text(&self, named: &NamedFrames<'_>, stack: StackIdx) -> StackText {
         let mut text = StackText::default();
         let mut last = None;
@@ -106,7 +106,7 @@ impl Builds {
 }
 
 impl InStacks<'_> {
-    /// Whether one of the traces has a build that the other one does not have.
+    /// Whether one of the traces has a build that the other lacks.
     fn differs_from(&self, other: &Self) -> bool {
         let lacks = |module: &Self, other: &Self| {
             module.builds.iter().any(|build| other.builds.iter().all(|known| differ(build, known)))
@@ -115,12 +115,12 @@ impl InStacks<'_> {
     }
 }
 
-/// Whether two modules are known to be different builds: by the identity of the PDB, or else by time stamp and size.
+/// Whether two modules are known to be different builds: by PDB identity, or else by time stamp and size.
 fn differ(module: &ModuleIdentity, other: &ModuleIdentity) -> bool {
     if let Some((module, other)) = module.pdb.as_ref().zip(other.pdb.as_ref()) {
         return (&module.guid, module.age) != (&other.guid, other.age);
     }
-    // Rundowns of modules in user mode have the time stamp 0.
+    // Rundowns of user-mode modules have time stamp 0.
     let stamp = |module: &ModuleIdentity| module.timestamp.filter(|stamp| *stamp != 0);
     match stamp(module).zip(stamp(other)) {
         Some((old, new)) => (old, module.size) != (new, other.size),
@@ -128,7 +128,7 @@ fn differ(module: &ModuleIdentity, other: &ModuleIdentity) -> bool {
     }
 }
 
-/// The modules of the frames of some stacks, by name in lower case.
+/// Collects the modules in the frames of some stacks, by name in lower case.
 fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<String, InStacks<'f>> {
     let mut modules: HashMap<String, InStacks<'f>> = HashMap::new();
     for frame in stacks.iter().flat_map(|stack| named.stack(*stack)) {
@@ -145,7 +145,7 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
     modules
 }
 
-/// Facts that two traces have about the lives of their processes.
+/// What two traces say about the lives of their processes.
 #[derive(Default)]
 pub struct UnknownCode {
     traces: [Arc<TraceInfo>; 2],
@@ -157,11 +157,12 @@ impl UnknownCode {
         Ok(Self { traces: [before.info()?, after.info()?] })
     }
 
-    /// The life of a process of one of the traces, as text: equal in both for one that both of them show, else of no other.
+    /// Returns the life of a process in one of the traces as text. It is equal in both traces only for a process that
+    /// both show.
     pub fn life(&self, side: usize, process: &ProcessInfo, knows_modules: bool) -> String {
         let [before, after] = &self.traces;
         let name = process.name.to_lowercase();
-        // Of processes in dumps and text, nothing but the id says which it is.
+        // In dumps and text, only the id tells which process it is.
         if !before.has_clock() && !after.has_clock() {
             return format!("{name} {}", process.pid);
         }
@@ -175,7 +176,7 @@ impl UnknownCode {
         let is_earlier = (started(before) < started(after)) == (side == 0);
         let lives_in_both =
             if is_earlier { process.end_ns.is_none() } else { process.start_ns.is_none() };
-        // Without its modules, the code may be shared by all processes since the system was booted.
+        // Without its modules, the code may be shared by all processes since boot.
         if !knows_modules {
             return if is_same_boot { String::new() } else { format!("trace {side}") };
         }

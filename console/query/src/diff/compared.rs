@@ -1,4 +1,4 @@
-//! The two answers that are compared: handles and allocations, each asked for in its way.
+//! The two kinds of answers to compare, handles and allocations, and how each is queried.
 
 use handlescope_model::StackIdx;
 
@@ -22,15 +22,15 @@ use handlescope_session::values::SuspectId;
 
 pub const NS_PER_MINUTE: f64 = 60e9;
 
-/// Answers that are compared.
+/// An answer that can be compared.
 pub trait Compared<'a>: TraceAnswer<'a> + Sized {
     /// What is compared.
     const SUBJECT: Subject;
 
-    /// Asks each source; `leaking` for what nothing but the end of a process released, else for all.
+    /// Queries each source: everything, or with `leaking` only what nothing but process exit released.
     ///
     /// # Errors
-    /// When an archive is damaged, or `cancel` asks to stop.
+    /// If an archive is damaged or `cancel` asks to stop.
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -39,20 +39,20 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError>;
 
-    /// The acquisitions to compare; `None` where the trace has none.
+    /// Returns the acquisitions to compare; `None` if the trace has none.
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Acquired<'f>>, QueryError>;
 
-    /// Rows that belong to the suspects whose ids begin with the given one.
+    /// Returns the rows of the suspects whose ids begin with `id`.
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
 
-    /// Shows some stacks and no others, with a caveat if their representative functions have no names.
+    /// Shows only the given stacks, with a caveat if their representative functions have no names.
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError>;
 
-    /// Whether the trace has what is asked for although nothing of it passes, as it should be.
+    /// Whether the trace knows the requested kind or process, and it simply does not leak.
     fn knows_choice(&self, criteria: &DiffCriteria, no_match: &NoMatch) -> bool;
 }
 
@@ -92,7 +92,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         kept: Kept,
     ) -> Result<Option<Acquired<'f>>, QueryError> {
         let (groups, is_plain) = (self.groups.as_ref(), criteria.with_identities);
-        // Of two dumps all that is open is compared; within one only what its operations opened.
+        // Two dumps are compared by all that is open; within one dump, only what its operations opened counts.
         let at_end = kept == Kept::All && groups.is_some_and(Groups::has_name_patterns);
         Ok(Acquired::of_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
     }
@@ -105,7 +105,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         self.show_named_stacks(stacks)
     }
 
-    /// Processes and types of handles are known without any.
+    /// Processes and types are known even if they have no handles.
     fn knows_choice(&self, criteria: &DiffCriteria, _: &NoMatch) -> bool {
         let mut processes = self.file.processes.rows().iter();
         let has_process = criteria.owners.is_empty()
@@ -154,13 +154,13 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         Ok(())
     }
 
-    /// Returns whether the choice is of kinds that exist and were perhaps not recorded.
+    /// Whether the requested kinds exist and perhaps were not recorded.
     fn knows_choice(&self, _: &DiffCriteria, no_match: &NoMatch) -> bool {
         no_match.names_kinds()
     }
 }
 
-/// Origin from which the allocations of an answer are read.
+/// Returns the origin from which the allocations of an answer are read.
 fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
     let about = answer.about();
     Origin {
@@ -172,13 +172,13 @@ fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
     }
 }
 
-/// The allocations that are compared: types are kinds.
+/// Returns criteria for the allocations to compare; types become kinds.
 fn of(criteria: &DiffCriteria) -> ResourceCriteria {
     let DiffCriteria { owners, object_type, stacks, .. } = criteria.clone();
     ResourceCriteria { owners, kind: object_type, stacks, ..ResourceCriteria::default() }
 }
 
-/// Rows of the requested suspect in each trace, if one is requested.
+/// Returns the rows of the requested suspect in each trace, if one is requested.
 pub fn rows_of_suspect<'a, F: Compared<'a>>(
     files: &[F],
     criteria: &DiffCriteria,
@@ -190,18 +190,18 @@ pub fn rows_of_suspect<'a, F: Compared<'a>>(
     Ok(rows.into_iter().map(Some).collect())
 }
 
-/// The time of a trace: that of what is compared, where it has any.
+/// Returns the time range of what is compared, or of the trace if there is nothing.
 pub fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&Acquired<'_>>) -> Window {
     acquired.map_or_else(|| recorded(&file.about().info, 0), |it| it.extent)
 }
 
-/// The length of a time in minutes; `None` where the trace has no clock, or the time no length.
+/// Returns the length of a window in minutes; `None` if the trace has no clock or the length is 0.
 pub fn minutes(acquired: &Acquired<'_>, window: Window) -> Option<f64> {
     let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
     (acquired.window.is_some() && minutes > 0.0).then_some(minutes)
 }
 
-/// Number of handles per minute, to three digits after the point.
+/// Returns the number of handles per minute, rounded to three decimals.
 pub fn per_minute(handles: u64, minutes: Option<f64>) -> Option<f64> {
     minutes.map(|minutes| (handles as f64 / minutes * 1e3).round() / 1e3)
 }

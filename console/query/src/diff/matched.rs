@@ -1,4 +1,4 @@
-//! Groups of two traces, by what they have in common.
+//! Groups of two traces, matched by what they have in common.
 
 use std::collections::HashSet;
 
@@ -18,43 +18,43 @@ use crate::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
 pub struct MatchedGroup {
-    /// Name of the processes, if it is known.
+    /// Name of the processes, if known.
     pub process: Option<String>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// The allocator, where it has the same name in every trace; of handles in dumps the pattern of their names.
+    /// The allocator, if it has the same name in every trace; for handles in dumps, the pattern of their names.
     pub allocator: Option<String>,
-    /// Whether bytes are compared, and not numbers.
+    /// Whether bytes are compared rather than counts.
     pub has_bytes: bool,
-    /// The first frame outside of the system; of a module alone where its frames cannot be compared.
+    /// The first frame outside the system, or only its module if the frames cannot be compared.
     pub function: Option<String>,
-    /// The trace before and the one after.
+    /// The trace before and the trace after.
     pub sides: [MatchedSide; 2],
-    /// Whether it belongs to the requested suspect in either trace; always if none is requested.
+    /// Whether it belongs to the requested suspect in either trace; always true if none is requested.
     pub is_of_suspect: bool,
-    /// The functions of a stack through unknown code, which may be those of other groups.
+    /// The known functions of a stack with unknown code; other groups may have the same ones.
     pub around_unknown: Option<String>,
 }
 
-/// Where the handles of a group may be in the other trace.
+/// Where handles of a group may be found in the other trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Elsewhere<'m> {
-    /// Handle tracing keeps only the last operations, so that groups of one type lose handles to the group without a stack,
-    /// and get handles from it when tracing is switched on.
+    /// Handle tracing keeps only the last operations, so groups lose handles to the group of the same type without a
+    /// stack. They gain handles from it when tracing is switched on.
     Stack(bool),
-    /// Code that was compiled just in time, and has no names, lies elsewhere in every process.
+    /// Code compiled just in time without names has a different address in every process.
     AroundUnknown(&'m str),
 }
 
-/// Program, type, allocator and the groups that may share handles.
+/// Program, type, allocator and where related groups may have the handles.
 type Related<'m> = (Option<&'m str>, &'m str, Option<&'m str>, Elsewhere<'m>);
 
-/// Numbers of handles that groups lost from one trace to the next, and that may be in other groups.
+/// How many handles groups lost from one trace to the next, which other groups may have gained.
 #[derive(Default)]
 pub struct Decreases<'m>(HashMap<Related<'m>, u64>);
 
 impl<'m> Decreases<'m> {
-    /// Decreases of groups; `is_of_dumps` where stacks may be forgotten.
+    /// Sums the decreases of groups; `is_of_dumps` if stacks may be forgotten.
     pub fn of(groups: &'m [MatchedGroup], is_of_dumps: bool) -> Self {
         let mut decreases: HashMap<Related<'m>, u64> = HashMap::new();
         for group in groups {
@@ -67,7 +67,7 @@ impl<'m> Decreases<'m> {
         Self(decreases)
     }
 
-    /// Number of handles that may have come to a group because their stacks were forgotten, or became known, or lead through
+    /// Returns how many handles may have moved to a group because their stacks were forgotten, became known, or contain
     /// unknown code.
     pub fn to(&self, group: &'m MatchedGroup) -> u64 {
         let related = [Some(group.traced(!group.has_stack())), group.around_unknown()];
@@ -93,26 +93,26 @@ impl MatchedGroup {
         Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
     }
 
-    /// Size of the largest allocation of the group, which lost events may hide.
+    /// Returns the size of the group's largest allocation, which lost events may hide.
     pub fn largest(&self) -> f64 {
         let shares = self.sides.iter().flat_map(|side| &side.sample.shares);
         shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
     }
 }
 
-/// Part of a group in one of the traces.
+/// One trace's part of a group.
 #[derive(Default)]
 pub struct MatchedSide {
     pub leaked: Amount,
     pub create_stack: Option<StackIdx>,
-    /// Growth of the group; `None` where nothing leaks.
+    /// How the group grows; `None` if nothing leaks.
     pub verdict: Option<Verdict>,
     pub sample: Sample,
-    /// Point from which the trace covers the lives of its processes.
+    /// From when on the trace covers the lives of its processes.
     pub start: Start,
 }
 
-/// Point from which a trace covers the life of a process, and so what it fills once, ordered by how much of it is
+/// From when on a trace covers the life of a process, and so what the process fills once. Ordered by how much is
 /// covered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Start {
@@ -125,10 +125,10 @@ pub enum Start {
     Process,
 }
 
-/// Key that groups of one program share: its name in lower case, type, allocator.
+/// The key that groups of one program share: program name in lower case, type, allocator.
 type Key = (String, String, Option<String>);
 
-/// The groups of two traces.
+/// The groups of two traces while they are matched.
 struct Matching<'t> {
     traces: &'t [Acquired<'t>],
     /// Rows of the requested suspect in each trace, if one is requested.
@@ -136,11 +136,11 @@ struct Matching<'t> {
     builds: Builds,
     unknown_code: UnknownCode,
     groups: Vec<MatchedGroup>,
-    /// Index of a group, by its key and the text of its stack.
+    /// Index of a group by its key and stack text.
     by_key: HashMap<(Key, String), usize>,
 }
 
-/// Groups that leak in either of the traces, and the modules whose frames cannot be compared.
+/// Returns the groups that leak in either trace, and the modules with frames that cannot be compared.
 pub fn matched(
     traces: &[Acquired<'_>],
     suspects: &[Option<&SuspectRows>],
@@ -152,14 +152,14 @@ pub fn matched(
     for side in 0..traces.len() {
         matching.add(side, true)?;
     }
-    // A group that leaks in one trace only is compared with its match in the other, which does not leak.
+    // A group that leaks in only one trace is compared with its match in the other.
     for side in 0..traces.len() {
         matching.add(side, false)?;
     }
     Ok((matching.groups, matching.builds.into_names()))
 }
 
-/// Compares the modules in the stacks of what leaks.
+/// Compares the modules in the stacks of leaks.
 fn builds(traces: &[Acquired<'_>]) -> Builds {
     let stacks = |trace: &Acquired<'_>| -> Vec<StackIdx> {
         let leaking = trace.groups.iter().filter(|group| trace.leaks_in_time(group));
@@ -173,7 +173,7 @@ fn builds(traces: &[Acquired<'_>]) -> Builds {
 }
 
 impl Matching<'_> {
-    /// Adds the groups of a trace that leak, or the others, if they match some of those.
+    /// Adds the groups of a trace that leak, or else those that do not but match some already added.
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
         let (trace, suspect) = (&traces[side], self.suspects[side]);
@@ -223,7 +223,7 @@ impl Matching<'_> {
             matched.sample.windows = windows;
             matched.start = start;
         }
-        // The program ran in the trace, even where the group has nothing there.
+        // The program may have run in the trace even if the group has nothing there.
         let absent =
             self.groups.iter_mut().filter(|group| group.sides[side].sample.windows.is_empty());
         for group in absent {
@@ -235,7 +235,7 @@ impl Matching<'_> {
         Ok(())
     }
 
-    /// Index of the matching group, which is added if there is none and `may_add`.
+    /// Returns the index of the matching group; adds the group if there is none and `may_add` is true.
     fn index(
         &mut self,
         (side, trace): (usize, &Acquired<'_>),
@@ -280,14 +280,14 @@ impl Matching<'_> {
     }
 }
 
-/// Shares of the processes of one program in a group of one trace.
+/// What each process of a program has in one group of one trace.
 struct ProgramShares {
     /// Name of the program in lower case.
     program: String,
     by_process: HashMap<Option<ProcessIdx>, Share>,
 }
 
-/// Times at which the processes of each name ran in a trace.
+/// When the processes of each name ran in a trace.
 struct Programs {
     extent: Window,
     start: Start,
@@ -314,7 +314,7 @@ impl Programs {
         Self { extent, start, by_name }
     }
 
-    /// Windows of the processes of one name; where it did not run, it could have all the time.
+    /// Returns the windows of processes with a name. A program that did not run could have run all the time.
     fn of_name(&self, name: &str) -> (Vec<Window>, Start) {
         let runs = self
             .by_name

@@ -1,7 +1,9 @@
-//! `.diff`: what was acquired between two points of a trace and is still there ([`points`]), and what the
-//! second of two traces leaks more or less of than the first ([`traces`]), or the second of two [sets](samples) of them: groups of both are [`matched`], of each it is
-//! [counted](tally) on how many chances it leaks, and a [`rule`] compares them. Handles and allocations are
-//! [asked](Compared) for each in their way, and then the same.
+//! `.diff`: compares two [`points`] of one trace, two [`traces`] or two [sets](samples) of traces.
+//!
+//! For points, it shows what was acquired between them and is still there. For traces, it shows what the second leaks
+//! more or less of than the first: groups of both are [`matched`], their leaks [counted](tally) as chances, and a
+//! [`rule`] compares the counts. Handles and allocations are [queried](Compared) in different ways and then treated
+//! alike.
 
 mod builds;
 mod compared;

@@ -1,4 +1,4 @@
-//! Comparison of two points of one trace: acquired after the first and still there at the second.
+//! Compares two points of one trace: what was acquired after the first and is still there at the second.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::tables::ProcessInfo;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 
-/// Acquisitions between two points of one trace that are still there at the second; `F` is the answer about its handles or
-/// allocations.
+/// What was acquired between two points of one trace and is still there at the second; `F` is the answer for its
+/// handles or allocations.
 pub struct PointsDiff<F> {
     pub file: F,
-    /// The points, within the time of the trace; of a trace without a clock numbers of events.
+    /// The points, clamped to the time of the trace; event numbers if the trace has no clock.
     pub window: Window,
-    /// Groups with something that is still there, the largest first; with all that is there at the second
-    /// point, if that was asked for. Known leaks are left out, or the only ones.
+    /// Groups with something still there, largest first; if requested, also groups with only older things at the second
+    /// point. Known leaks are left out, or only they are shown.
     pub groups: Vec<OpenedGroup>,
     /// Number of groups that are known leaks.
     pub ignored: usize,
@@ -34,33 +34,32 @@ pub struct PointsDiff<F> {
 /// Handles and views of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedGroup {
-    /// The owner; `None` where not even its id is known.
+    /// The owner; `None` if not even its id is known.
     pub process: Option<ProcessInfo>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
     /// The allocator of allocations.
     pub allocator: Option<String>,
-    /// The stack that opened or allocated them: one of those that are equal.
+    /// The stack that opened or allocated them; one of several equal ones.
     pub create_stack: Option<StackIdx>,
-    /// The function of the program in it.
+    /// The program's function in the stack.
     pub function: Option<String>,
     /// Amounts at the points and between them.
     pub between: Between,
-    /// Number of handles or allocations opened between the points and kept, per minute between these; `None` if the
-    /// minutes are unknown.
+    /// Handles or allocations opened between the points and kept, per minute; `None` if the minutes are unknown.
     pub per_minute: Option<f64>,
-    /// Number of their bytes per minute.
+    /// Their bytes per minute.
     pub bytes_per_minute: Option<f64>,
-    /// The entry about known leaks that it matches.
+    /// The known leak it matches, if any.
     pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// Finds what was acquired between the points of each trace and is still there.
 ///
-/// `spans` has the points of each of the `sources`.
+/// `spans` holds the points of each of the `sources`.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn between_points<'a, F: Compared<'a>>(
     sources: &'a [Source<'a>],
     spans: &[Span],
@@ -109,7 +108,7 @@ fn of_file<'a, F: Compared<'a>>(
     Ok(PointsDiff { file, window, groups, ignored })
 }
 
-/// Notes which groups are known leaks.
+/// Marks groups that are known leaks.
 fn mark_ignored<'a, F: Compared<'a>>(
     groups: &mut [OpenedGroup],
     file: &F,
@@ -128,14 +127,14 @@ fn mark_ignored<'a, F: Compared<'a>>(
     Ok(())
 }
 
-/// Whether what a group opened between two points is enough for a rate, as `.why` decides it.
+/// Whether a group opened enough between two points for a rate, by the same rule as `.why`.
 fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool {
     let is_between =
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
     let processes = acquired.shares(group).into_iter().map(|share| {
         let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
         lifetimes.retain(is_between);
-        // What was closed later was open at the second point.
+        // What was closed later was still open at the second point.
         for lifetime in &mut lifetimes {
             lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
         }

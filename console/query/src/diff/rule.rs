@@ -1,5 +1,6 @@
-//! Test of whether one trace leaks more handles of a group than another: a test of two rates.
+//! Tests whether one trace leaks more of a group than another: a test of two rates.
 //!
+<<<<<<< HEAD
 //! If the rates are equal, each of the n chances on which a group leaks handles in both traces belongs to the one
 //! trace with a probability that follows from the times in which its processes ran; so the chances of that trace are
 //! distributed binomially, and the test is exact (Przyborowski and Wilenski, 1940). A chance is not a handle: an
@@ -7,43 +8,56 @@
 //! quasi-Poisson regression (Wedderburn, 1974). Many groups are compared, each of which chance could make
 //! significant. The level is therefore divided by the number of groups that have enough chances to be significant at
 //! all (Tarone, 1990). `docs/statistics.md` explains the rule to users.
+=======
+//! A group leaks on n chances in both traces together. If the rates are equal, each chance belongs to the one trace
+//! with a probability given by the times its processes ran. The number of chances in that trace is then binomial, and
+//! the test is exact (Przyborowski and Wilenski, 1940).
+//!
+//! A chance is not a handle: one operation may leak several at once. Handles are therefore divided by their dispersion
+//! ([`super::tally`]), as in quasi-Poisson regression (Wedderburn, 1974).
+//!
+//! Many groups are compared, and chance could make any of them significant. The level is therefore divided by the
+//! number of groups that have enough chances to be significant at all (Tarone, 1990). `docs/diff.md` explains the rule
+//! to users.
+>>>>>>> w4
 
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;
 
 use super::tally::{Kind, Tally};
 
-/// The probability that chance makes any group of two recordings of one program worse.
+/// The probability that chance alone makes any group worse between two recordings of one program.
 const LEVEL: f64 = 0.05;
 
-/// Factor by which it has to be more: two recordings of one program are never quite alike.
+/// How many times more it must be: two recordings of one program are never quite alike.
 const FACTOR: f64 = 1.5;
 
-/// Relative standard deviation from run to run of what is filled once.
+/// Relative standard deviation between runs of what is filled once.
 const FILLS_DIFFER: f64 = 0.25;
 
-/// Number of chances above which their distribution is taken as normal; the continued fraction of the exact one would
+/// Above this number of chances, their distribution is taken as normal: the continued fraction of the exact one would
 /// need more and more terms.
 const MIN_NORMAL: f64 = 10_000.0;
 
-/// Number of chances on which two traces leak handles of a group, possibly fractional.
+/// Number of chances on which a group leaks in two traces; may be fractional.
 #[derive(Debug, Clone, Copy)]
 pub struct Chances {
     /// Chances in the trace that may leak more.
     more: f64,
     /// Chances in the other trace.
     less: f64,
-    /// The part of both that `more` is expected to be if nothing changed, between 0 and 1.
+    /// The share of all chances that `more` is expected to have if nothing changed, between 0 and 1.
     share: f64,
 }
 
 impl Chances {
-    /// Chances in the trace that may leak more, and in the other.
+    /// Computes the chances in the trace that may leak more and in the other one.
     pub fn new([more, less]: [&Tally; 2], share: f64, kind: Kind) -> Self {
         let amount = more.amount + less.amount;
         let chances = amount / Tally::dispersion([more, less], kind);
-        // Two counts of mean m whose means vary by the part v are, given their sum n, as a beta-binomial one with 1 / v²
-        // on each side, whose variance is that of the binomial one times 1 + (n - 1) / (2 / v² + 1).
+        // Let two counts have means that vary by the relative deviation v. Given their sum n, one of them is
+        // beta-binomial with parameters 1 / v² on each side. Its variance is the binomial variance times 1 + (n - 1) /
+        // (2 / v² + 1).
         let vary = match kind {
             Kind::Rate => 1.0,
             Kind::Fill => {
@@ -54,24 +68,24 @@ impl Chances {
         Self { more: more.amount * scale, less: less.amount * scale, share }
     }
 
-    /// The probability of this many or more in one trace, if nothing changed.
+    /// Returns the probability of at least this many in one trace if nothing changed.
     pub fn p_value(self) -> f64 {
         at_least(self.more, self.more + self.less, self.share)
     }
 
-    /// The lowest probability for this many chances: all are of one trace.
+    /// Returns the lowest possible probability for this many chances: all of them in one trace.
     fn least_p_value(self) -> f64 {
         self.share.powf(self.more + self.less)
     }
 
-    /// Whether it is more by chance with less than this probability, and so much more that it matters.
+    /// Whether the excess is less likely than `level` by chance, and large enough to matter.
     pub fn is_significant(self, level: f64) -> bool {
         let Self { more, less, share } = self;
         more * (1.0 - share) >= FACTOR * less * share && self.p_value() <= level
     }
 }
 
-/// The probability below which one of these groups is significant.
+/// Returns the probability below which one of these groups is significant.
 pub fn level(groups: impl Iterator<Item = Chances>) -> f64 {
     let mut least: Vec<f64> = groups.map(Chances::least_p_value).collect();
     least.sort_unstable_by(f64::total_cmp);
@@ -82,8 +96,8 @@ pub fn level(groups: impl Iterator<Item = Chances>) -> f64 {
     tests.map_or(LEVEL, |tests| LEVEL / tests as f64)
 }
 
-/// The probability that at least `least` of `all` are of a kind that each is with probability `share`: the regularized
-/// incomplete beta function, which is that of the binomial distribution for whole numbers.
+/// Returns the probability that at least `least` of `total` are of a kind, if each is with probability `share`. It is
+/// the regularized incomplete beta function, which equals the binomial tail for whole numbers.
 fn at_least(least: f64, total: f64, share: f64) -> f64 {
     if least <= 0.0 || share >= 1.0 {
         return 1.0;

@@ -1,5 +1,5 @@
-//! Two sets of traces: whether the second one leaks more of a group than the first, by the same [`rule`] as
-//! two traces. Traces take the place of the parts of the time: where their counts vary more than chance allows, their
+//! Compares two sets of traces: whether the second leaks more of a group than the first, by the same [`rule`] as two
+//! traces. Whole traces take the place of parts of the time: if their counts vary more than chance allows, their
 //! dispersion is used.
 
 use super::rule::{self, Chances};
@@ -10,20 +10,20 @@ use crate::growth::Verdict;
 /// Leaks of a group in one trace.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TraceLeaks {
-    /// Number that nothing but the end of a process closed or freed.
+    /// Number that nothing but process exit closed or freed.
     pub count: f64,
-    /// The time in which the processes that could leak ran, seconds.
+    /// How long the processes that could leak ran, in seconds.
     pub seconds: f64,
 }
 
 /// Leaks of a group in a set of traces.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampled {
-    /// The traces in which its processes ran.
+    /// The traces its processes ran in.
     pub traces: Vec<TraceLeaks>,
     /// Number of processes.
     pub processes: usize,
-    /// Growth of the group, the worst of all traces; `None` where nothing leaks.
+    /// Worst growth of the group in any trace; `None` if nothing leaks.
     pub verdict: Option<Verdict>,
 }
 
@@ -33,7 +33,7 @@ pub struct SampledState {
     pub state: State,
     /// Whether the second set leaks more than chance and a factor of 1.5 explain.
     pub got_worse: bool,
-    /// The probability that the second set leaks this many or more if nothing changed.
+    /// The probability that the second set leaks at least this many if nothing changed.
     pub p_value: f64,
 }
 
@@ -51,14 +51,14 @@ impl Sampled {
     }
 }
 
-/// A direction of a comparison.
+/// One direction of a comparison.
 struct Direction {
     chances: Chances,
     can_be_more: bool,
 }
 
 impl Direction {
-    /// Asks whether `more` leaks more than `less`.
+    /// Compares in the direction that `more` leaks more than `less`.
     fn of(more: &Sampled, less: &Sampled) -> Self {
         let can_be_more = !matches!(more.verdict, None | Some(Verdict::Balanced));
         let tallies = [more.tally(), less.tally()];
@@ -87,7 +87,7 @@ impl Direction {
     }
 }
 
-/// Compares groups in two sets of traces, those before and those after.
+/// Compares groups of two sets of traces, before and after.
 pub fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
     let both = groups
         .iter()
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn traces_that_differ_by_themselves_say_less() {
-        // The same sums, but one trace has nearly all.
+        // The sums are the same, but one trace has nearly all of it.
         assert!(compared(&[10; 10], &[20; 10]).got_worse);
         let uneven = [182, 2, 2, 2, 2, 2, 2, 2, 2, 2];
         assert!(!compared(&[10; 10], &uneven).got_worse);

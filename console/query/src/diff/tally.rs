@@ -1,66 +1,67 @@
-//! Amount that a group leaks in one trace, and the number of chances on which it leaks: the number of handles and of
-//! what has no bytes, the bytes of memory.
+//! Counts how much a group leaks in one trace and on how many chances: a number of handles, or bytes of memory.
 //!
-//! * An operation may leak several handles: those that are opened within a moment of each other are one **clump**.
-//!   A moment is a part of the mean distance of the handles, so that handles that come at random are hardly ever
-//!   taken for a clump, and no longer than between two handles of an operation, so that a start in a trace of hours
-//!   is no clump.
-//! * Waves that are longer than a moment show in counts by parts of the time: if these counts vary more than chance
-//!   allows, their dispersion is used.
-//! * A cache whose entries live longer than a trace seems to leak all of them, in a longer trace only some. Times of
-//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: handles opened in a piece and
-//!   open at its end. Two recordings of an unchanged program have equally many in each piece, whatever the lifetimes.
+//! * One operation may leak several handles. Handles opened within a moment of each other form one **clump**. A moment
+//!   is a part of the mean distance of the handles, so that handles at random times are hardly ever taken for a clump.
+//!   It is also no longer than the time between two handles of an operation, so that a start in a trace of hours is no
+//!   clump.
+//! * Waves longer than a moment show in counts by parts of the time: if these counts vary more than chance allows,
+//!   their dispersion is used.
+//! * A cache with entries that live longer than the trace seems to leak all of them, but in a longer trace only some.
+//!   Times of unequal lengths are therefore compared in **pieces** as long as the shorter one: handles opened in a
+//!   piece and open at its end. Two recordings of an unchanged program have equally many in each piece, whatever the
+//!   lifetimes.
 
 use handlescope_model::rules::LossTimes;
 
 use crate::growth::{Lifetime, ProcessLifetimes, Window};
 
-/// A moment, as a part of the mean distance of handles.
+/// Length of a moment as a part of the mean distance of handles.
 const MOMENT: f64 = 0.02;
 
-/// The longest moment, nanoseconds: what a user takes for at once, as a call, a request or a click (Miller, 1968).
+/// The longest moment in nanoseconds: what a user perceives as at once, such as a call, a request or a click (Miller,
+/// 1968).
 const MAX_MOMENT_NS: f64 = 100e6;
 
-/// Largest amount that an operation is taken to leak: more at once are several chances.
+/// The largest amount one operation is taken to leak; more at once counts as several chances.
 const MAX_AT_ONCE: f64 = 16.0;
 
-/// The parts of the time, from the first handle to the last, in which waves show.
+/// Number of parts the time from the first to the last handle is split into to find waves.
 const SLICES: usize = 16;
 
-/// The fewest handles of which it is asked.
+/// Minimum number of handles for looking for waves.
 const MIN_SAMPLE: usize = 8;
 
-/// Standard deviations above which a dispersion is no chance: 1 %.
+/// Number of standard deviations above which dispersion is not chance (1 %).
 const NO_CHANCE: f64 = 2.33;
 
-/// Relation of the leaked amount to time.
+/// How the leaked amount depends on time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Proportional to time.
     Rate,
-    /// Independent of time, as what is filled once.
+    /// Independent of time, such as what is filled once.
     Fill,
 }
 
 /// Handles or allocations of a group in one trace.
 #[derive(Debug, Clone, Default)]
 pub struct Sample {
-    /// Times at which the processes that could leak handles ran in the trace.
+    /// When the processes that could leak handles ran in the trace.
     pub windows: Vec<Window>,
-    /// Shares of the processes that have something of the group; what only their end closed is open.
+    /// Shares of the processes that have something of the group. What only process exit closed counts as open.
     pub shares: Vec<Share>,
 }
 
-/// Part of a group that one process has.
+/// What one process has of a group.
 #[derive(Debug, Clone)]
 pub struct Share {
     pub process: ProcessLifetimes,
-    /// Bytes of each of its lives; empty where their number counts.
+    /// Bytes of each of its lifetimes; empty if only their number counts.
     pub sizes: Vec<u64>,
 }
 
 impl Share {
-    /// Creates an empty share for a part of the time of a process.
+    /// Makes an empty share for a part of a process's time.
     fn empty(window: Window) -> Self {
         Self { process: ProcessLifetimes { lifetimes: Vec::new(), window }, sizes: Vec::new() }
     }
@@ -71,7 +72,7 @@ impl Share {
         self.sizes.extend(share.sizes);
     }
 
-    /// Lifetimes of the process, each with its weight.
+    /// Returns the lifetimes of the process with their weights.
     fn weighed(&self) -> impl Iterator<Item = (&Lifetime, f64)> {
         self.process.lifetimes.iter().enumerate().map(|(index, lifetime)| {
             (lifetime, self.sizes.get(index).map_or(1.0, |size| *size as f64))
@@ -80,17 +81,17 @@ impl Share {
 }
 
 impl Sample {
-    /// The time in which its processes ran, all together, nanoseconds.
+    /// Returns the total time its processes ran, in nanoseconds.
     pub fn length_ns(&self) -> i64 {
         self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
     }
 
-    /// The longest time in which one of them ran, nanoseconds.
+    /// Returns the longest time one of its processes ran, in nanoseconds.
     pub fn longest_ns(&self) -> i64 {
         self.windows.iter().map(|window| window.length_ns()).max().unwrap_or_default()
     }
 
-    /// Returns a copy without the times of losses, as if a process ran only from each loss to the next.
+    /// Returns a copy without the times of losses, as if processes ran only between losses.
     pub fn between(&self, losses: &LossTimes) -> Self {
         let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
             let ProcessLifetimes { lifetimes, window } = process;
@@ -113,7 +114,7 @@ impl Sample {
     }
 }
 
-/// The parts of a time in which nothing is missing.
+/// Returns the parts of a window in which nothing was lost.
 fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     if losses.is_anywhere() {
         return Vec::new();
@@ -126,30 +127,30 @@ fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     spans.filter(|span| span.start_ns < span.end_ns).collect()
 }
 
-/// Amount that leaks in some time.
+/// How much leaks in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tally {
     /// Number of handles or allocations.
     pub count: f64,
-    /// Amount of the leak: the same number or, for memory, the bytes.
+    /// Leaked amount: the same as the count or, for memory, the bytes.
     pub amount: f64,
     /// The time, nanoseconds.
     pub length_ns: f64,
-    /// The sum of the squares of the clumps.
+    /// Sum of the squared clumps.
     squares: f64,
     /// Dispersion of the counts over parts of the time: chi-squared and its degrees of freedom.
     waves: (f64, f64),
 }
 
 impl Tally {
-    /// Tally of handles of which only the number is known.
+    /// Counts handles when only their number is known.
     pub fn of_counts(handles: u64) -> Self {
         let count = handles as f64;
         Self { count, amount: count, squares: count, ..Self::default() }
     }
 
-    /// Tally of whole traces, each with what leaks in it and its length in nanoseconds. Traces take the place of the
-    /// parts of a time: they differ from each other as these do.
+    /// Counts whole traces, given as leaks and length in nanoseconds. Traces take the place of parts of the time: they
+    /// vary in the same way.
     pub fn of_traces(traces: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let count: f64 = traces.clone().map(|(count, _)| count).sum();
         let length_ns: f64 = traces.clone().map(|(_, length_ns)| length_ns).sum();
@@ -166,7 +167,7 @@ impl Tally {
         Self { count, amount: count, length_ns, squares: count, waves }
     }
 
-    /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
+    /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
     pub fn of(sample: &Sample, piece_ns: Option<i64>) -> Self {
         let by_process = sample.shares.iter().map(|share| {
             let pieces = Pieces::of(share.process.window, piece_ns);
@@ -187,15 +188,15 @@ impl Tally {
         Self { count, amount: amount(&opens), length_ns, squares, waves: waves(&opens) }
     }
 
-    /// Adds `more` handles or allocations of size `each`, or removes them if negative; they come at once as often as
-    /// the others do.
+    /// Adds `more` handles or allocations of size `each`, or removes them if negative. They are assumed to clump like
+    /// the others.
     pub fn with(self, more: f64, each: f64) -> Self {
         let at_once = if self.amount > 0.0 { self.squares / self.amount } else { each };
         let amount = (self.amount + more * each).max(0.0);
         Self { count: (self.count + more).max(0.0), amount, squares: amount * at_once, ..self }
     }
 
-    /// Size of a chance, in both traces.
+    /// Returns the size of a chance over both traces.
     pub fn dispersion([first, second]: [&Tally; 2], kind: Kind) -> f64 {
         let amount = first.amount + second.amount;
         let clump = if amount > 0.0 { (first.squares + second.squares) / amount } else { 1.0 };
@@ -210,14 +211,15 @@ impl Tally {
     }
 }
 
-/// Time at which something that leaks was opened, and its size.
+/// When something that leaks was opened, and its size.
 type Open = (i64, f64);
 
 fn amount(opens: &[Open]) -> f64 {
     opens.iter().map(|(_, amount)| amount).sum()
 }
 
-/// The sum of the squares of clumps: of what was opened, in ascending order, less than a moment after the one before.
+/// Returns the sum of the squared clumps. A clump is a run of opens, each less than a moment after the one before;
+/// `opens` must be in ascending order.
 fn squares(opens: &[Open], moment_ns: i64) -> f64 {
     let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
     let squares = clumps.map(|clump| {
@@ -227,8 +229,8 @@ fn squares(opens: &[Open], moment_ns: i64) -> f64 {
     squares.sum()
 }
 
-/// Chi-squared of the amounts by parts of the time between the first and the last, and its degrees of freedom; 0 where
-/// there are too few.
+/// Returns chi-squared of the amounts by parts of the time from first to last, and its degrees of freedom; 0 for too
+/// few.
 fn waves(opens: &[Open]) -> (f64, f64) {
     let (Some((first, _)), Some((last, _))) = (opens.first(), opens.last()) else {
         return (0.0, 0.0);
@@ -250,7 +252,7 @@ fn waves(opens: &[Open]) -> (f64, f64) {
     (chi_squared, (SLICES - 1) as f64)
 }
 
-/// A time, cut into equal pieces from its end; what is left over at its start does not count.
+/// A window cut into equal pieces from its end; the remainder at its start does not count.
 struct Pieces {
     window: Window,
     piece_ns: i64,
@@ -273,10 +275,10 @@ impl Pieces {
     /// Whether a handle was opened in a piece and is open at its end.
     fn keeps(&self, lifetime: &Lifetime) -> bool {
         let end_ns = self.window.end_ns;
-        // A handle may be inherited before its process starts, and opened after the session was stopped.
+        // A handle may be inherited before its process starts, or opened after the session was stopped.
         let opened_ns = lifetime.opened_ns.max(self.window.start_ns);
         let age_ns = end_ns.saturating_sub(opened_ns).clamp(0, i64::MAX);
-        // An open at the very start of a piece belongs to it.
+        // An open at the very start of a piece belongs to that piece.
         let piece = (age_ns - 1).max(0).checked_div(self.piece_ns).unwrap_or_default();
         let piece_end_ns = end_ns.saturating_sub(piece.saturating_mul(self.piece_ns));
         piece < self.number && lifetime.closed_ns.is_none_or(|closed| closed > piece_end_ns)
@@ -289,7 +291,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Lifetimes of one process.
+    /// Makes a sample of one process.
     fn sample_of(window: Window, lifetimes: Vec<Lifetime>) -> Sample {
         let process = ProcessLifetimes { lifetimes, window };
         Sample { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
@@ -365,7 +367,7 @@ mod tests {
         assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
         let numbers = Tally::of(&sample(600, seconds(40)), None);
         assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
-        // One block is nearly all of the amount.
+        // One block makes up nearly all of the amount.
         let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
         assert!(chances(&uneven) < 1.1, "{uneven:?}");
         assert_eq!(Tally::of(&sized(40, |_| 0), None).amount, 0.0);
@@ -373,7 +375,7 @@ mod tests {
 
     #[test]
     fn pieces_have_what_a_trace_of_their_length_has() {
-        // A cache: an entry a second that lives for 100 s.
+        // A cache: one entry per second that lives for 100 s.
         let cache = |seconds| {
             let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
             sample(seconds, opens.filter(|(opened, _)| *opened > 0))
@@ -384,7 +386,7 @@ mod tests {
             let long = Tally::of(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
-        // As a whole, a longer trace leaks less by time.
+        // Over its whole length, a longer trace leaks less per time.
         assert_eq!(Tally::of(&cache(600), None).count, 100.0);
     }
 
@@ -400,7 +402,7 @@ mod tests {
         let tally = Tally::of(&between_losses, None);
         assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
         assert_eq!(between_losses.length_ns(), 50 * SECOND);
-        // A close that is seen after the loss shows that it was open until then.
+        // A close seen after the loss shows that the handle was open until then.
         let closed = sample(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
         assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);
         let anywhere = sample(60, opens).between(&LossTimes::new([None]));

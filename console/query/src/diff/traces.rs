@@ -1,4 +1,4 @@
-//! Two traces: what the second one leaks more or less of than the first.
+//! Compares two traces: what the second leaks more or less of than the first.
 
 use std::sync::Arc;
 
@@ -25,35 +25,35 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use handlescope_session::trace::{Caveat, loss_times, most_lost_events};
 
-/// Comparison of the leaks of two traces; `F` is what is known of each, of handles or of allocations.
+/// Comparison of the leaks of two traces; `F` is the answer for each, about handles or allocations.
 pub struct TracesDiff<F> {
-    /// The trace before and the one after.
+    /// The trace before and the trace after.
     pub files: Vec<F>,
-    /// Times of the traces.
+    /// Time ranges of the traces.
     pub windows: Vec<Window>,
-    /// Lengths of the traces in minutes, as far as they are known.
+    /// Lengths of the traces in minutes, if known.
     pub minutes: Vec<Option<f64>>,
     /// Groups that leak in either trace: first those that got worse, then new ones.
     pub groups: Vec<ComparedGroup>,
-    /// Number of groups that are known leaks, which are not among them unless it is asked for these.
+    /// Number of groups that are known leaks; `groups` lacks them unless they were asked for.
     pub ignored: usize,
-    /// Reason why nothing of either trace passes; `None` where something does, or a trace has what is asked for and
-    /// it does not leak, as it should be.
+    /// Why nothing in either trace passes; `None` if anything passes, or if a trace has what was asked for and it
+    /// simply does not leak.
     pub no_match: Option<NoMatch>,
 }
 
-/// Handles and views of processes of one name, of one type and one create stack by its functions; or allocations of one
-/// kind and allocator.
+/// Handles and views of one process name, type and create stack (by its functions), or allocations of one kind and
+/// allocator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedGroup {
-    /// Name of the processes, if it is known.
+    /// Name of the processes, if known.
     pub process: Option<String>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// The allocator of allocations; `None` of a heap, which has another handle each time. Of handles without a stack in
-    /// dumps the pattern of their objects' names.
+    /// The allocator of allocations; `None` for a heap, because its handle differs each time. For handles without stack
+    /// in dumps, the pattern of their object names.
     pub allocator: Option<String>,
-    /// The function of the program in the stack that opened or allocated them.
+    /// The program's function in the stack that opened or allocated them.
     pub function: Option<String>,
     /// The trace before.
     pub before: Side,
@@ -63,49 +63,49 @@ pub struct ComparedGroup {
     pub state: State,
     /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
     pub got_worse: bool,
-    /// Whether lost events, or stacks that a dump lacks, explain that it seems to have got worse, or that it does not.
+    /// Whether lost events, or stacks missing from a dump, could explain why it seems to have got worse or not.
     pub is_uncertain: bool,
-    /// The probability that the trace after leaks this much or more, if nothing changed.
+    /// The probability that the trace after leaks at least this much if nothing changed.
     pub p_value: f64,
-    /// Number that the trace after is expected to leak if nothing changed. For what does not leak at a rate, that is
-    /// a range, and this is the number in it nearest to what the trace leaks.
+    /// Number that the trace after is expected to leak if nothing changed. Without a rate this is a range; then it is
+    /// the number in the range nearest to what the trace leaks.
     pub expected: f64,
-    /// Expected bytes of allocations, likewise.
+    /// Expected bytes of allocations, in the same sense.
     pub expected_bytes: f64,
-    /// The known leak that it is, if it is one.
+    /// The known leak it matches, if any.
     pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 impl ComparedGroup {
-    /// The trace that has its stack, and the stack: the one after, if it leaks there.
+    /// Returns the trace that has the group's stack, and the stack; prefers the trace after if it leaks there.
     fn stack(&self) -> Option<(usize, StackIdx)> {
         let after = self.after.create_stack.map(|stack| (1, stack));
         after.or(self.before.create_stack.map(|stack| (0, stack)))
     }
 }
 
-/// Leaks of a group in one of the traces.
+/// Leaks of a group in one trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Side {
-    /// Amount that nothing but the end of a process closed or freed.
+    /// Amount that nothing but process exit closed or freed.
     pub leaked: Amount,
-    /// Amount leaked per minute in which the processes ran; `None` if the minutes are unknown.
+    /// Amount leaked per minute of process run time; `None` if the minutes are unknown.
     pub per_minute: Option<f64>,
-    /// The stack that opened them: one of those that are equal; `None` where nothing leaks.
+    /// The stack that opened them, one of several equal ones; `None` if nothing leaks.
     pub create_stack: Option<StackIdx>,
-    /// Growth of the group; `None` where nothing leaks.
+    /// How the group grows; `None` if nothing leaks.
     pub verdict: Option<Verdict>,
 }
 
 impl Side {
-    /// Returns whether the group is only open by chance: what is open for a short time is open at the end by chance,
-    /// and does not leak at a rate.
+    /// Whether the group is open only by chance: short-lived handles happen to be open at the end and do not leak at a
+    /// rate.
     fn is_by_chance(&self) -> bool {
         self.verdict == Some(Verdict::Balanced)
     }
 }
 
-/// State of a group after the comparison, in the order in which groups are listed.
+/// State of a group after the comparison, in listing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Leaks more than chance explains.
@@ -116,14 +116,14 @@ pub enum State {
     Gone,
     /// Leaks less than chance explains.
     Better,
-    /// Lost events, or forgotten stacks, may explain the difference, or that there is none.
+    /// Lost events or forgotten stacks may explain the difference, or why there is none.
     Uncertain,
     /// Chance explains the difference.
     Same,
 }
 
 impl State {
-    /// The word it goes by, which stays the same.
+    /// Returns the word for the state, which never changes.
     pub fn word(self) -> &'static str {
         match self {
             Self::Worse => "worse",
@@ -137,30 +137,30 @@ impl State {
 }
 
 impl<F> TracesDiff<F> {
-    /// Number of groups that got worse.
+    /// Returns the number of groups that got worse.
     pub fn worse(&self) -> usize {
         let is_counted = |group: &&ComparedGroup| group.got_worse && group.ignored.is_none();
         self.groups.iter().filter(is_counted).count()
     }
 
-    /// Number of groups that may or may not have got worse, because events were lost or dumps lack stacks.
+    /// Returns the number of groups that may have got worse; lost events or missing stacks in dumps leave that open.
     pub fn uncertain(&self) -> usize {
         let is_counted = |group: &&ComparedGroup| group.is_uncertain && group.ignored.is_none();
         self.groups.iter().filter(is_counted).count()
     }
 
-    /// The trace that has the stack of a group, and the stack: the one after, if it leaks there.
+    /// Returns the trace that has the group's stack, and the stack; prefers the trace after if it leaks there.
     pub fn stack(&self, group: &ComparedGroup) -> Option<(&F, StackIdx)> {
         let (side, stack) = group.stack()?;
         Some((self.files.get(side)?, stack))
     }
 
-    /// Whether what leaks is compared by the lengths of the traces, and not by numbers alone.
+    /// Whether leaks are compared relative to the lengths of the traces rather than by number alone.
     pub fn has_lengths(&self) -> bool {
         self.minutes.iter().all(Option::is_some)
     }
 
-    /// Number of groups in a state.
+    /// Returns the number of groups in a state.
     pub fn count(&self, state: State) -> usize {
         self.groups.iter().filter(|group| group.state == state).count()
     }
@@ -169,7 +169,7 @@ impl<F> TracesDiff<F> {
 /// Compares what the first two sources leak.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn compare_traces<'a, F: Compared<'a>>(
     sources: &'a [Source<'a>],
     criteria: &DiffCriteria,
@@ -198,7 +198,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let ComparedGroups { mut groups, not_comparable } =
         compared(sources, &acquired, &suspects, &lengths)?;
     drop(acquired);
-    // All groups are compared before, so that what is ignored does not change the significance.
+    // All groups were compared first, so that ignoring some does not change the significance.
     mark_ignored(&mut groups, &files, &criteria.ignoring.list)?;
     let ignored = groups.iter().filter(|group| group.ignored.is_some()).count();
     groups.retain(|group| criteria.ignoring.shows(group.ignored.as_ref()));
@@ -218,7 +218,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     Ok(TracesDiff { files, windows, minutes: lengths, groups, ignored, no_match })
 }
 
-/// Notes which groups are known leaks. The stacks of a group have equal functions.
+/// Marks groups that are known leaks. The stacks of a group have equal functions.
 fn mark_ignored<'a, F: Compared<'a>>(
     groups: &mut [ComparedGroup],
     files: &[F],
@@ -226,7 +226,7 @@ fn mark_ignored<'a, F: Compared<'a>>(
 ) -> Result<(), QueryError> {
     for (side, file) in files.iter().enumerate() {
         let of_side = groups.iter_mut().filter(|group| {
-            // A group without a stack counts for the trace after.
+            // A group without a stack belongs to the trace after.
             group.stack().map_or(1, |(side, _)| side) == side
         });
         let of_side: Vec<&mut ComparedGroup> = of_side.collect();
@@ -244,7 +244,7 @@ fn mark_ignored<'a, F: Compared<'a>>(
     Ok(())
 }
 
-/// A caveat if two dumps are of different programs. The first process of a dump is its own.
+/// Returns a caveat if two dumps are of different programs. The first process of a dump is its own.
 fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>, QueryError> {
     let [before, after] = files else { return Ok(None) };
     if ![before, after].iter().all(|file| file.about().info.is_dump()) {
@@ -258,13 +258,13 @@ fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>,
     Ok(Caveat::of_two_programs([&before, &after]))
 }
 
-/// The groups of two traces, and the modules whose frames cannot be compared.
+/// The groups of two traces, and the modules with frames that cannot be compared.
 struct ComparedGroups {
     groups: Vec<ComparedGroup>,
     not_comparable: Vec<String>,
 }
 
-/// Compares traces, whose lengths are in minutes.
+/// Compares traces; `lengths` is in minutes.
 fn compared(
     sources: &[Source<'_>],
     traces: &[Acquired<'_>],
@@ -290,16 +290,16 @@ fn compared(
     Ok(ComparedGroups { groups, not_comparable })
 }
 
-/// The stacks of groups in one of the traces.
+/// Returns the stacks of groups in one of the traces.
 fn stacks(groups: &[ComparedGroup], side: usize) -> Vec<StackIdx> {
     let sides = groups.iter().map(|group| [group.before, group.after][side.min(1)]);
     sides.filter_map(|side| side.create_stack).collect()
 }
 
-/// Losses of a trace while it was recorded, or in its file.
+/// What a trace lost while it was recorded, or in its file.
 struct Losses {
     times: LossTimes,
-    /// Upper bound on the lost events, and so on the handles of a group; `None` if unknown.
+    /// Maximum number of lost events, and so of lost handles of a group; `None` if unknown.
     max_events: Option<u64>,
     /// Whether at least half of the time has all events.
     is_mostly_whole: bool,
@@ -314,39 +314,39 @@ impl Losses {
     }
 }
 
-/// Leaks of a group in a trace, compared with the other one.
+/// Leaks of a group in one trace compared with the other.
 #[derive(Clone, Copy)]
 struct Comparison {
     chances: Chances,
-    /// Factor between its expected leaks and those of the other one, if nothing changed.
+    /// Factor from the leaks of the other trace to those expected here, if nothing changed.
     times: f64,
     /// Whether it can be worse at all.
     can_be_more: bool,
 }
 
-/// A trace of which it is asked whether it leaks more, and the other one.
+/// A trace that may leak more, and the one it is compared with.
 struct Pair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
     samples: [&'m Sample; 2],
     starts: [Start; 2],
-    /// Number that each leaks, where only that is known.
+    /// Number each trace leaks, if only that is known.
     counts: Option<[u64; 2]>,
-    /// Number of leaks of each that the traces do not show; negative if fewer leak.
+    /// Number of leaks in each trace that it does not show; negative if fewer leak than shown.
     unseen: [f64; 2],
     /// Size of each unseen leak.
     unseen_size: f64,
-    /// Difference that does not matter.
+    /// Largest difference that does not matter.
     tolerance: f64,
     /// Number of processes in each trace.
     processes: [usize; 2],
 }
 
 impl Pair<'_> {
-    /// Compares the leaks, and the number of chances on which they happen.
+    /// Compares the leaks by the number of chances they happen on.
     fn compare(&self) -> Comparison {
         let can_be_more = match self.verdict {
-            // Handles that live for a short time are open at the end by chance, not leaked at a rate.
+            // Short-lived handles are open at the end by chance; they do not leak at a rate.
             None | Some(Verdict::Balanced) => false,
             // The other trace may lack a fill if it covers less of the start of the process.
             Some(Verdict::Once) => self.starts[1] >= self.starts[0],
@@ -382,30 +382,30 @@ impl Pair<'_> {
     }
 }
 
-/// Bytes that do not matter.
+/// Differences below this many bytes are ignored.
 const MIN_BYTES: f64 = 65_536.0;
 
-/// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
-/// it does not have. A steady leak is worse by itself then: a healthy program leaks nothing at a rate.
+/// If fewer handles than this are expected in a much shorter trace, that trace says nothing about a group it lacks. A
+/// steady leak is then worse by itself: a healthy program leaks nothing at a rate.
 pub const TOO_SHORT: f64 = 0.2;
 
-/// Comparison in both directions, first the trace after against the one before.
+/// A comparison in both directions; the first asks whether the trace after leaks more.
 type Both = [Comparison; 2];
 
-/// Assumption about traces that lost events, and dumps that lack stacks.
+/// What to assume about lost events in traces and missing stacks in dumps.
 #[derive(Clone, Copy)]
 enum Assumed<'l> {
-    /// Assumes that no event of a handle is missing.
+    /// No event of a handle is missing.
     NoLoss,
-    /// Assumes that none is missing between losses, and nothing of the other times.
+    /// No event between losses is missing; nothing is known about other times.
     Between([&'l Losses; 2]),
-    /// Assumes that this many more handles of a group leak in each trace, or fewer.
+    /// This many more handles of a group leak in each trace, or fewer if negative.
     Unseen([f64; 2]),
-    /// Assumes that as many handles as possible only got a stack, or lost it, or have unknown code at another address.
+    /// As many handles as possible only gained or lost a stack, or have unknown code at another address.
     Regrouped(&'l Decreases<'l>),
 }
 
-/// Compares groups.
+/// Compares groups under an assumption.
 fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'m>) -> Vec<Both> {
     let both = groups.iter().map(|group| {
         let lossy = |side: usize| match assumed {
@@ -443,13 +443,13 @@ fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'
     both.collect()
 }
 
-/// The probabilities below which groups of these are worse, and better.
+/// Returns the probabilities below which groups are worse, and better.
 fn levels(comparisons: &[Both]) -> [f64; 2] {
     [0, 1].map(|direction| rule::level(comparisons.iter().map(|both| both[direction].chances)))
 }
 
-/// Determines for each group whether losses, and stacks that dumps lack, leave no doubt that it got worse at this level, or that
-/// it did not.
+/// Determines for each group whether it surely got worse or surely did not at this level, despite losses and missing
+/// stacks.
 fn sure<'m>(
     groups: &'m [MatchedGroup],
     has_lengths: bool,
@@ -476,7 +476,7 @@ fn sure<'m>(
         let [level, _] = levels(&comparisons);
         worse(&comparisons, level)
     });
-    // The lost events explain, or hide, as much of a difference as possible.
+    // Assume that the lost events explain, or hide, as much of a difference as possible.
     let unseen = |sign: f64| {
         let (before, after) = before.max_events.zip(after.max_events)?;
         let unseen = [-sign * before as f64, sign * after as f64];
@@ -507,7 +507,7 @@ impl Comparison {
     }
 }
 
-/// Says of each group what became of it, and puts them into their order.
+/// Determines the state of each group and puts the groups in order.
 fn with_states(
     matched: &[MatchedGroup],
     has_lengths: bool,
@@ -545,7 +545,7 @@ fn with_states(
             ignored: None,
         }
     };
-    // All groups are compared, so that selecting a suspect does not change the significance.
+    // All groups were compared first, so that selecting a suspect does not change the significance.
     let groups =
         matched.iter().zip(comparisons).zip(sure).filter(|((group, _), _)| group.is_of_suspect);
     let mut groups: Vec<ComparedGroup> = groups.map(group).collect();
@@ -570,8 +570,8 @@ fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
     }
 }
 
-/// Amount that the test takes for unchanged in the trace after: at most the amount that makes it worse, at least the
-/// one that makes it better.
+/// Returns the amount the test takes as unchanged in the trace after: no more than what would be worse, no less than
+/// what would be better.
 fn expected([before, after]: [Side; 2], both: Both, amount: fn(Amount) -> f64) -> f64 {
     let leaked = amount(before.leaked);
     let most = if after.is_by_chance() { f64::INFINITY } else { leaked * both[0].times };
@@ -594,7 +594,7 @@ mod tests {
         Share { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
     }
 
-    /// A group that leaks handles in 20 operations on average, at random times, so many at once.
+    /// Makes a group that leaks in 20 operations on average at random times, `at_once` handles each.
     fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
         let (mut lifetimes, mut operation_ns) = (Vec::new(), 0);
         loop {

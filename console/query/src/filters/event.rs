@@ -1,4 +1,4 @@
-//! Filters that remove events, and filters over the events that are left.
+//! Filters that remove events, and filters that test the remaining events.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,7 @@ use crate::stacks::judge_noting;
 use handlescope_session::filter::Filter;
 use handlescope_session::values::TimeRange;
 
-/// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
-/// of its process, and drops closes.
+/// `-Leak` and `-LeakAtExit`: keeps handles and views that were never closed or only by process exit, and drops closes.
 ///
 /// Returns two further selections: what `-LeakAtExit` would keep, and the objects with handles that were closed unseen.
 pub fn keep_leaks(
@@ -46,7 +45,7 @@ pub fn keep_leaks(
 
 /// Keeps the events that open some handles and views, and drops closes.
 ///
-/// Creation and end stay even if their events are removed, as the lifetime of the object.
+/// Creation and end stay as the lifetime of the object, even if their events are removed.
 fn keep_opened(
     is_kept: impl Fn(usize) -> bool,
     file: &FileContext<'_>,
@@ -83,7 +82,7 @@ pub fn keep_suspect(file: &FileContext<'_>, selection: &mut Selection) -> Result
     })
 }
 
-/// Owners of `.why`: removes what others opened than the processes that own the handles, and what others did.
+/// Owners of `.why`: removes events on handles that belong to other processes.
 pub fn keep_owners(
     owners: &ProcessCriteria,
     is_plain: bool,
@@ -95,7 +94,7 @@ pub fn keep_owners(
     remove_events(file, selection, |event| *verdicts.get(processes.owner(event)))
 }
 
-/// `-MinMaxTime`: removes what happened outside of the time.
+/// `-MinMaxTime`: removes what happened outside the time range.
 pub fn keep_time(
     range: Option<TimeRange>,
     file: &FileContext<'_>,
@@ -130,8 +129,8 @@ pub fn keep_stacks(
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
 }
 
-/// Removes events, and a creation and an end, that do not pass. The first creation that is left
-/// takes over; an end is not replaced. An object of which nothing is left goes.
+/// Removes events, creations and ends that do not pass. The first remaining creation takes over; an end is not
+/// replaced. Removes an object with nothing left.
 fn remove_events(
     file: &FileContext<'_>,
     selection: &mut Selection,
@@ -141,7 +140,7 @@ fn remove_events(
     let was_partial = selection.events.is_partial();
     selection.events.retain(table.height(), file.cancel, &passes)?;
     let mask = &selection.events;
-    // Of most objects nothing passes, and nothing more is read of them.
+    // Nothing passes for most objects, so nothing more is loaded for them.
     let may_stay = |selected: &Selected| {
         let mut events = table.events(selected.object());
         events.any(|event| if was_partial { passes(event) } else { mask.contains(event) })
@@ -166,8 +165,8 @@ fn remove_events(
     Ok(())
 }
 
-/// `-Handle`: keeps creates, duplicates and closes of some handle values, to which closes may have added tag bits.
-/// Mappings have none and are not asked. Of a dump also handles that are open, which have no events.
+/// `-Handle`: keeps creates, duplicates and closes of matching handle values; closes may have added tag bits to these.
+/// Mappings have no handles and are not tested. In a dump, open handles without events count, too.
 pub fn keep_handles(
     filter: &Option<Filter>,
     file: &FileContext<'_>,
@@ -201,7 +200,7 @@ pub fn keep_handles(
     Ok(())
 }
 
-/// `-Inherit`: objects with a duplicate left that a child inherited.
+/// `-Inherit`: keeps objects with a remaining duplicate that a child inherited.
 pub fn keep_inherited(file: &FileContext<'_>, selection: &mut Selection) -> Result<(), QueryError> {
     let processes = selection.columns(file.trace, &file.objects)?.processes()?;
     selection.retain(file.cancel, |selected, mask| {
@@ -211,7 +210,7 @@ pub fn keep_inherited(file: &FileContext<'_>, selection: &mut Selection) -> Resu
     Ok(())
 }
 
-/// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
+/// `-CreateStack` and `-DestroyStack`: keeps objects with a matching stack of their creation or end.
 pub fn keep_by_stack_of(
     stack_event: impl Fn(Selected) -> Option<EventIdx> + Sync,
     filter: &Option<Filter>,
@@ -231,7 +230,7 @@ pub fn keep_by_stack_of(
     Ok(())
 }
 
-/// `-Overlapped`: objects that had two handles open at once, going by the events that are left.
+/// `-Overlapped`: keeps objects that had two handles open at once, judging by the remaining events.
 pub fn keep_overlapped(
     file: &FileContext<'_>,
     selection: &mut Selection,

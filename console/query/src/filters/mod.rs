@@ -1,13 +1,14 @@
 //! The filters of `.dump ObjectRef`, in their fixed order.
 //!
-//! The filters on suspects, leaks, times, stacks and handles remove events. The filters on create and destroy stacks,
-//! creators, inheritance, related processes and overlaps test the remaining events, and all others the unfiltered
-//! object. Filters are applied in the order in which an empty answer names them, and the objects that each leaves are
-//! counted. Two kinds come earlier: filters on the kind of object come first, and a filter on the stacks of events
-//! comes before the filters that test the remaining events.
+//! Filters on suspects, leaks, times, stacks and handles remove events. Filters on create and destroy stacks, creators,
+//! inheritance, related processes and overlaps test the remaining events; all others test the unfiltered object.
 //!
-//! They are loops over slices, not expressions of polars: each works on what the previous filters left of one object
-//! (its events, creation and end), in an order that matters, and stops at the first event that decides.
+//! Filters are applied in the order in which an empty answer names them, and the objects left by each are counted.
+//! There are two exceptions: filters on the kind of object come first, and a filter on event stacks comes before those
+//! that test the remaining events.
+//!
+//! They are loops over slices, not polars expressions: each works on what earlier filters left of one object (its
+//! events, creation and end), in an order that matters, and stops at the first event that decides.
 
 pub mod event;
 pub mod object;
@@ -27,12 +28,11 @@ pub use self::start_handle::open_start_handles;
 /// The objects of a trace that pass.
 pub struct Filtered {
     pub selection: Selection,
-    /// Objects that `-LeakAtExit` would keep in place of `-Leak`, which leaves them out; `None` if there are none.
+    /// Objects that `-LeakAtExit` would keep but `-Leak` leaves out; `None` if there are none.
     pub at_exit: Option<Selection>,
-    /// The objects with handles that were closed unseen, which `-Leak` and `-LeakAtExit` leave out; `None` where there
-    /// are none.
+    /// Objects with handles closed unseen, which `-Leak` and `-LeakAtExit` leave out; `None` if there are none.
     pub unseen: Option<Selection>,
-    /// The objects with all handles of the suspect, if these are what totals count.
+    /// Objects with all handles of the suspect, if totals count these.
     pub suspect: Option<Selection>,
     /// Number of objects that each criterion leaves.
     pub survivors: Survivors,
@@ -81,18 +81,18 @@ pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered,
     Ok(filtered)
 }
 
-/// The criteria that were given, in the order in which they are applied.
+/// Returns the given criteria in the order they are applied.
 fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
     let given = args.given().into_iter();
     let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
     if args.stack_filter.is_some() {
-        // Symbols may have to be downloaded: request only those that can matter.
+        // Symbols may have to be downloaded, so only stacks that can matter are requested.
         steps.sort_by_key(|(_, effect)| effect.rank_by_stacks());
     }
     steps
 }
 
-/// Returns the test of a criterion that looks at the unfiltered object; `None` for one that looks at its events.
+/// Returns the test of a criterion on the unfiltered object; `None` if the criterion looks at events.
 fn test<'a>(
     effect: Effect,
     file: &'a FileContext<'_>,
@@ -105,7 +105,7 @@ fn test<'a>(
     }
 }
 
-/// Keeps the objects that pass a criterion; [`event::keep_leaks`] keeps those that leak.
+/// Keeps the objects that pass a criterion, except for leaks, which [`event::keep_leaks`] handles.
 fn keep(
     effect: Effect,
     args: &ObjectCriteria,
@@ -129,7 +129,7 @@ fn keep(
     }
 }
 
-/// Keeps the objects whose events that are left pass a test.
+/// Keeps the objects with remaining events that pass a test.
 fn keep_by_left_events(
     test: LeftEventsTest,
     args: &ObjectCriteria,

@@ -1,4 +1,4 @@
-//! Filters over what an object is, whatever happens to its events.
+//! Filters on what an object is, independent of its events.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use handlescope_session::values::TimeRange;
 /// A test of an object, by its row.
 pub type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 
-/// Returns the test of what an object is.
+/// Returns the test for a property of an object.
 pub fn test<'a>(
     test: ObjectTest,
     args: &'a ObjectCriteria,
@@ -57,7 +57,7 @@ fn id_of(object: ObjectIdx) -> u64 {
     u64::from(object.0) + 1
 }
 
-/// The filter, unless it lets everything pass and so needs no work.
+/// Returns the filter, unless it lets everything pass and so needs no work.
 fn effective(filter: &Option<Filter>) -> Option<&Filter> {
     filter.as_ref().filter(|filter| !filter.passes_everything())
 }
@@ -102,7 +102,7 @@ fn by_lifetime<'a>(
     }))
 }
 
-/// Returns the test of the view of a mapping: that of its first map event, also if a filter removes the event.
+/// Returns a test of a mapping's view. It uses the first map event, even if a filter removes the event.
 pub fn by_view<'a>(
     test: ViewTest,
     args: &'a ObjectCriteria,
@@ -123,7 +123,7 @@ pub fn by_view<'a>(
             let state = table.state(*row);
             state.is_view() && state.is_opened()
         });
-        // They are in the order in which they were mapped.
+        // Views are in the order they were mapped.
         let first = views.next();
         let view = first.and_then(|row| base.get(row).zip(size.get(row)));
         view.is_some_and(|(base, size)| passes(base, size as u64))
@@ -135,8 +135,8 @@ fn is_in_view(pointer: u64, base: u64, size: u64) -> bool {
     (base..=base.saturating_add(size)).contains(&pointer)
 }
 
-/// A filter over numbers written `0xC0`, which remembers its verdicts: a trace has few distinct
-/// handle values, and objects use pointers again.
+/// A filter on numbers written as `0xC0` that remembers its verdicts: a trace has few distinct handle values, and
+/// pointers are reused by objects.
 pub struct HexFilter<'a> {
     filter: Option<&'a Filter>,
     verdicts: HashMap<u64, bool>,

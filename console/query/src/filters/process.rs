@@ -1,4 +1,4 @@
-//! Filters over processes: who created an object, and who had to do with it.
+//! Filters on processes: who created an object, and who was involved with it.
 
 use handlescope_model::rules::CREATING;
 use handlescope_model::tables::Acquisitions;
@@ -11,7 +11,7 @@ use crate::selection::Selection;
 use crate::tables::PerProcess;
 use handlescope_session::filter::ProcessFilter;
 
-/// Verdicts on processes, with `is_plain` by the names of their executables alone; `None` where all pass.
+/// Returns the verdicts on processes, with `is_plain` by executable name alone; `None` if all pass.
 pub fn creator_verdicts(
     creator: &ProcessCriteria,
     is_plain: bool,
@@ -20,8 +20,8 @@ pub fn creator_verdicts(
     (!creator.is_empty()).then(|| file.processes.each(|info| creator.matches(info, is_plain)))
 }
 
-/// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process has to pass all of them, that of the creation, or without
-/// one any owner of a rundown handle.
+/// `-ProcessName`, `-CmdLine` and `-NewProcess`: one process must pass all of them. It is the creator, or any owner of
+/// a rundown handle if there is no creation.
 pub fn keep_creators(
     creator: &ProcessCriteria,
     is_plain: bool,
@@ -31,8 +31,8 @@ pub fn keep_creators(
     keep_created(creator, is_plain, file, selection, false)
 }
 
-/// Keeps what may pass them where a filter on stacks removes events later: objects with an event of the right process
-/// that may become the creation, and with such an owner, too.
+/// Keeps objects that may still pass after a stack filter removes events. These have an event of a matching process
+/// that may become the creation, or a matching owner.
 pub fn keep_possible_creators(
     creator: &ProcessCriteria,
     is_plain: bool,
@@ -49,12 +49,12 @@ fn keep_created(
     selection: &mut Selection,
     may_change: bool,
 ) -> Result<(), QueryError> {
-    // Judged once per process, so that no event needs the text of its process.
+    // Each process is judged once, so that no event needs the text of its process.
     let Some(verdicts) = creator_verdicts(creator, is_plain, file) else { return Ok(()) };
     let table = &file.objects.table;
     let process = selection.columns(file.trace, &file.objects)?.processes()?;
     let owner = file.trace.values(Acquisitions::process)?;
-    // Of what a thread does with the handle of another process, its own process is asked.
+    // If a thread uses a handle of another process, the process of the thread counts.
     let actor = |event: usize| match table.kind(event) {
         Some(kind) if kind != EventKind::HandleDuplicate => process.caller(event),
         _ => None,
@@ -77,8 +77,8 @@ fn keep_created(
     Ok(())
 }
 
-/// `-RelatedProcess`: any process of the events that are left, of creation and end, any owner of a
-/// rundown handle, any process a handle was duplicated from or by, any child that inherited one.
+/// `-RelatedProcess`: tests all processes involved. These are the processes of remaining events, of creation and end,
+/// owners of rundown handles, sources and callers of duplicates, and children that inherited a handle.
 ///
 /// A negative filter therefore asks for some other process.
 pub fn keep_related(

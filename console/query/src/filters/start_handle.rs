@@ -1,4 +1,4 @@
-//! Handles of the rundown at the start, which belong to no object of the answer.
+//! Handles in the rundown at the start, which belong to no object of the answer.
 
 use handlescope_model::tables::{Acquisitions, End, Names, Objects};
 use handlescope_model::{ObjectIdx, ProcessIdx, TypeId};
@@ -10,8 +10,8 @@ use crate::criteria::{MapMode, ObjectCriteria};
 use crate::criterion::{Criteria, Criterion};
 use crate::error::QueryError;
 
-/// The handles of the rundown at the start that pass, as type and owner of each: what is known of them
-/// is tested, and a criterion about events, which they do not have, lets none pass.
+/// Returns type and owner of each handle in the start rundown that passes. What is known about them is tested; a
+/// criterion on events lets none pass, because they have no events.
 ///
 /// Handles that were closed in the trace are left out.
 pub fn open_start_handles(
@@ -50,7 +50,7 @@ pub fn open_start_handles(
     Ok(open)
 }
 
-/// Whether a criterion says something about events, or about mappings.
+/// Whether any criterion is about events or mappings.
 fn concerns_events(args: &ObjectCriteria) -> bool {
     let applicable = [
         Criterion::Map,

@@ -1,9 +1,9 @@
-//! Numbers of rows: the same for rows with the same text.
+//! Codes for rows; rows with the same text have the same code.
 
 use handlescope_model::sentinel;
 use hashbrown::HashMap;
 
-/// Numbers of the texts of rows, in the order in which they were learned.
+/// Codes for the texts of rows, in the order they were learned.
 #[derive(Default)]
 pub struct Coder {
     pub texts: Vec<String>,
@@ -12,12 +12,12 @@ pub struct Coder {
 }
 
 impl Coder {
-    /// The number of a row, if it was learned.
+    /// Returns the code of a row, if it was learned.
     pub fn known(&self, row: u32) -> Option<u32> {
         self.by_row.get(row)
     }
 
-    /// Numbers a row by its text, unless it has a number; that of no row has none.
+    /// Gives a row a code by its text unless it has one; [`sentinel`] gets none.
     pub fn learn(&mut self, row: u32, text: impl FnOnce() -> String) {
         if row == sentinel() || self.known(row).is_some() {
             return;
@@ -31,16 +31,16 @@ impl Coder {
     }
 }
 
-/// Numbers by number, most of which are small.
+/// A map from numbers to numbers; most keys are small.
 #[derive(Default)]
 pub struct Slots {
-    /// Slots of small numbers, after that of [`sentinel`].
+    /// Values of small keys; the first is that of [`sentinel`].
     near: Vec<u32>,
     far: HashMap<u32, u32>,
 }
 
 impl Slots {
-    /// Rows of most tables are below; 4 MiB.
+    /// Keys below this are small; most tables have fewer rows. Takes 4 MiB.
     const DENSE_LIMIT: usize = 1 << 20;
 
     pub fn get(&self, number: u32) -> Option<u32> {
@@ -49,7 +49,7 @@ impl Slots {
     }
 
     fn far_slot(&self, number: u32) -> Option<u32> {
-        // Most have no large numbers.
+        // Most maps have no large keys.
         if self.far.is_empty() { None } else { self.far.get(&number).copied() }
     }
 
@@ -67,7 +67,7 @@ impl Slots {
         }
     }
 
-    /// Forgets everything, which are these numbers; the memory stays.
+    /// Forgets everything but keeps the memory; `numbers` are the keys in use.
     pub fn clear(&mut self, numbers: impl Iterator<Item = u32>) {
         self.far.clear();
         for number in numbers {

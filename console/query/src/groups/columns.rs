@@ -1,4 +1,4 @@
-//! Columns of `-GroupBy`: from a handle to a number, and from the number to a text.
+//! Columns of `-GroupBy`: from a handle to a code, and from the code to a text.
 
 use std::sync::LazyLock;
 
@@ -22,16 +22,16 @@ use crate::frame_names::Frames;
 use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;
 
-/// Meaning of the numbers of a column.
+/// What the codes of a column mean.
 enum Key {
     Stack,
     Number,
     Word(fn(u32) -> &'static str),
-    /// Texts of rows: those of the same text have one number.
+    /// Texts of rows: rows with the same text have one code.
     Text(fn(&RowTexts<'_>, u32) -> String),
 }
 
-/// Returns what the numbers of a column stand for.
+/// Returns what the codes of a column mean.
 fn key_of(column: GroupColumn) -> Key {
     match column {
         GroupColumn::CreateStack => Key::Stack,
@@ -51,7 +51,7 @@ fn key_of(column: GroupColumn) -> Key {
     }
 }
 
-/// Upper ends of lifetimes in nanoseconds, with what those below are called.
+/// Upper bounds of lifetimes in nanoseconds, with the names of the ranges below them.
 const LIFETIMES: [(i64, &str); 9] = [
     (1_000_000, "under 1 ms"),
     (10_000_000, "1 to 10 ms"),
@@ -66,7 +66,7 @@ const LIFETIMES: [(i64, &str); 9] = [
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
 
-/// Values of handles in the columns, as rows of tables or other numbers.
+/// Looks up the column values of handles, as rows of tables or other numbers.
 pub struct KeyRows<'a> {
     columns: Vec<GroupColumn>,
     objects: &'a ObjectTable,
@@ -77,14 +77,14 @@ pub struct KeyRows<'a> {
     tid: Option<EventValues<u32>>,
     name: Numbers<NameIdx>,
     owner: Numbers<ProcessIdx>,
-    /// The processes of the events that create objects, for those without handles.
+    /// The processes of events that create objects, for objects without handles.
     creator: Option<EventProcesses>,
 }
 
-/// Makes the numbers that handles are grouped by: one for each text.
+/// Makes the codes that handles are grouped by: one for each text.
 pub struct Keys<'a> {
     texts: RowTexts<'a>,
-    /// Columns with the numbers of their texts; there are none where the number is the value.
+    /// Columns with the codes of their texts; empty if the number itself is the value.
     coders: Vec<(GroupColumn, Coder)>,
 }
 
@@ -94,11 +94,11 @@ struct RowTexts<'a> {
     stacks: Option<&'a TrimmedStacks>,
     names: Texts,
     pattern: NamePattern,
-    /// Whether processes go by the names of their executables.
+    /// Whether processes are shown by executable name.
     is_plain: bool,
 }
 
-/// Texts of the numbers of all columns.
+/// Texts for the codes of all columns.
 pub struct KeyTexts {
     columns: Vec<(GroupColumn, Vec<String>)>,
     stacks: StackNumbers,
@@ -123,7 +123,7 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// Makes the numbers of values, column by column.
+    /// Assigns a code to each new value, column by column.
     pub fn learn(&mut self, distinct: &[Vec<u32>]) {
         let Self { texts, coders } = self;
         for ((column, coder), rows) in coders.iter_mut().zip(distinct) {
@@ -132,7 +132,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Puts the numbers of values in their place, column by column; all of them were made.
+    /// Replaces values by their codes, column by column; all must have been learned.
     pub fn put_codes(&self, values: &mut [Vec<u32>]) {
         for ((column, coder), values) in self.coders.iter().zip(values) {
             if matches!(key_of(*column), Key::Text(_)) {
@@ -141,7 +141,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The texts, and the rows of stacks of single processes.
+    /// Returns the texts, and the rows of stacks that belong to a single process.
     pub fn into_texts(self, process_stacks: Option<&ProcessStacks>) -> KeyTexts {
         let columns = self.coders.into_iter().map(|(column, coder)| (column, coder.texts));
         let stacks = process_stacks.map(|stacks| stacks.rows().clone()).unwrap_or_default();
@@ -150,7 +150,7 @@ impl<'a> Keys<'a> {
 }
 
 impl<'a> KeyRows<'a> {
-    /// Reads what the columns need; `has_partial` where filters removed events.
+    /// Loads what the columns need; `has_partial` if filters removed events.
     pub fn load(
         file: &'a FileContext<'_>,
         columns: &[GroupColumn],
@@ -170,7 +170,7 @@ impl<'a> KeyRows<'a> {
         let tid = has_threads.then(|| events.tids()).transpose()?;
         let has_processes = has_any(&[GroupColumn::Process]);
         let owner = has_processes.then(|| trace.values(Acquisitions::process)).transpose()?;
-        // Only then there are objects without handles.
+        // Only then are there objects without handles.
         let has_bare = has_partial || file.objects.table.has_other_events();
         let creator = (has_processes && has_bare).then(|| events.processes()).transpose()?;
         Ok(Self {
@@ -187,8 +187,8 @@ impl<'a> KeyRows<'a> {
         })
     }
 
-    /// What handles have in each column, as rows of tables or other numbers, with [`sentinel`] for nothing; and of the
-    /// columns whose values have texts, each value once.
+    /// Returns the values of handles column by column, as rows of tables or other numbers, with [`sentinel`] for none.
+    /// For columns with texts, also returns each distinct value.
     pub fn values(&self, lives: &LifeTables, handles: &[Handle]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
         let columns = self.columns.iter().map(|column| {
             let values = self.column(*column, lives, handles);
@@ -231,11 +231,11 @@ impl<'a> KeyRows<'a> {
         }
     }
 
-    /// The first of the stacks that are equal in the place of each, for many handles at once: of rows here and there,
-    /// the processor reads many at the same time in a loop that does nothing else.
+    /// Replaces each stack by the first of its equals, for many handles at once. A loop that does nothing else lets the
+    /// processor load many scattered rows at the same time.
     fn united(&self, mut values: Vec<u32>) -> Vec<u32> {
         if let Some(stacks) = self.stacks {
-            // Larger numbers are of stacks of single processes, and are equal to no other.
+            // Larger numbers are stacks of single processes, which equal no others.
             let height = stacks.height();
             for row in values.iter_mut().filter(|row| (**row as usize) < height) {
                 *row = stacks.equal(StackIdx(*row)).0;
@@ -244,7 +244,7 @@ impl<'a> KeyRows<'a> {
         values
     }
 
-    /// The stack that opened a handle; of an object without any, the one that created it.
+    /// Returns the stack that opened a handle, or that created an object without handles.
     fn stack_of_opening(&self, handle: Handle) -> u32 {
         match (&self.stack, handle.is_bare()) {
             (Some(stack), false) => stack.opened(handle.row.row()).unwrap_or(StackIdx::NONE).0,
@@ -255,7 +255,7 @@ impl<'a> KeyRows<'a> {
         }
     }
 
-    /// The owner of a handle; of an object without any, the process that created it.
+    /// Returns the owner of a handle, or the process that created an object without handles.
     fn process(&self, handle: Handle) -> u32 {
         let process = match (handle.is_bare(), handle.row == AcquisitionIdx::NONE) {
             (true, true) => None,
@@ -265,13 +265,13 @@ impl<'a> KeyRows<'a> {
         process.unwrap_or(ProcessIdx::NONE).0
     }
 
-    /// The stack of an event.
+    /// Returns the stack of an event.
     fn stack(&self, event: Option<usize>) -> u32 {
         let stack = self.stack.as_ref().zip(event).and_then(|(stack, event)| stack.get(event));
         stack.unwrap_or(StackIdx::NONE).0
     }
 
-    /// The stack of an event; of one through unknown code, its number in the process.
+    /// Returns the stack of an event; with unknown code in it, its number within the process.
     fn stack_in_process(&self, event: Option<usize>) -> u32 {
         let stack = self.stack(event);
         let of_process = || {
@@ -281,31 +281,31 @@ impl<'a> KeyRows<'a> {
         of_process().map_or(stack, |stack| stack.0)
     }
 
-    /// The name of an object.
+    /// Returns the name of an object.
     fn name(&self, object: ObjectIdx) -> u32 {
         self.name.get(object.row()).unwrap_or(NameIdx::NONE).0
     }
 
-    /// The thread of an event.
+    /// Returns the thread of an event.
     fn thread(&self, event: Option<usize>) -> u32 {
         let tid = self.tid.as_ref().zip(event);
         tid.map_or(sentinel(), |(tid, event)| tid.get(event).unwrap_or_default())
     }
 }
 
-/// The value of each handle.
+/// Returns the value of each handle.
 fn each(handles: &[Handle], value: impl Fn(Handle) -> u32) -> Vec<u32> {
     handles.iter().map(|handle| value(*handle)).collect()
 }
 
-/// Each value once, in the order in which they come first.
+/// Returns each value once, in order of first occurrence.
 fn distinct(values: &[u32]) -> Vec<u32> {
     let mut known = HashSet::new();
     values.iter().copied().filter(|value| known.insert(*value)).collect()
 }
 
 impl RowTexts<'_> {
-    /// Text of a stack, by its representative frame.
+    /// Returns the text for a stack's representative frame.
     fn of_stack(
         &self,
         row: u32,
@@ -316,14 +316,14 @@ impl RowTexts<'_> {
     }
 }
 
-/// Text for the number of a lifetime.
+/// Returns the text for the code of a lifetime.
 fn lifetime_word(number: u32) -> &'static str {
     let is_open = number as usize == LIFETIMES.len();
     let unknown = if is_open { NOT_CLOSED } else { OPENED_BEFORE };
     LIFETIMES.get(number as usize).map_or(unknown, |(_, text)| *text)
 }
 
-/// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
+/// Returns the code of a lifetime: its place in [`LIFETIMES`], or one of the two codes after them.
 fn duration(handle: Handle, opened: Option<usize>, closed: Option<usize>, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
     let time = |event: Option<usize>| event.and_then(|event| times.of(event));
@@ -342,12 +342,12 @@ fn duration(handle: Handle, opened: Option<usize>, closed: Option<usize>, times:
 }
 
 impl KeyTexts {
-    /// The rows of the numbers of stacks.
+    /// Returns the rows that stack numbers stand for.
     pub fn stack_numbers(&self) -> &StackNumbers {
         &self.stacks
     }
 
-    /// Key that a number of a column stands for.
+    /// Returns the key that a code of a column stands for.
     pub fn key(&self, column: GroupColumn, code: u32) -> GroupKey<&str> {
         if code == sentinel() {
             return GroupKey::None;
@@ -372,12 +372,12 @@ static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("{guid}|0[xX][0-9A-Fa-f]+|[0-9]+")).ok()
 });
 
-/// Collapses numbers and GUIDs of a name to `#`, so that names which were made from one pattern are equal.
+/// Replaces numbers and GUIDs in a name by `#`, so that names made from one pattern become equal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NamePattern;
 
 impl NamePattern {
-    /// The pattern of a name.
+    /// Returns the pattern of a name.
     pub fn of(self, name: &str) -> String {
         VARYING.as_ref().map_or(name.into(), |varying| varying.replace_all(name, "#")).into_owned()
     }

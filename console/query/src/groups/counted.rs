@@ -1,4 +1,4 @@
-//! A handle or view as it counts: small, because there may be tens of millions.
+//! A handle or view for counting; kept small because there may be tens of millions.
 
 use handlescope_model::{AcquisitionIdx, EventIdx, ObjectIdx};
 
@@ -7,7 +7,7 @@ use handlescope_model::{AcquisitionIdx, EventIdx, ObjectIdx};
 pub struct Handle {
     /// Object of the handle.
     pub object: ObjectIdx,
-    /// Its row; of an object without any the event that created it, or that of no row.
+    /// Its row; for an object without handles, the event that created it or `AcquisitionIdx::NONE`.
     pub row: AcquisitionIdx,
     pub flags: u16,
 }
@@ -22,22 +22,22 @@ impl Handle {
     pub const AT_EXIT: u16 = 1 << 6;
     pub const OPEN_AT_END: u16 = 1 << 7;
     pub const BARE: u16 = 1 << 8;
-    /// Flag of a handle of which only its close by the end of the process counts.
+    /// Only its close by process exit counts.
     pub const BESIDE: u16 = 1 << 9;
     /// The trace lost its close.
     pub const UNSEEN: u16 = 1 << 10;
-    /// An event that is left opened it.
+    /// A remaining event opened it.
     const OPENED: u16 = Self::CREATED | Self::DUPLICATED | Self::MAPPED;
-    /// An event that is left closed it.
+    /// A remaining event closed it.
     const ENDED: u16 = Self::CLOSED | Self::UNMAPPED;
 
-    /// An object without handles and views.
+    /// Makes a placeholder for an object without handles and views.
     pub fn bare(object: ObjectIdx, created: Option<EventIdx>) -> Self {
         let row = created.map_or(AcquisitionIdx::NONE, |event| AcquisitionIdx(event.0));
         Self { object, row, flags: Self::BARE }
     }
 
-    /// One without events.
+    /// Makes a handle without events.
     #[cfg(test)]
     pub fn with_flags(object: u32, flags: u16) -> Self {
         Self { object: ObjectIdx(object), row: AcquisitionIdx::NONE, flags }
@@ -48,17 +48,17 @@ impl Handle {
         self.flags & flags != 0
     }
 
-    /// Whether an event that is left opened it, and it counts.
+    /// Whether a remaining event opened it and it counts.
     pub fn is_opened(self) -> bool {
         self.has(Self::OPENED) && !self.has(Self::BESIDE)
     }
 
-    /// Whether it is not a handle or view, but an object without any.
+    /// Whether it is a placeholder for an object without handles and views.
     pub fn is_bare(self) -> bool {
         self.has(Self::BARE)
     }
 
-    /// Whether nothing closed it, or only the end of its process.
+    /// Whether nothing closed it, or only process exit did.
     pub fn is_unreleased(self) -> bool {
         self.has(Self::LEAKED | Self::AT_EXIT)
     }

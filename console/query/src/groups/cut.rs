@@ -1,4 +1,4 @@
-//! Choice and order of the groups of a level that are shown.
+//! Selects and orders the groups of a level for output.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use super::stats::Stats;
 use crate::criteria::GroupCriteria;
 use handlescope_session::values::TopN;
 
-/// Choice and order of the groups of a level that are shown.
+/// How the groups of a level are selected and ordered.
 #[derive(Clone, Copy)]
 pub struct Cut<'a> {
     pub criteria: &'a GroupCriteria,
@@ -22,7 +22,7 @@ pub struct GroupsLeftOut {
     pub handles: u64,
 }
 
-/// Default order of groups, the most important first.
+/// Default sort key of groups; the most important come first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     pub unreleased: u32,
@@ -38,8 +38,7 @@ impl Rank {
 }
 
 impl Cut<'_> {
-    /// Splits groups into those that are shown and what is left out; of groups with equal ranks, those with smaller
-    /// numbers come first.
+    /// Splits groups into those shown, in order, and what is left out. Groups of equal rank are ordered by number.
     pub fn by_rank<T: Clone>(
         self,
         groups: &[T],
@@ -51,7 +50,7 @@ impl Cut<'_> {
         })
     }
 
-    /// Like [`Self::by_rank`], in the requested order.
+    /// Like [`Self::by_rank`], but in the requested order.
     pub fn by_stats<T: Clone>(
         self,
         groups: &[T],

@@ -1,7 +1,7 @@
-//! The groups of the innermost level, of which there may be millions.
+//! The groups of the innermost level; there may be millions.
 //!
-//! They are not looked up for each handle: the handles of a group of the level above stay together, and only the
-//! handles of a group that is shown are sorted and counted, group by group.
+//! They are not looked up for each handle. The handles of a group of the level above stay together, and only those of a
+//! shown group are sorted and counted.
 
 use std::ops::Range;
 
@@ -14,18 +14,18 @@ use super::process_stacks::StackNumbers;
 use super::stats::Stats;
 use crate::program_frames::AcquiringFunctions;
 
-/// Handles, with what each has in the innermost column.
+/// Handles with their codes in the innermost column.
 #[derive(Default)]
 pub struct Handles {
     codes: Vec<u32>,
     handles: Vec<Handle>,
 }
 
-/// The handles within one group of the level above the innermost: pieces of those of parts, in their order.
+/// The handles in one group of the level above the innermost, as pieces of parts, in order.
 #[derive(Default)]
 pub struct Leaves(Vec<Piece>);
 
-/// Rows of the handles of a part.
+/// A range of rows in a part.
 struct Piece {
     part: u32,
     rows: Range<u32>,
@@ -35,21 +35,21 @@ struct Piece {
 #[derive(Clone)]
 pub struct Leaf {
     pub code: u32,
-    /// Handles of the group that an event opened, among those of [`Sorted::groups`].
+    /// Where the opened handles of the group are in the result of [`Sorted::groups`].
     pub opened: Range<u32>,
     pub stats: Stats,
 }
 
-/// Handles by what they have in the innermost column, those of one group in their order.
+/// Handles sorted by code in the innermost column; those of one group stay in order.
 pub struct Sorted<'a> {
     parts: &'a [Handles],
     order: Vec<HandleRef>,
 }
 
-/// A part and a row of its handles.
+/// A part and a row in it.
 type HandleRef = (u32, u32);
 
-/// The functions that open handles on the stacks of the innermost column, where that has stacks.
+/// The functions that open handles on the stacks of the innermost column, if it has stacks.
 pub struct LeakingStacks<'a> {
     pub functions: Option<&'a AcquiringFunctions>,
     pub numbers: &'a StackNumbers,
@@ -62,7 +62,7 @@ impl LeakingStacks<'_> {
 }
 
 impl Handles {
-    /// The rows of an order.
+    /// Copies rows in the given order.
     pub fn ordered(order: &[u32], codes: &[u32], handles: &[Handle]) -> Self {
         Self {
             codes: order.iter().filter_map(|row| codes.get(*row as usize)).copied().collect(),
@@ -84,7 +84,7 @@ impl Leaves {
         Sorted { parts, order }
     }
 
-    /// The handles, and what each has in the innermost column.
+    /// Returns the handles with their codes in the innermost column.
     pub fn handles<'a>(&'a self, parts: &'a [Handles]) -> impl Iterator<Item = (u32, Handle)> + 'a {
         self.0.iter().flat_map(|piece| {
             let (start, end) = (piece.rows.start as usize, piece.rows.end as usize);
@@ -95,7 +95,7 @@ impl Leaves {
         })
     }
 
-    /// Each handle, and its number in the innermost column.
+    /// Returns the handle references with their codes in the innermost column.
     fn codes<'a>(
         &'a self,
         parts: &'a [Handles],
@@ -107,14 +107,14 @@ impl Leaves {
         })
     }
 
-    /// The order where numbers are compared.
+    /// Sorts by comparing codes.
     fn compared(&self, parts: &[Handles]) -> Vec<HandleRef> {
         let mut order: Vec<(u32, HandleRef)> = self.codes(parts).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, handle)| handle).collect()
     }
 
-    /// Sorts by counting, for numbers that are fewer than handles; [`sentinel`] is the last number.
+    /// Sorts by counting, if there are fewer codes than handles; [`sentinel`] counts as the last code.
     fn counted(&self, parts: &[Handles], width: usize) -> Vec<HandleRef> {
         let last = width - 1;
         let slots = self.codes(parts).map(|(code, handle)| ((code as usize).min(last), handle));
@@ -122,8 +122,8 @@ impl Leaves {
     }
 }
 
-/// Items in the order of their slots, those of one slot as they came, and where those of each slot end: a counting
-/// sort. All slots are below `width`.
+/// Counting sort: returns the items ordered by slot, in stable order, and where each slot ends. All slots must be below
+/// `width`.
 pub fn counting_sort<T: Copy + Default>(
     items: impl Iterator<Item = (usize, T)> + Clone,
     width: usize,
@@ -160,8 +160,8 @@ impl Sorted<'_> {
         part.and_then(|part| part.codes.get(row as usize)).copied().unwrap_or(sentinel())
     }
 
-    /// Returns the groups, with all that is counted of them, and the handles of each that an event opened. With
-    /// `leaking`, it leaves out what leaks nothing, unless the function that opens it leaks on another stack.
+    /// Returns the groups with their stats, and the opened handles of each. With `leaking`, leaves out groups that leak
+    /// nothing, unless their opening function leaks on another stack.
     pub fn groups(
         &self,
         times: &Times,

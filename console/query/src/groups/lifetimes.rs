@@ -1,4 +1,4 @@
-//! What the filters leave of handles and views.
+//! What filters leave of handles and views.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Times {
         Ok(Self { times: file.trace.event_times()?, has_clock })
     }
 
-    /// Times of the first and the last event of a handle that count, nanoseconds.
+    /// Returns the times of a handle's first and last counted events in nanoseconds.
     pub fn span(&self, handle: Handle) -> Option<(i64, i64)> {
         let (has_opened, has_closed) = handle.events();
         let numbering = self.times.table.numbering;
@@ -32,7 +32,7 @@ impl Times {
         Some((first.min(last), first.max(last)))
     }
 
-    /// Time of an event, nanoseconds; in a trace without clock the times are only an order.
+    /// Returns the time of an event in nanoseconds; `None` without a clock, because times are then only an order.
     pub fn of(&self, event: usize) -> Option<i64> {
         self.times.get(event).filter(|_| self.has_clock)
     }
@@ -54,8 +54,8 @@ impl LifeTables {
         })
     }
 
-    /// Adds the handles and views of an object of which something is left; those that were open before the trace come
-    /// last. An object that has none is added itself.
+    /// Adds the remaining handles and views of an object; those open before the trace come last. If there are none,
+    /// adds a placeholder for the object.
     pub fn add(&self, selected: Selected, mask: &EventMask, handles: &mut Vec<Handle>) {
         let (object, first) = (selected.object(), handles.len());
         let mut has_older = false;
@@ -75,12 +75,12 @@ impl LifeTables {
         }
     }
 
-    /// A handle or view; `None` where nothing is left of it.
+    /// Makes a handle or view; `None` if nothing is left of it.
     fn handle(&self, object: ObjectIdx, row: usize, mask: &EventMask) -> Option<Handle> {
         let (table, state) = (&self.table, self.table.state(row));
         let is_left = state.is_opened() && mask.contains(table.numbering.opening(row));
         let ending = table.numbering.ending(row);
-        // An unmap closes all views of its process, and counts once.
+        // An unmap closes all views of its process but counts once.
         let is_end_left = table.ending(row) == Some(ending) && mask.contains(ending);
         let is_leaked = is_left && state.is_leaked();
         let is_open_at_end = match self.has_end_rundown {
@@ -109,7 +109,8 @@ impl LifeTables {
         Some(Handle { object, row: AcquisitionIdx::of(row), flags })
     }
 
-    /// The event that opened a handle, whether it is left or not; of an object without any the one that created it.
+    /// Returns the event that opened a handle, filtered out or not. For an object without handles, returns the event
+    /// that created it.
     pub fn opening(&self, handle: Handle) -> Option<usize> {
         match handle.is_bare() {
             true => {
@@ -119,7 +120,7 @@ impl LifeTables {
         }
     }
 
-    /// The event that closed a handle, whether it is left or not.
+    /// Returns the event that closed a handle, filtered out or not.
     pub fn ending(&self, handle: Handle) -> Option<usize> {
         if handle.is_bare() { None } else { self.table.ending(handle.row.row()) }
     }

@@ -1,9 +1,11 @@
-//! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
+//! `.dump ObjectRef -GroupBy`: groups handles and views into a tree.
 //!
-//! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] gives it a number in each column,
-//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are loops over slices instead of
-//! expressions over frames, because the counts depend on the order of rows: the objects of a group are distinct, and one
-//! pass makes the groups of all levels. [`coder`] numbers texts, and [`nodes`] makes and merges groups, for allocations, too.
+//! [`lifetimes`] follows each handle and view from opening to close, [`columns`] gives it a code in each column,
+//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. [`coder`] makes codes for texts, and
+//! [`nodes`] makes and merges groups, also for allocations.
+//!
+//! These are loops over slices instead of expressions over frames, because the counts depend on the order of rows:
+//! objects of a group are distinct, and one pass makes the groups of all levels.
 
 mod coder;
 mod columns;
@@ -49,30 +51,30 @@ use super::trimmed_stacks::TrimmedStacks;
 
 /// The groups of the objects of one trace that passed.
 pub struct Groups {
-    /// Columns that the objects are grouped by, the outermost first.
+    /// Columns the objects are grouped by, outermost first.
     pub by: Vec<GroupColumn>,
     /// All groups of all levels, cut as the criteria say.
     pub tree: GroupTree,
     texts: KeyTexts,
     pub stacks: Option<Arc<TrimmedStacks>>,
-    /// The functions that open handles, of groups that leak.
+    /// The functions that open handles, for groups that leak.
     pub functions: Option<Arc<AcquiringFunctions>>,
     pub timed: Option<TimedGroups>,
-    /// The time of the trace, if it has a clock.
+    /// The time range of the trace, if it has a clock.
     pub window: Option<Window>,
-    /// The times of all events, which are only an order in a trace without a clock.
+    /// The time range of all events; only an order in a trace without a clock.
     pub extent: Window,
 }
 
-/// The handles of all groups, for what depends on their times.
+/// The handles of all groups, for everything that depends on their times.
 pub struct TimedGroups {
-    /// Those of a group of the innermost level one after the other.
+    /// Handles of the innermost groups, one group after the other.
     pub handles: Vec<AcquisitionIdx>,
     pub table: Arc<AcquisitionTable>,
 }
 
 impl TimedGroups {
-    /// The handles of a group.
+    /// Returns the handles of a group.
     fn handles<'t>(
         &'t self,
         tree: &GroupTree,
@@ -84,8 +86,8 @@ impl TimedGroups {
 }
 
 impl Groups {
-    /// Groups what the objects that passed have of handles and views; `beside` is what only the ends of
-    /// processes closed, where the criteria leave that out: then nothing else of it counts.
+    /// Groups the handles and views of the objects that passed. `beside` holds handles closed only by process exit, if
+    /// the criteria leave them out; only these closes are counted.
     pub fn of(
         file: &FileContext<'_>,
         selection: &Selection,
@@ -146,15 +148,14 @@ impl Groups {
         Ok(Self { by, tree, texts, stacks, functions, timed, window, extent })
     }
 
-    /// A group and those it is in, the outermost first.
+    /// Returns a group and its ancestors, outermost first.
     pub fn path(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
         let mut path: Vec<NodeIdx> = self.tree.with_parents(node).collect();
         path.reverse();
         path.into_iter()
     }
 
-    /// Number of open handles of a group at the ends of `buckets` equal parts of the trace, if that was requested and
-    /// is known.
+    /// Returns the open handles of a group at the ends of `buckets` equal parts of the trace, if requested and known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
         let timed = self.timed.as_ref()?;
         let handles = timed.handles(&self.tree, node);
@@ -162,7 +163,7 @@ impl Groups {
         Some(growth::outstanding(&times, self.window?, buckets))
     }
 
-    /// Changes in the number of open handles of a group, not in their order; empty unless the handles are kept.
+    /// Returns changes in the number of open handles of a group, unordered; empty unless handles are kept.
     pub fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
         let Some(timed) = &self.timed else { return Vec::new() };
         let mut changes = Vec::new();
@@ -175,7 +176,7 @@ impl Groups {
         changes
     }
 
-    /// Growth of a group in the time of the trace, if known.
+    /// Returns how a group grows over the trace, if known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
         let handles = timed.handles(&self.tree, node);
@@ -184,8 +185,7 @@ impl Groups {
         Some(Growth::of(&times, self.window?))
     }
 
-    /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
-    /// handles.
+    /// Returns a group's share of all leaks, 0 to 1; its share of the handles if nothing leaks.
     pub fn share(&self, node: NodeIdx) -> f64 {
         let (stats, sums) = (self.tree.stats(node), self.tree.all());
         let (handles, total) = match sums.unreleased {
@@ -195,7 +195,7 @@ impl Groups {
         if total == 0 { 0.0 } else { f64::from(handles) / total as f64 }
     }
 
-    /// The stacks that are keys of groups that are shown.
+    /// Returns the stacks that are keys of shown groups.
     pub fn shown_stacks(&self, height: usize) -> StackSet {
         let mut stacks = StackSet::new(height);
         for node in self.tree.shown() {
@@ -206,7 +206,7 @@ impl Groups {
         stacks
     }
 
-    /// The process of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks), as it is shown.
+    /// Returns the process label of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
     pub fn process_label(&self, node: NodeIdx) -> Option<&str> {
         match self.path(node).map(|node| self.key(node)).next()? {
             GroupKey::Text(text) => Some(text),
@@ -214,7 +214,8 @@ impl Groups {
         }
     }
 
-    /// The type and the create stack of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
+    /// Returns type and create stack of a group of
+    /// [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
     pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
         let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
         let type_name = match keys.next() {
@@ -228,13 +229,13 @@ impl Groups {
         (type_name, stack)
     }
 
-    /// Whether the innermost groups are those of one pattern of names, as in
+    /// Whether the innermost level groups by name pattern, as in
     /// [`of_dumps`](super::criteria::GroupCriteria::of_dumps).
     pub fn has_name_patterns(&self) -> bool {
         self.by.last() == Some(&GroupColumn::NamePattern)
     }
 
-    /// The pattern of the names of a group, if it is grouped by that.
+    /// Returns the name pattern of a group, if it is grouped by that.
     pub fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
         match self.key(node) {
             GroupKey::Text(pattern) if self.has_name_patterns() => Some(pattern),
@@ -242,12 +243,12 @@ impl Groups {
         }
     }
 
-    /// The text of the representative frame of a stack, as stack filters see it.
+    /// Returns the text of a stack's representative frame, as stack filters see it.
     pub fn function(&self, file: &FileContext<'_>, stack: Option<StackIdx>) -> Option<String> {
         Some(self.stacks.as_ref()?.function(file.frames.as_ref()?, stack?))
     }
 
-    /// Value that the handles of a group have in common in its own column.
+    /// Returns the value that the handles of a group share in its own column.
     pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
         let (level, code) = self.tree.level_and_code(node);
         self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))

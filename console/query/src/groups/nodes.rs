@@ -1,4 +1,4 @@
-//! Groups as nodes of a tree, found by the group they are in and their numbers.
+//! Groups as nodes of a tree, found by parent and codes.
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::Range;
@@ -6,16 +6,16 @@ use std::ops::Range;
 use handlescope_model::sentinel;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A group, with its stats.
+/// A group with its stats.
 pub struct Node<S> {
-    /// The group it is in, [`sentinel`] for none.
+    /// The parent group; [`sentinel`] for none.
     pub parent: u32,
-    /// Number in the column of its level, the first one if there are several.
+    /// Code in the column of its level; the first one if there are several columns.
     pub code: u32,
-    /// The outermost is 0.
+    /// Level; the outermost is 0.
     pub level: u32,
-    /// Handles of a group of the innermost level, as part of what
-    /// [`GroupTree::arrange`](super::tree::GroupTree::arrange) returns.
+    /// Handles of an innermost group, as a range of what [`GroupTree::arrange`](super::tree::GroupTree::arrange)
+    /// returns.
     pub handles: Range<u32>,
     pub stats: S,
 }
@@ -23,11 +23,11 @@ pub struct Node<S> {
 /// Groups of several levels, in the order of their first rows.
 pub struct Nodes<S> {
     nodes: Vec<Node<S>>,
-    /// The numbers of each node: one, or as many as there are columns where these make one level.
+    /// The codes of each node: one, or several if several columns make one level.
     codes: Vec<u32>,
-    /// Nodes with one small number, by the node above plus 1, and then by number plus 1: [`sentinel`] for none.
+    /// Nodes with one small code, by parent plus 1 and then code plus 1; [`sentinel`] for none.
     near: Vec<Vec<u32>>,
-    /// The others, each with its hash.
+    /// All other nodes with their hashes.
     far: HashTable<(u64, u32)>,
     hasher: DefaultHashBuilder,
 }
@@ -40,13 +40,14 @@ impl<S> Default for Nodes<S> {
 }
 
 impl<S: Default> Nodes<S> {
-    /// Numbers of processes, types and lifetimes are below.
+    /// Codes below this are small, such as codes of processes, types and lifetimes.
     const DENSE_LIMIT: usize = 1 << 10;
 
-    /// The same within groups of which there are many.
+    /// The same limit within a group that is one of many.
     const DENSE_LIMIT_OF_MANY: usize = 1 << 6;
 
-    /// The group of some numbers within a group, made if there is none; all have as many numbers.
+    /// Returns the group with these codes within `parent`; adds it if there is none. All groups have equally many
+    /// codes.
     pub fn of(&mut self, parent: u32, codes: &[u32], level: u32) -> u32 {
         let next = self.nodes.len() as u32;
         let node = match self.near(parent, codes) {
@@ -65,7 +66,7 @@ impl<S: Default> Nodes<S> {
         node
     }
 
-    /// The place of a node with one small number.
+    /// Returns the slot of a node with one small code.
     fn near(&mut self, parent: u32, codes: &[u32]) -> Option<&mut u32> {
         let [code] = codes else { return None };
         let (slot, index) = (parent.wrapping_add(1) as usize, code.wrapping_add(1) as usize);
@@ -83,7 +84,7 @@ impl<S: Default> Nodes<S> {
         nodes.get_mut(index)
     }
 
-    /// Another node, which is `next` for a new one.
+    /// Returns any other node; `next` if it is new.
     fn far(&mut self, parent: u32, codes: &[u32], next: u32) -> u32 {
         let mut hash = self.hasher.build_hasher();
         parent.hash(&mut hash);
@@ -100,12 +101,12 @@ impl<S: Default> Nodes<S> {
         self.far.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, next)).get().1
     }
 
-    /// Stats of a group, to be changed.
+    /// Returns the stats of a group for changing.
     pub fn stats_mut(&mut self, node: u32) -> Option<&mut S> {
         self.nodes.get_mut(node as usize).map(|node| &mut node.stats)
     }
 
-    /// Adds the groups of rows that come after all others; returns the place of each.
+    /// Adds the groups of rows that come after all others; returns the index of each.
     pub fn add_all(&mut self, part: &Self, add: impl Fn(&mut S, &S)) -> Vec<u32> {
         let mut places: Vec<u32> = Vec::with_capacity(part.nodes.len());
         let width = part.codes.len() / part.nodes.len().max(1);
@@ -120,13 +121,13 @@ impl<S: Default> Nodes<S> {
         places
     }
 
-    /// The groups, each after the one it is in, and the numbers of all of them.
+    /// Returns the groups, each after its parent, and the codes of all groups.
     pub fn into_nodes(self) -> (Vec<Node<S>>, Vec<u32>) {
         (self.nodes, self.codes)
     }
 }
 
-/// The numbers and groups of the last row, from the outermost level on.
+/// The codes and groups of the last row, from the outermost level on.
 #[derive(Default)]
 pub struct Path {
     codes: Vec<u32>,
@@ -134,7 +135,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Goes to the groups of a row by what it has in the columns of each level; returns the innermost one.
+    /// Moves to the groups of a row by its codes in the columns of each level; returns the innermost group.
     pub fn follow<'c, S: Default>(
         &mut self,
         levels: impl Iterator<Item = &'c [Vec<u32>]>,
@@ -159,7 +160,7 @@ impl Path {
         self.nodes.last().copied()
     }
 
-    /// The groups, from the outermost level on.
+    /// Returns the groups, from the outermost level on.
     pub fn nodes(&self) -> impl Iterator<Item = u32> {
         self.nodes.iter().copied()
     }
@@ -169,7 +170,7 @@ impl Path {
 mod tests {
     use super::*;
 
-    /// The number of rows of each group of two levels, in the order of the groups.
+    /// Counts the rows of each group on two levels.
     fn counted(rows: &[[u32; 2]], columns_of_level: usize) -> Nodes<usize> {
         let columns = [0, 1].map(|column| rows.iter().map(|row| row[column]).collect::<Vec<_>>());
         let (mut nodes, mut path) = (Nodes::default(), Path::default());
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn groups_of_parts_are_those_of_all_rows_whether_numbers_are_small_or_large() {
         let numbers = [sentinel(), 0, 1, 62, 63, 64, 1022, 1023, 1024, 70_000];
-        // More groups than have a place for each number within.
+        // More groups than have a slot for each code within.
         let many = (0..3000).map(|row| [row * 7 % 2500, numbers[row as usize % numbers.len()]]);
         let rows: Vec<[u32; 2]> = many.clone().chain(many.rev()).collect();
         let mut pairs = rows.clone();

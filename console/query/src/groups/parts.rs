@@ -1,4 +1,4 @@
-//! Handles of many objects, found and counted side by side, and put together in the order of the objects.
+//! Finds and counts the handles of many objects in parallel, and merges them in the order of the objects.
 
 use rayon::prelude::*;
 
@@ -11,25 +11,25 @@ use super::stats::Stats;
 use crate::selection::{EventMask, Selected, Selection};
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
-/// Objects that one thread processes at a time.
+/// Number of objects that one thread processes at a time.
 const PART: usize = 1 << 14;
-/// Objects whose handles are in memory with all that they have in the columns.
+/// Number of objects with handles and column values in memory at a time.
 const WAVE: usize = 1 << 19;
 
-/// Source of handles and of what they are grouped by.
+/// Where the handles and the keys to group them by come from.
 pub struct Parts<'a> {
     pub lifetimes: LifeTables,
     pub keys: KeyRows<'a>,
     pub cancel: &'a Cancel,
 }
 
-/// The handles of some objects, and what each of them has in the columns.
+/// The handles of some objects with their values in the columns.
 #[derive(Default)]
 struct ObjectHandles {
     handles: Vec<Handle>,
-    /// Column by column.
+    /// Values column by column.
     values: Vec<Vec<u32>>,
-    /// The values of each column that have texts, in the order in which they come first.
+    /// Distinct values of each column with texts, in order of first occurrence.
     distinct: Vec<Vec<u32>>,
 }
 
@@ -38,7 +38,7 @@ pub struct CountedPart {
     pub outer: Nodes<Stats>,
     /// Handles of the groups above the innermost level, one group after the other.
     pub handles: Handles,
-    /// Ends of the handles of each such group, by group and 1; first of the handles in no group.
+    /// Where the handles of each such group end, by group plus 1; index 0 is for handles in no group.
     pub ends: Vec<u32>,
     pub all: Sums,
 }
@@ -53,8 +53,8 @@ pub struct Sums {
 }
 
 impl Parts<'_> {
-    /// Counts what the objects of a selection have of handles and views, and gives it to `add` in their order;
-    /// `is_beside` where nothing counts but what only the ends of processes closed.
+    /// Counts the handles and views of the selected objects and passes them to `add` in order. With `is_beside`, only
+    /// closes by process exit count.
     pub fn count(
         &self,
         selection: &Selection,
@@ -66,7 +66,7 @@ impl Parts<'_> {
             let parts = wave.par_chunks(PART);
             let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
             let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
-            // In sequence, because numbers follow the order of the handles.
+            // In sequence, because codes follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.distinct));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
             counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
@@ -96,7 +96,7 @@ impl Parts<'_> {
 }
 
 impl ObjectHandles {
-    /// Counts the handles in their groups on all levels but the innermost, and orders them by these.
+    /// Counts the handles in their groups on all levels but the innermost, and orders them by group.
     fn count(mut self, keys: &Keys<'_>, times: &Times) -> CountedPart {
         keys.put_codes(&mut self.values);
         let (innermost, outermost) = match self.values.split_last() {

@@ -1,4 +1,4 @@
-//! Stacks through unknown code: one row of the table stands for other code in each process that has it.
+//! Stacks with unknown code: one row of the table means different code in each process that has it.
 
 use handlescope_model::{EventColumns, EventProcesses, ProcessIdx, StackIdx, Table, Trace};
 use hashbrown::HashMap;
@@ -8,25 +8,25 @@ use crate::frame_names::Frames;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Poll};
 
-/// Numbers of the stacks of each process: the first process has the row of the table, others have numbers after it.
+/// Numbers for the stacks of each process: the first process keeps the row number, others get numbers after the table.
 pub struct ProcessStacks {
     events: Actors,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
     rows: StackNumbers,
 }
 
-/// The processes whose threads logged events, which is where the addresses of their stacks lie.
+/// The processes whose threads logged events; the addresses in their stacks belong to these.
 struct Actors {
     process: EventProcesses,
     knows_modules: Vec<bool>,
 }
 
-/// Rows of the table of stacks, by number.
+/// Rows of the stack table by number.
 #[derive(Debug, Clone, Default)]
 pub struct StackNumbers {
-    /// Number of rows in the table, which are their own numbers.
+    /// Number of rows in the table; these are their own numbers.
     height: usize,
-    /// Rows of the numbers after these.
+    /// Rows of the further numbers.
     further: Vec<StackIdx>,
 }
 
@@ -39,7 +39,7 @@ impl Actors {
 }
 
 impl StackNumbers {
-    /// The row that a number stands for.
+    /// Returns the row that a number stands for.
     pub fn row(&self, number: u32) -> StackIdx {
         let further = (number as usize).checked_sub(self.height);
         let row = further.and_then(|further| self.further.get(further));
@@ -53,7 +53,7 @@ impl StackNumbers {
 }
 
 impl ProcessStacks {
-    /// Numbers the stacks that are equal in one process only; `None` if there are none.
+    /// Numbers the stacks that belong to one process only; `None` if there are none.
     pub fn number(
         trace: &Trace,
         frames: Option<&Frames<'_>>,
@@ -88,7 +88,7 @@ impl ProcessStacks {
         Ok(Some(Self { events, numbers, rows }))
     }
 
-    /// The number of the stack of an event, if it leads through unknown code.
+    /// Returns the number of an event's stack, if it contains unknown code.
     pub fn of_event(
         &self,
         stacks: &TrimmedStacks,
@@ -101,7 +101,7 @@ impl ProcessStacks {
         self.numbers.get(&(stacks.equal(stack), self.events.get(event))).copied()
     }
 
-    /// The rows that the numbers stand for.
+    /// Returns the rows that the numbers stand for.
     pub fn rows(&self) -> &StackNumbers {
         &self.rows
     }

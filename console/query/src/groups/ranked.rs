@@ -1,5 +1,4 @@
-//! Groups of the innermost level of which few are shown: all are ranked by little, and only of those that are
-//! shown everything is counted.
+//! Innermost groups when only a few are shown: ranks all of them cheaply and computes full stats for those shown.
 
 use super::coder::Slots;
 use super::counted::Handle;
@@ -8,8 +7,8 @@ use super::leaves::{Handles, Leaf, Leaves};
 use super::lifetimes::Times;
 use super::stats::Stats;
 
-/// The groups of some handles that are shown, and what is left out; the memory of the empty `slots` serves one group of the
-/// level above after the other.
+/// Returns the shown groups of some handles and what is left out. `slots` must be empty; its memory is reused for one
+/// group of the level above after the other.
 pub fn shown(
     leaves: &Leaves,
     parts: &[Handles],

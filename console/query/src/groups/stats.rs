@@ -3,12 +3,12 @@
 use super::counted::Handle;
 use crate::criteria::Stat;
 
-/// Objects named as examples of a group.
+/// Maximum number of objects named as examples of a group.
 const SAMPLES: usize = 3;
 
 /// Stats of a group.
 ///
-/// Handles and views are 32 bits, as rows of events are.
+/// Counts are 32 bits wide, like row numbers of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Distinct objects.
@@ -23,28 +23,26 @@ pub struct Stats {
     pub mapped: u32,
     /// Views unmapped.
     pub unmapped: u32,
-    /// Handles open at the end: those that the rundown lists or, in a trace without, those opened and not
-    /// closed.
+    /// Handles open at the end: those in the final rundown or, without one, those opened and not closed.
     pub open_at_end: u32,
     /// Handles and views that nothing closed.
     pub leaked: u32,
-    /// Handles that only the end of their process closed.
+    /// Handles that only process exit closed.
     pub closed_at_exit: u32,
-    /// Handles and views whose closes the trace lost.
+    /// Handles and views with closes that the trace lost.
     pub closed_unseen: u32,
-    /// Times of the first and last event counted, nanoseconds since session start; `None` where the group
-    /// has none.
+    /// Times of the first and last counted event, nanoseconds since session start; `None` if there are no events.
     pub span_ns: Option<(i64, i64)>,
-    /// Handles and views, whatever is known of them.
+    /// Handles and views, whatever is known about them.
     pub handles: u32,
     /// Ids of up to three objects; 0 for none.
     samples: [u32; SAMPLES],
-    /// The id of the object that was counted last.
+    /// Id of the object counted last.
     last_object: u32,
 }
 
 impl Stats {
-    /// A figure; `None` for the times of a group without events.
+    /// Returns a figure; `None` for the times of a group without events.
     pub fn get(&self, stat: Stat) -> Option<i64> {
         let count = match stat {
             Stat::Leaked => self.leaked,
@@ -63,22 +61,22 @@ impl Stats {
         Some(i64::from(count))
     }
 
-    /// Handles and views that the program did not close.
+    /// Returns the number of handles and views that the program did not close.
     pub fn unreleased(&self) -> u32 {
         self.leaked.saturating_add(self.closed_at_exit)
     }
 
-    /// Handles and views that were opened.
+    /// Returns the number of handles and views that were opened.
     pub fn opened(&self) -> u32 {
         self.created.saturating_add(self.duplicated).saturating_add(self.mapped)
     }
 
-    /// Ids of up to three objects of the group, of those that leak something if any does.
+    /// Returns the ids of up to three objects of the group; leaking ones if any leak.
     pub fn sample_ids(&self) -> impl Iterator<Item = u64> {
         self.samples.into_iter().filter(|id| *id != 0).map(u64::from)
     }
 
-    /// Counts a handle whose first and last event were at these times.
+    /// Counts a handle with its first and last event times.
     pub fn add(&mut self, handle: Handle, span_ns: Option<(i64, i64)>) {
         let count = |flag: u16| u32::from(handle.has(flag));
         let id = handle.object.0.saturating_add(1);
@@ -110,7 +108,7 @@ impl Stats {
         self.span_ns = Some((first.min(from), last.max(to)));
     }
 
-    /// Counts what is counted of other objects, which come later.
+    /// Adds the stats of other objects, which must come later.
     pub fn add_all(&mut self, other: &Stats) {
         // Without objects, only closes at exit are counted.
         if other.objects > 0 {
@@ -155,7 +153,7 @@ impl Stats {
 mod tests {
     use super::*;
 
-    /// Five objects with up to three handles each; which of them leak differs from case to case.
+    /// Makes five objects with up to three handles each; which of them leak differs from case to case.
     fn handles(case: u32) -> Vec<(Handle, Option<(i64, i64)>)> {
         let mut bits = case.wrapping_mul(0x9E37_79B9);
         let mut next = || {

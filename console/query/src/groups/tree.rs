@@ -22,28 +22,27 @@ use handlescope_session::values::TopN;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdx(u32);
 
-/// Groups of groups: on each level those that leak most first.
+/// Groups within groups; on each level, those that leak most come first.
 #[derive(Default)]
 pub struct GroupTree {
-    /// Groups of all levels; those of the innermost level are the last.
+    /// Groups of all levels, the innermost last.
     nodes: Vec<Node<Stats>>,
-    /// Groups of the other levels, as long as handles are added.
+    /// Groups of the outer levels while handles are being added.
     outer: Nodes<Stats>,
-    /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
-    /// first.
+    /// The handles of the innermost groups, by parent node plus 1; index 0 is for those without parent.
     leaves: Vec<Leaves>,
     parts: Vec<Handles>,
     levels: usize,
     all: Sums,
-    /// Number of groups of the innermost level that `-Rows` left out.
+    /// Number of innermost groups that `-Rows` left out.
     rows_left_out: usize,
-    /// Shown groups within each shown group; first those that are in none.
+    /// Shown groups within each shown group; [`sentinel`] holds the outermost ones.
     children: HashMap<u32, Shown>,
-    /// All groups within each group, without those of the innermost level.
+    /// All groups within each group, without the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
 }
 
-/// The groups within a group that are shown, and what was left out of them.
+/// The shown groups within a group, and what was left out.
 #[derive(Debug, Clone, Default)]
 struct Shown {
     nodes: Vec<NodeIdx>,
@@ -51,7 +50,7 @@ struct Shown {
 }
 
 impl NodeIdx {
-    /// The node of a row.
+    /// Returns the node of a row.
     pub fn of(row: usize) -> Self {
         Self(u32::try_from(row).unwrap_or(sentinel()))
     }
@@ -90,11 +89,11 @@ impl GroupTree {
         self.all.unreleased += all.unreleased;
     }
 
-    /// Orders the groups of each level and cuts them as the criteria say; only of those of the innermost
-    /// level that are shown anything is known afterwards.
+    /// Orders and cuts the groups of each level as the criteria say. Of the innermost groups, only those shown are
+    /// known afterwards.
     ///
-    /// Returns the handles of all groups that an event opened, if the criteria keep them; with `leaking`, of those groups
-    /// of the innermost level that [`Sorted::groups`](super::leaves::Sorted::groups) keeps.
+    /// Returns the opened handles of all groups if the criteria keep them. With `leaking`, returns only those of the
+    /// groups that [`Sorted::groups`](super::leaves::Sorted::groups) keeps.
     pub fn arrange(
         &mut self,
         criteria: &GroupCriteria,
@@ -124,7 +123,7 @@ impl GroupTree {
         Ok(opened)
     }
 
-    /// Shows only some groups of the innermost level, and the groups they are in.
+    /// Shows only some innermost groups and the groups they are in.
     fn keep_rows(&mut self, TopN { take, skip }: TopN) {
         let leaves: Vec<NodeIdx> = self.leaves().collect();
         let end = skip.saturating_add(take).min(leaves.len());
@@ -204,7 +203,7 @@ impl GroupTree {
         Ok(opened)
     }
 
-    /// The handles of a group, as parts of their order.
+    /// Returns the handles of a group, as ranges of their order.
     pub fn handles(&self, node: NodeIdx) -> Vec<Range<usize>> {
         let mut ranges = Vec::new();
         let mut ahead = vec![node];
@@ -220,29 +219,29 @@ impl GroupTree {
         ranges
     }
 
-    /// The level of what is in a group.
+    /// Returns the level of what is in a group.
     fn level_within(&self, parent: u32) -> usize {
         self.nodes.get(parent as usize).map_or(0, |node| node.level as usize + 1)
     }
 
-    /// The groups within a group that are shown, or the outermost ones.
+    /// Returns the shown groups within a group, or the outermost ones.
     pub fn children(&self, parent: Option<NodeIdx>) -> &[NodeIdx] {
         let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
         shown.map_or(&[], |shown| shown.nodes.as_slice())
     }
 
-    /// Summary of what is left out of the groups within a group.
+    /// Returns what is left out within a group.
     pub fn left_out(&self, parent: Option<NodeIdx>) -> GroupsLeftOut {
         let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
         shown.map_or_else(GroupsLeftOut::default, |shown| shown.left_out)
     }
 
-    /// Number of groups of the innermost level that `-Rows` left out.
+    /// Returns the number of innermost groups that `-Rows` left out.
     pub fn rows_left_out(&self) -> usize {
         self.rows_left_out
     }
 
-    /// Every group that is shown, each before those within it.
+    /// Returns every shown group, each before those within it.
     pub fn shown(&self) -> impl Iterator<Item = NodeIdx> {
         let mut ahead: Vec<NodeIdx> = self.children(None).iter().rev().copied().collect();
         std::iter::from_fn(move || {
@@ -252,12 +251,12 @@ impl GroupTree {
         })
     }
 
-    /// The groups of the innermost level that are shown.
+    /// Returns the shown groups of the innermost level.
     pub fn leaves(&self) -> impl Iterator<Item = NodeIdx> {
         self.shown().filter(|node| self.level_and_code(*node).0 + 1 == self.levels)
     }
 
-    /// A group and those it is in, from the inside out.
+    /// Returns a group and its ancestors, innermost first.
     pub fn with_parents(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
         std::iter::successors(Some(node), |node| {
             let parent = self.nodes.get(node.0 as usize)?.parent;
@@ -265,28 +264,28 @@ impl GroupTree {
         })
     }
 
-    /// Sums over the handles in all groups.
+    /// Returns the sums over the handles in all groups.
     pub fn all(&self) -> Sums {
         self.all
     }
 
-    /// Stats of a group.
+    /// Returns the stats of a group.
     pub fn stats(&self, node: NodeIdx) -> Stats {
         self.nodes.get(node.0 as usize).map_or_else(Stats::default, |node| node.stats)
     }
 
-    /// The level of a group, the outermost being 0, and its number in the column of that level.
+    /// Returns the level of a group (outermost is 0) and its code in the column of that level.
     pub fn level_and_code(&self, node: NodeIdx) -> (usize, u32) {
         let node = self.nodes.get(node.0 as usize);
         node.map_or((0, sentinel()), |node| (node.level as usize, node.code))
     }
 }
 
-/// The groups of the innermost level that are within one of the level above.
+/// The innermost groups within one group of the level above.
 #[derive(Default)]
 struct Innermost {
-    /// Handles of the groups that an event opened, if they are kept.
+    /// Opened handles of the groups, if they are kept.
     opened: Vec<AcquisitionIdx>,
-    /// Groups that are shown, if any are, and what is left out.
+    /// Shown groups and what is left out, if any are shown.
     shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
 }

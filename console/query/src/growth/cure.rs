@@ -1,39 +1,40 @@
-//! Whether a part of the handles is never closed, or all of them only live long: a mixture cure model (Berkson and Gage
-//! 1952) against the same lifetimes without such a part.
+//! Tests whether part of the handles is never closed or all of them just live long: a mixture cure model (Berkson and
+//! Gage 1952) against the same lifetimes without such a part.
 //!
 //! An open handle lives longer than its age (it is censored). Lifetimes are exponential or lognormal, fitted by
-//! expectation maximization (Dempster, Laird and Rubin 1977), and the better fit of each model counts.
+//! expectation maximization (Dempster, Laird and Rubin 1977); the better fit of each model counts.
 
 use std::f64::consts::{SQRT_2, TAU};
 
 use statrs::function::erf::erfc;
 
-/// Ages that stand for those of all open handles, at most.
+/// Maximum number of ages that represent all open handles.
 const AGES: usize = 32;
 
-/// Steps of a fit; the last ones change nothing that counts.
+/// Steps of a fit; the last ones no longer change the result noticeably.
 const STEPS: usize = 60;
 
-/// Distributions that are fitted, with the parameters to start from.
+/// Distributions that are fitted, with their starting parameters.
 const DISTRIBUTIONS: [Lifetimes; 2] =
     [Lifetimes::Exponential { rate: 0.7 }, Lifetimes::LogNormal { mean: 0.0, deviation: 1.0 }];
 
-/// Lifetimes of closed handles and ages of open ones, in multiples of a time.
+/// Lifetimes of closed handles and ages of open ones, as multiples of a unit of time.
 pub struct Sample {
-    /// Closed handles of which only that they lived for less than 1 counts.
+    /// Number of closed handles that count only as shorter than 1.
     short: f64,
-    /// The other closed handles, and the sums of their lifetimes, of the logarithms, and of the squares of these.
+    /// Number of other closed handles; then the sums of their lifetimes, of the logarithms, and of the squared
+    /// logarithms.
     long: f64,
     sum: f64,
     log_sum: f64,
     log_squares: f64,
-    /// Ages of open handles, each with the number of handles that it stands for.
+    /// Ages of open handles, each with the number of handles it stands for.
     open: Vec<(f64, f64)>,
 }
 
 impl Sample {
-    /// All lifetimes of a group, and ages in order. What counts is whether the tail of the lifetimes explains the ages.
-    /// So the shorter half only counts as short. `None` without closed handles.
+    /// Makes a sample of all lifetimes of a group, and ages in order. What matters is whether the tail of the lifetimes
+    /// explains the ages, so the shorter half counts only as short. `None` without closed handles.
     pub fn of_group(mut lifetimes: Vec<i64>, ages: &[i64]) -> Option<Self> {
         if lifetimes.is_empty() {
             return None;
@@ -43,13 +44,13 @@ impl Sample {
         Some(Self::new(&lifetimes, median, ages, median))
     }
 
-    /// Lifetimes and ages in order, both since the same age of the handles; `None` without closed handles.
+    /// Makes a sample of lifetimes and ages in order, both since the same age; `None` without closed handles.
     pub fn of_late(lifetimes: &[i64], ages: &[i64]) -> Option<Self> {
         let longest = *lifetimes.iter().max()?;
         Some(Self::new(lifetimes, 0, ages, longest))
     }
 
-    /// Lifetimes below `short` only count as short.
+    /// Makes a sample in which lifetimes below `short` count only as short.
     fn new(lifetimes: &[i64], short: i64, ages: &[i64], unit: i64) -> Self {
         let multiple = |ns: i64| ns.max(1) as f64 / unit.max(1) as f64;
         let points = ages.len().min(AGES);
@@ -88,12 +89,12 @@ impl Sample {
         self.short + self.long + self.open_count()
     }
 
-    /// Logarithm of how much likelier the sample is if a part of the handles is never closed.
+    /// Returns the logarithm of how much likelier the sample is if part of the handles is never closed.
     pub fn evidence(&self) -> f64 {
         self.evidence_by(&DISTRIBUTIONS)
     }
 
-    /// Like [`Self::evidence`], with exponential lifetimes.
+    /// Like [`Self::evidence`], but with exponential lifetimes only.
     pub fn exponential_evidence(&self) -> f64 {
         self.evidence_by(&DISTRIBUTIONS[..1])
     }
@@ -106,8 +107,8 @@ impl Sample {
         best(self.open_count() / self.handles() / 2.0) - best(0.0)
     }
 
-    /// Logarithm of the likelihood of the best fit. `never` is the share of handles that are never closed to start from;
-    /// with 0 there are none.
+    /// Returns the log likelihood of the best fit. `never` is the initial share of handles that are never closed; 0
+    /// means there are none.
     fn fit(&self, mut lifetimes: Lifetimes, mut never: f64) -> f64 {
         for _ in 0..STEPS {
             let mut moments = Moments::default();
@@ -136,7 +137,7 @@ impl Sample {
     }
 }
 
-/// Sums of what a distribution is fitted to: lifetimes, or their logarithms, and the squares of these.
+/// Sums that a distribution is fitted to: lifetimes or their logarithms, and the squares of these.
 #[derive(Default, Clone, Copy)]
 struct Moments {
     first: f64,
@@ -156,7 +157,7 @@ enum Lifetimes {
     Exponential {
         rate: f64,
     },
-    /// Mean and standard deviation are of the logarithm.
+    /// Mean and standard deviation of the logarithm.
     LogNormal {
         mean: f64,
         deviation: f64,
@@ -164,7 +165,7 @@ enum Lifetimes {
 }
 
 impl Lifetimes {
-    /// Share of handles that live longer.
+    /// Returns the share of handles that live longer than `age`.
     fn survival(self, age: f64) -> f64 {
         match self {
             Self::Exponential { rate } => (-rate * age).exp(),
@@ -172,7 +173,7 @@ impl Lifetimes {
         }
     }
 
-    /// Logarithm of the density of the longer lifetimes of a sample.
+    /// Returns the log density of the longer lifetimes of a sample.
     fn log_density(self, sample: &Sample) -> f64 {
         let Sample { long, sum, log_sum, log_squares, .. } = *sample;
         match self {
@@ -185,7 +186,7 @@ impl Lifetimes {
         }
     }
 
-    /// Sums over the longer lifetimes of a sample.
+    /// Returns the sums over the longer lifetimes of a sample.
     fn moments(self, sample: &Sample) -> Moments {
         match self {
             Self::Exponential { .. } => Moments { first: sample.sum, second: 0.0 },
@@ -193,7 +194,7 @@ impl Lifetimes {
         }
     }
 
-    /// Expectation for a handle that lives longer.
+    /// Returns the expectation for a handle that lives longer than `age`.
     fn moments_above(self, age: f64) -> Moments {
         match self {
             Self::Exponential { rate } => Moments { first: age + 1.0 / rate, second: 0.0 },
@@ -206,7 +207,7 @@ impl Lifetimes {
         }
     }
 
-    /// Expectation for a handle that lives for less than 1.
+    /// Returns the expectation for a handle that lives for less than 1.
     fn moments_below_one(self) -> Moments {
         match self {
             Self::Exponential { rate } => {
@@ -220,7 +221,7 @@ impl Lifetimes {
         }
     }
 
-    /// The distribution with these moments of so many handles.
+    /// Returns the distribution with these moments for `count` handles.
     fn fitted(self, Moments { first, second }: Moments, count: f64) -> Self {
         let mean = first / count;
         match self {
@@ -233,12 +234,12 @@ impl Lifetimes {
     }
 }
 
-/// Probability that a standard normal variable is greater.
+/// Returns the probability that a standard normal variable is greater than `z`.
 fn normal_above(z: f64) -> f64 {
     erfc(z / SQRT_2) / 2.0
 }
 
-/// Mean of the values of a standard normal variable that are greater.
+/// Returns the mean of the values of a standard normal variable above `z`.
 fn mean_above(z: f64) -> f64 {
     // Both density and probability vanish far above.
     if z > 8.0 { z + 1.0 / z } else { (-z * z / 2.0).exp() / TAU.sqrt() / normal_above(z) }
@@ -250,7 +251,7 @@ mod tests {
 
     const UNIT: f64 = 1_000_000.0;
 
-    /// Lifetimes at equal distances of their probability.
+    /// Makes lifetimes at equal steps of their probability.
     fn lifetimes(count: u32, quantile: impl Fn(f64) -> f64) -> Vec<i64> {
         let shares = (0..count).map(|n| (f64::from(n) + 0.5) / f64::from(count));
         shares.map(|share| (quantile(share) * UNIT) as i64).collect()
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn ages_that_lifetimes_explain_are_no_evidence() {
-        // Of 100 handles opened at one rate in ten mean lifetimes, ten are open.
+        // Of 100 handles opened at a constant rate over ten mean lifetimes, ten are open.
         let ages: Vec<f64> = (0..10).map(|n| exponential((f64::from(n) + 0.5) / 10.0)).collect();
         assert!(evidence(lifetimes(90, exponential), &ages) < 1.0);
         assert!(evidence(lifetimes(90, |share| exponential(share).powi(3)), &[30.0, 60.0]) < 1.0);

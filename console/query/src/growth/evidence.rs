@@ -1,4 +1,4 @@
-//! The figures of a verdict, as numbers and as a sentence.
+//! The figures behind a verdict, as numbers and as a sentence.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::rate::Rate;
 use super::shape::Verdict;
 use handlescope_session::values::Length;
 
-/// Unit of time of a rate.
+/// A unit of time for rates.
 #[derive(Clone, Copy)]
 struct Unit {
     minutes: f64,
@@ -26,8 +26,7 @@ const UNITS: [Unit; 4] = [
     Unit { minutes: 1_440.0, name: "day", short: "day" },
 ];
 
-/// A number without the digits that say nothing: it is a multiple of the largest power of ten that is not larger than
-/// `step`.
+/// Formats a number without meaningless digits: rounds to the largest power of ten that is not larger than `step`.
 fn rounded(number: f64, step: f64) -> String {
     let exponent = step.max(f64::MIN_POSITIVE).log10().floor() as i32;
     if exponent < 0 {
@@ -38,20 +37,20 @@ fn rounded(number: f64, step: f64) -> String {
     HumanCount(((number / power).round() * power) as u64).to_string()
 }
 
-/// Requests that a rate is by, at least.
+/// Minimum number of requests for a rate per request.
 const MIN_REQUESTS: usize = 8;
 
-/// Handles leaked before a steady leak that are worth words, at least.
+/// Minimum number of handles leaked before a steady leak that are worth a mention.
 const MIN_EARLIER: usize = 5;
 
-/// Words for what becomes of handles, or of allocations.
+/// Words for what happens to handles or allocations.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
-    /// Those that the program releases, as in "closed".
+    /// Those that the program releases, such as "closed".
     pub closed: &'a str,
-    /// The others, as in "leaked".
+    /// The others, such as "leaked".
     pub leaked: &'a str,
-    /// How the program got them, as in "opened".
+    /// How the program got them, such as "opened".
     pub opened: &'a str,
 }
 
@@ -61,48 +60,48 @@ impl Default for Words<'_> {
     }
 }
 
-/// The figures of a verdict.
+/// The figures behind a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Handles of the group.
     pub opened: usize,
     /// Handles that the program closed.
     pub closed: usize,
-    /// Mean lifetime of the closed ones in nanoseconds; `None` without.
+    /// Mean lifetime of the closed ones in nanoseconds; `None` if there are none.
     pub mean_lifetime_ns: Option<i64>,
-    /// Handles that nothing closed, or only the end of the process.
+    /// Handles that nothing closed, or only process exit.
     pub unreleased: usize,
-    /// Leaked handles that are older than handles of the group get that are closed.
+    /// Leaked handles that are older than handles of the group get before they are closed.
     pub kept: usize,
-    /// Leaked handles whose age is no chance beside the lifetimes of closed ones.
+    /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
     pub outlived: Outlived,
-    /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
+    /// Kept handles the verdict is about: those in a burst, or those of a leak's rate.
     pub count: usize,
-    /// Time at which the first of them was opened, in nanoseconds since session start.
+    /// When the first of these was opened, nanoseconds since session start.
     pub first_ns: Option<i64>,
-    /// Time at which the last of them was opened, in nanoseconds since session start.
+    /// When the last of these was opened, nanoseconds since session start.
     pub last_ns: Option<i64>,
-    /// Time at which the last of all handles was opened, leaked or not, in nanoseconds since session start.
+    /// When the last handle at all was opened, leaked or not, nanoseconds since session start.
     pub last_open_ns: Option<i64>,
-    /// Kept handles that were opened before the first of them.
+    /// Kept handles opened before the first of these.
     pub earlier: usize,
-    /// Time at which the last of these was opened, in nanoseconds since session start.
+    /// When the last of those earlier ones was opened, nanoseconds since session start.
     pub earlier_until_ns: Option<i64>,
-    /// The rate at which handles leak (verdict steady).
+    /// The rate at which handles leak, if the verdict is steady.
     pub rate: Option<Rate>,
-    /// The time in which the group was seen.
+    /// The time range in which the group was seen.
     pub window: Window,
-    /// Words for its start and its end.
+    /// How to name the start and the end of that range.
     pub bounds: Bounds,
-    /// Processes that leaked some of them.
+    /// Number of processes that leaked some of them.
     pub processes: usize,
-    /// Requests that these processes began from the first to the last open that the verdict speaks of, as far as the trace
-    /// says.
+    /// Number of requests these processes began between the first and the last open the verdict is about, as far as the
+    /// trace shows.
     pub requests: usize,
 }
 
 impl Evidence {
-    /// Evidence from handles without their times.
+    /// Makes evidence from handles without times.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none()).count();
         Self {
@@ -126,8 +125,7 @@ impl Evidence {
         }
     }
 
-    /// `opened`: the number of all handles; `opens`: when those were opened that the verdict speaks of,
-    /// ascending.
+    /// Makes evidence from the number of all handles and the open times the verdict is about, ascending.
     pub fn new(
         opened: usize,
         kept: &Kept,
@@ -159,13 +157,13 @@ impl Evidence {
         }
     }
 
-    /// Handles leaked for each request that the processes began, where these are known and more than a few.
+    /// Returns the handles leaked per request, if requests are known and there are more than a few.
     pub fn per_request(&self) -> Option<f64> {
         let is_known = self.requests >= MIN_REQUESTS;
         is_known.then(|| self.count as f64 / self.requests as f64)
     }
 
-    /// The rate by time and, where requests are known, by request.
+    /// Formats the rate by time and, if requests are known, by request.
     fn rates(&self) -> String {
         let by_time = self.rate.map_or_else(String::new, |rate| format!(", {rate}"));
         let Some((rate, per_request)) = self.rate.zip(self.per_request()) else { return by_time };
@@ -174,7 +172,7 @@ impl Evidence {
         format!("{by_time}, {} per request of {requests}", rounded(per_request, step))
     }
 
-    /// The evidence for a verdict as a sentence without a full stop.
+    /// Returns the evidence for a verdict as a sentence without a full stop.
     pub fn sentence(&self, verdict: Verdict, words: Words<'_>, opened: u64) -> String {
         let closed = (self.closed > 0).then(|| self.closes(words.closed, opened));
         let leaks = self.leaks(verdict, words);
@@ -189,8 +187,8 @@ impl Evidence {
         }
     }
 
-    /// Number and age of those that are older than chance explains, as in ", 4 of them at least 5.1 times as old as any
-    /// that was closed".
+    /// Formats the number and age of handles too old to be explained by chance, such as ", 4 of them at least 5.1 times
+    /// as old as any that was closed".
     fn outlived(&self, closed: &str) -> String {
         let Outlived { count, times, .. } = self.outlived;
         let these = match (count, self.unreleased) {
@@ -199,7 +197,7 @@ impl Evidence {
             (count, unreleased) if count == unreleased => "all ".to_owned(),
             (count, _) => format!("{} of them ", HumanCount(count as u64)),
         };
-        // They are as old or older.
+        // Rounded down, because they are at least that old.
         let times = if times < 10.0 { (times * 10.0).floor() / 10.0 } else { times.floor() };
         let times =
             if times < 10.0 { format!("{times:.1}") } else { HumanCount(times as u64).to_string() };
@@ -207,19 +205,19 @@ impl Evidence {
         format!(", {these}{least}{times} times as old as any that was {closed}")
     }
 
-    /// Number and lifetime of those that are closed.
+    /// Formats the number and mean lifetime of closed handles.
     fn closes(&self, word: &str, opened: u64) -> String {
         let (closed, opened) = (HumanCount(self.closed as u64), HumanCount(opened));
         let mean = self.mean_lifetime_ns.map(|ns| format!(" after {} on average", Length(ns)));
         format!("{closed} of {opened} {word}{}", mean.unwrap_or_default())
     }
 
-    /// Time from the first to the last open that the verdict speaks of.
+    /// Returns the time from the first to the last open the verdict is about.
     fn width_ns(&self) -> i64 {
         self.last_ns.zip(self.first_ns).map_or(0, |(last, first)| last.saturating_sub(first))
     }
 
-    /// Whether the group stopped opening handles, after more than a start: neither leaked nor closed ones follow.
+    /// Whether the group stopped opening handles, leaked or not, after more than a start.
     fn has_stopped(&self, verdict: Verdict) -> bool {
         let is_start = |ns| self.window.is_start(ns);
         let Some((last_leak, last_open)) = self.last_ns.zip(self.last_open_ns) else {
@@ -229,12 +227,12 @@ impl Evidence {
         verdict == Verdict::Once && !is_start(last_leak) && quiet > self.window.length_ns() / 4
     }
 
-    /// Time from the last open that the verdict speaks of to the end of the window.
+    /// Returns the time from the last open the verdict is about to the end of the window.
     fn quiet_ns(&self) -> i64 {
         self.last_ns.map_or(0, |last| self.window.end_ns.saturating_sub(last))
     }
 
-    /// Number of those leaked before a leak became steady, where that is more than a few: a warm-up, or another rate.
+    /// Formats how many leaked before the leak became steady, if more than a few: a warm-up, or another rate.
     fn before_it(&self, leaked: &str) -> Option<String> {
         let until_ns = self.earlier_until_ns.filter(|_| self.earlier >= MIN_EARLIER)?;
         let phase = if self.window.is_start(until_ns) { " (warm-up)" } else { "" };
@@ -242,7 +240,7 @@ impl Evidence {
         Some(format!("{} {leaked} in the first {}{phase}", self.earlier, Length(until_ns)))
     }
 
-    /// Text for the time since which a leak is steady, where it began late.
+    /// Formats since when a leak is steady, if it began late.
     fn since(&self) -> String {
         let since_ns = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
         match since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
@@ -251,7 +249,7 @@ impl Evidence {
         }
     }
 
-    /// Number of processes, and of leaked handles in each, on average.
+    /// Formats the number of processes and the mean leaks of each.
     fn by_process(&self) -> String {
         let mean = self.unreleased as f64 / self.processes as f64;
         let mean =
@@ -259,7 +257,7 @@ impl Evidence {
         format!(" in {} processes ({mean} per process)", HumanCount(self.processes as u64))
     }
 
-    /// How long it took to open those that the verdict speaks of, as in "opened within 10.0 ms".
+    /// Formats how long it took to open the handles the verdict is about, such as "opened within 10.0 ms".
     fn opened_within(&self, opened: &str) -> String {
         match self.width_ns() {
             ..=0 if self.count == 1 => opened.to_owned(),
@@ -268,8 +266,8 @@ impl Evidence {
         }
     }
 
-    /// When the first and the last of them were opened, as in ", 11.0 ms after process start and 6.92 ms before process
-    /// exit".
+    /// Formats when the first and the last of them were opened, such as ", 11.0 ms after process start and 6.92 ms
+    /// before process exit".
     fn first_and_last(&self) -> String {
         // A handle may be inherited just before its process starts.
         let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
@@ -280,7 +278,7 @@ impl Evidence {
         }
     }
 
-    /// When the last of them was opened, as in "6.92 ms before process exit".
+    /// Formats when the last of them was opened, such as "6.92 ms before process exit".
     fn before_end(&self) -> String {
         match self.quiet_ns() {
             ..=0 => format!("at {}", self.bounds.end()),
@@ -288,7 +286,7 @@ impl Evidence {
         }
     }
 
-    /// Number and times of those that are leaked.
+    /// Formats the number and times of leaked handles.
     fn leaks(&self, verdict: Verdict, words: Words<'_>) -> String {
         let Words { leaked, opened, .. } = words;
         let (in_verdict, unreleased) =
@@ -343,14 +341,14 @@ impl Evidence {
 }
 
 impl Rate {
-    /// The smallest unit in which at least one handle leaks, with the rate and its interval in that.
+    /// Returns the smallest unit in which at least one handle leaks, with the rate and its interval in that unit.
     fn in_unit(self) -> (Unit, [f64; 3]) {
         let unit = UNITS.into_iter().find(|unit| self.per_minute * unit.minutes >= 1.0);
         let unit = unit.unwrap_or(UNITS[UNITS.len() - 1]);
         (unit, [self.per_minute, self.low, self.high].map(|rate| rate * unit.minutes))
     }
 
-    /// The rate without its interval, as in `30/min`.
+    /// Returns the rate without its interval, such as `30/min`.
     pub fn short(self) -> String {
         let (unit, [rate, low, high]) = self.in_unit();
         format!("{}/{}", rounded(rate, (high - low) / 4.0), unit.short)

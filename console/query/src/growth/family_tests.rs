@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 //! Groups whose lifetimes or rates are hard to judge: `docs/statistics.md` has how many of 1,000 are
+=======
+//! Groups with lifetimes or rates that are hard to judge: the table in `docs/growth.md` says how many of 1,000 are
+>>>>>>> w4
 //! judged wrong.
 
 use std::fs;
@@ -156,7 +160,7 @@ impl Group {
         }
     }
 
-    /// A pool with short lifetimes, and a share of long ones.
+    /// Opens a pool with short lifetimes and a share of long ones.
     fn long_ones(&mut self, count: usize, share: f64, long: impl Fn(&mut Self) -> f64) {
         let short = self.log_between(0.0005, 0.02);
         for _ in 0..count {
@@ -167,7 +171,7 @@ impl Group {
         }
     }
 
-    /// Handles that are dropped after a short use, and closed together at so many random times.
+    /// Opens handles that are dropped after a short use and closed together at about `sweeps` random times.
     fn finalized(&mut self, sweeps: f64) {
         let (mut times, mut at) = (Vec::new(), 0.0);
         while at < 1.0 {
@@ -184,7 +188,7 @@ impl Group {
         }
     }
 
-    /// Entries of a cache, which are kept.
+    /// Opens cache entries, which are kept.
     fn cache(&mut self, time: impl Fn(&mut Self) -> f64) {
         for _ in 0..self.count(50, 500) {
             let at = time(self);
@@ -195,7 +199,7 @@ impl Group {
     }
 }
 
-/// Number of seeds with a wrong verdict.
+/// Counts the seeds with a wrong verdict.
 fn wrong(family: &Family, share: usize) -> usize {
     let seeds = (0..SEEDS).step_by(share);
     let is_wrong = |seed: &u64| {
@@ -206,7 +210,7 @@ fn wrong(family: &Family, share: usize) -> usize {
     seeds.filter(is_wrong).count()
 }
 
-/// The number of a family on the page.
+/// Returns the number that the page states for a family.
 fn documented(page: &str, name: &str) -> Option<usize> {
     let row = page.lines().find(|line| line.starts_with(&format!("| {name} |")))?;
     row.trim_end_matches(" |").rsplit_once(' ')?.1.parse().ok()
@@ -224,7 +228,7 @@ fn as_many_are_judged_wrong_as_the_page_says() {
         let verdict = if family.leaks { "`steady`" } else { "not `steady`" };
         rows.push(format!("| {} | {verdict} | {} |", family.name, wrong * share));
         let documented = documented(&page, family.name);
-        // A share of the seeds has about that share of the errors.
+        // A subset of the seeds has about the same share of errors.
         let is_alike = documented.is_some_and(|documented| match share {
             1 => wrong == documented,
             share => {

@@ -1,60 +1,60 @@
-//! Distinction between leaked handles of a group that are kept and those that are only young.
+//! Tells leaked handles of a group that are kept from those that are only young.
 
 use super::cure::Sample;
 use super::lifetime::{Lifetime, ProcessLifetimes, Window};
 use super::outlived::Outlived;
 use super::sweeps::unswept_ns;
 
-/// Handles that the estimate needs at an age, to say anything about older ones.
+/// Handles the estimate needs at an age to say anything about older ones.
 const MIN_AT_RISK: usize = 5;
 
-/// Logarithm of how much likelier lifetimes have to be with handles that are never closed than without.
+/// Minimum log likelihood ratio in favour of handles that are never closed.
 const CURED: f64 = 4.0;
 
-/// Like [`CURED`], for handles that are older than the young ones.
+/// Like [`CURED`], but for handles older than the young ones.
 const CURED_LATE: f64 = 1.5;
 
-/// Kept handles for each close of an older handle, from which on the close is an exception.
+/// With at least this many kept handles per close of an older handle, such a close is an exception.
 const KEPT_PER_LATE_CLOSE: usize = 3;
 
 /// The leaked handles of a group.
 pub struct Kept {
-    /// Times at which the kept ones were opened, ascending.
+    /// When the kept ones were opened, ascending.
     pub opens: Vec<i64>,
-    /// The others: as old as handles that were closed.
+    /// Number of the others: only as old as handles that were closed.
     pub young: usize,
-    /// Age of the oldest of the others in nanoseconds, 0 without.
+    /// Age of the oldest young handle in nanoseconds; 0 if there are none.
     pub young_age_ns: i64,
-    /// The handles that were closed.
+    /// Number of handles that were closed.
     pub closed: usize,
-    /// Mean lifetime of the closed handles in nanoseconds; `None` without any.
+    /// Mean lifetime of the closed handles in nanoseconds; `None` if there are none.
     pub mean_lifetime_ns: Option<i64>,
-    /// Leaked handles whose age is no chance beside the lifetimes of closed ones.
+    /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
     pub outlived: Outlived,
-    /// Whether of several open handles it is the last one that is closed, so that those at the bottom are old, leaked
-    /// or not.
+    /// Whether the last opened of several open handles is usually closed first. Handles at the bottom are then old,
+    /// leaked or not.
     pub is_stack: bool,
 }
 
 impl Kept {
-    /// Parts kept handles from young ones.
+    /// Separates kept handles from young ones.
     ///
-    /// S(t), the share of handles that are still open at age t, is estimated as by Kaplan and Meier (1958): at each age
-    /// from the share of closes among the handles that reached this age, because the lifetime of a leaked handle is
-    /// only known to exceed its age. The last value of S is the share of handles that are never closed. A leaked handle
-    /// of age t is kept if this share is at least two thirds of S(t).
+    /// S(t), the share of handles still open at age t, is estimated as by Kaplan and Meier (1958): at each age from the
+    /// share of closes among the handles that reached it, because a leaked handle is only known to live longer than its
+    /// age. The last value of S is the share of handles that are never closed. A leaked handle of age t is kept if this
+    /// share is at least two thirds of S(t).
     ///
     /// S ends where fewer than [`MIN_AT_RISK`] handles are left, so that one very late close does not make all other
-    /// handles young. No handle is kept if the trace is too short to distinguish any: if handles as old as a third of the
-    /// window are young, or if lifetimes without handles that are never closed explain the group nearly as well
-    /// ([`are_never_closed`]). Handles opened since the last close say nothing if that may be chance ([`unswept_ns`]).
+    /// handles young. No handle is kept if the trace is too short to tell: if handles as old as a third of the window
+    /// are young, or if lifetimes without never-closed handles explain the group nearly as well ([`are_never_closed`]).
+    /// Handles opened since the last close say nothing if the pause may be chance ([`unswept_ns`]).
     pub fn of(lifetimes: &[Lifetime], window: Window) -> Self {
         let mut kept = Self::aged(lifetimes, window);
         kept.judge_stack(|| is_stack(lifetimes));
         kept
     }
 
-    /// Handles at the bottom of a stack are old, leaked or not. With fewer handles, nothing depends on it.
+    /// Checks for a stack, because its bottom handles are old, leaked or not. With few handles, nothing depends on it.
     fn judge_stack(&mut self, is_stack: impl FnOnce() -> bool) {
         let matters = self.opens.len() >= MIN_AT_RISK || self.outlived.count > 0;
         self.is_stack = matters && is_stack();
@@ -63,8 +63,8 @@ impl Kept {
         }
     }
 
-    /// Parts the kept handles of several processes from young ones by their ages at the end of their process, whose mean
-    /// time is what ages are compared with; `window` is the time of all of them.
+    /// Separates kept handles of several processes from young ones by their ages at the end of their process. Ages are
+    /// compared with the mean run time of the processes; `window` spans all of them.
     pub fn of_processes(processes: &[ProcessLifetimes], window: Window) -> Self {
         let lengths = processes.iter().map(|process| i128::from(process.window.length_ns()));
         let mean_ns = lengths.sum::<i128>() / processes.len().max(1) as i128;
@@ -97,7 +97,7 @@ impl Kept {
         kept
     }
 
-    /// The first that each of several processes keeps.
+    /// Returns the first handle that each of several processes keeps.
     pub fn first_of_each(&self, processes: &[ProcessLifetimes]) -> Self {
         let firsts = processes.iter().filter_map(|ProcessLifetimes { lifetimes, window }| {
             let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
@@ -109,8 +109,8 @@ impl Kept {
         Self { opens, ..*self }
     }
 
-    /// Whether two thirds of what several processes keep were opened at their start: in the first part of their time,
-    /// which they began in that of the `trace`.
+    /// Whether two thirds of the handles that several processes keep were opened at process start. Only processes that
+    /// started during the `trace` count.
     pub fn is_filled(&self, processes: &[ProcessLifetimes], trace: Window) -> bool {
         let started = processes.iter().filter(|process| process.window.start_ns > trace.start_ns);
         let early = started.flat_map(|ProcessLifetimes { lifetimes, window }| {
@@ -122,7 +122,7 @@ impl Kept {
         self.opens.len() >= MIN_AT_RISK && 3 * early.count() >= 2 * self.opens.len()
     }
 
-    /// Parts kept handles from young ones by their ages at the end of the window.
+    /// Separates kept handles from young ones by their ages at the end of the window.
     fn aged(lifetimes: &[Lifetime], window: Window) -> Self {
         let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
         let mut opens: Vec<i64> =
@@ -136,7 +136,7 @@ impl Kept {
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
         let closed = lifetimes.len() - opens.len();
         let ages: Vec<i64> = opens.iter().map(|opened| age(*opened)).collect();
-        // A few handles, or a few lifetimes, are not evidence of long lifetimes.
+        // A few handles, or a few lifetimes, are no evidence of long lifetimes.
         let is_evidence = opens.len() >= MIN_AT_RISK && 2 * closed >= opens.len();
         let can_tell = young_age_ns <= window.length_ns() / 3
             && (!is_evidence || are_never_closed(lifetimes, &ages, young));
@@ -161,8 +161,8 @@ impl Kept {
     }
 }
 
-/// Whether lifetimes of a usual kind do not explain the `ages` of open handles, in order, unless some handles are never
-/// closed, and neither do lifetimes of a second kind explain those of handles that are older than the `young` ones.
+/// Whether some handles must be never closed: lifetimes of a usual kind do not explain the `ages` of open handles (in
+/// order), nor does a second kind explain the handles older than the `young` ones.
 fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool {
     let (young, kept) = ages.split_at(young);
     if kept.is_empty() {
@@ -183,10 +183,10 @@ fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool 
     Sample::of_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
 }
 
-/// S at the age of each leaked handle, youngest first, and where it ends.
+/// Computes S at the age of each leaked handle, youngest first, and where it ends.
 fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -> Vec<f64> {
-    // Between the ages of two leaked handles, only closes reduce the number of handles at risk, so that all closes
-    // of an interval change S at once.
+    // Between the ages of two leaked handles, only closes reduce the number of handles at risk. So all closes in an
+    // interval change S at once.
     let mut closes = vec![0usize; opens.len() + 1];
     for lifetime in lifetimes {
         if let Some(closed_ns) = lifetime.closed_ns {
@@ -209,8 +209,8 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
     shares
 }
 
-/// Whether handles are closed in the reverse order of their opens: of ten closes or more while three handles or more
-/// are open that are closed later, nine of ten close the last one that was opened.
+/// Whether handles are closed in reverse order of opening. That takes at least ten closes while three or more handles
+/// are open that are closed later, and nine in ten must close the last one opened.
 fn is_stack(lifetimes: &[Lifetime]) -> bool {
     let closed = lifetimes
         .iter()
@@ -243,7 +243,7 @@ fn is_stack(lifetimes: &[Lifetime]) -> bool {
     closes >= 10 && in_order * 10 >= closes * 9
 }
 
-/// The mean lifetime of those that were closed.
+/// Returns the mean lifetime of closed handles.
 fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
     let durations = lifetimes.iter().filter_map(Lifetime::length_ns);
     let (sum, count) = durations
@@ -261,7 +261,7 @@ mod tests {
         Lifetime { opened_ns, closed_ns: duration.map(|duration| opened_ns + duration) }
     }
 
-    /// A handle every 10 ns that lives for 40 to 60 ns.
+    /// Opens a handle every 10 ns that lives for 40 to 60 ns.
     fn pool() -> Vec<Lifetime> {
         let lifetimes = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
         let handles = lifetimes.map(|(opened, duration)| {

@@ -1,16 +1,21 @@
-//! Growth of a group of handles: it leaks at a rate, it was filled once, it is balanced.
+//! How a group of handles grows: it leaks at a rate, was filled once, or is balanced.
 //!
 //! A group is any set of handles; queries use groups of one process, one type and one create stack. A handle is
-//! *leaked* if its program never closes it; a close by the end of the process does not count. The rule has two steps
-//! and no absolute times, so that it applies to traces of seconds and of days.
+//! *leaked* if its program never closes it; a close by process exit does not count. The rule has two steps and no
+//! absolute times, so it applies to traces of seconds and of days.
 //!
-//! 1. Which of the leaked handles are *kept* ([`kept`])? Handles that were opened shortly before the end are
-//!    open in a balanced group, too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a leaked
-//!    handle is kept if at least two thirds of the handles that reached its age are never closed.
+//! 1. Which leaked handles are *kept* ([`kept`])? Handles opened shortly before the end are open in a balanced group,
+//!    too. The Kaplan-Meier estimate of the lifetimes tells them apart: a leaked handle is kept if at least two thirds
+//!    of the handles that reached its age are never closed.
 //! 2. How are the opens of the kept handles distributed over time ([`shape`])? This decides the verdict.
 //!
+<<<<<<< HEAD
 //! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen
 //! ([`rate`]). `docs/growth.md` explains the rule to users, `docs/statistics.md` has its formulas.
+=======
+//! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen ([`rate`]).
+//! `docs/growth.md` explains the rule to users.
+>>>>>>> w4
 //!
 //! A group of n handles, m of them leaked, costs O(n log m) time and O(m) memory.
 
@@ -48,7 +53,7 @@ use std::fmt;
 
 use self::kept::Kept;
 
-/// A verdict and what it rests on.
+/// A verdict with its evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
     /// Verdict on the group.
@@ -58,30 +63,30 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Handles whose times are unknown: that they are leaked is all that can be said.
+    /// Judges handles without times: all it can say is that they leaked.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let verdict = Verdict::Short;
         Self { verdict, evidence: Evidence::without_clock(lifetimes) }
     }
 
-    /// The rate of a steady leak, or the verdict: `30/min`, `burst`.
+    /// Returns the rate of a steady leak, or else the verdict: `30/min`, `burst`.
     pub fn short(&self) -> String {
         let rate = self.evidence.rate.filter(|_| self.verdict == Verdict::Steady);
         rate.map_or_else(|| self.verdict.word().to_owned(), |rate| rate.short())
     }
 
-    /// The evidence as a sentence without a full stop; there are `opened` in all.
+    /// Returns the evidence as a sentence without a full stop; `opened` is the number of all handles.
     pub fn sentence(&self, words: Words<'_>, opened: u64) -> String {
         self.evidence.sentence(self.verdict, words, opened)
     }
 
-    /// Judges a group of handles, in any order.
+    /// Judges a group of handles in any order.
     pub fn of(lifetimes: &[Lifetime], window: Window) -> Self {
         Self::within(lifetimes, window, window)
     }
 
-    /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
-    /// a process leaks in a moment of it is a burst, however short it lives.
+    /// Judges a group of handles, in any order, within the time of its process. A process that leaks everything within
+    /// a moment of the `trace` has a burst, however short it lives.
     pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
         let mut growth = Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace);
         growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
@@ -89,9 +94,9 @@ impl Growth {
         growth
     }
 
-    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the
-    /// last. Handles that each of them opens at its start and keeps are filled once, however steadily they start, and
-    /// runs that come steadily leak steadily, however many each of them leaks at once.
+    /// Judges what several processes of a program opened, from the start of the first to the end of the last. Handles
+    /// that each process opens at its start and keeps are filled once, even if processes start steadily. Leaking runs
+    /// that come steadily are a steady leak, however much each run leaks at once.
     pub fn of_processes(processes: &[ProcessLifetimes], trace: Window) -> Self {
         if let [ProcessLifetimes { lifetimes, window }] = processes {
             return Self::within(lifetimes, *window, trace);
@@ -105,7 +110,7 @@ impl Growth {
             Verdict::Balanced => None,
             _ if kept.is_filled(processes, trace) => Some((Verdict::Once, None)),
             Verdict::Short => {
-                // A run leaks its handles nearly at once, so that one per run shows whether runs come steadily.
+                // A run leaks its handles almost at once, so one handle per run shows whether runs come steadily.
                 let runs = kept.first_of_each(processes);
                 let is_steady = shape::verdict(opened, &runs, window).0 == Verdict::Steady;
                 is_steady.then(|| (Verdict::Steady, Rate::of(&kept.opens)))
@@ -137,7 +142,7 @@ impl Growth {
     }
 }
 
-/// The evidence as a sentence without a full stop.
+/// Writes the evidence as a sentence without a full stop.
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence(Words::default(), self.evidence.opened as u64))

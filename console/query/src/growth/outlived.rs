@@ -1,36 +1,37 @@
-//! Open handles whose age is no chance beside the lifetimes of those that were closed: order statistics.
+//! Finds open handles too old to be explained by chance, given the lifetimes of closed ones, with order statistics.
 //!
-//! Beyond some age, lifetimes are taken to follow a Pareto distribution. The tails of most other distributions are
-//! lighter, so that this needs more evidence than they do. The ratio of its two largest lifetimes does not depend on
-//! where the tail begins, and its one parameter is estimated from the longest lifetimes (Hill 1975). With the number k
-//! of these, and m handles that all are r times as old as any closed one, chance explains the age with the probability
-//! (1 + m ln(r) / S)^-k, where S is the sum of the logarithms of the ages that handles have reached in the tail.
+//! Beyond some age, lifetimes are assumed to follow a Pareto distribution. Most other distributions have lighter tails,
+//! so this demands more evidence than they would. The ratio of the two largest lifetimes does not depend on where the
+//! tail begins, and its one parameter is estimated from the longest lifetimes (Hill 1975). Let k be their number, and
+//! let m open handles all be at least r times as old as any closed one. Chance explains that with probability (1 + m
+//! ln(r) / S)^-k, where S is the sum of the logarithms of the ages reached in the tail.
 
 use super::lifetime::Lifetime;
 
-/// Closed handles that the tail is estimated from, at most, and of all that are closed.
+/// Limits for the closed handles the tail is estimated from: an absolute number, and one in so many of all closed ones.
 const LONGEST: usize = 20;
 const LONGEST_SHARE: usize = 2;
 
 /// Probability below which an age is no chance.
 const LEVEL: f64 = 0.05;
 
-/// Least logarithm of the ratio of two lifetimes: equal lifetimes were equal by chance, too.
+/// Minimum log ratio of two lifetimes: equal lifetimes may be equal by chance.
 const MIN_LOG: f64 = 0.1;
 
-/// Open handles that are older than any handle of their group that was closed.
+/// Open handles older than any closed handle of their group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Outlived {
-    /// Number of open handles that are older, if any handle was closed.
+    /// Number of older open handles; 0 if no handle was closed.
     pub older: usize,
-    /// Number of open handles whose age is no chance.
+    /// Number of open handles too old to be explained by chance.
     pub count: usize,
-    /// Age of the youngest of them, in multiples of the longest lifetime of a closed handle; 0 without any.
+    /// Age of the youngest of these, as a multiple of the longest closed lifetime; 0 if there are none.
     pub times: f64,
 }
 
 impl Outlived {
-    /// `ages` are those of the open handles, ascending. Handles up to the age `unswept_ns` do not count.
+    /// Compares the `ages` of open handles, ascending, with closed lifetimes. Handles up to age `unswept_ns` do not
+    /// count.
     pub fn new(lifetimes: &[Lifetime], ages: &[i64], unswept_ns: i64) -> Self {
         let closed = lifetimes.iter().filter_map(Lifetime::length_ns);
         let mut closed: Vec<i64> = closed.map(|length| length.max(1)).collect();
@@ -59,7 +60,7 @@ impl Outlived {
         Self { older, count, times }
     }
 
-    /// Keeps only the number of older handles, where ages are no evidence.
+    /// Keeps only the number of older handles, for groups in which age is no evidence.
     pub fn by_chance(self) -> Self {
         Self { count: 0, times: 0.0, ..self }
     }
@@ -75,7 +76,7 @@ mod tests {
         Outlived::new(&closed.collect::<Vec<_>>(), ages, 0).count
     }
 
-    /// Lifetimes of up to 6 s, as they are if they are exponential.
+    /// Makes exponential lifetimes of up to 6 s.
     fn exponential(count: u32) -> Vec<i64> {
         let shares = (0..count).map(|n| (f64::from(n) + 0.5) / f64::from(count));
         let scale = 6_000.0 / f64::from(2 * count).ln();

@@ -1,11 +1,11 @@
-//! Number of open handles of a group over time.
+//! The number of open handles of a group over time.
 
 use super::lifetime::{Lifetime, Window};
 
-/// Bars from none to most.
+/// Bars from lowest to highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The number of handles that are open at the end of each of `buckets` equal parts of the window.
+/// Counts the handles open at the end of each of `buckets` equal parts of the window.
 ///
 /// Handles opened before the window count from its start; those opened after it do not count.
 pub fn outstanding<'l>(
@@ -26,11 +26,11 @@ pub fn outstanding<'l>(
     open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect()
 }
 
-/// Numbers as a line of bars, from 0 to the largest.
+/// Formats numbers as a line of bars, scaled from 0 to the largest.
 pub fn sparkline(counts: &[u32]) -> String {
     let largest = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
     let steps = BARS.len() as u64 - 1;
-    // Rounded up, so that only 0 has the lowest bar.
+    // Rounded up, so that only 0 gets the lowest bar.
     let bars = counts.iter().map(|count| (u64::from(*count) * steps).div_ceil(largest));
     bars.map(|bar| BARS[bar as usize]).collect()
 }
@@ -41,22 +41,22 @@ pub fn long_sparkline(numbers: &[u64]) -> String {
     let shift = (u64::BITS - largest.leading_zeros()).saturating_sub(u32::BITS);
     let scaled = numbers.iter().map(|number| {
         let scaled = u32::try_from(number >> shift).unwrap_or(u32::MAX);
-        // Only 0 has the lowest bar.
+        // Only 0 gets the lowest bar.
         if *number > 0 { scaled.max(1) } else { 0 }
     });
     sparkline(&scaled.collect::<Vec<u32>>())
 }
 
-/// Time of a change, in nanoseconds since session start, and the amount of the change.
+/// Time of a change in nanoseconds since session start, and its amount.
 pub type Change = (i64, i64);
 
-/// The most that there is at any time, after all changes of that time; 0 before the first of them.
+/// Returns the largest sum at any time, after all changes at that time; it is 0 before the first change.
 pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
     changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
     most_in_order(changes)
 }
 
-/// Like [`most_at_once`], for changes in the order of their times.
+/// Like [`most_at_once`], for changes in order of time.
 pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
     let (mut previous_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
     for (time_ns, change) in changes {
@@ -68,7 +68,7 @@ pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
     u64::try_from(sum.max(most)).unwrap_or_default()
 }
 
-/// A time in equal parts.
+/// A window split into equal parts.
 pub struct TimeParts {
     window: Window,
     parts: usize,
@@ -79,12 +79,12 @@ impl TimeParts {
         Self { window, parts }
     }
 
-    /// Parts, and one for later events.
+    /// Returns the number of parts plus one for later events.
     pub fn width(&self) -> usize {
         self.parts + 1
     }
 
-    /// The first part that ends at or after a time.
+    /// Returns the first part that ends at or after a time.
     pub fn part_of(&self, time_ns: i64) -> usize {
         let length = i128::from(self.window.length_ns()).max(1);
         let since = i128::from(time_ns) - i128::from(self.window.start_ns);
@@ -92,7 +92,7 @@ impl TimeParts {
         usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
     }
 
-    /// Sums of these changes up to the end of each part; those of the last parts may be missing.
+    /// Sums changes up to the end of each part; `changes` may be shorter than the parts.
     pub fn sums(&self, changes: &[i64]) -> Vec<i64> {
         let sums = (0..self.parts).scan(0_i64, |sum, part| {
             *sum = sum.saturating_add(changes.get(part).copied().unwrap_or_default());

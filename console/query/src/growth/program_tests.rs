@@ -1,5 +1,9 @@
+<<<<<<< HEAD
 //! The rule on what several processes of a program open: 1,000 seeds of each kind, with the errors of
 //! `docs/statistics.md`.
+=======
+//! The rule for several processes of a program: 1,000 seeds of each kind; `docs/growth.md` states the errors.
+>>>>>>> w4
 
 use handlescope_tests::rng::Rng;
 
@@ -22,7 +26,7 @@ impl Program {
         self.rng.below(1 << 40) as f64 / (1_u64 << 40) as f64
     }
 
-    /// Runs of the program at random times, each of which lasts for about a share of the trace.
+    /// Adds runs of the program at random times, each lasting for about a share of the trace.
     fn run(&mut self, runs: u64, share: f64) {
         for _ in 0..runs {
             let length = share * (0.5 + self.fraction());
@@ -33,14 +37,14 @@ impl Program {
         }
     }
 
-    /// Processes that run all the time.
+    /// Adds processes that run all the time.
     fn live(&mut self, count: u64) {
         let process = ProcessLifetimes { lifetimes: Vec::new(), window: TRACE };
         self.processes.resize(count as usize, process);
     }
 
-    /// Opens handles in each process, up to a share of its time, which live for a share of it on average; for ever
-    /// without `mean`.
+    /// Opens `count` handles in each process within a share of its time. They live for a share `mean` of it on average,
+    /// or for ever without `mean`.
     fn open(&mut self, count: u64, until: f64, mean: Option<f64>) {
         for index in 0..self.processes.len() {
             let window = self.processes[index].window;
@@ -56,7 +60,7 @@ impl Program {
     }
 }
 
-/// Fails where more than `errors` seeds have a verdict that is not accepted.
+/// Fails if more than `errors` seeds have a verdict that is not accepted.
 fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Program)) {
     let wrong = (0..SEEDS).filter(|seed| {
         let mut program = Program { rng: Rng::new(*seed), processes: Vec::new() };

@@ -1,4 +1,4 @@
-//! The rule on the published trace, whose script says how each group grows.
+//! Tests the rule on the published trace; the script that made it says how each group grows.
 
 use std::collections::HashMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn json(shared: &SharedTrace, ending: &str) -> Value {
     serde_json::from_slice(&fs::read(shared.file(ending)).unwrap()).unwrap()
 }
 
-/// The stacks of a trace as `module!function` lines, by their rows.
+/// Returns the stacks of a trace as `module!function` lines, by row.
 fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
     let modules = Modules::read(trace).unwrap();
     let frames = Frames::read(trace).unwrap();
@@ -44,7 +44,7 @@ fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
     stacks.frames.iter().map(|stack| stack.iter().map(|f| text(f.row()) + "\n").collect()).collect()
 }
 
-/// The groups of a trace, each with its handles and its time.
+/// Returns the groups of a trace with their handles and time range.
 fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, Window)> {
     let info = TraceInfos::read(trace).unwrap().row(0).unwrap();
     let ticks = info.session_end_filetime.unwrap() - info.session_start_filetime;

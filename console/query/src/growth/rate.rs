@@ -18,9 +18,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate between the first and the last of these times, ascending; `None` when they are one.
+    /// Computes the rate between the first and last of these ascending times; `None` if they are equal.
     ///
-    /// For events at random times at a constant rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) the
+    /// For events at random times at a constant rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) is the
     /// standard deviation of its logarithm (Poisson).
     pub fn of(times_ns: &[i64]) -> Option<Self> {
         let (first, last) = (*times_ns.first()?, *times_ns.last()?);
@@ -32,10 +32,10 @@ impl Rate {
     }
 }
 
-/// Range of these times, ascending, without strays before and after them, which would distort the rate.
+/// Returns the range of these ascending times without strays at either end, which would distort the rate.
 ///
-/// At a constant rate, the first of n distances is the share s of the time or more with the probability (1 - s)^(n - 1).
-/// Batches are fewer than the handles in them, by the `dispersion`.
+/// At a constant rate, the first of n distances takes at least the share s of the time with probability (1 - s)^(n -
+/// 1). There are fewer batches than handles, by the `dispersion`.
 pub fn without_strays(times_ns: &[i64], dispersion: f64) -> Range<usize> {
     let mut range = 0..times_ns.len();
     let max_strays = (times_ns.len() / 20).max(1);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn handles_that_chance_explains_are_no_strays() {
-        // Half of the leaks in a tenth of the time: no end is far from the others.
+        // Half of the leaks come in a tenth of the time: neither end is far from the others.
         let uneven: Vec<i64> =
             (0..20).map(|n| n * 6).chain((0..20).map(|n| 140 + n * 60)).collect();
         assert_eq!(without_strays(&uneven, 1.0), 0..40);

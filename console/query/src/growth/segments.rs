@@ -1,20 +1,20 @@
-//! The parts of the time in which handles leak at one rate each.
+//! Splits time into parts in which handles leak at a constant rate.
 
 use std::ops::Range;
 
-/// Equal parts of the time whose leaked handles are counted; the rate changes between two of them.
+/// Number of equal bins that leaks are counted in; the rate can change only between two bins.
 const BINS: usize = 256;
 
-/// Logarithm of how much likelier a change of the rate has to make the times of the leaks. With it, one in a thousand groups that
-/// leak at random at one rate is split.
+/// Minimum log likelihood ratio for a change of the rate. With this value, one in a thousand groups that leak at random
+/// at a constant rate is split.
 pub const PENALTY: f64 = 7.0;
 
-/// A part of the time in which the rate is one.
+/// A part of the time with a constant rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     pub from_ns: i64,
     pub to_ns: i64,
-    /// Opens that are in it.
+    /// The opens in it.
     pub opens: Range<usize>,
 }
 
@@ -23,46 +23,46 @@ impl Segment {
         self.to_ns.saturating_sub(self.from_ns)
     }
 
-    /// Opens by nanosecond.
+    /// Returns the opens per nanosecond.
     fn rate(&self) -> f64 {
         self.opens.len() as f64 / self.length_ns().max(1) as f64
     }
 
-    /// Whether more leaks in this one than in the next, by time.
+    /// Whether more leaks per time in this part than in the next.
     pub fn is_faster_than(&self, next: &Segment) -> bool {
         self.rate() > next.rate()
     }
 }
 
-/// Parts of the time.
+/// Time split into parts.
 pub struct Parts {
     pub parts: Vec<Segment>,
-    /// Factor by which the number of leaks varies more than it does at random.
+    /// How many times more the number of leaks varies than at random.
     pub dispersion: f64,
 }
 
-/// Splits the time between two points where the rate of `opens`, ascending, changes: of all ways to split it, the one
-/// with the greatest likelihood less a penalty for each part, found by optimal partitioning (Jackson et al. 2005).
+/// Splits the time between two points where the rate of the ascending `opens` changes. It finds the split with the
+/// greatest likelihood less a penalty per part, by optimal partitioning (Jackson et al. 2005).
 ///
-/// The opens of a part are a Poisson process. Opens in batches vary more, so that their likelihood is divided by their
+/// The opens of a part are a Poisson process. Opens in batches vary more, so their likelihood is divided by their
 /// dispersion.
 pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
     let before = (0..=BINS).map(|bin| match bin {
-        // Handles inherited before the start, or opened at the very end, belong to the first and the last part.
+        // Handles inherited before the start or opened at the very end belong to the first and last part.
         0 => 0,
         BINS => opens.len(),
         bin => opens.partition_point(|open| *open < edge(bin)),
     });
     let before: Vec<usize> = before.collect();
     let dispersion = dispersion(&before);
-    // Parts that meet in a time without leaks are likeliest when they meet at its start or its end.
+    // A change during a time without leaks is likeliest at its start or its end.
     let has_opens = |bin: usize| before[bin] < before[bin + 1];
     let ends: Vec<usize> = (0..=BINS)
         .filter(|bin| matches!(*bin, 0 | BINS) || has_opens(*bin - 1) || has_opens(*bin))
         .collect();
-    // For each end, the greatest likelihood of the parts before it, and the start of the last of them.
+    // For each end: the greatest likelihood of the parts before it, and the start of the last of them.
     let mut best = vec![(0.0, 0)];
     for to in 1..ends.len() {
         let from = (0..to).map(|from| {
@@ -91,8 +91,8 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
     Parts { parts: segments, dispersion }
 }
 
-/// Factor by which the counts of neighbouring bins differ more than those of a Poisson process do, at least 1: the
-/// median, on which the few bins between which the rate changes have little influence.
+/// Returns how many times more the counts of neighbouring bins differ than in a Poisson process, at least 1. The median
+/// is used, because the few bins at rate changes hardly influence it.
 fn dispersion(before: &[usize]) -> f64 {
     let counts: Vec<f64> = before.windows(2).map(|bin| (bin[1] - bin[0]) as f64).collect();
     let pairs = counts.windows(2).filter(|pair| pair[0] + pair[1] > 0.0);
@@ -109,7 +109,7 @@ fn dispersion(before: &[usize]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Begin and end in percent of the time, and the number of opens of each part.
+    /// Returns begin and end of each part in percent of the time, and its number of opens.
     fn parts(opens: &[i64]) -> Vec<(i64, i64, usize)> {
         let percent = |ns: i64| (ns + 5_000) / 10_000;
         let segments = segments(opens, 0, 1_000_000);

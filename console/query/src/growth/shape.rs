@@ -1,4 +1,4 @@
-//! The verdict from when the kept handles of a group were opened.
+//! Decides the verdict from when the kept handles of a group were opened.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use super::rate::without_strays;
 use super::segments::{Parts, segments};
 use super::slowing::is_slowing;
 
-/// Number of handles up to which there are too few for any verdict.
+/// Up to this number of handles, there are too few for any verdict.
 const TOO_FEW: usize = 3;
 
-/// Kept handles that a burst or a fill has at least.
+/// Minimum number of kept handles for a burst or a fill.
 const MIN_KEPT: usize = 5;
 
-/// Kept handles that a steady leak has at least.
+/// Minimum number of kept handles for a steady leak.
 const MIN_STEADY: usize = 8;
 
-/// Moments of the time of a steady leak, and how many of them have a loss at least.
+/// Number of moments a steady leak's time is split into, and in how many of them handles must leak.
 const MOMENTS: i64 = 32;
 const MIN_MOMENTS: usize = 6;
 
-/// The verdict, and the opens that it speaks of, ascending.
+/// Returns the verdict and the ascending opens it is about.
 ///
 /// `opened` is the number of all handles of the group.
 pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>) {
@@ -42,7 +42,7 @@ pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>
     let cluster = densest(opens, time.length_ns / 50);
     if cluster.len() >= MIN_KEPT && 2 * cluster.len() >= opens.len() {
         let verdict = time.cluster(&opens[cluster.clone()]);
-        // A fill that ended consists of all handles opened until then.
+        // A fill that ended includes all handles opened until then.
         let is_whole = verdict == Verdict::Once && time.has_stopped(opens);
         return (verdict, if is_whole { opens.clone() } else { opens[cluster].to_vec() });
     }
@@ -59,7 +59,7 @@ pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>
     (Verdict::Short, opens.clone())
 }
 
-/// The verdict on a group that keeps next to nothing.
+/// Returns the verdict for a group that keeps next to nothing.
 fn without_growth(kept: &Kept, window: Window) -> Verdict {
     let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
     // For a few handles, the mean lifetime is better evidence than the estimate of lifetimes.
@@ -69,11 +69,11 @@ fn without_growth(kept: &Kept, window: Window) -> Verdict {
     if is_balanced { Verdict::Balanced } else { Verdict::Short }
 }
 
-/// The time in which kept handles are seen.
+/// The time range in which kept handles are seen.
 struct Time {
     window: Window,
     length_ns: i64,
-    /// Later opens are too young to be judged.
+    /// Opens later than this are too young to judge.
     horizon_ns: i64,
 }
 
@@ -86,8 +86,9 @@ impl Time {
         }
     }
 
-    /// The leaked handles of the last part of the time that lasts, if handles leak in it: a part without any lasts for a
-    /// quarter of the time, others for a tenth. It leaks if it continues, with leaked handles in the last quarter.
+    /// Finds the leaked handles of the last part that lasts, if it leaks steadily. A part with few leaks lasts if it is
+    /// longer than a quarter of the time, other parts if they take a tenth. It is steady only if it goes on, with leaks
+    /// in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let Parts { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
         let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
@@ -107,7 +108,7 @@ impl Time {
         })
     }
 
-    /// Whether handles leak one after the other, over a tenth of the time or more.
+    /// Whether handles leak one after the other, over at least a tenth of the time.
     fn is_steady(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         opens.len() >= MIN_STEADY
@@ -115,7 +116,7 @@ impl Time {
             && moments(opens) >= MIN_MOMENTS
     }
 
-    /// The verdict on handles that leaked within a very short time.
+    /// Returns the verdict for handles that leaked within a very short time.
     fn cluster(&self, cluster: &[i64]) -> Verdict {
         let [first, .., last] = cluster else { return Verdict::Short };
         if self.window.is_start(*first) {
@@ -123,7 +124,7 @@ impl Time {
         } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20
             || self.quiet_after(*last) < self.length_ns / 200
         {
-            // The leak may continue, after the end or with the oldest young handles.
+            // The leak may go on after the end or with the oldest young handles.
             Verdict::Short
         } else {
             Verdict::Burst
@@ -143,8 +144,8 @@ impl Time {
     }
 }
 
-/// Whether the first half of the time has more than three times the leaked handles of the second, and more than
-/// chance would explain: by four standard deviations of a Poisson difference.
+/// Whether the first half of the time has more than three times the leaks of the second, and more than chance explains:
+/// by four standard deviations of a Poisson difference.
 fn is_falling(opens: &[i64]) -> bool {
     let [first, .., last] = opens else { return false };
     let middle = first.midpoint(*last);
@@ -153,7 +154,7 @@ fn is_falling(opens: &[i64]) -> bool {
     before > 3.0 * after && (before - after).powi(2) > 16.0 * (before + after)
 }
 
-/// Number of moments in which handles leaked; a moment lasts 1/32 of the time from the first to the last.
+/// Counts the moments in which handles leaked; a moment is 1/32 of the time from first to last.
 fn moments(opens: &[i64]) -> usize {
     let [first, .., last] = opens else { return opens.len() };
     let moment = last.saturating_sub(*first) / MOMENTS;
@@ -166,13 +167,13 @@ fn moments(opens: &[i64]) -> usize {
     count
 }
 
-/// All but the first and last twentieth, so that a stray handle does not stretch them.
+/// Returns all but the first and last twentieth, so that a stray handle does not stretch the range.
 fn core(opens: &[i64]) -> &[i64] {
     let strays = opens.len() / 20;
     &opens[strays..opens.len() - strays]
 }
 
-/// Range in which most opens lie within `width_ns`.
+/// Returns the range with the most opens within `width_ns`.
 fn densest(opens: &[i64], width_ns: i64) -> Range<usize> {
     let (mut best, mut from) = (0..0, 0);
     for (to, open) in opens.iter().enumerate() {
@@ -186,10 +187,10 @@ fn densest(opens: &[i64], width_ns: i64) -> Range<usize> {
     best
 }
 
-/// Development of the number of open handles of a group.
+/// How the number of open handles of a group develops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Handles leak at one rate, to the end.
+    /// Handles leak at a constant rate to the end.
     Steady,
     /// Many handles leaked within a very short time.
     Burst,
@@ -197,14 +198,14 @@ pub enum Verdict {
     Once,
     /// Opened handles are closed; those open at the end are young.
     Balanced,
-    /// Too few handles, or in too short a time, to judge.
+    /// Too few handles, or too short a time, to judge.
     Short,
 }
 
 impl Verdict {
     pub const ALL: [Self; 5] = [Self::Steady, Self::Burst, Self::Once, Self::Balanced, Self::Short];
 
-    /// The word it goes by in every format, which stays the same.
+    /// Returns the word for it in every format, which never changes.
     pub fn word(self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -215,7 +216,7 @@ impl Verdict {
         }
     }
 
-    /// The beginning of a sentence about it, which has the word in it.
+    /// Returns the beginning of a sentence about it; contains the word.
     pub fn title(self) -> &'static str {
         match self {
             Self::Steady => "Steady leak",

@@ -1,30 +1,30 @@
-//! Whether handles leak ever more slowly, as a cache fills.
+//! Tests whether handles leak ever more slowly, as when a cache fills.
 //!
-//! Three ways to slow down are compared with constant rates that change at times: the growth models of Goel and Okumoto
-//! (1979), exponential, of Duane (1964), a power of the time, and of Musa and Okumoto (1984), logarithmic. Within one
-//! part of the time, the first is Laplace's test of a trend.
+//! Three ways of slowing down are compared with piecewise constant rates. They are the growth models of Goel and
+//! Okumoto (1979, exponential), Duane (1964, a power of time), and Musa and Okumoto (1984, logarithmic). Within one
+//! part of the time, the first is Laplace's test for a trend.
 
 use super::segments::{PENALTY, Segment};
 
-/// Logarithm of how much likelier slowing down has to make the times, for its parameter: three and a half standard
-/// deviations of Laplace's test.
+/// Minimum log likelihood ratio in favour of slowing down, for its one parameter: three and a half standard deviations
+/// of Laplace's test.
 const COST: f64 = 6.0;
 
 /// A leak goes on if its second half has more than this share of the leaks of its first.
 const GOES_ON: f64 = 0.5;
 
-/// Times that stand for all, at most.
+/// Maximum number of times that represent all of them.
 const POINTS: usize = 1_000;
 
-/// Steps that find a parameter.
+/// Steps to find a parameter.
 const STEPS: usize = 40;
 
-/// A way to slow down, fitted to times.
+/// A way of slowing down, fitted to times.
 #[derive(Clone, Copy)]
 struct Fit {
-    /// Logarithm of how much likelier it makes a time than a constant rate does, on average.
+    /// Mean log likelihood ratio per time, compared with a constant rate.
     gain: f64,
-    /// Leaks in the second half of the time by those in the first.
+    /// Leaks in the second half of the time divided by those in the first.
     half: f64,
 }
 
@@ -32,15 +32,15 @@ impl Fit {
     const CONSTANT: Self = Self { gain: 0.0, half: 1.0 };
 }
 
-/// Whether the leaks slow down in the last of these parts and those before it, since the rate only falls.
+/// Whether leaks slow down over the last of these parts and the ones before it since the rate only falls.
 ///
-/// Batches vary more than single leaks, so that likelihoods are divided by the `dispersion`.
+/// Batches vary more than single leaks, so likelihoods are divided by the `dispersion`.
 pub fn is_slowing(opens: &[i64], parts: &[Segment], dispersion: f64) -> bool {
     let pairs = parts.windows(2).rev();
     let slower = pairs.take_while(|pair| pair[0].is_faster_than(&pair[1])).count();
     let parts = &parts[parts.len().saturating_sub(slower + 1)..];
     let (Some(from), Some(to)) = (parts.first(), parts.last()) else { return false };
-    // A part may begin with a leak because of that leak.
+    // A part may begin at a leak because of that leak.
     let [first_ns, opens @ ..] = &opens[from.opens.start..to.opens.end] else { return false };
     let length = to.to_ns.saturating_sub(*first_ns) as f64;
     if opens.is_empty() || length <= 0.0 {
@@ -66,7 +66,7 @@ pub fn is_slowing(opens: &[i64], parts: &[Segment], dispersion: f64) -> bool {
     slowing > changing.max(0.0) && best.half < GOES_ON
 }
 
-/// Logarithm of how much likelier the rates of the parts make all times after the first than one rate does.
+/// Returns the log likelihood ratio of the rates of the parts over one constant rate, for all times after the first.
 fn gain_of_parts(parts: &[Segment], first_ns: i64, length: f64, count: f64) -> f64 {
     let gains = parts.iter().map(|part| {
         let is_first = part.from_ns <= first_ns && first_ns <= part.to_ns;
@@ -82,7 +82,7 @@ fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
     numbers.sum::<f64>() / count
 }
 
-/// The rate falls by the same share in equal times.
+/// Fits a rate that falls by the same share in equal times.
 fn exponential(times: &[f64]) -> Fit {
     let mean = mean(times.iter().copied());
     if mean >= 0.5 {
@@ -98,7 +98,7 @@ fn exponential(times: &[f64]) -> Fit {
     Fit { gain: (low / -(-low).exp_m1()).ln() - low * mean, half: (-low / 2.0).exp() }
 }
 
-/// The number of leaks grows like a power of the time.
+/// Fits a number of leaks that grows like a power of time.
 fn power(times: &[f64]) -> Fit {
     let logs = -mean(times.iter().map(|time| time.ln()));
     // The exponent is 1 / logs.
@@ -109,7 +109,7 @@ fn power(times: &[f64]) -> Fit {
     Fit { gain: (1.0 - 1.0 / logs) * logs - logs.ln(), half: (1.0 - half) / half }
 }
 
-/// The number of leaks grows like ln(1 + speed · time).
+/// Fits a number of leaks that grows like ln(1 + speed · time).
 fn logarithmic(times: &[f64]) -> Fit {
     let gain = |log_speed: f64| {
         let speed = log_speed.exp();
@@ -131,7 +131,7 @@ fn logarithmic(times: &[f64]) -> Fit {
 mod tests {
     use super::*;
 
-    /// Whether so many leaks at these shares of the time are found to slow down in one part.
+    /// Whether `count` leaks at these shares of the time are found to slow down within one part.
     fn slows(count: u32, quantile: impl Fn(f64) -> f64) -> bool {
         let shares = (0..count).map(|n| quantile((f64::from(n) + 0.5) / f64::from(count)));
         let opens: Vec<i64> = shares.map(|share| (share * 1e9) as i64).collect();

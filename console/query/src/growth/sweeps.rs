@@ -1,19 +1,19 @@
-//! The time since handles were last closed, where it says nothing of those that are open.
+//! The time since handles were last closed, if it says nothing about open handles.
 
 use super::lifetime::{Lifetime, Window};
 use super::outstanding::TimeParts;
 
-/// Equal parts of the time: handles closed in one of them were closed together.
+/// Number of equal parts of the time: handles closed in one part were closed together.
 const PARTS: usize = 256;
 
 /// Probability below which the time without closes is no chance.
 const LEVEL: f64 = 0.01;
 
-/// The time at the end in which the group closed nothing; 0 if that is no chance.
+/// Returns the time at the end in which the group closed nothing; 0 if that is no chance.
 ///
-/// A garbage collector closes all handles that a program dropped since its last run, at irregular times. What was
-/// opened since the last one is as old as it can be, leaked or not. If n such times are spread at random over a time,
-/// the last share s of it has none of them with the probability (1 - s)^n.
+/// A garbage collector closes all handles dropped since its last run, at irregular times. Handles opened since then are
+/// as old as they can be, leaked or not. If n runs are spread at random over a time, none falls into the last share s
+/// of it with probability (1 - s)^n.
 pub fn unswept_ns(lifetimes: &[Lifetime], window: Window) -> i64 {
     let parts = TimeParts::new(window, PARTS);
     let mut has_closes = vec![false; parts.width()];

@@ -1,4 +1,4 @@
-//! The rule on generated groups: 1,000 seeds of each kind.
+//! Tests the rule on generated groups: 1,000 seeds of each kind.
 
 use handlescope_tests::rng::Rng;
 
@@ -22,7 +22,7 @@ impl Group {
     }
 
     fn window(&self) -> Window {
-        // A trace does not start at 0 for a process that starts in it.
+        // A process that starts during the trace does not start at 0.
         Window { start_ns: START_NS, end_ns: START_NS + self.length_ns as i64 }
     }
 
@@ -30,7 +30,7 @@ impl Group {
         Growth::of(&self.lifetimes, self.window())
     }
 
-    /// A number between 0 and 1, neither of them.
+    /// Returns a number between 0 and 1, exclusive.
     pub fn fraction(&mut self) -> f64 {
         ((self.rng.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
@@ -43,7 +43,7 @@ impl Group {
         (low + self.rng.below(high - low + 1)) as usize
     }
 
-    /// Opens a handle; it is closed if that is before the end.
+    /// Opens a handle and closes it if that is before the end.
     pub fn open(&mut self, start: f64, duration: f64) {
         let ns = |start: f64| START_NS + (start * self.length_ns) as i64;
         let closed_ns = (start + duration < 1.0).then(|| ns(start + duration));
@@ -54,7 +54,7 @@ impl Group {
         self.open(at, f64::INFINITY);
     }
 
-    /// Handles that live for `mean` on average, exponentially, evenly or hardly differently distributed.
+    /// Opens handles that live for `mean` on average: exponentially, evenly, or almost equally long.
     fn pool(&mut self, count: usize, mean: f64) {
         let distribution = self.rng.index(3);
         for _ in 0..count {
@@ -68,7 +68,7 @@ impl Group {
         }
     }
 
-    /// Handles whose uses begin at random and last for `mean` on average: the end of a use closes the handle that was
+    /// Opens handles for uses that begin at random and last for `mean` on average. The end of a use closes the handle
     /// opened last.
     fn stack(&mut self, count: usize, mean: f64) {
         let mut uses: Vec<(f64, bool)> = Vec::new();
@@ -89,7 +89,7 @@ impl Group {
         open.into_iter().for_each(|at| self.leak_at(at));
     }
 
-    /// Leaked one after the other, at equal distances or at random.
+    /// Leaks handles one after the other, evenly spaced or at random.
     fn leak(&mut self, count: usize, start: f64) {
         let is_even = self.rng.percent(50);
         for n in 0..count {
@@ -98,7 +98,7 @@ impl Group {
         }
     }
 
-    /// Arrival times from `start` to the end, at one rate, with distances from nearly none to the double.
+    /// Returns arrival times from `start` to the end at a constant rate, with distances from nearly none to double.
     fn arrivals(&mut self, count: usize, start: f64) -> Vec<f64> {
         let mut at = 0.0;
         let mut times = Vec::new();
@@ -112,11 +112,11 @@ impl Group {
 
 const START_NS: i64 = 5_000_000_000;
 
-/// Every verdict but that on a steady leak.
+/// Every verdict except steady.
 pub const NOT_STEADY: [Verdict; 4] =
     [Verdict::Burst, Verdict::Once, Verdict::Balanced, Verdict::Short];
 
-/// Fails where more than `errors` seeds have a verdict that is not accepted: `docs/statistics.md` states these errors.
+/// Fails if more than `errors` seeds have a verdict that is not accepted: `docs/statistics.md` states these errors.
 fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Group)) {
     assert_growths(errors, |growth| accepted.contains(&growth.verdict), fill);
 }
@@ -134,7 +134,7 @@ fn assert_growths(errors: usize, is_accepted: impl Fn(&Growth) -> bool, fill: im
     assert!(wrong.len() <= errors, "{} of {SEEDS}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Fails with the seeds that are not found to leak, at a rate within 10 % of the leaked handles by time.
+/// Fails with the seeds that are not steady or have a rate more than 10 % off.
 fn assert_steady(fill: impl Fn(&mut Group) -> Vec<f64>) {
     let mut wrong = Vec::new();
     for seed in 0..SEEDS {

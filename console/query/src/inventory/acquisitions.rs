@@ -11,14 +11,14 @@ use crate::error::QueryError;
 /// A handle, a mapped view, or an allocation or part of one.
 pub struct Acquisition<'c> {
     pub opened_ns: i64,
-    /// Time at which it was released, whatever released it; the latest possible one where the trace lost the event.
+    /// When it was released, whatever released it; the latest possible time if the trace lost the event.
     pub closed_ns: Option<i64>,
-    /// End of its process, if it was open then.
+    /// When its process ended, if it was open then.
     pub ended_ns: Option<i64>,
     pub tid: Option<u32>,
     /// Handle value, or address of the view or block.
     pub key: Option<u64>,
-    /// Number of the object, as answers show it.
+    /// Number of the object as shown in answers.
     pub object: Option<u64>,
     pub object_name: Option<&'c str>,
     pub bytes: Option<i64>,
@@ -32,9 +32,9 @@ pub struct Acquisition<'c> {
     pub close_stack: Option<StackIdx>,
 }
 
-/// Columns that have them.
+/// The columns that acquisitions are read from.
 pub struct AcquisitionColumns {
-    /// Ends of processes, by row.
+    /// When processes ended, by row.
     process_end_ns: Numbers<i64>,
     process: Numbers<ProcessIdx>,
     object: Numbers<ObjectIdx>,
@@ -71,12 +71,12 @@ impl AcquisitionColumns {
         })
     }
 
-    /// The stack that released an acquisition.
+    /// Returns the stack that released an acquisition.
     pub fn stack_of_end(&self, acquisition: AcquisitionIdx) -> Option<StackIdx> {
         self.ended_stack.get(acquisition.row())
     }
 
-    /// The acquisitions of a group, in the order of time.
+    /// Returns the acquisitions of a group in time order.
     pub fn of(&self, group: &InventoryGroup) -> Vec<Acquisition<'_>> {
         let rows = group.members.iter().filter_map(|row| self.row(row.row()));
         let mut rows: Vec<Acquisition<'_>> = rows.collect();
@@ -90,7 +90,7 @@ impl AcquisitionColumns {
         let object = self.object.get(row);
         let name = object.and_then(|object| self.name.get(object.row()));
         let name = name.map(|name| self.names.text(name.row()));
-        // An end of the process ends no handle.
+        // Process exit does not end a handle.
         let owner = self.process.get(row).filter(|_| object.is_some());
         Some(Acquisition {
             opened_ns: self.opened_ns.get(row)?,
@@ -114,7 +114,7 @@ impl AcquisitionColumns {
     }
 }
 
-/// Number of an object, as answers show it.
+/// Returns the number of an object as shown in answers.
 fn object_id(object: ObjectIdx) -> u64 {
     u64::from(object.0) + 1
 }

@@ -5,15 +5,15 @@ use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx}
 use crate::acquired::{Acquired, Group, Share, Subject};
 use crate::amounts::{Bytes, Counts};
 
-/// Kind of handles.
+/// The kind of handles.
 const HANDLE: &str = "handle";
 
-/// Kind of mapped views.
+/// The kind of mapped views.
 const VIEW: &str = "view";
 
 /// What one process acquired of one kind, type and allocator on one stack.
 pub struct InventoryGroup {
-    /// Row of the process, if it is known.
+    /// Row of the process, if known.
     pub process: Option<ProcessIdx>,
     /// Executable.
     pub process_name: String,
@@ -22,25 +22,25 @@ pub struct InventoryGroup {
     pub kind: String,
     /// Type of the objects, or the kind of allocations.
     pub type_name: String,
-    /// Allocator, where every trace has its name.
+    /// The allocator, if it has the same name in every trace.
     pub allocator: Option<String>,
-    /// The stack: one of those of the same functions.
+    /// The stack; one of several with the same functions.
     pub stack: Option<StackIdx>,
     pub counts: Counts,
-    /// Bytes of allocations that have some.
+    /// Bytes, for allocations that have them.
     pub bytes: Option<Bytes>,
-    /// Times of the first and the last that the program did not release, nanoseconds.
+    /// When the first and the last that the program did not release were acquired, nanoseconds.
     pub leaked_ns: Option<(i64, i64)>,
     /// Mean time until the program released one, nanoseconds.
     pub mean_lifetime_ns: Option<f64>,
-    /// Time in which the trace shows the process, nanoseconds.
+    /// How long the trace shows the process, nanoseconds.
     pub observed_ns: i64,
-    /// The acquisitions of the group; of allocations that ended in parts, these.
+    /// The acquisitions of the group; the parts of allocations that ended in parts.
     pub members: Vec<AcquisitionIdx>,
 }
 
 impl InventoryGroup {
-    /// What each process has of each group.
+    /// Returns what each process has of each group.
     pub fn all(acquired: &Acquired<'_>) -> Vec<Self> {
         let groups = acquired.groups.iter().flat_map(|group| {
             let kind = match (acquired.subject, group.type_name) {
@@ -50,7 +50,7 @@ impl InventoryGroup {
             };
             let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
             let shares = acquired.shares(group).into_iter();
-            // Heaps have no members, and one share.
+            // Heaps have no members and a single share.
             let members = members.chain(std::iter::repeat_with(Vec::new));
             let shares = shares
                 .zip(members)
@@ -96,12 +96,12 @@ impl InventoryGroup {
         }
     }
 
-    /// Number that the program released.
+    /// Returns the number that the program released.
     pub fn released(&self) -> u64 {
         self.counts.opened.saturating_sub(self.counts.unreleased())
     }
 
-    /// Key of the order of rows, by which readers skip row groups.
+    /// Returns the sort key of rows, by which readers skip row groups.
     pub fn sort_key(&self) -> (&str, Option<ProcessIdx>, &str, &str, Option<StackIdx>) {
         (&self.process_name, self.process, &self.kind, &self.type_name, self.stack)
     }

@@ -1,5 +1,5 @@
-//! All that the processes of a trace acquired: suspects, groups with their acquisitions, open handles over time, and
-//! stacks with identities that other traces share. Datasets of many traces are made of it.
+//! Everything that the processes of a trace acquired: suspects, groups with their acquisitions, open handles over time,
+//! and stacks with identities that other traces share. Datasets of many traces are made from it.
 
 mod acquisitions;
 mod groups;
@@ -32,32 +32,32 @@ use super::totals::Totals;
 use super::why::{Suspect, WhyAnswer, why};
 use handlescope_session::cancel::Cancel;
 
-/// All that the processes of a trace acquired.
+/// Everything that the processes of a trace acquired.
 pub struct Inventory<'a> {
     why: WhyAnswer<'a>,
-    /// Groups of one process each: those of handles and views, then those of allocations; by process, type and stack.
+    /// Groups of one process each, first handles and views, then allocations; sorted by process, type and stack.
     pub groups: Vec<InventoryGroup>,
     /// The stacks of groups and of the ends of their acquisitions, ascending.
     stacks: BTreeSet<StackOfProcess>,
-    /// Stacks through unknown code, which are other stacks in each process.
+    /// Stacks with unknown code, which are different stacks in each process.
     of_one_process: StackSet,
     /// Identity of the trace, for the stacks of its processes.
     trace_id: String,
     /// Columns with the details of acquisitions.
     pub columns: AcquisitionColumns,
-    /// Time of the trace; `None` without a clock.
+    /// The time range of the trace; `None` without a clock.
     pub window: Option<Window>,
     /// Number of allocations, each once.
     pub allocations: u64,
-    /// Number of allocations that nothing, or only the end of their process, freed.
+    /// Number of allocations that were never freed, or only by process exit.
     pub unfreed: u64,
 }
 
 impl<'a> Inventory<'a> {
-    /// Takes inventory of a trace; looks up the names of the frames of all stacks that acquired or released something.
+    /// Takes inventory of a trace. Looks up the frame names of all stacks that acquired or released something.
     ///
     /// # Errors
-    /// When the archive is damaged, or `cancel` asks to stop.
+    /// If the archive is damaged or `cancel` asks to stop.
     pub fn of(
         source: &'a Source<'a>,
         names: &'a dyn FrameNames,
@@ -66,7 +66,7 @@ impl<'a> Inventory<'a> {
         let handles = ObjectCriteria { plain_process_names: true, ..ObjectCriteria::default() };
         let criteria =
             WhyCriteria { handles, all: true, with_every_group: true, ..WhyCriteria::default() };
-        // One answer for each source.
+        // There is one answer for each source.
         let why = why(std::slice::from_ref(source), &criteria, names, cancel)?.swap_remove(0);
         let file = &why.file.file;
         let height = source.trace.height(Table::Stacks)?;
@@ -129,27 +129,27 @@ impl<'a> Inventory<'a> {
         })
     }
 
-    /// Suspects of `.why`, the worst first.
+    /// Returns the suspects of `.why`, worst first.
     pub fn suspects(&self) -> &[Suspect] {
         &self.why.suspects
     }
 
-    /// Totals of handles and views.
+    /// Returns the totals of handles and views.
     pub fn totals(&self) -> &Totals {
         &self.why.file.totals
     }
 
-    /// The process in a row of the table.
+    /// Returns the process in a row of the table.
     pub fn process(&self, row: ProcessIdx) -> &ProcessInfo {
         self.why.file.file.processes.get(row)
     }
 
-    /// Time in which the trace shows a process.
+    /// Returns the time range in which the trace shows a process.
     pub fn observed(&self, process: &ProcessInfo) -> Option<Window> {
         Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
-    /// Identities of all stacks, ascending by row.
+    /// Returns the identities of all stacks, ascending by row.
     pub fn stacks(&self) -> Vec<(StackOfProcess, StackIdentity)> {
         let process_id = |row: ProcessIdx| {
             let process = self.process(row);
@@ -162,21 +162,21 @@ impl<'a> Inventory<'a> {
             .unwrap_or_default()
     }
 
-    /// The stack of a process, as [`Self::stacks`] has it.
+    /// Returns the stack of a process in the form used by [`Self::stacks`].
     pub fn stack_of(&self, stack: StackIdx, process: Option<ProcessIdx>) -> StackOfProcess {
         let frames = self.why.file.file.frames.as_ref();
         let knows_modules = frames.is_some_and(|frames| frames.knows_modules(process));
         (stack, process.filter(|_| knows_modules && self.of_one_process.has(stack)))
     }
 
-    /// Frames of a stack, a line for each, innermost first.
+    /// Returns the frames of a stack, one per line, innermost first.
     pub fn stack_text(&self, stack: StackIdx) -> Option<String> {
         let named = self.why.file.file.frames.as_ref()?.named();
         Some(frame_lines(named.stack(stack)).0)
     }
 }
 
-/// The stacks through unknown code.
+/// Returns the stacks with unknown code.
 fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
     stacks.par_filter(|stack| {
         let mut frames = named.frames().stacks.get(stack.row());
@@ -184,13 +184,13 @@ fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
     })
 }
 
-/// Identity of a trace: its source's content, or else that of its tables.
+/// Returns the identity of a trace: the hash of its source's content, or else of its tables.
 fn trace_id(trace: &Trace) -> Result<String, QueryError> {
     let contents = trace.values(TraceInfos::source_content)?;
     Ok(contents.get(0).map_or_else(|| trace.id(), str::to_owned))
 }
 
-/// All allocations of the trace, if it has any.
+/// Returns all allocations of the trace, if it has any.
 fn allocations<'f>(
     why: &'f WhyAnswer<'_>,
     allocators: &'f AllocatorList,

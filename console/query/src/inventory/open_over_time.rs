@@ -1,4 +1,4 @@
-//! Numbers of open handles and allocations at equal steps of the time of a trace.
+//! Numbers of open handles and allocations at equal steps over the time of a trace.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::growth::{TimeParts, Window};
 /// Process, kind and type.
 type Key = (Option<ProcessIdx>, String, String);
 
-/// Numbers of open handles and allocations of each process, kind and type, at the ends of equal parts of a time.
+/// Numbers of open handles and allocations by process, kind and type, at the ends of equal parts of a time range.
 pub struct OpenOverTime {
     window: Window,
     steps: usize,
@@ -19,7 +19,7 @@ pub struct OpenOverTime {
     changes: BTreeMap<Key, Changes>,
 }
 
-/// Changes of what is open in each part of the time.
+/// How the number of open ones changes in each part of the time.
 struct Changes {
     process_name: String,
     pid: Option<u32>,
@@ -39,12 +39,12 @@ pub struct OpenAt<'o> {
     /// End of the part, nanoseconds since session start.
     pub at_ns: i64,
     pub open: i64,
-    /// Bytes of these, as far as they have some.
+    /// Their bytes, if they have any.
     pub bytes: i64,
 }
 
 impl OpenOverTime {
-    /// Divides a time into `steps` equal parts.
+    /// Splits a time range into `steps` equal parts.
     pub fn new(window: Window, steps: usize) -> Self {
         Self { window, steps, parts: TimeParts::new(window, steps), changes: BTreeMap::new() }
     }
@@ -71,7 +71,7 @@ impl OpenOverTime {
         }
     }
 
-    /// What is open at the end of each part, by process, kind, type and time.
+    /// Returns what is open at the end of each part, by process, kind, type and time.
     pub fn rows(&self) -> impl Iterator<Item = OpenAt<'_>> {
         self.changes.iter().flat_map(move |((process, kind, type_name), changes)| {
             let counts = self.parts.sums(&changes.count).into_iter();

@@ -1,4 +1,4 @@
-//! Identities of stacks that traces of other machines and of other builds share.
+//! Identities of stacks that are the same in traces of other machines and other builds.
 
 use handlescope_model::stable_hash::identity_of;
 use handlescope_model::{FrameIdx, ProcessIdx, StackIdx};
@@ -9,35 +9,35 @@ use crate::frame_class::FrameClass;
 use crate::frame_names::{Frames, NamedFrames};
 use crate::frame_view::FrameView;
 
-/// A stack as datasets know it.
+/// A stack as datasets identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackIdentity {
-    /// 128 bits, in hex, of the functions of the program's modules; of a frame without a name, its place and the build of
-    /// its module. Of a stack without such frames those of Windows' libraries, or else of all frames. Of one through unknown
-    /// code also its addresses and the process.
+    /// A hash of 128 bits, in hex, of the functions in the program's modules; a frame without a name contributes its
+    /// place and the build of its module. A stack without such frames uses those of Windows' libraries, or else all
+    /// frames. A stack with unknown code also includes its addresses and the process.
     pub id: String,
-    /// The same of all frames.
+    /// The same kind of hash over all frames.
     pub frames_id: String,
-    /// The frame that says most.
+    /// The most informative frame.
     pub function: String,
     pub frames: usize,
-    /// Whether all frames that `id` is made of have names.
+    /// Whether all frames that contribute to `id` have names.
     pub has_symbols: bool,
 }
 
 impl StackIdentity {
-    /// Both identities.
+    /// Returns both identities.
     pub fn key(&self) -> (&str, &str) {
         (&self.id, &self.frames_id)
     }
 }
 
-/// A stack; of one through unknown code, that of a process.
+/// A stack; with its process if it contains unknown code.
 pub type StackOfProcess = (StackIdx, Option<ProcessIdx>);
 
-/// Facts about a frame, or about a function inlined into it.
+/// Facts about a frame or a function inlined into it.
 struct FrameFacts {
-    /// Text that is compared.
+    /// Text for comparison.
     text: String,
     class: FrameClass,
     has_name: bool,
@@ -45,8 +45,8 @@ struct FrameFacts {
     is_of_one_process: bool,
 }
 
-/// Identities of some stacks, the names of whose frames were looked up; `process_id` identifies a process among those of all
-/// traces.
+/// Returns the identities of some stacks. The names of their frames must have been looked up; `process_id` identifies a
+/// process across all traces.
 pub fn identities(
     frames: &Frames<'_>,
     stacks: impl Iterator<Item = StackOfProcess>,
@@ -100,8 +100,8 @@ fn identity(facts: &[&FrameFacts], process: &str, function: String) -> StackIden
     }
 }
 
-/// The text of a frame that is compared: modules in lower case, as Windows compares their names; a frame without a name
-/// with the build of its module.
+/// Returns the text of a frame for comparison. Modules are in lower case, because Windows ignores case in their names;
+/// a frame without a name includes the build of its module.
 fn compared(named: &NamedFrames<'_>, view: &FrameView<'_>) -> String {
     let module = view.module_name().unwrap_or_default().to_lowercase();
     if let Some(function) = view.function() {
@@ -115,13 +115,13 @@ fn compared(named: &NamedFrames<'_>, view: &FrameView<'_>) -> String {
     format!("{module}+0x{:X} {build}", place.rva.unwrap_or_default())
 }
 
-/// Identity of the build of a module: that of its PDB, or else its time stamp and size, both as the paths of a symbol
-/// server have them (Microsoft, "SymStore", and `SymSrvGetFileIndexes`).
+/// Returns the identity of a module's build: that of its PDB, or else its time stamp and size. Both are written as in
+/// the paths of a symbol server (Microsoft, "SymStore", and `SymSrvGetFileIndexes`).
 pub fn build_id(module: &ModuleIdentity) -> Option<String> {
     if let Some(pdb) = &module.pdb {
         return Some(format!("{:X}{:x}", pdb.guid.simple(), pdb.age));
     }
-    // Rundowns of modules in user mode have the time stamp 0.
+    // Rundowns of user-mode modules have time stamp 0.
     let timestamp = module.timestamp.filter(|timestamp| *timestamp != 0)?;
     Some(format!("{timestamp:08X}{:x}", module.size))
 }
@@ -133,7 +133,8 @@ mod tests {
     use crate::inventory::Inventory;
     use handlescope_session::cancel::Cancel;
 
-    /// The identity of a stack, in a trace in which other frames come first, so that its functions lie elsewhere.
+    /// Returns the identity of a stack in a trace in which `before` comes first, so that its functions have other
+    /// addresses.
     fn identity_of_stack(before: &[&str], stack: &[&str], pdb_age: u32) -> StackIdentity {
         let mut fixture = Fixture::new();
         fixture.stack(before);

@@ -1,4 +1,4 @@
-//! The allocations of traces: what `.dump Resource` shows.
+//! The allocations of traces, as `.dump Resource` shows them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -33,20 +33,20 @@ use handlescope_session::trace::{Caveat, KindCounts, ResourceFacts};
 /// The allocations of one trace.
 pub struct ResourcesAnswer<'a> {
     pub about: About<'a>,
-    /// Sums by kind, allocator and process, if they were asked for.
+    /// Sums by kind, allocator and process, if requested.
     pub totals: Option<ResourceGroups>,
-    /// Allocations that were never freed, by their stacks, if requested.
+    /// Allocations that were never freed, by stack, if requested.
     pub unreleased: Option<ResourceGroups>,
-    /// The groups of `-GroupBy`, if they were asked for.
+    /// The groups of `-GroupBy`, if requested.
     pub groups: Option<ResourceGroups>,
-    /// The time of the trace, if it has a clock.
+    /// The time range of the trace, if it has a clock.
     pub window: Option<Window>,
-    /// Whether nothing of what is shown passed.
+    /// Whether nothing that would be shown passed.
     is_without_match: bool,
     pub frames: Frames<'a>,
     suspect: Option<SuspectRows>,
     allocators: AllocatorList,
-    /// The columns of allocations, where these are compared.
+    /// The table of allocations, if they are compared.
     table: Option<Arc<AcquisitionTable>>,
     processes: ProcessList,
 }
@@ -54,8 +54,8 @@ pub struct ResourcesAnswer<'a> {
 /// Answers `.dump Resource`, one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, a time is asked for that the trace does not have, no suspect or several have the id that
-/// is asked for, or `cancel` asks to stop.
+/// If an archive is damaged, a time is requested but a trace has no clock, the suspect id matches none or several, or
+/// `cancel` asks to stop.
 pub fn resources<'a>(
     sources: &[Source<'a>],
     criteria: &ResourceCriteria,
@@ -145,8 +145,8 @@ impl<'a> ResourcesAnswer<'a> {
         })
     }
 
-    /// The groups that a table shows: those of `-GroupBy`, else what was never freed where only that was asked
-    /// for, else the totals.
+    /// Returns the groups that a table shows: those of `-GroupBy`, the leaks if only they were requested, or the
+    /// totals.
     pub fn shown(&self, criteria: &ResourceCriteria) -> Option<&ResourceGroups> {
         if criteria.shows_leaks() {
             return self.unreleased.as_ref();
@@ -154,32 +154,34 @@ impl<'a> ResourcesAnswer<'a> {
         self.groups.as_ref().or(self.totals.as_ref())
     }
 
-    /// The representative frame of a stack.
+    /// Returns the representative frame of a stack.
     pub fn function(&self, stack: StackIdx) -> Option<String> {
         Some(self.frames.named().representative(stack)?.to_string())
     }
 
-    /// The first of the allocators of a group, if they have anything in common.
+    /// Returns the first allocator of a group, if its allocators have anything in common.
     pub fn allocator_of(&self, group: &ResourceGroup) -> Option<&Allocator> {
         self.allocators.get(group.allocator()?)
     }
 
-    /// The kind that the allocations of a group have in common.
+    /// Returns the kind that the allocations of a group share.
     pub fn kind(&self, group: &ResourceGroup) -> Option<&'static str> {
         Some(kind_name(self.allocator_of(group)?.kind))
     }
 
-    /// The name of their allocator.
+    /// Returns the name of their allocator.
     pub fn allocator(&self, group: &ResourceGroup) -> Option<&str> {
         Some(self.allocator_of(group)?.name.as_str())
     }
 
-    /// Process of the allocations; of an unknown one only the id is known, and `None` where not even that is.
+    /// Returns the process of the allocations. Only the id is set if the process is unknown; `None` if not even that is
+    /// known.
     pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
         self.owner(self.allocator_of(group)?)
     }
 
-    /// The process of an allocator; of an unknown one only the id is known, and `None` where not even that is.
+    /// Returns the process of an allocator. Only the id is set if the process is unknown; `None` if not even that is
+    /// known.
     pub fn owner(&self, allocator: &Allocator) -> Option<ProcessInfo> {
         let process = allocator.process.map(|row| self.processes.get(row).clone());
         process.or_else(|| Some(self.processes.owner(None, Some(allocator.pid?))))
@@ -189,12 +191,12 @@ impl<'a> ResourcesAnswer<'a> {
         &self.processes
     }
 
-    /// The allocations, where these are compared.
+    /// Returns the allocations, if they are compared.
     pub fn tables(&self) -> Option<(&AllocatorList, &Arc<AcquisitionTable>)> {
         Some((&self.allocators, self.table.as_ref()?))
     }
 
-    /// Value that the allocations of a group have in common in a column.
+    /// Returns the value that the allocations of a group share in a column.
     pub fn key(&self, group: &ResourceGroup, column: ResourceColumn) -> GroupKey<Cow<'_, str>> {
         self.known_key(group, column).unwrap_or(GroupKey::None)
     }
@@ -218,7 +220,7 @@ impl<'a> ResourcesAnswer<'a> {
         })
     }
 
-    /// All groups of the answer.
+    /// Returns all groups of the answer.
     fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
         [&self.totals, &self.unreleased, &self.groups].into_iter().flatten()
     }
@@ -239,13 +241,13 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
         Some(&self.frames)
     }
 
-    /// Trimmed stacks of the only answer with groups of stacks: totals have none, and there are no leaks beside the
-    /// groups of `-GroupBy`.
+    /// Returns the trimmed stacks of the only groups with stacks: totals have none, and no leaks are listed beside
+    /// `-GroupBy`.
     fn trims(&self) -> Option<&TrimmedStacks> {
         self.all_groups().find_map(|groups| groups.stacks.as_ref())
     }
 
-    /// Stacks to be shown, if any were chosen, or else those that groups of the answer have in common.
+    /// Returns the stacks chosen for display, or else those that groups of the answer share.
     fn stacks(&self) -> Vec<StackIdx> {
         if let Some(shown_stacks) = &self.about.shown_stacks {
             return shown_stacks.iter().collect();
@@ -260,7 +262,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
     }
 }
 
-/// The frames of a trace; none where the criteria do not need them.
+/// Loads the frames of a trace, if the criteria need them.
 pub fn frames_for<'a>(
     criteria: &ResourceCriteria,
     source: &Source<'a>,
@@ -272,7 +274,7 @@ pub fn frames_for<'a>(
     Ok(frames.with_system_modules(source.system))
 }
 
-/// Facts that caveats speak of.
+/// Collects the facts that caveats are based on.
 fn facts(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,

@@ -1,5 +1,5 @@
-//! Counts allocations in their groups, part by part of the table, side by side: in loops, as parts of an allocation count
-//! once.
+//! Counts allocations in their groups, with parts of the table in parallel. It uses loops, because the parts of an
+//! allocation count once.
 
 use handlescope_model::rules::{is_freed, is_of_pages};
 use handlescope_model::tables::{ResourceKind, ResourceMissKind};
@@ -18,29 +18,29 @@ pub struct Counter<'a> {
     pub keys: &'a Keys<'a>,
     pub tables: &'a Tables<'a>,
     pub timeline: Option<&'a TimeParts>,
-    /// Whether allocations, not their bytes, are counted over time.
+    /// Whether allocations are counted over time instead of bytes.
     pub by_count: bool,
     /// Whether each change over time is kept.
     pub keeps_changes: bool,
 }
 
-/// What is counted of a group.
+/// What is counted for a group.
 #[derive(Default)]
 pub struct Counted {
     pub stats: ResourceStats,
-    /// Changes of the bytes that are allocated, for each part of time.
+    /// Changes in allocated bytes for each part of the time.
     pub changes: Vec<i64>,
 }
 
 /// Groups with their figures, in the order of their first rows.
 #[derive(Default)]
 pub struct Counts {
-    /// One level, whose groups have a number in each column.
+    /// One level; each group has a code in each column.
     pub groups: Nodes<Counted>,
-    /// Items that count once: group, what, and the first row of the allocation or the number of the call. A call
-    /// counts for each kind that it freed something of.
+    /// Items that count once: group, what, kind, and the first row of the allocation or the number of the call. A call
+    /// counts once for each kind that it freed.
     once: Vec<(u32, Once, u32, u32)>,
-    /// Group and change of what is allocated, if these are kept; ascending, when all are there.
+    /// Changes in what is allocated by group, if kept; sorted once complete.
     pub moments: Vec<(u32, Change)>,
 }
 
@@ -73,7 +73,7 @@ impl Counts {
         self.moments.extend(moments.map(|(group, change)| (place_of(group), change)));
     }
 
-    /// Counts what counts once, each once.
+    /// Counts items that count once, without duplicates.
     fn count_once(&mut self) {
         let mut once = std::mem::take(&mut self.once);
         once.par_sort_unstable();
@@ -87,7 +87,7 @@ impl Counts {
 }
 
 impl Counter<'_> {
-    /// Counts some allocations and events without any.
+    /// Counts allocations, and events without one.
     pub fn count(
         &self,
         rows: &[AcquisitionIdx],
@@ -152,7 +152,7 @@ impl Counter<'_> {
         }
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
             let begin = timeline.part_of(time_ns);
-            // Allocations that are counted by number do not end in parts.
+            // Kinds that are counted by number do not end in parts.
             let change = match self.by_count {
                 true => i64::from(!table.is_further_part(resource)),
                 false => size,
@@ -170,7 +170,7 @@ impl Counter<'_> {
         }
     }
 
-    /// Whether such an end counts here, and not only its bytes.
+    /// Whether the count of such an end applies here, not only its bytes.
     fn is_counted(&self, once: Once, resource: AcquisitionIdx) -> bool {
         let is_end_of_pages = matches!(once, Once::Replaced | Once::Destroyed);
         !is_end_of_pages || !ResourceKind::from_code(self.kind(resource)).is_some_and(is_of_pages)

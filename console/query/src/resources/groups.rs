@@ -1,4 +1,4 @@
-//! Groups of allocations, the ones that leak most first.
+//! Groups of allocations, worst leaks first.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -23,18 +23,18 @@ use handlescope_session::values::TopN;
 pub struct ResourceGroups {
     /// Columns in which the allocations of each group agree.
     pub by: Vec<ResourceColumn>,
-    /// The groups: those with the most bytes that were never freed first.
+    /// The groups; those with the most bytes never freed come first.
     pub rows: Vec<ResourceGroup>,
-    /// Number of groups that are not among the rows.
+    /// Number of groups not among the rows.
     pub left_out: usize,
-    /// Stacks that they have in common, trimmed.
+    /// Trimmed stacks that the groups share.
     pub stacks: Option<TrimmedStacks>,
-    /// Groups by their numbers, each with its changes in the order of their times.
+    /// Changes by group number, those of each group in order of time.
     changes: Vec<(u32, Change)>,
 }
 
 impl ResourceGroups {
-    /// Keeps some of the rows, in their order, and counts the others.
+    /// Keeps some of the rows in order and counts the others.
     pub fn cut(&mut self, TopN { take, skip }: TopN) {
         let before = self.rows.len();
         let end = skip.saturating_add(take);
@@ -43,14 +43,14 @@ impl ResourceGroups {
         self.left_out += before - self.rows.len();
     }
 
-    /// Changes in the bytes, or numbers, of a group, in the order of their times; empty unless requested.
+    /// Returns the changes in bytes or numbers of a group in order of time; empty unless requested.
     pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = Change> {
         let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
         changes.iter().map(|(_, change)| *change)
     }
 }
 
-/// What groups have in common: a number in each column. Columns of allocators are one, the first.
+/// What groups have in common: a code in each column. All columns about allocators share the first code.
 struct GroupKeys {
     columns: Vec<Option<ResourceColumn>>,
     codes: Vec<u32>,
@@ -67,7 +67,7 @@ impl GroupKeys {
 pub struct ResourceGroup {
     /// Stats of the group.
     pub stats: ResourceStats,
-    /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
+    /// Bytes or numbers allocated at the ends of parts of the trace, if requested.
     pub over_time: Option<Vec<i64>>,
     changes: Range<usize>,
     /// Its place among the keys.
@@ -77,7 +77,7 @@ pub struct ResourceGroup {
 }
 
 impl ResourceGroup {
-    /// The first of their allocators, if they have anything of these in common.
+    /// Returns the first of its allocators, if they have anything in common.
     pub fn allocator(&self) -> Option<AllocatorIdx> {
         self.allocator
     }
@@ -87,34 +87,34 @@ impl ResourceGroup {
         codes.filter(move |(of, _)| **of == Some(column)).map(|(_, code)| *code)
     }
 
-    /// The number that they have in common in a column of rows, words or other numbers of 32 bits.
+    /// Returns the number shared in a column of rows, words or other 32-bit numbers.
     pub fn number(&self, column: ResourceColumn) -> Option<u32> {
         self.codes(column).next().filter(|number| *number != sentinel())
     }
 
-    /// The bytes that they have in common in a column of these.
+    /// Returns the bytes shared in a column of bytes.
     pub fn bytes(&self, column: ResourceColumn) -> Option<i64> {
         let mut halves = self.codes(column);
         Some(bytes(halves.next()?, halves.next()?))
     }
 
-    /// The stack that they have in common in a column of these: one of those of the same functions.
+    /// Returns the stack shared in a column of stacks; one of several with the same functions.
     pub fn stack(&self, column: ResourceColumn) -> Option<StackIdx> {
         self.number(column).map(StackIdx)
     }
 
-    /// The stack that allocated.
+    /// Returns the stack that allocated.
     pub fn create_stack(&self) -> Option<StackIdx> {
         self.stack(ResourceColumn::CreateStack)
     }
 
-    /// End that the allocations have in common.
+    /// Returns the end that the allocations share.
     pub fn end(&self) -> Option<ResourceEnd> {
         End::from_code(self.number(ResourceColumn::End)?)?.of_allocation()
     }
 }
 
-/// Request to a trace.
+/// A request to one trace.
 pub struct Request<'a> {
     pub tables: &'a Tables<'a>,
     pub criteria: &'a ResourceCriteria,
@@ -122,7 +122,7 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Groups some allocations, and events without any.
+    /// Groups allocations, and events without one.
     pub fn groups(
         &self,
         by: &[ResourceColumn],
@@ -169,13 +169,13 @@ impl Request<'_> {
         Ok(ResourceGroups { by: by.to_vec(), rows, left_out: 0, stacks: keys.stacks, changes })
     }
 
-    /// The time of the trace.
+    /// Returns the time range of the trace.
     pub fn window(&self) -> Window {
         recorded(self.info, self.tables.resources.last_opened_ns().unwrap_or_default())
     }
 }
 
-/// Order of groups: those with the most bytes that were never freed first.
+/// Returns the sort key of a group: those with the most bytes never freed come first.
 fn rank(stats: &ResourceStats) -> impl Ord + use<> {
     let unreleased = (Reverse(stats.unreleased_bytes()), Reverse(stats.unreleased()));
     (unreleased, Reverse(stats.alloc_bytes), stats.first_ns)

@@ -1,4 +1,4 @@
-//! What allocations are grouped by: a number in each column, whose texts are looked up when they are shown.
+//! What allocations are grouped by: a code in each column. Texts are looked up only for output.
 
 use std::sync::Arc;
 
@@ -14,32 +14,32 @@ use crate::groups::Coder;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
-/// Makes the numbers of allocations, and of frees without one.
+/// Makes the codes of allocations, and of frees without one.
 pub struct Keys<'a> {
     tables: &'a Tables<'a>,
-    /// Numbers of allocators by all that groups have in common of them.
+    /// Codes of allocators by everything about them that groups share.
     allocators: Coder,
-    /// The sources of the numbers, that of the allocators first, each with its column if it has one of its own. Groups with
-    /// equal figures are in the order of their numbers.
+    /// The sources of codes, each with its column if it has one of its own; allocators come first. Groups with equal
+    /// figures are ordered by these codes.
     columns: Vec<(Option<ResourceColumn>, Values)>,
-    /// Stacks that are grouped by, trimmed.
+    /// Trimmed stacks that are grouped by.
     pub stacks: Option<TrimmedStacks>,
 }
 
-/// Source of numbers: columns of allocations, and of frees without one.
+/// A source of codes: columns of allocations and of frees without one.
 enum Values {
     Allocators,
     Processes([Numbers<ProcessIdx>; 2]),
     Stacks([Numbers<StackIdx>; 2]),
     Numbers([Numbers<u32>; 2]),
-    /// Half of a number of bytes.
+    /// One half of a number of bytes.
     Bytes(Arc<[Numbers<i64>; 2]>, fn(i64) -> u32),
-    /// The process of each allocator, for stacks through unknown code.
+    /// The process of each allocator, for stacks with unknown code.
     ProcessOfStack(Vec<u32>),
 }
 
 impl<'a> Keys<'a> {
-    /// Reads what the columns need, and compares the stacks of some rows.
+    /// Loads what the columns need, and compares the stacks of the given rows.
     pub fn load(
         tables: &'a Tables<'a>,
         by: &[ResourceColumn],
@@ -86,7 +86,7 @@ impl<'a> Keys<'a> {
         Ok(keys)
     }
 
-    /// Compares the stacks that are grouped by, if any are.
+    /// Compares the stacks that are grouped by, if any.
     fn compare_stacks(
         &mut self,
         trims: &StackTrims,
@@ -115,12 +115,12 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// The columns of the numbers of a group, in their order.
+    /// Returns the columns of a group's codes in order.
     pub fn columns(&self) -> Vec<Option<ResourceColumn>> {
         self.columns.iter().map(|(column, _)| *column).collect()
     }
 
-    /// The first allocator of each number of allocators.
+    /// Returns the first allocator for each allocator code.
     pub fn first_allocators(&self) -> Vec<AllocatorIdx> {
         let mut firsts = Vec::new();
         for row in (0..self.tables.allocators.rows().len()).map(AllocatorIdx::of) {
@@ -131,7 +131,7 @@ impl<'a> Keys<'a> {
         firsts
     }
 
-    /// The numbers of some rows, column by column.
+    /// Returns the codes of rows, column by column.
     pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> ResourceRow) -> Vec<Vec<u32>> {
         let columns = self.columns.iter().map(|(_, values)| {
             let codes = rows.iter().map(|row| self.code(values, row_of(*row)));
@@ -163,7 +163,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// What an allocator has in a column; nothing where the column is not one of allocators.
+/// Returns what identifies an allocator in a column; empty if the column is not about allocators.
 fn identity(column: ResourceColumn, allocator: &Allocator) -> String {
     match column.kind() {
         KeyKind::Allocator(text) => format!("{:?}", text(allocator)),
@@ -172,7 +172,7 @@ fn identity(column: ResourceColumn, allocator: &Allocator) -> String {
     }
 }
 
-/// The upper half of a number of bytes; the order of the halves is that of the numbers.
+/// Returns the upper half of a number of bytes; the halves sort like the numbers.
 fn high(bytes: i64) -> u32 {
     ((bytes ^ i64::MIN) as u64 >> u32::BITS) as u32
 }
@@ -181,7 +181,7 @@ fn low(bytes: i64) -> u32 {
     bytes as u32
 }
 
-/// The number of bytes with these halves.
+/// Joins the halves of a number of bytes.
 pub fn bytes(high: u32, low: u32) -> i64 {
     (u64::from(high) << u32::BITS | u64::from(low)) as i64 ^ i64::MIN
 }

@@ -1,9 +1,9 @@
-//! `.dump Resource`: allocations by where they were made, whose they are and what became of them.
+//! `.dump Resource`: allocations by where they were made, whom they belong to and what became of them.
 //!
-//! The groups are nodes of a tree, as those of handles, whose only level has all columns: [`keys`] numbers the values of the
-//! columns, those of allocators together, [`counted`] counts the rows in parallel, and [`groups`] sorts what was counted. Stats
-//! that count once for a call, or for an allocation in parts, are collected as numbers and counted at the end.
-//! [`allocations`](super::allocations) has the rows and their filters.
+//! As for handles, groups are nodes of a tree, but with a single level for all columns. [`keys`] makes codes for the
+//! values of the columns, one code for all columns about allocators. [`counted`] counts the rows in parallel, and
+//! [`groups`] sorts the result. Stats that count once per call, or per allocation in parts, are collected as numbers
+//! and counted at the end. The rows and their filters are in [`allocations`](super::allocations).
 
 mod answer;
 mod counted;

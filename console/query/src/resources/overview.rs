@@ -1,4 +1,4 @@
-//! Overview of the allocations of a trace for a page, kind by kind.
+//! An overview of the allocations of a trace for a page, by kind.
 
 use super::answer::ResourcesAnswer;
 use super::groups::ResourceGroup;
@@ -14,31 +14,31 @@ use handlescope_session::cancel::Cancel;
 pub struct AllocationsOverview<'a> {
     /// Groups of one kind, allocator, process and stack.
     pub groups: ResourcesAnswer<'a>,
-    /// Groups of one kind and process, with the bytes that are allocated over time.
+    /// Groups of one kind and process, with allocated bytes over time.
     bytes: ResourcesAnswer<'a>,
-    /// Groups of one kind and process, with the number of allocations over time, where a kind has no bytes.
+    /// Groups of one kind and process, with the number of allocations over time, if a kind has no bytes.
     counts: Option<ResourcesAnswer<'a>>,
-    /// The kinds of which something was allocated.
+    /// The kinds that were allocated.
     pub kinds: Vec<AllocatedKind>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct AllocatedKind {
-    /// Name of the kind, as in `heap`.
+    /// Name of the kind, such as `heap`.
     pub name: &'static str,
     /// Sums over all of its groups.
     pub stats: ResourceStats,
 }
 
 impl AllocatedKind {
-    /// Whether any of it has a size: handles of GDI and USER have none.
+    /// Whether any of it has a size: GDI and USER handles have none.
     pub fn has_bytes(&self) -> bool {
         self.stats.alloc_bytes != 0
     }
 }
 
 impl<'a> AllocationsOverview<'a> {
-    /// The answer with what is allocated of a kind over time.
+    /// Returns the answer that has a kind's allocations over time.
     pub fn over_time(&self, kind: &AllocatedKind) -> &ResourcesAnswer<'a> {
         self.counts.as_ref().filter(|_| !kind.has_bytes()).unwrap_or(&self.bytes)
     }
@@ -51,10 +51,10 @@ impl ResourcesAnswer<'_> {
     }
 }
 
-/// Asks for them, in this many parts of time; `None` for a trace without any that are chosen.
+/// Makes the overview with `parts` parts of time; `None` if no allocation of the trace is selected.
 ///
 /// # Errors
-/// When the archive is damaged, a time is asked for that the trace does not have, or `cancel` asks to stop.
+/// If the archive is damaged, a time is requested but the trace has no clock, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
     criteria: &ResourceCriteria,

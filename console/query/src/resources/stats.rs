@@ -3,7 +3,7 @@
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::ResourceEnd;
 
-/// Sums over some allocations, named as in documents; times are nanoseconds since session start.
+/// Sums over allocations, named as in documents; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceStats {
     pub allocs: u64,
@@ -12,38 +12,38 @@ pub struct ResourceStats {
     pub frees: u64,
     /// Bytes that these calls freed.
     pub freed_bytes: i64,
-    /// Allocations in whose place another one came, except of pages.
+    /// Allocations that were replaced by another one in the same place, except pages.
     pub replaced: u64,
-    /// Bytes of replaced allocations, including those of pages.
+    /// Bytes of replaced allocations, including pages.
     pub replaced_bytes: i64,
-    /// Blocks whose heap was destroyed.
+    /// Blocks in a heap that was destroyed.
     pub destroyed: u64,
     pub destroyed_bytes: i64,
-    /// Frees of what was not allocated.
+    /// Frees of something that was not allocated.
     pub orphan_frees: u64,
-    /// The bytes that they name.
+    /// Bytes that these frees name.
     pub orphan_bytes: i64,
-    /// Events that failed or say nothing that could be followed.
+    /// Events that failed or do not say what to follow.
     pub ignored: u64,
-    /// Allocations that the end of their process freed, and nothing else.
+    /// Allocations that only process exit freed.
     pub at_exit: u64,
     pub at_exit_bytes: i64,
     /// Allocations that nothing freed.
     pub outstanding: u64,
     pub outstanding_bytes: i64,
-    /// Time at which the first was allocated.
+    /// When the first was allocated.
     pub first_ns: Option<i64>,
-    /// Time at which the last was allocated.
+    /// When the last was allocated.
     pub last_ns: Option<i64>,
 }
 
 impl ResourceStats {
-    /// Bytes of all that was never freed.
+    /// Returns the bytes of everything never freed.
     pub fn unreleased_bytes(&self) -> i64 {
         self.outstanding_bytes.saturating_add(self.at_exit_bytes)
     }
 
-    /// Number of all that was never freed.
+    /// Returns the number of allocations never freed.
     pub fn unreleased(&self) -> u64 {
         self.outstanding + self.at_exit
     }
@@ -54,7 +54,7 @@ impl ResourceStats {
         self.last_ns = Some(self.last_ns.map_or(time_ns, |last| last.max(time_ns)));
     }
 
-    /// Adds bytes to those allocated, and to those of their end.
+    /// Adds bytes to those allocated and to those of their end.
     pub fn add_bytes(&mut self, size: i64, end: Option<ResourceEnd>) {
         self.alloc_bytes = self.alloc_bytes.saturating_add(size);
         let bytes = match end {
@@ -81,7 +81,7 @@ impl ResourceStats {
         *count += 1;
     }
 
-    /// Adds those of other allocations.
+    /// Adds the stats of other allocations.
     pub fn add_all(&mut self, other: &Self) {
         self.allocs += other.allocs;
         self.frees += other.frees;
@@ -107,7 +107,7 @@ impl ResourceStats {
     }
 }
 
-/// Stat that counts once for an allocation or a call, however many parts it has.
+/// A stat that counts once for an allocation or call, however many parts it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Once {
     Alloc,
@@ -119,7 +119,8 @@ pub enum Once {
 }
 
 impl Once {
-    /// Stat that counts an allocation with this end, besides the allocation itself; a free counts for its call.
+    /// Returns the stat that counts an allocation with this end, besides the allocation itself. A free counts for its
+    /// call instead.
     pub fn of_end(end: Option<ResourceEnd>) -> Option<Self> {
         match end? {
             ResourceEnd::Open => Some(Self::Outstanding),

@@ -1,4 +1,4 @@
-//! Causes of leaks, and why a group of handles leaks, as far as its events prove it.
+//! Causes of leaks: why a group of handles leaks, as far as its events prove it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,73 +15,73 @@ use crate::context::FileContext;
 use crate::zombies::PROCESS;
 use handlescope_session::values::{Size, joined};
 
-/// Objects named as examples of a diagnosis.
+/// Maximum number of objects named as examples in a diagnosis.
 const EXAMPLES: usize = 5;
 
-/// Ends of others from which on leaked ones are compared with their lifetimes.
+/// Leaked handles are compared with the lifetimes of the others only if at least this many others ended.
 const MIN_ENDED: u64 = 5;
 
-/// Ended processes or threads of handles that are listed.
+/// Maximum number of ended processes or threads listed as targets of handles.
 const LISTED_TARGETS: usize = 3;
 
-/// Stacks of closes, or of frees, that are named.
+/// Maximum number of stacks named that close or free.
 const CLOSE_STACKS: usize = 3;
 
-/// Types whose objects end before their handles are closed.
+/// The type of threads, which end before their handles are closed.
 const THREAD: &str = "Thread";
 
-/// The word of a race, which counts when suspects are ranked.
+/// The cause word for a race, which also counts when suspects are ranked.
 pub const RACE: &str = "race";
 
-/// Causes with facts beside those of the others, which the text always has.
+/// Causes that add facts to those of the others; the text always includes them.
 const PID_REUSED: &str = "pid_reused";
 const OTHER_SIDE_OPEN: &str = "other_side_open";
 const FACTS_BESIDE: [&str; 2] = [PID_REUSED, OTHER_SIDE_OPEN];
 
-/// A cause of what a `T` leaks, which is a group of handles, a site of allocations, or heaps: the word it goes by,
-/// which stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
+/// A cause of the leaks of a `T`: a group of handles, a site of allocations, or heaps. Holds its word, which never
+/// changes, its help text, and the function that proves it and returns a diagnosis with that word.
 pub type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
 
-/// Diagnoses of the proved causes, in their order.
+/// Returns the diagnoses of the proved causes, in order.
 pub fn proved<T>(causes: &[Cause<T>], subject: &T) -> Vec<Diagnosis> {
     causes.iter().filter_map(|(word, _, prove)| prove(subject, word)).collect()
 }
 
-/// The words of some causes, with what the help says of them.
+/// Returns the words of some causes with their help texts.
 pub fn words<T>(causes: &[Cause<T>]) -> Vec<(&'static str, &'static str)> {
     causes.iter().map(|(word, help, _)| (*word, *help)).collect()
 }
 
-/// The causes of leaks of handles, with what the help says of them.
+/// Returns the causes of leaked handles with their help texts.
 pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
     words(&Causes::ALL)
 }
 
-/// A cause, and what is leaked and proves it.
+/// A proved cause and what it explains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// Word for the cause, which stays the same.
+    /// Word for the cause, which never changes.
     pub cause: &'static str,
-    /// Number of leaked handles or allocations that it explains.
+    /// Number of leaked handles or allocations it explains.
     pub count: u64,
-    /// Number of their objects; 0 of allocations.
+    /// Number of their objects; 0 for allocations.
     pub objects: u64,
-    /// Ids of some of these objects, ascending.
+    /// Ids of some of these objects in ascending order.
     pub object_ids: Vec<u64>,
     /// The facts, as the predicate of a sentence or a clause.
     facts: String,
-    /// Ends of others of the group, as in "5 reallocated".
+    /// How others of the group ended, such as "5 reallocated".
     others: String,
-    /// Whether the facts only count others of the group that code closes or frees.
+    /// Whether the facts only count how many others of the group code closes or frees.
     counts_ends: bool,
     /// Advice on where to look for the mistake.
     advice: Option<&'static str>,
-    /// Stacks that close or free others of the group, the most frequent first.
+    /// Stacks that close or free others of the group, most frequent first.
     pub stacks: Vec<StackIdx>,
 }
 
 impl Diagnosis {
-    /// A cause that explains `count` of all `leaked`; `None` when it explains none.
+    /// Makes a diagnosis that explains `count` of all `leaked`; `None` if `count` is 0.
     pub fn new(
         cause: &'static str,
         count: u64,
@@ -106,11 +106,12 @@ impl Diagnosis {
         (count > 0).then_some(diagnosis)
     }
 
-    /// A cause that explains all `leaked`: code closes or frees others of the group, as the `verb` says.
+    /// Makes a diagnosis that explains all `leaked`: code closes or frees others of the group. `verb` names how they
+    /// end.
     ///
-    /// It advises on error paths if ending is the rule, of five or more, and `is_beyond_chance`: some of the leaked ones
-    /// are older than the lifetimes of the others explain, by the estimate of Kaplan and Meier (1958) that
-    /// docs/statistics.md describes, which says nothing of fewer than five.
+    /// It advises to check the error paths if most others end, at least five did, and `is_beyond_chance` is true: some
+    /// leaked ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
+    /// (1958), says nothing about fewer than five; docs/statistics.md describes it.
     pub fn of_error_paths(
         cause: &'static str,
         leaked: u64,
@@ -127,7 +128,7 @@ impl Diagnosis {
         Some(Self { counts_ends: true, advice, ..Self::new(cause, leaked, leaked, facts)? })
     }
 
-    /// Whether it says more than how many others of the group are closed or freed: by which code, if that is all.
+    /// Whether it says more than how many others are closed or freed. Naming the code that does so counts as more.
     pub fn explains(&self) -> bool {
         !self.counts_ends || !self.stacks.is_empty()
     }
@@ -137,17 +138,17 @@ impl Diagnosis {
         FACTS_BESIDE.contains(&self.cause)
     }
 
-    /// Adds the ends of others of the group, as in "5 reallocated".
+    /// Adds how others of the group ended, such as "5 reallocated".
     pub fn with_others(self, others: String) -> Self {
         Self { others, ..self }
     }
 
-    /// Adds the most frequent of the stacks that close or free others of the group.
+    /// Adds the most frequent stacks that close or free others of the group.
     pub fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
         Self { stacks: most_frequent(stacks), ..self }
     }
 
-    /// A sentence without a full stop, in lower case, with the functions that close or free others of the group.
+    /// Returns a sentence in lower case without a full stop; `closers` are the functions that close or free others.
     pub fn sentence(&self, closers: &[String]) -> String {
         let mut sentence = self.facts.clone();
         if !closers.is_empty() {
@@ -163,37 +164,37 @@ impl Diagnosis {
     }
 }
 
-/// Findings on a group besides how much of it leaks.
+/// What was found out about a group besides how much of it leaks.
 pub struct Findings {
     pub diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
     pub names: LeakedNames,
-    /// Number of different stacks that opened the handles, with equal functions; `None` of allocations.
+    /// Number of different stacks with equal functions that opened the handles; `None` for allocations.
     pub create_stacks: Option<usize>,
-    /// Bytes of blocks that only grew, and how many more they get each minute.
+    /// Bytes of the blocks that only grew, and the bytes they gain per minute.
     pub grown: Option<(i64, f64)>,
-    /// Word for the end of those that are not leaked, as in "closed".
+    /// Word for how those that are not leaked end, such as "closed".
     pub ended: String,
 }
 
-/// A group of handles, and what causes are found in.
+/// A group of handles with the data that its causes are found in.
 pub struct Causes<'a> {
     pub handles: &'a [AcquisitionIdx],
-    /// Handles that the program did not close.
+    /// Handles the program did not close.
     pub leaked: &'a [AcquisitionIdx],
     pub file: &'a FileContext<'a>,
     pub columns: &'a HandleEvents,
     pub targets: &'a Targets,
     pub ends: &'a OwnerEnds,
-    /// Whether leaked handles are older than the closes of others explain.
+    /// Whether leaked handles are older than the closes of the others explain.
     pub is_beyond_chance: bool,
-    /// Maximum distance between two opens of a race, nanoseconds; `None` in a trace without clock, or whose clock
-    /// stands still for longer.
+    /// Maximum time between two opens that race, in nanoseconds; `None` if the trace has no clock or its clock steps
+    /// are longer.
     pub race_window_ns: Option<i64>,
 }
 
 impl Causes<'_> {
-    /// Causes of leaked handles, in the order in which they are reported.
+    /// Causes of leaked handles in the order they are reported.
     pub const ALL: [Cause<Self>; 14] = [
         (RACE, "two threads opened one object within 1 ms; only one handle was closed", Self::race),
         (
@@ -231,12 +232,12 @@ impl Causes<'_> {
         ("handle_reuse", "an earlier handle with this value was closed", Self::reuse),
     ];
 
-    /// Leaked handles that some events opened.
+    /// Returns the leaked handles whose opening event is selected.
     fn leaked_by(&self, is_selected: impl Fn(usize) -> bool) -> Vec<AcquisitionIdx> {
         self.leaked_where(|handle| is_selected(self.columns.opening(handle)))
     }
 
-    /// Leaked handles of which something holds.
+    /// Returns the selected leaked handles.
     pub fn leaked_where(
         &self,
         is_selected: impl Fn(AcquisitionIdx) -> bool,
@@ -263,13 +264,13 @@ impl Causes<'_> {
         Some(Diagnosis { advice, ..self.diagnosis(cause, &raced, facts)? })
     }
 
-    /// Distance of a handle from the nearest open of the same object by another thread of the process, whose handle
-    /// the program closed, nanoseconds, and both threads.
+    /// Finds the nearest open of the same object by another thread of the process, if the program closed that handle.
+    /// Returns the distance in nanoseconds and both threads.
     fn racing_open(&self, handle: AcquisitionIdx) -> Option<(i64, u32, u32)> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
         let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening)?);
         let (mut before, mut after) = self.nearby_creates(handle)?;
-        // The other handle was closed by the program, which therefore intends to have only one.
+        // The program closed the other handle, so it intends to have only one.
         let is_racing_open = |event: &usize| {
             columns.tid(*event).is_some_and(|other_tid| other_tid != tid)
                 && columns.closed_by_program(*event).is_some()
@@ -282,8 +283,8 @@ impl Causes<'_> {
         distances.min()
     }
 
-    /// Other creates of handles to the object of a handle by its owner, within the window of a race: those before it and
-    /// those after it, the nearest first. `None` if nothing created it, or its times are unknown.
+    /// Finds other creates of handles to the same object by the same owner within the race window. Returns those before
+    /// and those after, nearest first; `None` if the handle was not created or its time is unknown.
     pub fn nearby_creates(
         &self,
         handle: AcquisitionIdx,
@@ -363,7 +364,7 @@ impl Causes<'_> {
         self.diagnosis(cause, &open_handles, facts)
     }
 
-    /// Targets of handles with the times of their ends, each once, in order, and the number of those not listed.
+    /// Lists the ended targets of handles in order of time, each once, with how many more there are.
     fn ended_targets(&self, mut targets: Vec<Ended>) -> String {
         targets.sort_by_key(|ended| ended.end_ns);
         targets.dedup();
@@ -381,7 +382,7 @@ impl Causes<'_> {
         listed.join(", ")
     }
 
-    /// The process or thread that a handle refers to, if it has ended.
+    /// Returns the process or thread a handle refers to, if it has ended.
     fn ended_target(&self, handle: AcquisitionIdx) -> Option<Ended> {
         let (opened, object) = (self.columns.opening(handle), self.columns.object(handle));
         let opened_ns = self.columns.time_ns(opened)?;
@@ -406,7 +407,7 @@ impl Causes<'_> {
         self.diagnosis(cause, &views, facts)
     }
 
-    /// The events by which the program closes handles of the group.
+    /// Returns the events by which the program closes handles of the group.
     fn closes(&self) -> impl Iterator<Item = usize> {
         let opened = self.handles.iter().map(|handle| self.columns.opening(*handle));
         opened.filter_map(|event| self.columns.closed_by_program(event))
@@ -430,7 +431,7 @@ impl Causes<'_> {
         Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
     }
 
-    /// The verb for the end of a handle, or of a view.
+    /// Returns the verb for the end of a handle or view.
     pub fn ended(&self) -> &'static str {
         let object = self.handles.first().map(|handle| self.columns.object(*handle));
         let type_id = object.map(|object| self.file.objects.type_id(object));
@@ -472,7 +473,7 @@ impl Causes<'_> {
         self.diagnosis(cause, &reused, facts)
     }
 
-    /// The place of the first event by which the program closed a handle, by its owner and value.
+    /// Returns, by owner and handle value, the place of the first event by which the program closed such a handle.
     fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), u32> {
         let mut closes = HashMap::new();
         let events = self.columns.of_object(object).iter().copied();
@@ -489,7 +490,7 @@ impl Causes<'_> {
         closes
     }
 
-    /// A cause that explains some of the leaked handles; `None` when it explains none.
+    /// Makes a diagnosis that explains `handles`; `None` if there are none.
     pub fn diagnosis(
         &self,
         cause: &'static str,
@@ -502,13 +503,13 @@ impl Causes<'_> {
         Some(Diagnosis { objects, object_ids, ..diagnosis })
     }
 
-    /// Number of objects of handles; those of an object stand one after the other.
+    /// Returns the number of distinct objects; handles of one object must be adjacent.
     fn objects(&self, handles: &[AcquisitionIdx]) -> u64 {
         let object = |handle: &AcquisitionIdx| self.columns.object(*handle);
         handles.chunk_by(|a, b| object(a) == object(b)).count() as u64
     }
 
-    /// Ids of some objects of handles, ascending.
+    /// Returns the ids of some of the objects in ascending order.
     fn examples(&self, handles: &[AcquisitionIdx]) -> Vec<u64> {
         let mut ids = BTreeSet::new();
         for handle in handles {
@@ -528,7 +529,7 @@ impl Causes<'_> {
     }
 }
 
-/// The most frequent of some stacks, ordered by their numbers.
+/// Returns the most frequent stacks, most frequent first.
 fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
     let mut counts: HashMap<StackIdx, u64> = HashMap::new();
     stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);

@@ -13,7 +13,7 @@ use handlescope_model::{
 use crate::context::FileContext;
 use crate::tables::ProcessList;
 
-/// The events of handles and views; those of objects that leak also in their order.
+/// The events of handles and views. Events of leaking objects are also kept in order.
 pub struct HandleEvents {
     times: EventTimes,
     object: Numbers<ObjectIdx>,
@@ -25,16 +25,16 @@ pub struct HandleEvents {
     handle: EventHandles,
     stack: EventValues<StackIdx>,
     leaking: Arc<RowSet>,
-    /// The events of the objects that leak, one object after the other.
+    /// The events of leaking objects, one object after the other.
     in_order: Vec<usize>,
-    /// Where those of each begin; an extra entry is the end.
+    /// Where the events of each object begin in `in_order`; an extra entry marks the end.
     first: Vec<usize>,
-    /// Place of each event of these among them, by its number.
+    /// The place of each event in `in_order`, by event number.
     place: Vec<u32>,
 }
 
 impl HandleEvents {
-    /// Reads the columns that say what became of every handle, and the others of the events of `leaking` objects.
+    /// Reads the columns that tell what became of every handle, and the other columns for events of `leaking` objects.
     pub fn load(file: &FileContext<'_>, leaking: &Arc<RowSet>) -> Result<Self, ArchiveError> {
         let (trace, table) = (file.trace, &file.objects.table);
         let rows = leaking.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
@@ -72,39 +72,39 @@ impl HandleEvents {
         })
     }
 
-    /// The event that opened a handle.
+    /// Returns the event that opened a handle.
     pub fn opening(&self, handle: AcquisitionIdx) -> usize {
         self.times.table.numbering.opening(handle.row())
     }
 
-    /// The event that closed a handle, whatever made it.
+    /// Returns the event that closed a handle, whoever closed it.
     pub fn closing(&self, handle: AcquisitionIdx) -> Option<usize> {
         self.times.table.ending(handle.row())
     }
 
-    /// The object of a handle.
+    /// Returns the object of a handle.
     pub fn object(&self, handle: AcquisitionIdx) -> ObjectIdx {
         self.object.get(handle.row()).unwrap_or_default()
     }
 
-    /// The owner of a handle.
+    /// Returns the owner of a handle.
     pub fn owner(&self, handle: AcquisitionIdx) -> Option<ProcessIdx> {
         self.processes.owner(self.opening(handle))
     }
 
-    /// Place of an event of an object that leaks in the order of the events of these objects.
+    /// Returns the place of an event among the events of leaking objects.
     pub fn place(&self, event: usize) -> u32 {
         self.place.get(event).copied().unwrap_or_default()
     }
 
-    /// The events of an object that leaks, in their order.
+    /// Returns the events of a leaking object in order.
     pub fn of_object(&self, object: ObjectIdx) -> &[usize] {
         let Some(index) = self.leaking.place(object.row()) else { return &[] };
         let ends = self.first.get(index).zip(self.first.get(index + 1));
         ends.and_then(|(first, end)| self.in_order.get(*first..*end)).unwrap_or_default()
     }
 
-    /// The events of the object of a leaked handle before its opening and after it, in their order.
+    /// Returns the events of a leaked handle's object before and after its opening, in order.
     pub fn around(&self, handle: AcquisitionIdx) -> (&[usize], &[usize]) {
         let (object, opening) = (self.object(handle), self.opening(handle));
         let events = self.of_object(object);
@@ -130,7 +130,7 @@ impl HandleEvents {
         self.stack.get(event)
     }
 
-    /// Bytes of the view that an event mapped.
+    /// Returns the size in bytes of the view that an event mapped.
     pub fn view_size(&self, event: usize) -> Option<u64> {
         self.view_size.get(event).map(|size| size as u64)
     }
@@ -139,39 +139,39 @@ impl HandleEvents {
         self.times.table.numbering.part(event).0 == Part::Opened
     }
 
-    /// The value of the handle that an event opened or closed.
+    /// Returns the value of the handle that an event opened or closed.
     pub fn value(&self, event: usize) -> Option<u64> {
         self.handle.get(event)
     }
 
-    /// The slot of the handle that an event opened or closed.
+    /// Returns the slot of the handle that an event opened or closed.
     pub fn slot(&self, event: usize) -> Option<u64> {
         self.value(event).map(handle_slot)
     }
 
-    /// The slot of the handle that a duplicate was made of.
+    /// Returns the slot of the handle that was duplicated.
     pub fn source_slot(&self, event: usize) -> Option<u64> {
         self.source_handle.get(event).map(handle_slot)
     }
 
-    /// The process a duplicate was made of, and the one that made it.
+    /// Returns the process a handle was duplicated from and the process that duplicated it.
     pub fn duplicated(&self, event: usize) -> (Option<ProcessIdx>, Option<ProcessIdx>) {
         (self.source_process.get(event), self.processes.caller(event))
     }
 
-    /// Whether nothing closed what an event opened.
+    /// Whether nothing closed the handle or view that an event opened.
     pub fn is_open(&self, event: usize) -> bool {
         self.times.table.closing(event).is_none()
     }
 
-    /// The event by which the program closed what an event opened.
+    /// Returns the event by which the program closed what an event opened.
     pub fn closed_by_program(&self, event: usize) -> Option<usize> {
         self.times.table.closing(event).filter(|_| !self.times.table.is_closed_at_exit(event))
     }
 }
 
-/// NTSTATUS values with which Windows ends a process that goes wrong, by their meaning in MS-ERREF, section 2.3.1, and
-/// those of runtimes: an uncaught exception of C++ (`0xE0000000 | 'msc'`) or of .NET (`0xE0000000 | 'CCR'`).
+/// NTSTATUS values with which Windows ends a failing process, named as in MS-ERREF, section 2.3.1. The last two come
+/// from runtimes: an uncaught exception of C++ (`0xE0000000 | 'msc'`) or of .NET (`0xE0000000 | 'CCR'`).
 const CRASHES: [(u32, &str); 13] = [
     (0x8000_0003, "breakpoint"),
     (0xC000_0005, "access violation"),
@@ -188,7 +188,7 @@ const CRASHES: [(u32, &str); 13] = [
     (0xE043_4352, "uncaught .NET exception"),
 ];
 
-/// Exit codes of processes, and which had the pid of another later.
+/// Exit codes of processes, and which process got the same pid next.
 pub struct OwnerEnds {
     pub exit_code: Numbers<i32>,
     /// The next process with the same pid, by row.
@@ -207,7 +207,7 @@ impl OwnerEnds {
         Ok(Self { exit_code: trace.values(Processes::exit_code)?, next })
     }
 
-    /// Exit status of a crash and what it means.
+    /// Returns the exit status of a crash and its meaning.
     pub fn crash(&self, process: ProcessIdx) -> Option<(u32, &'static str)> {
         let code = self.exit_code.get(process.row())?.cast_unsigned();
         CRASHES.into_iter().find(|(status, _)| *status == code)

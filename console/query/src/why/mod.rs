@@ -1,7 +1,8 @@
-//! `.why`: the groups of what processes acquired that leak, ranked, each with how it grows and why.
+//! `.why`: ranks the groups that leak, each with how it grows and why.
 //!
 //! A suspect is a group of one program, one type and one create stack that leaks handles or allocations and is not
-//! balanced. [`score`] ranks them, [`causes`] and [`mod@allocations`] say what the events prove; docs/why.md explains it.
+//! balanced. [`score`] ranks suspects; [`causes`] and [`mod@allocations`] say what the events prove. docs/why.md
+//! explains it.
 
 mod allocations;
 mod causes;
@@ -57,40 +58,40 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use handlescope_session::trace::{CaveatKind, has_handle_events};
 
-/// Default for the maximum distance between the opens of a race: 1 ms.
+/// Default maximum time between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
 
-/// Handle values that are kept of a suspect.
+/// Maximum number of handle values kept for a suspect.
 const MAX_HANDLES: usize = 64;
 
-/// Leaks of one trace.
+/// The leaks of one trace.
 pub struct WhyAnswer<'a> {
-    /// The trace, and its groups: those that leak or, if requested, all.
+    /// The trace and its groups: only leaking ones, or all if requested.
     pub file: FileAnswer<'a>,
-    /// Groups that leak: those of handles, the worst first, and then those of allocations.
+    /// Groups that leak: first those of handles, worst first, then those of allocations.
     pub suspects: Vec<Suspect>,
-    /// Entries that ignored suspects, one for each of these; they are no suspects unless it is asked for them.
+    /// The ignore entries that matched suspects, one for each match. Ignored suspects are shown only if asked for.
     pub ignored: Vec<Arc<IgnoreEntry>>,
     /// Number of allocations in the trace.
     pub allocations: usize,
-    /// Number of groups of handles that leak only a few young ones, and are no suspects.
+    /// Number of handle groups that leak only a few young handles and so are no suspects.
     pub young_groups: usize,
-    /// Leaked handles and allocations that are of no suspect.
+    /// Leaked handles and allocations that belong to no suspect.
     pub not_counted: Vec<NotCounted>,
-    /// Whether the trace has events of handles.
+    /// Whether the trace has handle events.
     pub has_events: bool,
-    /// The handles that are open in a trace without such events.
+    /// The open handles, if the trace has no handle events.
     pub open: Option<HandleCounts>,
-    /// Processes that have ended and are still in memory.
+    /// Processes that have ended but are still in memory.
     pub zombies: ZombieSummary,
-    /// Caveats that do not depend on which suspects are shown.
+    /// Number of caveats that do not depend on which suspects are shown.
     caveats: usize,
 }
 
-/// Finds what leaks, one answer for each trace.
+/// Finds what leaks and returns one answer for each trace.
 ///
 /// # Errors
-/// When an archive is damaged, or `cancel` asks to stop.
+/// If an archive is damaged or `cancel` asks to stop.
 pub fn why<'a>(
     sources: &'a [Source<'a>],
     criteria: &WhyCriteria,
@@ -98,7 +99,7 @@ pub fn why<'a>(
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
     let trims = criteria.handles.groups.trims.clone();
-    // Owners of other handles say which processes could be meant.
+    // The owners of other handles show which processes could have been meant.
     let leaking = !criteria.with_every_group && criteria.owners.is_empty();
     let groups = GroupCriteria { trims, leaking, ..GroupCriteria::of_create_stacks() };
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
@@ -135,7 +136,7 @@ pub fn why<'a>(
     Ok(answers)
 }
 
-/// Keeps the suspect that is asked for, of each trace that has it.
+/// Keeps only the requested suspect in each trace that has it.
 fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError> {
     let count = answers.iter().map(|answer| answer.suspects.len()).max().unwrap_or_default();
     let is_picked = |suspect: &Suspect| match picked {
@@ -156,7 +157,7 @@ fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError
     answers.iter_mut().try_for_each(|answer| answer.show(|_| true))
 }
 
-/// The columns of allocations of a trace.
+/// The tables of allocations of a trace.
 type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
 
 fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
@@ -209,7 +210,7 @@ impl<'a> WhyAnswer<'a> {
         let least = criteria.min_leaked.unwrap_or_default();
         let requests = Requests::load(file.file.trace)?;
         let (ignored, mut suspects) = ignored_and_others(suspects, &file, &criteria.ignoring.list)?;
-        // Those that are ignored rank last.
+        // Ignored suspects rank last.
         suspects.extend(ignored);
         for (rank, suspect) in (1..).zip(&mut suspects) {
             suspect.rank = rank;
@@ -235,16 +236,16 @@ impl<'a> WhyAnswer<'a> {
             zombies,
             caveats,
         };
-        // Only the one that is asked for by itself is shown, which is known later.
+        // A suspect that was asked for by itself is not known yet; only that one will be shown.
         let is_shown = |index| criteria.shown.is_none_or(|count| index < count);
         answer.show(|index| criteria.picked.is_none() && is_shown(index))?;
         Ok(answer)
     }
 
-    /// Shows the stacks of the suspects at some places, counted from 0, and no others.
+    /// Shows the stacks of the selected suspects only; `is_shown` gets their index from 0.
     ///
     /// # Errors
-    /// When an archive is damaged, or it is asked to stop.
+    /// If an archive is damaged or the query is cancelled.
     pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
         let Self { file, suspects, zombies, caveats, .. } = self;
         let shown = suspects.iter().enumerate().filter(|(index, _)| is_shown(*index));
@@ -263,7 +264,7 @@ impl<'a> WhyAnswer<'a> {
     }
 }
 
-/// The suspects of a trace that entries ignore, and the others, both in order.
+/// Splits suspects into those that an entry ignores and the others, both in order.
 fn ignored_and_others(
     mut suspects: Vec<Suspect>,
     file: &FileAnswer<'_>,
@@ -282,7 +283,7 @@ fn ignored_and_others(
     Ok(suspects.into_iter().partition(|suspect| suspect.ignored.is_some()))
 }
 
-/// The suspects among handles, the number of groups that leak but are no suspects, and what these leak.
+/// Returns the suspects among handles, the number of groups that leak but are no suspects, and what those groups leak.
 fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
@@ -293,7 +294,7 @@ fn suspects_of_handles(
         return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;
-    // A trace shows no distances shorter than a step of its clock.
+    // A trace shows no distances shorter than one step of its clock.
     let clock_step_ns = trace.info()?.clock_step_ns();
     let race_window_ns = handles
         .window
@@ -348,7 +349,7 @@ fn suspects_of_handles(
     Ok((suspects, others.len(), not_counted))
 }
 
-/// The suspects among allocations, and what leaks but is of none.
+/// Returns the suspects among allocations, and the leaks that belong to none.
 fn suspects_of_allocations(
     allocations: &Acquired<'_>,
     causes: &SiteCauses<'_>,
@@ -361,8 +362,8 @@ fn suspects_of_allocations(
     Ok((suspects, not_counted))
 }
 
-/// The suspects among what was acquired, those with the highest score first, and the groups that leak but are
-/// none. `findings` says why a group leaks, and `None` of what it cannot say anything of.
+/// Returns the suspects, highest score first, and the groups that leak but are no suspects. `findings` says why a group
+/// leaks, or returns `None` if it cannot tell.
 fn suspects<'t>(
     acquired: &'t Acquired<'_>,
     criteria: &WhyCriteria,

@@ -1,4 +1,4 @@
-//! Names of the objects whose handles leak.
+//! Names of objects with leaked handles.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use crate::groups::NamePattern;
 
-/// Patterns listed for a suspect.
+/// Maximum number of patterns listed for a suspect.
 const MAX_PATTERNS: usize = 3;
 
-/// Names of objects that differ only in numbers and GUIDs.
+/// Objects with names that differ only in numbers and GUIDs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ObjectNames {
-    /// The name, or with several the pattern that they share: `SignalEvent_#`.
+    /// The name, or for several names their common pattern: `SignalEvent_#`.
     pub name: String,
     /// Number of objects with such a name.
     pub count: u64,
@@ -31,7 +31,7 @@ pub struct LeakedNames {
     pub others: u64,
     /// Number of objects without a name.
     pub unnamed: u64,
-    /// Values of the first leaked handles, of a source without a clock: nothing else tells these apart.
+    /// Values of the first leaked handles, for sources without a clock: nothing else tells these apart.
     pub handles: Vec<u64>,
 }
 
@@ -47,7 +47,7 @@ impl NameTable {
         Ok(Self { name, texts: trace.values(Names::name)? })
     }
 
-    /// The names of some distinct objects.
+    /// Counts the names of distinct objects.
     pub fn names(&self, objects: impl Iterator<Item = ObjectIdx>) -> LeakedNames {
         let mut by_name: HashMap<Option<NameIdx>, u64> = HashMap::new();
         for object in objects {

@@ -1,4 +1,4 @@
-//! Leaks that are of no suspect: with them, the counts are those of the extraction.
+//! Leaks that belong to no suspect; with them, the counts add up to those of the extraction.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use handlescope_model::tables::ResourceKind;
 use super::suspect::{NoSuspect, Reason, Suspect};
 use crate::acquired::{Acquired, ProgramGroup};
 
-/// Leaked handles, or allocations of one kind, that are of no suspect for one reason.
+/// Leaked handles, or allocations of one kind, that belong to no suspect for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotCounted {
     /// Kind of the allocations; `None` for handles.
@@ -15,29 +15,29 @@ pub struct NotCounted {
     pub reason: Reason,
     /// Number of their groups.
     pub groups: u64,
-    /// Number of leaked handles, or of allocations that nothing, or only process exit, freed.
+    /// Number of leaked handles, or of allocations that only process exit freed or nothing did.
     pub count: u64,
     /// Number of handles that only process exit closed.
     pub at_exit: u64,
-    /// Number of those that are older than any closed handle of their group became.
+    /// Number of those older than any closed handle of their group became.
     pub older: u64,
 }
 
-/// A group that leaks, but is no suspect.
+/// A group that leaks but is no suspect.
 pub struct Unsuspected<'t> {
     pub group: ProgramGroup<'t>,
     pub why: NoSuspect,
 }
 
 impl NotCounted {
-    /// Counts groups of handles that are no suspects, which leak `leaked` handles together.
+    /// Counts the handle groups that are no suspects; `leaked` is what they leak together.
     pub fn of_handles(unsuspected: &[Unsuspected<'_>], leaked: u64) -> Vec<Self> {
         let mut sums = Sums::default();
         for Unsuspected { why, .. } in unsuspected {
             sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
         }
         let mut not_counted = sums.all();
-        // Handles of no group have nothing that could be said of them.
+        // Nothing can be said about handles without a group, so they join the first sum.
         let of_groups = not_counted.iter().map(|sum| sum.count).sum::<u64>();
         if let (Some(rest @ 1..), [first, ..]) =
             (leaked.checked_sub(of_groups), not_counted.as_mut_slice())
@@ -48,7 +48,7 @@ impl NotCounted {
         not_counted
     }
 
-    /// Counts groups of allocations that are no suspects, and the suspects that were removed, by kind.
+    /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
     pub fn of_allocations(
         allocations: &Acquired<'_>,
         unsuspected: &[Unsuspected<'_>],
@@ -57,7 +57,7 @@ impl NotCounted {
         let mut sums = Sums::default();
         for Unsuspected { group: ProgramGroup { groups, .. }, why } in unsuspected {
             let kind = groups.first().map(|group| group.type_name);
-            // A kind from a newer layout is not judged.
+            // Kinds from a newer layout are not judged.
             let kind = kind.filter(|name| ResourceKind::ALL.iter().any(|it| it.name() == *name));
             if let Some(kind) = kind {
                 let count = allocations.unreleased_count(groups);
@@ -72,7 +72,7 @@ impl NotCounted {
     }
 }
 
-/// Groups, leaked, closed at exit and older ones by reason and kind.
+/// Groups, leaked, closed at exit and older, by reason and kind.
 #[derive(Default)]
 struct Sums<'a>(BTreeMap<(Reason, Option<&'a str>), [u64; 4]>);
 

@@ -1,4 +1,4 @@
-//! Causes that lie in the end of the process that has the handles.
+//! Causes that come from the end of the owner process.
 
 use handlescope_model::{AcquisitionIdx, EventKind, ProcessIdx};
 use indicatif::HumanCount;
@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 use super::causes::{Causes, Diagnosis};
 use crate::tables::ProcessInfo;
 
-/// The reason why a handle of a process that ended is leaked all the same.
+/// Why a handle of an ended process counts as leaked all the same.
 const COUNTED: &str = "counted as leaked, because the trace has no close";
 
 impl Causes<'_> {
@@ -15,7 +15,7 @@ impl Causes<'_> {
         Some((owner, self.file.processes.get(owner)))
     }
 
-    /// Leaked handles with the owner that ended, if `is_meant` is true.
+    /// Returns leaked handles of ended owners for which `is_meant` is true.
     fn of_ended(
         &self,
         is_meant: impl Fn(AcquisitionIdx, ProcessIdx) -> bool,
@@ -91,7 +91,7 @@ impl Causes<'_> {
         self.diagnosis(cause, &reused, facts)
     }
 
-    /// Closes of the value of a leaked handle in other processes, after it was opened.
+    /// Returns closes of a leaked handle's value in other processes after it was opened.
     fn unmatched_closes(&self, handle: AcquisitionIdx) -> impl Iterator<Item = usize> {
         let opened = self.columns.opening(handle);
         let (owner, value) = (self.columns.processes.owner(opened), self.columns.slot(opened));
@@ -105,10 +105,10 @@ impl Causes<'_> {
     }
 }
 
-/// Events of an object that are searched for each leaked handle, so that the search stays linear.
+/// Maximum number of events of an object searched per leaked handle, so that the search stays linear.
 pub const MAX_EVENTS: usize = 64;
 
-/// A time as the text of causes has it.
+/// Formats a time as cause texts show it.
 fn at(ns: i64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }

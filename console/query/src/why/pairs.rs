@@ -1,4 +1,4 @@
-//! Causes that lie in two handles to one object: one thread opens it twice, or two processes share it.
+//! Causes that involve two handles to one object: one thread opens it twice, or two processes share it.
 
 use handlescope_model::{AcquisitionIdx, EventKind, ProcessIdx};
 use indicatif::HumanCount;
@@ -22,8 +22,8 @@ impl Causes<'_> {
         self.diagnosis(cause, &twice, facts)
     }
 
-    /// The nearest other open of the object by the thread that opened a handle, within the window of a race, if both were
-    /// open at once and the program closed the other one. Opens that are further apart may be independent of each other.
+    /// Finds the nearest other open of the object by the same thread within the race window. Both must have been open
+    /// at once, and the program must have closed the other one. Opens that are further apart may be unrelated.
     fn second_open(&self, handle: AcquisitionIdx) -> Option<usize> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
         let tid = columns.tid(opening)?;
@@ -48,7 +48,7 @@ impl Causes<'_> {
         self.diagnosis(cause, &open, facts)
     }
 
-    /// The other process of a duplicate, if its handle was open to the end.
+    /// Returns the other process of a duplicate, if its handle was never closed.
     fn other_side(&self, handle: AcquisitionIdx) -> Option<ProcessIdx> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
         if columns.processes.inherited_by(opening).is_some() {

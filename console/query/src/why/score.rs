@@ -1,12 +1,13 @@
-//! Score by which suspects are ranked.
+//! The score that ranks suspects.
 
 use crate::growth::{Growth, Verdict};
 
-/// The score of a group: how many handles it keeps for ever, weighted by how likely it is to continue. `None`
-/// for a group that is not a suspect.
+/// Scores a group: how many handles it keeps for ever, weighted by how likely it is to go on. `None` if the group is no
+/// suspect.
 ///
-/// A steady leak continues, a burst may happen again, a few handles are no evidence, and a fill at the start is more often
-/// a cache than a leak. Of a group without growth, handles that `raced` leaked or that outlived it count.
+/// A steady leak goes on, a burst may happen again, a few handles are no evidence, and a fill at the start is more
+/// often a cache than a leak. In a group that does not grow, only the `raced` handles (leaked by races) and handles
+/// that outlived the others count.
 pub fn of(growth: &Growth, raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
     let few = raced.max(growth.evidence.outlived.count as u64);

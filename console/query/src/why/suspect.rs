@@ -19,64 +19,62 @@ use crate::tables::ProcessList;
 use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{Length, SuspectId};
 
-/// The weight of blocks that only grew, in the score: that of a burst.
+/// Weight of blocks that only grew in the score; the same as that of a burst.
 const GROWN_WEIGHT: f64 = 0.5;
 
 /// A group of handles, or of allocations of one kind, that leaks.
 #[derive(Debug, Clone)]
 pub struct Suspect {
-    /// The id by which it is chosen again, the same in every run.
+    /// The id by which it can be chosen again, the same in every run.
     pub id: SuspectId,
     /// Place among the suspects of its trace, from 1.
     pub rank: usize,
-    /// The owner, `name.exe(pid)`; of several, the program.
+    /// The owner as `name.exe(pid)`, or the program if there are several owners.
     pub process: String,
-    /// Process id of the owner, if it is known and there is one.
+    /// Process id of the owner, if there is one owner and its id is known.
     pub pid: Option<u32>,
-    /// Start of the owner, nanoseconds since session start; `None` when it was there before the trace, and for
-    /// several.
+    /// Start of the owner, nanoseconds since session start; `None` if it started before the trace or there are several.
     pub process_start_ns: Option<i64>,
-    /// Owners that leaked something, the one that leaked most first.
+    /// Owners that leaked something, worst first.
     pub processes: Vec<SuspectProcess>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// Name of the allocator, where that is more specific than the kind: `CreatePen`, the type of a GDI handle.
+    /// Name of the allocator if it says more than the kind, such as `CreatePen`, the type of a GDI handle.
     pub allocator: Option<String>,
-    /// The stack that opened or allocated them: one of those that are equal.
+    /// The stack that opened or allocated them; one of several equal ones.
     pub create_stack: Option<StackIdx>,
-    /// Number of different stacks that are shown as this one, because their functions are equal; `None` of
-    /// allocations.
+    /// Number of different stacks shown as this one because their functions are equal; `None` for allocations.
     pub create_stacks: Option<usize>,
-    /// These stacks, one of each that are equal: several if they belong to a function.
+    /// One stack of each set of equal ones; there are several if they share a function.
     pub equal_stacks: Vec<Option<StackIdx>>,
-    /// The function that its stacks begin with, if others begin with it, too.
+    /// The function its stacks begin with, if several of them do.
     pub function_of_stacks: Option<SharedFunction>,
     pub counts: Counts,
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
     pub growth: Growth,
-    /// Number that the program had not released at the ends of [`PARTS`](Self::PARTS) equal parts of the trace; empty
-    /// without a clock.
+    /// Number not yet released by the program at the end of each of [`PARTS`](Self::PARTS) equal parts of the trace;
+    /// empty without a clock.
     pub open_over_time: Vec<u32>,
-    /// The time of the trace, if it has a clock.
+    /// The time range of the trace, if it has a clock.
     pub trace: Option<Window>,
-    /// Word for the end of those that are not leaked, as in "closed".
+    /// Word for how those that are not leaked end, such as "closed".
     pub ended: String,
-    /// Causes of the leak, as far as the events say.
+    /// Causes of the leak, as far as the events show.
     pub diagnoses: Vec<Diagnosis>,
-    /// Names of the objects whose handles leak; allocations have none.
+    /// Names of the objects with leaked handles; empty for allocations.
     pub names: LeakedNames,
     /// The representative frame of the create stack, as stack filters see it.
     pub function: Option<String>,
-    /// A filter on processes that keeps its own and no others of their program, where only some are asked for.
+    /// A process filter that keeps its processes but no others of their program, if only some were asked for.
     pub filter: Option<String>,
-    /// Score that it was ranked by: handles or, for allocations, bytes that are kept, weighted.
+    /// Score it was ranked by: kept handles, or kept bytes for allocations, weighted.
     pub score: f64,
-    /// The known leak that it is, if it is one.
+    /// The known leak it matches, if any.
     pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
-/// A process that leaked a part of a suspect.
+/// A process that leaked part of a suspect.
 #[derive(Debug, Clone)]
 pub struct SuspectProcess {
     /// `name.exe(pid)`.
@@ -85,7 +83,7 @@ pub struct SuspectProcess {
     pub row: Option<ProcessIdx>,
     /// Process id, if known.
     pub pid: Option<u32>,
-    /// Start of the process, nanoseconds since session start; `None` when it was there before the trace.
+    /// Start of the process, nanoseconds since session start; `None` if it started before the trace.
     pub start_ns: Option<i64>,
     pub counts: Counts,
 }
@@ -96,7 +94,7 @@ pub struct Sums {
     pub counts: Counts,
     pub bytes: Bytes,
     pub ends: Ends,
-    /// Whether leaked ones are older than the ends of others explain.
+    /// Whether leaked ones are older than the ends of the others explain.
     pub is_beyond_chance: bool,
 }
 
@@ -125,7 +123,7 @@ impl SuspectProcess {
         }
     }
 
-    /// Processes that leaked something, the one that leaked most first.
+    /// Returns the processes that leaked something, worst first.
     fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut leaking: Vec<Self> =
             processes.into_iter().filter(|process| process.counts.unreleased() > 0).collect();
@@ -135,13 +133,13 @@ impl SuspectProcess {
 }
 
 impl Suspect {
-    /// Parts of the time of a trace.
+    /// Number of parts the time of a trace is split into.
     pub const PARTS: usize = 48;
 
-    /// Judges what the processes of a program have.
+    /// Judges a group of a program.
     ///
     /// # Errors
-    /// Where it is no suspect, why.
+    /// If it is no suspect, with the reason.
     pub fn of(
         acquired: &Acquired<'_>,
         group: &ProgramGroup<'_>,
@@ -172,7 +170,7 @@ impl Suspect {
         let Findings { diagnoses, names, create_stacks, grown, ended } = findings;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
-        // Of allocations with bytes, the score counts the mean bytes of each.
+        // For allocations with bytes, the score counts the mean bytes of each.
         let mean_size = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
         let score = score::of(&growth, races.map_or(0, |races| races.count));
         // A block that grows leaks like many blocks.
@@ -221,21 +219,21 @@ impl Suspect {
         })
     }
 
-    /// Number of functions of the program that all its stacks begin with; `None` if it has one stack.
+    /// Returns how many functions of the program all its stacks begin with; `None` if it has one stack.
     pub fn functions_of_all_stacks(&self) -> Option<usize> {
         let function = self.function_of_stacks.as_ref().filter(|it| !it.callers.is_empty());
         function.map(|function| function.path.len())
     }
 
-    /// The program that its owner runs.
+    /// Returns the program its owner runs.
     pub fn program(&self) -> &str {
         let pid = self.pid.map(|pid| format!("({pid})"));
         let name = pid.and_then(|pid| self.process.strip_suffix(&pid));
         name.unwrap_or(&self.process)
     }
 
-    /// The part of the time of the trace in which the leak that the verdict speaks of began, and a text for that; `None`
-    /// where it began with the trace.
+    /// Returns the part of the trace in which a steady leak or burst began, with a text; `None` if it began with the
+    /// trace.
     pub fn change_point(&self) -> Option<(usize, String)> {
         let (evidence, trace) = (&self.growth.evidence, self.trace?);
         let first_ns = evidence.first_ns?;
@@ -250,19 +248,19 @@ impl Suspect {
         is_later.then(|| (part, format!("{what} {} into the trace", Length(since_ns))))
     }
 
-    /// Rate of a steady leak, per minute.
+    /// Returns the rate of a steady leak per minute.
     pub fn rate_per_minute(&self) -> Option<f64> {
         let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
         rate.map(|rate| rate.per_minute)
     }
 
-    /// Number leaked for each request that its processes begin, if it leaks steadily and these are known.
+    /// Returns how many leak per request of its processes, if it leaks steadily and requests are known.
     pub fn rate_per_request(&self) -> Option<f64> {
         let rate = self.growth.evidence.per_request();
         rate.filter(|_| self.growth.verdict == Verdict::Steady)
     }
 
-    /// Counts the requests that its processes began in the time in which it leaks.
+    /// Counts the requests its processes began while it leaked.
     pub fn count_requests(&mut self, requests: &Requests) {
         let evidence = &mut self.growth.evidence;
         let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };
@@ -270,10 +268,10 @@ impl Suspect {
         evidence.requests = rows.map(|row| requests.between(row, first, last)).sum();
     }
 
-    /// Evidence for the verdict, as a sentence without a full stop.
+    /// Returns the evidence for the verdict, as a sentence without a full stop.
     pub fn evidence(&self) -> String {
         let total = match self.bytes {
-            // Including allocations of only what was allocated before, which have no lifetimes.
+            // This includes allocations made before the trace, if that is all there is; they have no lifetimes.
             Some(_) => self.counts.opened,
             None => self.growth.evidence.opened as u64,
         };
@@ -281,7 +279,8 @@ impl Suspect {
         self.growth.sentence(words, total)
     }
 
-    /// The predicate of all that the program did not close or free. What process exit released is not *leaked*.
+    /// Returns the predicate for all that the program did not close or free. What process exit released is not
+    /// *leaked*.
     pub fn unreleased(&self) -> &'static str {
         match (self.counts.closed_at_exit, self.bytes) {
             (0, _) => "leaked",
@@ -291,7 +290,7 @@ impl Suspect {
         }
     }
 
-    /// The predicate of how the program got them.
+    /// Returns the predicate for how the program got them.
     fn opened(&self) -> &'static str {
         match (self.bytes, self.type_name.as_str()) {
             (None, FILE_MAPPING_NAME) => "mapped",
@@ -307,9 +306,9 @@ impl Suspect {
 pub enum Reason {
     /// None is older than one that was closed.
     Young,
-    /// Some are older, but chance may explain it.
+    /// Some are older, but that may be chance.
     Chance,
-    /// Lifetimes are too long for the time of the trace.
+    /// Lifetimes are too long compared with the trace.
     LongLived,
     /// The commits of the group are a suspect.
     Committed,

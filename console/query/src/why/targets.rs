@@ -8,15 +8,14 @@ use handlescope_model::{
     ArchiveError, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, TableRows, Trace,
 };
 
-/// Maximum time from making the handle of a new thread to the start of the thread: both are made by the call that
-/// creates it.
+/// Maximum time from creating the handle of a new thread to the start of the thread: one call does both.
 const START_NS: i64 = 20_000;
 
-/// The process or thread that a handle refers to, which has ended.
+/// A process or thread that a handle refers to and that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     pub target: Target,
-    /// Time at which it ended, nanoseconds since session start.
+    /// When it ended, nanoseconds since session start.
     pub end_ns: i64,
 }
 
@@ -27,7 +26,7 @@ pub enum Target {
     Thread(u32),
 }
 
-/// Start and end of a process in nanoseconds, where they are known.
+/// Start and end of a process in nanoseconds, if known.
 struct Lifetime {
     process: ProcessIdx,
     start_ns: Option<i64>,
@@ -42,19 +41,18 @@ struct Started {
     tid: u32,
 }
 
-/// Processes by their kernel address, and threads by who started them.
+/// Processes by kernel address, and threads by who started them.
 pub struct Targets {
     /// Addresses of the objects that handles refer to.
     pointer: Sparse<Numbers<u64>>,
-    /// `UniqueProcessKey`, the address of the process object, with lifetimes. An address may
-    /// be used again.
+    /// Process lifetimes by `UniqueProcessKey`, the address of the process object. An address may be reused.
     processes: HashMap<u64, Vec<Lifetime>>,
-    /// The threads that a thread started, by start.
+    /// The threads started by each thread, in order of start.
     threads: HashMap<u32, Vec<Started>>,
 }
 
 impl Targets {
-    /// Reads the addresses of some objects.
+    /// Loads the ends, and the addresses of `objects`.
     pub fn load(trace: &Trace, objects: &Arc<RowSet>) -> Result<Self, ArchiveError> {
         let mut processes: HashMap<u64, Vec<_>> = HashMap::new();
         let table = Processes::read(trace)?;
@@ -77,7 +75,7 @@ impl Targets {
         Ok(Self { pointer: trace.values_at(Objects::pointer, objects)?, processes, threads })
     }
 
-    /// The process that a handle, opened at a time, refers to; `None` if it is unknown or did not end.
+    /// Returns the ended process that a handle opened at `opened_ns` refers to; `None` if unknown or still running.
     pub fn ended_process(&self, object: ObjectIdx, opened_ns: i64) -> Option<Ended> {
         let lifetimes = self.processes.get(&self.pointer.get(object.row())?)?;
         let alive = lifetimes.iter().filter(|lifetime| {
@@ -90,7 +88,7 @@ impl Targets {
         ended.min_by_key(|ended| ended.end_ns)
     }
 
-    /// The thread whose handle a thread opened at a time, by starting it; `None` if it is unknown or did not end.
+    /// Returns the ended thread whose start by `creator` opened the handle; `None` if unknown or still running.
     pub fn ended_thread(&self, opened_ns: i64, creator: u32) -> Option<Ended> {
         let started = self.threads.get(&creator)?;
         let next = started.partition_point(|thread| thread.start_ns < opened_ns);

@@ -1,4 +1,4 @@
-//! Reasons why a site leaks allocations, as far as its events prove it.
+//! Finds out why a site leaks allocations, as far as its events prove it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ use crate::allocations::AllocatorList;
 use crate::error::QueryError;
 use handlescope_session::values::Size;
 
-/// The word for reservations of which nothing is ever committed, which are never left out.
+/// The word for reservations that nothing is ever committed in. Suspects with this cause are never removed.
 pub const RESERVE_WITHOUT_COMMIT: &str = "reserve_without_commit";
 
-/// Reallocations from which on a block is a chain.
+/// A block is a chain from this many reallocations on.
 const CHAIN: usize = 3;
 
-/// Data in which causes are found.
+/// The data that causes are found in.
 pub struct SiteCauses<'a> {
     allocations: &'a Acquired<'a>,
     table: &'a AcquisitionTable,
@@ -31,24 +31,24 @@ pub struct SiteCauses<'a> {
     key: Numbers<u64>,
     grown_from: Numbers<AcquisitionIdx>,
     commits: Commits,
-    /// Bytes of whole allocations by row, where any ended in parts.
+    /// Size of each whole allocation in bytes, by row; `None` if none ended in parts.
     whole_sizes: Option<Vec<i64>>,
-    /// Steps along reallocations that are left: a damaged table must not lead in circles.
+    /// Remaining steps along reallocations, so that a damaged table cannot lead in circles.
     steps: AtomicUsize,
 }
 
-/// A site, and what causes are found in.
+/// One site with the data that its causes are found in.
 pub struct Site<'a> {
     causes: &'a SiteCauses<'a>,
     rows: &'a [AcquisitionIdx],
     sums: &'a Sums,
-    /// The rows that leaked.
+    /// The leaked rows.
     leaked: Vec<AcquisitionIdx>,
-    /// The blocks among them that only grew.
+    /// Leaked blocks that only grew.
     chains: Vec<Chain>,
 }
 
-/// A block that reallocations made.
+/// A block that grew by reallocation.
 struct Chain {
     steps: usize,
     first_size: i64,
@@ -77,7 +77,7 @@ impl<'a> SiteCauses<'a> {
         })
     }
 
-    /// Findings on groups of a program; `None` for a kind from a newer layout.
+    /// Returns the findings on the groups of a program; `None` for a kind from a newer layout.
     pub fn findings(&self, groups: &[&Group<'_>], sums: &Sums) -> Option<Findings> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
@@ -99,7 +99,7 @@ impl<'a> SiteCauses<'a> {
         Some(Findings { diagnoses, names, create_stacks: None, grown, ended })
     }
 
-    /// The reallocations that made a block, if there are some and each made it larger.
+    /// Follows the reallocations that made a block; `None` if there are too few or one did not make it larger.
     fn chain(&self, last: AcquisitionIdx) -> Option<Chain> {
         let size = |row: AcquisitionIdx| self.table.size.get(row.row());
         let time = |row: AcquisitionIdx| self.table.opened_ns.get(row.row());
@@ -141,10 +141,10 @@ impl Site<'_> {
         ("exit_only", "freed only by process exit", Self::exits),
     ];
 
-    /// Reservations of which nothing is ever committed.
+    /// Diagnoses reservations that nothing was ever committed in.
     fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
         let causes = self.causes;
-        // By the first row of each, because the rows of parts do not have their offsets in the allocation.
+        // Keyed by the first row of each, because rows of parts lack their offsets in the allocation.
         let mut reserved: BTreeMap<AcquisitionIdx, i64> = BTreeMap::new();
         for row in &self.leaked {
             let first = causes.table.first_part(*row).unwrap_or(*row);
@@ -170,7 +170,7 @@ impl Site<'_> {
         self.diagnosis(cause, count, format!("reserved but never committed ({})", Size(size)))
     }
 
-    /// Blocks that reallocations made larger and larger.
+    /// Diagnoses blocks that reallocations only made larger.
     fn only_grew(&self, cause: &'static str) -> Option<Diagnosis> {
         let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
         let [from, to] = [longest.first_size, longest.size].map(Size);
@@ -180,7 +180,7 @@ impl Site<'_> {
         self.diagnosis(cause, count, facts)
     }
 
-    /// The rows that ended in a way.
+    /// Returns the rows that ended in the given way.
     fn ended(&self, end: End) -> impl Iterator<Item = usize> {
         let rows = self.rows.iter().copied();
         let ended = rows.filter(move |row| self.causes.table.end(*row) == Some(end));
@@ -215,12 +215,12 @@ impl Site<'_> {
         freed.map(|diagnosis| diagnosis.with_stacks(stacks))
     }
 
-    /// Allocations that ended with their process.
+    /// Diagnoses allocations that ended with their process.
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
         self.diagnosis(cause, self.sums.counts.closed_at_exit, "freed only by process exit")
     }
 
-    /// A cause that explains `count` of the leaked allocations; `None` when it explains none.
+    /// Makes a diagnosis that explains `count` of the leaked allocations; `None` if `count` is 0.
     fn diagnosis(
         &self,
         cause: &'static str,

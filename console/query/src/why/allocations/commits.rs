@@ -1,4 +1,4 @@
-//! Places and times of commits of pages.
+//! Where and when pages were committed.
 
 use std::collections::HashMap;
 
@@ -8,23 +8,23 @@ use handlescope_model::{AcquisitionIdx, Numbers, ProcessIdx};
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::AllocatorList;
 
-/// Bytes of a page.
+/// Bytes per page.
 const PAGE: u64 = 4096;
 
-/// A process, or the id of one that is not known.
+/// A process, or its id if the process is unknown.
 type Owner = (Option<ProcessIdx>, Option<u32>);
 
 /// Commits of each process.
 pub struct Commits(HashMap<Owner, ProcessCommits>);
 
-/// The commits of a process by their first pages. Windows commits within one reservation, so that the first page
-/// says of which one the pages are; how many follow it is not known of an allocation that found some of them
+/// The commits of a process by their first page. Windows commits within one reservation, so the first page tells which
+/// reservation the pages belong to. How many pages follow is unknown if the allocation found some of them already
 /// committed.
 #[derive(Default)]
 struct ProcessCommits {
     pages: Vec<u64>,
-    /// A tree of the times of commits: the root at 1, the children of `node` at `2 * node` and after it, the leaves last.
-    /// Each has the latest time below it.
+    /// A tree of commit times: the root is at 1, the children of `node` at `2 * node` and the entry after it, the
+    /// leaves last. Each node holds the latest time below it.
     latest: Vec<i64>,
 }
 
@@ -49,7 +49,7 @@ impl Commits {
         Self(commits.map(|(owner, commits)| (owner, ProcessCommits::of(commits))).collect())
     }
 
-    /// Whether anything was committed in a range of the owner's pages, at a time or later.
+    /// Whether anything was committed in a range of the owner's pages at or after `since_ns`.
     pub fn has(&self, allocator: &Allocator, first: u64, size: u64, since_ns: i64) -> bool {
         let first = page(first);
         let end = first.saturating_add(size.max(1));
@@ -69,14 +69,14 @@ impl ProcessCommits {
         Self { pages: commits.into_iter().map(|(page, _)| page).collect(), latest }
     }
 
-    /// Whether a commit since then begins between two addresses.
+    /// Whether a commit at or after `since_ns` begins between two addresses.
     fn has(&self, first: u64, end: u64, since_ns: i64) -> bool {
         let leaf =
             |address: u64| self.pages.len() + self.pages.partition_point(|page| *page < address);
         let (mut from, mut to) = (leaf(first), leaf(end));
         let is_later = |node: usize| self.latest.get(node).is_some_and(|ns| *ns >= since_ns);
         while from < to {
-            // A subtree at the start or the end of the range is tested as a whole.
+            // A subtree at either end of the range is tested as a whole.
             if from % 2 == 1 {
                 if is_later(from) {
                     return true;

@@ -1,4 +1,4 @@
-//! Reasons why allocations leak, as far as their events prove it.
+//! Finds out why allocations leak, as far as their events prove it.
 
 mod causes;
 mod commits;
@@ -13,7 +13,7 @@ use self::causes::{RESERVE_WITHOUT_COMMIT, Site};
 use super::causes::{causes_of_handles, words};
 use super::suspect::{Sums, Suspect};
 
-/// The causes of leaks of allocations, with what the help says of them, but for those that handles have, too.
+/// Returns the causes of leaked allocations with their help texts, except causes that handles also have.
 pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
     let mut words = [words(&Site::CAUSES), words(&Sums::CAUSES_OF_HEAPS)].concat();
     words.retain(|(word, _)| {
@@ -22,8 +22,8 @@ pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
     words
 }
 
-/// Removes reservations of a stack that commits pages, too, and returns them: what is committed says as much and more,
-/// unless nothing of a reservation is ever committed.
+/// Removes and returns reservations whose stack also commits pages: the commits say as much and more. Reservations in
+/// which nothing is ever committed stay.
 pub fn remove_backed(suspects: &mut Vec<Suspect>) -> Vec<Suspect> {
     let kind = |suspect: &Suspect| {
         ResourceKind::ALL.into_iter().find(|kind| kind.name() == suspect.type_name)

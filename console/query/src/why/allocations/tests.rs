@@ -1,4 +1,4 @@
-//! Allocations that ended in parts count as wholes.
+//! Allocations that ended in parts count as one.
 
 use handlescope_model::history::Resource;
 use handlescope_model::tables::{ResourceEnd, ResourceKind};
@@ -15,7 +15,7 @@ const PAGE: i64 = 4096;
 /// One second, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// A trace of a minute whose one stack allocates pages.
+/// A one-minute trace in which a single stack allocates pages.
 struct Pages {
     fixture: Fixture,
     commit: AllocatorIdx,
@@ -23,7 +23,7 @@ struct Pages {
     stack: Option<StackIdx>,
 }
 
-/// A part: its pages, how it ended, and in which second.
+/// A part: its pages, how it ended, and the second it ended in.
 type Part = (i64, ResourceEnd, i64);
 
 impl Pages {
@@ -37,7 +37,7 @@ impl Pages {
         Self { fixture, commit, reserve, stack }
     }
 
-    /// An allocation at a page, made in a second, with its parts.
+    /// Adds an allocation at a page, made in the given second, with its parts.
     fn add(&mut self, allocator: AllocatorIdx, page: i64, second: i64, parts: &[Part]) {
         let mut first: Option<u32> = None;
         for (pages, end, end_second) in parts {
@@ -79,7 +79,7 @@ fn an_allocation_in_parts_has_one_life_that_ends_with_the_last_of_them() {
         let parts = [(1, Freed, n + 2), (1, Freed, n + 3), (2, Open, 0)];
         pages.add(pages.commit, 100 * n, n + 1, &parts);
     }
-    // Freed in two steps, the second of which was five seconds after it was made.
+    // Freed in two steps, the second one five seconds after the allocation.
     pages.add(pages.commit, 5000, 1, &[(1, Freed, 3), (1, Freed, 6)]);
     let suspect = pages.suspect(ResourceKind::Commit).expect("a suspect");
     assert_eq!((suspect.counts.opened, suspect.counts.leaked), (11, 10));
@@ -113,7 +113,7 @@ fn an_allocation_freed_in_parts_by_process_exit_counts_once() {
 fn a_reservation_is_used_when_anything_in_it_was_committed_wherever_its_parts_lie() {
     let mut pages = Pages::new();
     for n in 0..4 {
-        // Of 16 pages the first 12 were released; what is left is after the first address of all.
+        // The first 12 of 16 pages were released; what remains begins after the first address.
         pages.add(pages.reserve, 100 * n, n + 1, &[(12, Freed, n + 3), (4, Open, 0)]);
         pages.add(pages.commit, 100 * n + 13, n + 2, &[(1, Freed, n + 4)]);
     }
@@ -127,7 +127,7 @@ fn a_reservation_without_commit_counts_once_with_the_bytes_that_are_left() {
     for n in 0..4 {
         let parts = [(2, Freed, n + 3), (6, Open, 0), (8, Open, 0)];
         pages.add(pages.reserve, 100 * n, n + 1, &parts);
-        // After the reservation, and before there was one.
+        // One commit is at a later address, the other was made before the reservation.
         pages.add(pages.commit, 100 * n + 16, n + 2, &[(1, Freed, n + 4)]);
         pages.add(pages.commit, 100 * n + 5, n, &[(1, Freed, n)]);
     }
