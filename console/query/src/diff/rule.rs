@@ -1,14 +1,5 @@
 //! Tests whether one trace leaks more of a group than another: a test of two rates.
 //!
-<<<<<<< HEAD
-//! If the rates are equal, each of the n chances on which a group leaks handles in both traces belongs to the one
-//! trace with a probability that follows from the times in which its processes ran; so the chances of that trace are
-//! distributed binomially, and the test is exact (Przyborowski and Wilenski, 1940). A chance is not a handle: an
-//! operation may leak several at once, so that the handles are divided by their dispersion ([`super::tally`]), as in
-//! quasi-Poisson regression (Wedderburn, 1974). Many groups are compared, each of which chance could make
-//! significant. The level is therefore divided by the number of groups that have enough chances to be significant at
-//! all (Tarone, 1990). `docs/statistics.md` explains the rule to users.
-=======
 //! A group leaks on n chances in both traces together. If the rates are equal, each chance belongs to the one trace
 //! with a probability given by the times its processes ran. The number of chances in that trace is then binomial, and
 //! the test is exact (Przyborowski and Wilenski, 1940).
@@ -17,9 +8,8 @@
 //! ([`super::tally`]), as in quasi-Poisson regression (Wedderburn, 1974).
 //!
 //! Many groups are compared, and chance could make any of them significant. The level is therefore divided by the
-//! number of groups that have enough chances to be significant at all (Tarone, 1990). `docs/diff.md` explains the rule
+//! number of groups that have enough chances to be significant at all (Tarone, 1990). `docs/statistics.md` explains the rule
 //! to users.
->>>>>>> w4
 
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-//! Groups whose lifetimes or rates are hard to judge: `docs/statistics.md` has how many of 1,000 are
-=======
-//! Groups with lifetimes or rates that are hard to judge: the table in `docs/growth.md` says how many of 1,000 are
->>>>>>> w4
+//! Groups with lifetimes or rates that are hard to judge: the table in `docs/statistics.md` says how many of 1,000 are
 //! judged wrong.
 
 use std::fs;

@@ -9,13 +9,8 @@
 //!    of the handles that reached its age are never closed.
 //! 2. How are the opens of the kept handles distributed over time ([`shape`])? This decides the verdict.
 //!
-<<<<<<< HEAD
-//! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen
-//! ([`rate`]). `docs/growth.md` explains the rule to users, `docs/statistics.md` has its formulas.
-=======
-//! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen ([`rate`]).
-//! `docs/growth.md` explains the rule to users.
->>>>>>> w4
+//! The rate is a count by time with a Poisson interval ([`rate`]).
+//! `docs/growth.md` explains the rule to users; `docs/statistics.md` has its formulas.
 //!
 //! A group of n handles, m of them leaked, costs O(n log m) time and O(m) memory.
 

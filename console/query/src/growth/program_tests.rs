@@ -1,9 +1,4 @@
-<<<<<<< HEAD
-//! The rule on what several processes of a program open: 1,000 seeds of each kind, with the errors of
-//! `docs/statistics.md`.
-=======
-//! The rule for several processes of a program: 1,000 seeds of each kind; `docs/growth.md` states the errors.
->>>>>>> w4
+//! The rule for several processes of a program: 1,000 seeds of each kind; `docs/statistics.md` states the errors.
 
 use handlescope_tests::rng::Rng;
 
