@@ -159,9 +159,9 @@ struct Written {
 }
 
 impl Written {
-    /// Sort key for the order in which tables get their names. Empty text tables do not show which trace they are from,
-    /// so they come later. The table `trace` comes last, so that it contradicts the other tables until all are in
-    /// place.
+    /// Returns the sort key for the order in which tables get their names. Empty text tables do not show which trace
+    /// they are from, so they come later. The table `trace` comes last, so that it contradicts the other tables until
+    /// all are in place.
     fn sort_key(&self) -> (bool, bool) {
         (self.relation == Relation::Table(Table::Trace), self.is_empty)
     }

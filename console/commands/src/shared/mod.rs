@@ -78,7 +78,7 @@ pub fn write_no_match(path: &Path, no_match: Option<&NoMatch>, messages: &mut Me
     }
 }
 
-/// If a trace has no handle events, says which option shows its allocations.
+/// Notes which option shows the allocations of a trace, if it has no handle events.
 pub fn note_allocations(
     file: &FileAnswer<'_>,
     messages: &mut Messages<'_>,

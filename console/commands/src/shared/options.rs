@@ -70,7 +70,7 @@ macro_rules! sort_details {
 }
 pub(crate) use sort_details;
 
-/// The options that sort and limit the rows of a table.
+/// Returns the options that sort and limit the rows of a table.
 pub const fn row_options<A: Has<SharedArgs>>(sort_example: &'static str) -> [Opt<A>; 2] {
     [
         Opt {
@@ -246,7 +246,8 @@ pub const fn ignored<A: Has<Notes>>(
 const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSVSeparator and -NoCmdLine do nothing \
                             here; they concern ObjectRef";
 
-/// Options that ETWAnalyzer accepts after each kind of `-dump`. A kind that supports one declares it itself.
+/// Returns the options that ETWAnalyzer accepts after each kind of `-dump`. A kind that supports one declares it
+/// itself.
 const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
     let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
     [
@@ -273,7 +274,7 @@ const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
     ]
 }
 
-/// Options that ETWAnalyzer accepts after each of its commands.
+/// Returns the options that ETWAnalyzer accepts after each of its commands.
 pub const fn ignored_everywhere<A: Has<Notes>>() -> [Opt<A>; 7] {
     [
         ignored(&["-nocolor"], "-nocolor", &Idle(0, NO_COLOR)),

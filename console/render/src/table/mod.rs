@@ -209,7 +209,7 @@ impl<'a> Table<'a> {
         Table { document: Some(Box::new(document)), ..self }
     }
 
-    /// Keeps the rows that other files kept, in their order.
+    /// Keeps the same rows as `files`, in the same order.
     pub fn in_order_of(self, files: &[FileRows]) -> Table<'a> {
         Table { files: files.to_vec(), ..self }
     }

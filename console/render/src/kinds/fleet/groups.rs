@@ -107,7 +107,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     columns
 }
 
-/// A row for each group.
+/// Returns a row for each group.
 ///
 /// # Errors
 /// None that a caller could do anything about.

@@ -258,7 +258,7 @@ pub fn amount(suspect: &FleetSuspect) -> String {
     format!("{number} of {acquired} {name} {noun}{plural} {rest}{bytes}")
 }
 
-/// The builds and days of a suspect, as a sentence.
+/// Describes the builds and days of a suspect in a sentence.
 pub fn builds(suspect: &FleetSuspect) -> String {
     let [first_day, last_day] = suspect.days();
     let days = match first_day == last_day {
@@ -324,7 +324,7 @@ fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
     columns
 }
 
-/// Words with their numbers, as in `steady 12, burst 1`.
+/// Joins words and their numbers, as in `steady 12, burst 1`.
 fn joined(words: &[(String, usize)]) -> String {
     let words = words.iter().map(|(word, traces)| format!("{word} {traces}"));
     words.collect::<Vec<_>>().join(", ")
