@@ -101,7 +101,7 @@ Examples:
 /// Heading of options about commands that are not typed at the prompt.
 const SCRIPTS: &str = "Commands and scripts";
 
-/// Place of options that count everywhere: behind those of a subcommand.
+/// Display position of options that apply everywhere: after those of a subcommand.
 const BEHIND_OTHERS: usize = 100;
 
 /// Version and commit.
@@ -164,10 +164,10 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Refuses options that would be ignored beside another action, and an action behind its files.
+    /// Rejects options that would be ignored next to another action, and an action that comes after its files.
     ///
     /// # Errors
-    /// When there are some.
+    /// If there are any.
     pub fn check(&self) -> Result<(), clap::Error> {
         match self.action {
             Some(Action::Completions { .. } | Action::Man) if self.names_symbols() => {
@@ -184,7 +184,7 @@ impl Cli {
         }
     }
 
-    /// Refuses a file that does not exist and has the name of an action: those come first.
+    /// Rejects a file that does not exist and is named like an action: actions come first.
     fn check_files(&self) -> Result<(), clap::Error> {
         let action = |file: &str| file.strip_prefix('.').unwrap_or(file).to_owned();
         let is_misplaced =
@@ -197,11 +197,11 @@ impl Cli {
         Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
     }
 
-    /// Refuses options that would be ignored beside an action that runs no other `commands`, or that
-    /// `loads` no traces, or `writes` no files.
+    /// Rejects options that would be ignored next to an action that runs no other `commands`, `loads` no traces, or
+    /// `writes` no files.
     ///
     /// # Errors
-    /// When there are some.
+    /// If there are any.
     pub fn check_beside(
         &self,
         commands: bool,
@@ -221,22 +221,22 @@ impl Cli {
         }
     }
 
-    /// The error about options that would be ignored.
+    /// Returns the error about options that would be ignored.
     pub fn refusal(options: &str) -> clap::Error {
         let text = format!("{options} cannot be used here");
         Cli::command().error(ErrorKind::ArgumentConflict, text)
     }
 
-    /// Whether an option says where symbols come from.
+    /// Whether any option says where symbols come from.
     pub fn names_symbols(&self) -> bool {
         self.symbols != SymbolArgs::default() || self.symbol_limits != SymbolLimitArgs::default()
     }
 
-    /// The definition with the help of each subcommand as it is shown: those that have no use for symbols do not
-    /// list the options about these.
+    /// Returns the definition with the help of each subcommand as shown. Subcommands that need no symbols do not list
+    /// the options about symbols.
     pub fn program() -> Command {
         let mut program = Cli::command();
-        // This adds the global options to the subcommands.
+        // Adds the global options to the subcommands.
         program.build();
         for action in ["schema", "completions", "man"] {
             program = program.mut_subcommand(action, |action| {
@@ -249,7 +249,7 @@ impl Cli {
         program
     }
 
-    /// Whether the program, or one of its actions, has an option of this name, with its dashes.
+    /// Whether the program, or one of its actions, has an option with this name, including its dashes.
     pub fn has_option(name: &str) -> bool {
         fn has(command: &clap::Command, name: &str) -> bool {
             let mut options = command.get_arguments();
@@ -420,12 +420,12 @@ pub enum Action {
     Man,
 }
 
-/// The usage of the command of the console that does the same.
+/// Returns the usage of the console command that does the same.
 fn usage(command: &str) -> String {
     REGISTRY.command(command).map(shell_usage).unwrap_or_default()
 }
 
-/// The examples of the command of the console that does the same.
+/// Returns the examples of the console command that does the same.
 fn examples(command: &str) -> String {
     REGISTRY.command(command).map(shell_examples).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The binary: reads the command line, chooses how commands come in, and decides the exit status.
+//! The binary: reads the command line, chooses where commands come from, and decides the exit status.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
 
@@ -30,14 +30,14 @@ use handlescope_session::terminal::{
 };
 use handlescope_session::trace::LoadArgs;
 
-/// The exit status of a command line that means nothing.
+/// Exit status of an invalid command line.
 const BAD_USAGE: u8 = 2;
 
-/// The exit status of a comparison that could not be made, or decides nothing: 1 is for what got worse, as of `diff` and
-/// `cmp`.
+/// Exit status of a comparison that could not be made, or decides nothing. As with `diff` and `cmp`, 1 means that
+/// something got worse.
 const TROUBLE: u8 = 2;
 
-/// Function that runs before `main`; see [`standard::look_before_main`].
+/// A function that runs before `main`; see [`standard::look_before_main`].
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[allow(unsafe_code, reason = "only an entry of this section runs that early")]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
@@ -45,21 +45,21 @@ const TROUBLE: u8 = 2;
 #[used]
 static BEFORE_MAIN: extern "C" fn() = standard::look_before_main;
 
-/// Lets threads share what `malloc` hands out. glibc reserves 64 MiB of addresses, for a moment twice as many, for each
-/// of up to eight arenas a processor, so that a limit of addresses is reached with little memory in use. Where there is
-/// such a limit, all threads have one arena.
+/// Limits the number of `malloc` arenas. glibc reserves 64 MiB of address space per arena, for a moment twice that, and
+/// has up to eight arenas per processor. So a limit on address space would be reached with little memory in use. If
+/// there is such a limit, all threads share one arena.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "only this call says it, while there are no other threads")]
 fn limit_arenas() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let arenas = if most_addresses().is_some() { 1 } else { processors + 2 };
     let arenas = libc::c_int::try_from(arenas).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the call takes two numbers; whether it succeeds decides nothing.
+    // SAFETY: the call takes two numbers; it does not matter whether it succeeds.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
 }
 
-/// Lets polars read few row groups of a Parquet file ahead where addresses are limited: for each column of each of them it
-/// has a thread, whose stack takes addresses.
+/// Makes polars read only a few row groups of a Parquet file ahead if address space is limited. It starts a thread for
+/// each column of each row group, and the stacks of these threads take up addresses.
 #[cfg(unix)]
 #[allow(
     unsafe_code,
@@ -73,11 +73,11 @@ fn limit_reads() {
     }
 }
 
-/// Lets an extraction keep to its limit of memory, whatever the trace has.
+/// Keeps an extraction within its memory limit, whatever the trace contains.
 #[global_allocator]
 static ALLOCATOR: SpillingAllocator = SpillingAllocator;
 
-/// Removes variables that libraries cannot use; returns what was ignored, and why.
+/// Removes environment variables that libraries cannot use; returns what was ignored, and why.
 #[allow(unsafe_code, reason = "the environment is the only place, and has no other reader yet")]
 fn drop_unusable() -> Vec<String> {
     let unusable = environment::unusable();
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     let start = match parse() {
         Ok(start) => start,
         Err(Refusal::Globals(error)) => {
-            // Help and version are such errors too, with status 0; bad usage has 2.
+            // Help and version are also such errors, with status 0; invalid usage has status 2.
             let screen = match error.use_stderr() {
                 true => Screen::stderr(ColorChoice::Auto),
                 false => Screen::stdout(ColorChoice::Auto),
@@ -151,7 +151,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the command line: ETWAnalyzer's manner first, then the usual one.
+/// Reads the command line, first in ETWAnalyzer's style, then in the usual one.
 fn parse() -> Result<OneShot, Refusal> {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(OsString::into_string).collect();
     let words = words.map_err(|word| ParseError::NotText { word })?;
@@ -171,10 +171,10 @@ fn parse() -> Result<OneShot, Refusal> {
     Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_gate: false })
 }
 
-/// Settings from the command line, the environment and the configuration file.
+/// Returns the settings from the command line, the environment and the configuration file.
 fn settings(cli: &Cli) -> Result<Settings, CommandError> {
     let file = match (&cli.config, &cli.action) {
-        // These use no setting.
+        // These actions use no settings.
         (_, Some(Action::Completions { .. } | Action::Complete { .. } | Action::Man)) => {
             ConfigFile::default()
         }
@@ -235,7 +235,7 @@ fn run(
     Ok(if loaded == Outcome::Failed { loaded } else { outcome })
 }
 
-/// Carries out an action that needs no lasting console; returns `false` for any other.
+/// Carries out an action that does not need a console; returns `false` for any other.
 fn act(
     action: &Action,
     cli: &Cli,
@@ -257,14 +257,14 @@ fn act(
         Action::Live(args) if args.dry_run => recording::live_plan(args, out)?,
         Action::Live(args) => {
             let mut console = Console::new(settings.clone(), cancel_on_signals(messages));
-            // Colours would be text in a picture.
+            // Colour codes would be drawn as text.
             console.session.settings.command_line.color = Some(ColorChoice::Never);
             console.session.symbol_options = cli.symbol_limits.options();
             live::run(&mut console, args, settings.color(), out, messages)?;
         }
         Action::Wprp(args) => recording::wprp(args, cli.force, out)?,
         Action::Man => shell::man(out)?,
-        // These need a console; `one_shot` has read the others.
+        // These need a console, or `one_shot` has already handled them.
         Action::Mcp(_)
         | Action::Dataset { .. }
         | Action::Dump(_)
@@ -283,8 +283,8 @@ fn act(
     Ok(true)
 }
 
-/// Loads what the command line names. What cannot be loaded ends the program if nothing else is, or two traces were to
-/// be compared, unless it continues after failures.
+/// Loads what the command line names. A file that cannot be loaded ends the program if no other was loaded, or if two
+/// traces were to be compared, unless the program is to continue after failures.
 fn load_first(
     console: &mut Console,
     load: &LoadArgs,
@@ -307,7 +307,7 @@ fn load_first(
     }
 }
 
-/// Carries out commands of the command line, those that are typed, or those of standard input.
+/// Runs the commands of the command line, or those typed at the prompt, or those from standard input.
 fn converse(
     console: &mut Console,
     cli: &Cli,
@@ -327,7 +327,7 @@ fn converse(
     Ok(script::run(console, steps, options, out, messages))
 }
 
-/// The flag that Ctrl-C and other signals set from now on.
+/// Returns the flag that Ctrl-C and other signals set from now on.
 fn cancel_on_signals(messages: &mut Messages<'_>) -> cancel::Cancel {
     cancel::on_signals().unwrap_or_else(|error| {
         messages.note(format_args!(

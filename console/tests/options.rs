@@ -1,5 +1,4 @@
-//! Every option of `.dump ObjectRef` through the program: its example runs, and it changes what is
-//! printed.
+//! Tests every option of `.dump ObjectRef` with the program: its example runs, and it changes the output.
 
 use std::collections::HashSet;
 
@@ -12,7 +11,7 @@ use handlescope_tests::scenario::{TraceBuilder, View};
 const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 
-/// A trace that has what the sample lacks: views, references, a service.
+/// Returns a trace with what the sample lacks: views, references, a service.
 fn other_trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -63,7 +62,7 @@ fn the_example_of_every_option_runs() {
     for kind in REGISTRY.kinds() {
         let line =
             |option: &dyn OptionSpec| format!(".dump {} {}\n", kind.name(), option.doc().example);
-        // Of two traces, .dump Diff says with its status that the second is worse; and findings are of two.
+        // The exit status of .dump Diff with two traces says that the second is worse, and -Format needs two traces.
         let is_of_one = |option: &&dyn OptionSpec| {
             kind.name() != "Diff" || !option.doc().names.contains(&"-Format")
         };
@@ -77,7 +76,7 @@ fn the_example_of_every_option_runs() {
     }
 }
 
-/// Option, what else is typed, and a value that makes a difference in the two traces.
+/// Option, other options to type, and a value that makes a difference in the two traces.
 const EFFECTS: &[(&str, &str, &str)] = &[
     ("-Leak", "", ""),
     ("-LeakAtExit", "", ""),
@@ -135,8 +134,8 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-Columns", "-GroupBy type", "share"),
 ];
 
-/// Options that change nothing here: how lines are cut on a terminal, as a pipe gets whole lines; and those for
-/// files that exist and texts that look like formulas, which have tests of their own.
+/// Options that change nothing here. Some say how to cut lines on a terminal, but a pipe gets whole lines. Others
+/// concern existing files, or texts that look like formulas, and have their own tests.
 const WITHOUT_EFFECT: [&str; 4] = ["-Clip", "-NoClip", "-Force", "-csvraw"];
 
 #[test]
@@ -148,7 +147,7 @@ fn every_option_changes_what_is_printed() {
         let arguments = ["--symbol-path", &symbols, "leaky.etl", "other.etl", "-c", &line];
         let stdout = shell.run(&arguments).ok().stdout;
         let file = std::fs::read(shell.path("b.csv")).unwrap_or_default();
-        // A document repeats the command that was typed.
+        // A document repeats the typed command.
         (stdout.replace(options.trim(), ""), file)
     };
     for (name, others, value) in EFFECTS {

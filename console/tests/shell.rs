@@ -1,4 +1,4 @@
-//! The binary from outside: what goes to which stream, and the exit status.
+//! Tests of the binary from outside: its output streams and exit status.
 
 use std::{
     fs::{self, File},
@@ -92,14 +92,14 @@ fn a_reader_that_leaves_is_no_failure() {
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
-    // The program may be gone before everything is written.
+    // The program may have ended before everything is written.
     let _ = stdin.write_all(".help ObjectRef\n".repeat(1000).as_bytes());
     drop(stdin);
     let ended = Run::from(child.wait_with_output().unwrap());
     assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
-/// Messages about the sample when it is not extracted again.
+/// Messages about the sample if it is not extracted again.
 const LOADED: &str =
     "warning: leaky.etl: 1 close of a handle opened before the trace\nloaded leaky.etl\n";
 

@@ -15,7 +15,7 @@ use handlescope_session::terminal::table;
 pub struct AliasArgs {
     /// The alias to show or define; `None` for all.
     name: Option<String>,
-    /// The command line it stands for from now on.
+    /// The command line to store under this name.
     line: Option<String>,
     /// `-Remove`: the alias to remove.
     remove: Option<String>,
@@ -91,7 +91,7 @@ impl Command for Alias {
             AliasArgs { name: Some(name), line: Some(line), .. } => {
                 let path = settings.file.write(Entry::Alias(&name, Some(&line)))?;
                 messages.note(format_args!("{}: .{name} is {}", Untrusted(path), Untrusted(&line)));
-                // Parsing has checked that it is not a command.
+                // The parser has already rejected names of commands.
                 settings.aliases.define(&name, &line, |_| false)?;
             }
             AliasArgs { name: Some(name), .. } => {

@@ -1,5 +1,4 @@
-//! How the arguments of a command are read and kept until it runs, by its type; kinds of `.dump` that are commands of
-//! their own.
+//! Keeps the typed arguments of a command until it runs, and turns kinds of `.dump` into separate commands.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -43,14 +42,14 @@ impl<C: Command> AnyCommand for C {
     }
 }
 
-/// A command with its arguments, ready to run.
+/// Returns a command with its arguments, ready to run.
 pub fn invocation<C: Command>(args: C::Args) -> Invocation {
     Invocation::new(CommandCall::<C> { args, shared: SharedArgs::default() })
 }
 
 struct CommandCall<C: Command> {
     args: C::Args,
-    /// The options that every table has, if it answers with one.
+    /// The options that every table has, if the command answers with one.
     shared: SharedArgs,
 }
 
@@ -97,11 +96,11 @@ impl<C: Command> Call for CommandCall<C> {
     }
 }
 
-/// A kind of `.dump` that is a command of its own, too, with its options and answers.
+/// A kind of `.dump` that is also a separate command, with the same options and answers.
 pub struct KindCommand {
     pub signature: &'static Signature,
     pub kind: &'static dyn AnyCommand,
-    /// Options whose values are the words between the other options, and what these words are.
+    /// The options that take the words between other options as values, and a description of these words.
     pub words: (&'static [&'static str], &'static str),
 }
 

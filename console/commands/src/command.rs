@@ -1,7 +1,7 @@
-//! Commands, and the type of the registry that lists them and reads lines.
+//! Commands, and the registry that lists them and parses lines.
 //!
-//! A command is one type with its signature, its options, how it is parsed and how it runs. A kind of `.dump` is a
-//! command that answers with a table. [`AnyCommand`] is the same without the type of the arguments.
+//! A command is one type with its signature, its options, its parser and what it does. A kind of `.dump` is a command
+//! that answers with a table. [`AnyCommand`] is a command without the type of its arguments.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
 use handlescope_session::values::{ValueError, joined, listed};
 
-/// Description of a command, or of a kind of `.dump`.
+/// The description of a command, or of a kind of `.dump`.
 #[derive(Clone, Copy)]
 pub struct Signature {
     /// Names; the first one is shown.
@@ -39,12 +39,12 @@ pub struct Signature {
     pub summary: &'static str,
     /// Full description.
     pub details: &'static str,
-    /// Command lines that work on `examples/leaky.etl`; those of a kind have goals.
+    /// Command lines that work on `examples/leaky.etl`; examples of a kind have goals.
     pub examples: &'static [Example],
 }
 
 impl Signature {
-    /// A kind of `.dump` without its name and description.
+    /// The signature of a kind of `.dump`, except its name and description.
     pub const KIND: Signature = Signature {
         names: &[],
         group: groups::QUERIES,
@@ -63,17 +63,17 @@ pub struct Tabular {
     pub columns: fn() -> Vec<String>,
     /// Columns that `-Columns` can name.
     pub choices: fn() -> Vec<String>,
-    /// Whether it is about the loaded dataset, and not about traces.
+    /// Whether it is about the loaded dataset rather than traces.
     pub over_dataset: bool,
 }
 
 impl Tabular {
-    /// A table of traces.
+    /// Describes a table of traces.
     pub const fn for_traces(columns: fn() -> Vec<String>) -> Tabular {
         Tabular { columns, choices: columns, over_dataset: false }
     }
 
-    /// A table of a dataset.
+    /// Describes a table of a dataset.
     pub const fn for_dataset(columns: fn() -> Vec<String>) -> Tabular {
         Tabular { over_dataset: true, ..Tabular::for_traces(columns) }
     }
@@ -85,18 +85,18 @@ pub trait Command: Sync + 'static {
     const SIGNATURE: Signature;
     const OPTIONS: &'static [OptionGroup<Self::Args>] = &[];
 
-    /// The table that it answers with. A command that has one takes the options in [`SharedArgs`], too.
+    /// The table that it answers with. A command with a table also takes the options in [`SharedArgs`].
     const TABLE: Option<Tabular> = None;
 
-    /// Options of its own under their headings.
+    /// Returns its own options under their headings.
     fn groups() -> Vec<GroupView> {
         GroupView::all(Self::OPTIONS)
     }
 
-    /// Reads the arguments of a command without a table. By default, these are options only, or nothing.
+    /// Parses the arguments of a command without a table. By default, these are only options, or nothing.
     ///
     /// # Errors
-    /// Names what is wrong and what to type instead.
+    /// Says what is wrong and what to type instead.
     fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {
         if Self::OPTIONS.is_empty() {
             entered.takes_nothing()?;
@@ -107,20 +107,20 @@ pub trait Command: Sync + 'static {
     /// Carries out a command without a table.
     ///
     /// # Errors
-    /// When it cannot be done, or was cancelled.
+    /// If it cannot be done, or was cancelled.
     fn run(_: Self::Args, _: &mut Context<'_, '_>) -> Result<(), CommandError> {
         Ok(())
     }
 
-    /// The arguments that a command without a table has in common with those that have one, if it has them.
+    /// Returns the arguments that a command without a table shares with those that have one, if there are any.
     fn shared(_: &Self::Args) -> Option<&SharedArgs> {
         None
     }
 
-    /// Adds what its own options say about the output, instead of options that every table has.
+    /// Adds the output settings of its own options, which replace options that every table has.
     fn add_output(_: &Self::Args, _: &mut OutputOptions) {}
 
-    /// Refuses options that contradict each other.
+    /// Rejects options that contradict each other.
     ///
     /// # Errors
     /// Names both options.
@@ -131,13 +131,13 @@ pub trait Command: Sync + 'static {
     /// Answers with the table.
     ///
     /// # Errors
-    /// When a trace cannot be read, the output cannot be written, or it was cancelled.
+    /// If a trace cannot be read, the output cannot be written, or it was cancelled.
     fn answer(_: &Self::Args, _: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         Ok(())
     }
 }
 
-/// A line whose first word is a command.
+/// A line that starts with a command.
 #[derive(Clone, Copy)]
 pub struct Entered<'a> {
     /// The whole line.
@@ -150,47 +150,47 @@ pub struct Entered<'a> {
     pub registry: &'static Registry,
     /// The aliases of the session.
     pub aliases: &'a Aliases,
-    /// Place where the line was typed.
+    /// Where the line was typed.
     pub syntax: Syntax,
-    /// `> FILE` or `>> FILE` behind the line.
+    /// `> FILE` or `>> FILE` at the end of the line.
     pub file: Option<&'a Target>,
 }
 
-/// A [`Command`] of any type.
+/// A [`Command`] with its type erased.
 pub trait AnyCommand: Sync {
     fn signature(&self) -> &'static Signature;
-    /// Reads the arguments.
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// Names what is wrong and what to type instead.
+    /// Says what is wrong and what to type instead.
     fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError>;
 
-    /// All options under their headings; those of `.dump` belong to the kinds.
+    /// Returns all options under their headings; those of `.dump` belong to the kinds.
     fn groups(&self) -> Vec<GroupView> {
         Vec::new()
     }
 
-    /// The table that it answers with.
+    /// Returns the table that it answers with.
     fn table(&self) -> Option<Tabular> {
         None
     }
 
-    /// The kinds below it, in the order of the help.
+    /// Returns the kinds below it, in the order of the help.
     fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
         &[]
     }
 
-    /// The name that is shown.
+    /// Returns the displayed name.
     fn name(&self) -> &'static str {
         self.signature().names.first().copied().unwrap_or_default()
     }
 
-    /// Name and arguments.
+    /// Returns name and arguments.
     fn usage(&self) -> String {
         [self.name(), self.signature().usage].join(" ").trim_end().to_owned()
     }
 
-    /// Whether it goes by this name, in any case.
+    /// Whether this is one of its names, ignoring case.
     fn is_named(&self, name: &str) -> bool {
         self.signature().names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
@@ -199,19 +199,19 @@ pub trait AnyCommand: Sync {
         self.groups().into_iter().flat_map(|group| group.options).collect()
     }
 
-    /// The option of this name, in any case.
+    /// Finds an option by name, ignoring case.
     fn option(&self, name: &str) -> Option<&'static dyn OptionSpec> {
         self.options().into_iter().find(|option| option.is_named(name))
     }
 }
 
-/// Commands and kinds that an error names for an option, at most.
+/// Maximum number of commands and kinds that an error names for an option.
 const MAX_PLACES: usize = 3;
 
-/// Word that asks for the page of the command it follows.
+/// Word that asks for the help page of the command before it.
 const HELP: &str = "-help";
 
-/// What is loaded while a command is there.
+/// What must be loaded for a command to be available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Anything,
@@ -220,7 +220,7 @@ pub enum Scope {
     Dataset,
 }
 
-/// The commands while traces, or a dataset, are loaded, and the further topics of the help.
+/// The commands available with traces, or with a dataset, and the other help topics.
 pub struct Registry {
     /// All commands, in the order of the help.
     pub list: &'static [(Scope, &'static dyn AnyCommand)],
@@ -230,14 +230,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The commands, in the order of the help.
+    /// Returns the available commands, in the order of the help.
     pub fn commands(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
         let are_there = [Scope::Anything, self.loaded];
         let list = self.list.iter().filter(move |(loaded, _)| are_there.contains(loaded));
         list.map(|(_, command)| *command)
     }
 
-    /// The kinds of `.dump`, in the order of the help.
+    /// Returns the kinds of `.dump`, in the order of the help.
     pub fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
         self.commands()
             .map(|command| command.kinds())
@@ -245,27 +245,27 @@ impl Registry {
             .unwrap_or(&[])
     }
 
-    /// The command of this name, in any case.
+    /// Finds a command by name, ignoring case.
     pub fn command(&self, name: &str) -> Option<&'static dyn AnyCommand> {
         self.commands().find(|command| command.is_named(name))
     }
 
-    /// The command that a line begins with, in any case; its dot may be missing.
+    /// Finds the command at the start of a line, ignoring case; the dot may be missing.
     pub fn command_of_line(&self, name: &str) -> Option<&'static dyn AnyCommand> {
         self.command(name).or_else(|| self.command(&format!(".{name}")))
     }
 
-    /// The kind of `.dump` of this name, in any case.
+    /// Finds a kind of `.dump` by name, ignoring case.
     pub fn kind(&self, name: &str) -> Option<&'static dyn AnyCommand> {
         self.kinds().iter().find(|kind| kind.is_named(name)).copied()
     }
 
-    /// The further topic of this name, in any case.
+    /// Finds another help topic by name, ignoring case.
     pub fn topic(&self, name: &str) -> Option<&'static TopicSpec> {
         self.topics.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
     }
 
-    /// Reads one line without aliases.
+    /// Parses one line without aliases.
     ///
     /// # Errors
     /// The errors of [`Registry::parse_with`].
@@ -273,10 +273,10 @@ impl Registry {
         self.parse_with(line, Aliases::NONE)
     }
 
-    /// Reads one line. An empty line and a comment (`#` in front) are not commands.
+    /// Parses one line. An empty line and a comment (`#` at the start) are not commands.
     ///
     /// # Errors
-    /// Names what is wrong and what to type instead.
+    /// Says what is wrong and what to type instead.
     pub fn parse_with(
         &'static self,
         line: &str,
@@ -291,7 +291,7 @@ impl Registry {
         self.parse_tokens(&line, &split(&line), aliases, Syntax::Prompt)
     }
 
-    /// A line without the comments in front of a query, in which quotes mean nothing.
+    /// Removes comments before a query from a line, because quotes in comments mean nothing.
     fn without_comments<'l>(&self, line: &'l str) -> Cow<'l, str> {
         let Some((name, rest)) = line.trim_start().split_once(char::is_whitespace) else {
             return line.into();
@@ -303,7 +303,7 @@ impl Registry {
         }
     }
 
-    /// Reads words that a shell has cut: they may hold spaces and quotes.
+    /// Parses words that a shell has split; they may contain spaces and quotes.
     ///
     /// # Errors
     /// The errors of [`Registry::parse`].
@@ -323,7 +323,7 @@ impl Registry {
         let tokens = plain.as_deref().unwrap_or(tokens);
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
         let Some(command) = self.command_of_line(&first.text) else {
-            // A trace by itself is to be loaded.
+            // A trace on its own is loaded.
             let path = Path::new(&first.text);
             let is_trace =
                 has_extension(path, TRACE_EXTENSIONS) || has_extension(path, &[EXTRACT_EXTENSION]);
@@ -336,7 +336,7 @@ impl Registry {
         let takes = command.signature().arguments;
         let Pipe { line, tokens: rest, program, .. } = match syntax {
             Syntax::Prompt => Pipe::of_command(takes, line, rest),
-            // The shell has read its own.
+            // The shell has already handled pipes.
             Syntax::Shell => Pipe::none(line, rest),
         };
         let defines = matches!(takes, Arguments::Alias) && definition_start(line, rest).is_some();
@@ -355,7 +355,7 @@ impl Registry {
         invocation.into_file(file)?.into_program(program).map(Some)
     }
 
-    /// Tokens in which typographic and double dashes in front of options are plain ones; `None` if there are none.
+    /// Replaces typographic and double dashes of options by plain ones; `None` if there are none.
     fn with_plain_dashes(&self, tokens: &[Token]) -> Option<Vec<Token>> {
         let is_known = |name: &str| self.has_option(name);
         let plain = |token: &Token| {
@@ -376,18 +376,18 @@ impl Registry {
         Some(tokens.collect())
     }
 
-    /// The options of all kinds of `.dump`, then those of all commands; several may have one name.
+    /// Returns the options of all kinds of `.dump`, then those of all commands; a name may occur several times.
     pub fn options(&self) -> impl Iterator<Item = &'static dyn OptionSpec> + use<> {
         self.kinds().iter().copied().chain(self.commands()).flat_map(|command| command.options())
     }
 
-    /// Whether any command or kind of `.dump` has an option of this name.
+    /// Whether any command or kind of `.dump` has an option with this name.
     pub fn has_option(&self, name: &str) -> bool {
         let mut options = self.options();
         name.eq_ignore_ascii_case(HELP) || options.any(|option| option.is_named(name))
     }
 
-    /// The error, with the commands and kinds that have the option that it is about.
+    /// Adds to an error the commands and kinds that have the option.
     fn with_places(
         &self,
         error: ParseError,
@@ -415,7 +415,7 @@ impl Registry {
             (Arguments::Kind, Some(kind)) => dump(kind.name()),
             _ => entered.command(),
         };
-        // One more takes no more room than its count.
+        // Naming one more takes no more room than saying "1 more".
         let places = match places.len() <= MAX_PLACES + 1 {
             true => joined(&places),
             false => listed(&places, MAX_PLACES),
@@ -423,7 +423,7 @@ impl Registry {
         ParseError::OptionElsewhere { name: name.clone(), command, places }
     }
 
-    /// The page of a command, or of its kind of `.dump`, if `-help` follows it.
+    /// Returns the help page of a command, or of its kind of `.dump`, if `-help` follows it.
     fn help_of(
         &'static self,
         command: &dyn AnyCommand,
@@ -439,7 +439,7 @@ impl Registry {
         Some(help.parse(&self.entered(help.name(), &line, &topic)))
     }
 
-    /// A command line of this name without aliases, of which the command gets these tokens.
+    /// Creates a line with this command name and without aliases; the command gets these tokens.
     pub fn entered<'a>(
         &'static self,
         name: &'a str,
@@ -467,12 +467,12 @@ impl Registry {
 }
 
 impl<'a> Entered<'a> {
-    /// The line that lists its options.
+    /// Returns the line that lists its options.
     pub fn help(&self) -> String {
         self.syntax.page(self.name, None)
     }
 
-    /// The command as it is typed at the prompt, or in a shell.
+    /// Returns the command as typed at the prompt, or in a shell.
     pub fn command(&self) -> String {
         self.syntax.command(self.name)
     }
@@ -481,7 +481,7 @@ impl<'a> Entered<'a> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
     }
 
-    /// The arguments that the options fill.
+    /// Parses options into arguments.
     pub fn options<A: Default + 'static>(
         &self,
         options: &'static [OptionGroup<A>],
@@ -489,7 +489,7 @@ impl<'a> Entered<'a> {
         parse::options(&self.help(), self.tokens, options, &[]).map(|(args, ())| args)
     }
 
-    /// The arguments that the options fill, and the words between these.
+    /// Parses options into arguments, and returns the words between the options.
     pub fn options_and_words<A: Default + 'static>(
         &self,
         options: &'static [OptionGroup<A>],
@@ -499,12 +499,12 @@ impl<'a> Entered<'a> {
     }
 
     /// # Errors
-    /// When there is any argument.
+    /// If there is any argument.
     fn takes_nothing(&self) -> Result<(), ParseError> {
         self.at_most("no argument").map(|[]| ())
     }
 
-    /// The arguments, at most `N`.
+    /// Returns the arguments, at most `N`.
     pub fn at_most<const N: usize>(
         &self,
         takes: &'static str,
@@ -516,7 +516,7 @@ impl<'a> Entered<'a> {
         }
     }
 
-    /// The one word between the options, if there is any.
+    /// Returns the only word between the options, if there is one.
     pub fn at_most_one(
         &self,
         words: &[&Token],
@@ -538,7 +538,7 @@ impl<'a> Entered<'a> {
         ParseError::TooManyArguments { command, takes, word }
     }
 
-    /// Value of an argument.
+    /// Parses an argument.
     pub fn value<T>(
         &self,
         argument: &Token,

@@ -13,7 +13,7 @@ use handlescope_session::grammar::{
 use handlescope_session::settings::{Choices, Entry, Key, Settings, Source, settled};
 use handlescope_session::terminal::{Screen, table, wrapped};
 
-/// Change to a setting in the file.
+/// A change to a setting in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Change {
     /// No change: the setting is only shown.
@@ -28,7 +28,7 @@ enum Change {
 pub struct ConfigArgs {
     /// The setting to show or change; `None` for all.
     key: Option<Key>,
-    /// New value in the configuration file.
+    /// The new value in the configuration file.
     value: Change,
 }
 
@@ -95,7 +95,7 @@ impl Command for Config {
     }
 }
 
-/// Writes a setting into the file, and lets it count in this session.
+/// Writes a setting to the file, and applies it to this session.
 fn change(
     key: Key,
     value: Option<&str>,
@@ -149,7 +149,7 @@ fn listed(settings: &Settings, keys: &[Key], screen: Screen) -> String {
     table::text(table)
 }
 
-/// A source in words.
+/// Describes a source.
 fn name(key: Key, source: Source) -> &'static str {
     match source {
         Source::Session => "this session",

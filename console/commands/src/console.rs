@@ -1,4 +1,4 @@
-//! Carrying out commands, whatever way they came in.
+//! Runs commands, wherever they come from.
 
 use std::io::{self, Write};
 
@@ -18,23 +18,22 @@ use handlescope_session::trace::{LoadArgs, Session};
 pub struct Console {
     /// The loaded traces and the settings.
     pub session: Session,
-    /// Whether a person reads the answers, so that long ones go through a pager.
+    /// Whether a person reads the answers; long ones then go through a pager.
     pub is_interactive: bool,
-    /// The flag that asks commands to end.
+    /// The flag that asks commands to stop.
     pub cancel: Cancel,
 }
 
 impl Console {
-    /// A console without traces, whose commands end when `cancel` asks them to.
+    /// Creates a console without traces; its commands stop when `cancel` asks them to.
     pub fn new(settings: Settings, cancel: Cancel) -> Console {
         Console { session: Session::new(settings), is_interactive: false, cancel }
     }
 
-    /// Carries out one line. Results go to `out` (standard output, for its width and colours),
-    /// everything else to `messages`.
+    /// Runs one line. Results go to `out` (standard output, for its width and colours), everything else to `messages`.
     ///
     /// # Errors
-    /// When the line means nothing, what it means cannot be done, or it was cancelled.
+    /// If the line is invalid, cannot be carried out, or was cancelled.
     pub fn run(
         &mut self,
         line: &str,
@@ -55,7 +54,7 @@ impl Console {
     /// Loads traces, as `.load` does.
     ///
     /// # Errors
-    /// Names every file that could not be loaded; or it was cancelled.
+    /// Names every file that could not be loaded; also fails if it was cancelled.
     pub fn load(
         &mut self,
         args: &LoadArgs,
@@ -64,10 +63,10 @@ impl Console {
         self.with_context(&mut io::sink(), messages, |context| load(args, context)).map(drop)
     }
 
-    /// Carries out a command that was parsed, as [`Console::run`] does.
+    /// Runs a parsed command, as [`Console::run`] does.
     ///
     /// # Errors
-    /// When it cannot be done, was cancelled, or panicked.
+    /// If it cannot be done, was cancelled, or panicked.
     pub fn execute(
         &mut self,
         command: Invocation,
@@ -81,10 +80,10 @@ impl Console {
         })
     }
 
-    /// Runs `work` with the session as commands do: with a spinner, until it is cancelled.
+    /// Runs `work` on the session as commands do: with a spinner, until it is cancelled.
     ///
     /// # Errors
-    /// When `work` fails, was cancelled, or panicked.
+    /// If `work` fails, was cancelled, or panicked.
     pub fn with_context(
         &mut self,
         out: &mut dyn Write,
@@ -113,7 +112,7 @@ impl Console {
         spinner.stop();
         let result = if take_loss() { result.and(Err(CommandError::FileChanged)) } else { result };
         match result {
-            // A reader that leaves early does not change what a comparison says.
+            // If the reader leaves early, that does not change the result of a comparison.
             Err(error) if error.is_broken_pipe() && (out.was_left() || flow != Flow::Continue) => {
                 Ok(flow)
             }

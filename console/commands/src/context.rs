@@ -1,5 +1,5 @@
-//! Context in which commands and kinds of `.dump` run; parsed command lines, also with `> FILE`, `>> FILE` or `| PROGRAM`
-//! behind them, by which the results of any command go into a file or a program.
+//! The context in which commands and kinds of `.dump` run, and parsed command lines. `> FILE`, `>> FILE` or `| PROGRAM`
+//! after any command sends its results to a file or a program.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -23,46 +23,46 @@ use handlescope_session::terminal::{CommandOutput, Messages, Neutral, Piped, Scr
 use handlescope_session::trace::{LoadedTrace, NoFile, Session};
 use handlescope_session::values::{ColumnChoice, CsvText, Format, TopN};
 
-/// Continuation after a command.
+/// What happens after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The next command.
     Continue,
-    /// The next command, but the exit status is 1: a comparison says that something got worse.
+    /// The next command, but the exit status is 1: a comparison found that something got worse.
     Worse,
-    /// The next command, but the exit status is 2: lost events may explain what a comparison says.
+    /// The next command, but the exit status is 2: lost events may explain the result of a comparison.
     Undecided,
     /// The end of the session.
     Quit,
 }
 
-/// State that a command works on.
+/// The state that a command works on.
 pub struct Context<'a, 'm> {
     pub session: &'a mut Session,
     pub cancel: &'a Cancel,
     /// Width and colours of standard output.
     pub screen: Screen,
-    /// Results, and nothing else.
+    /// Destination of results, and of nothing else.
     pub out: &'a mut dyn Write,
     pub messages: &'a mut Messages<'m>,
-    /// Continuation after the command.
+    /// What happens after the command.
     pub flow: Flow,
 }
 
 /// The options that every kind of `.dump` has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharedArgs {
-    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    /// `-fd`: only loaded files with matching paths; all filters must match.
     pub files: Vec<Filter>,
     /// Format and destination of the answer.
     pub output: OutputOptions,
     /// Options that were accepted without effect, each with the reason.
     pub notes: Vec<&'static str>,
-    /// The command line as typed, without spaces at its ends.
+    /// The command line as typed, without spaces at the ends.
     pub text: String,
 }
 
-/// State that a kind of `.dump` works on.
+/// The state that a kind of `.dump` works on.
 pub struct DumpContext<'a, 'm> {
     /// The loaded traces to query.
     pub sources: &'a [Source<'a>],
@@ -74,30 +74,30 @@ pub struct DumpContext<'a, 'm> {
     pub screen: Screen,
     pub out: &'a mut dyn Write,
     pub messages: &'a mut Messages<'m>,
-    /// Continuation after the answer.
+    /// What happens after the answer.
     pub flow: Flow,
 }
 
 impl DumpContext<'_, '_> {
-    /// Display settings for an answer without display options of its own.
+    /// Returns the display settings for an answer without its own display options.
     pub fn display(&self) -> Display {
         self.display_as(&DisplayArgs::default())
     }
 
-    /// Display settings for an answer with these options.
+    /// Returns the display settings for an answer with these options.
     pub fn display_as(&self, args: &DisplayArgs) -> Display {
         self.shared.output.display(self.session.settings.display(args, self.screen))
     }
 
-    /// Files that the answer may replace.
+    /// Returns which files the answer may replace.
     pub fn overwrite(&self) -> Overwrite {
         self.session.overwrite(self.shared.output.force)
     }
 
-    /// Lets `content` write into a file instead, and reports it.
+    /// Lets `content` write to a file instead, and reports the file.
     ///
     /// # Errors
-    /// When the file cannot be written or may not be replaced.
+    /// If the file cannot be written or may not be replaced.
     pub fn write_file(
         &mut self,
         target: output::Target<'_>,
@@ -107,7 +107,7 @@ impl DumpContext<'_, '_> {
         Ok(target.write(&overwrite, self.cancel, self.out, content)?)
     }
 
-    /// Says that rows are not followed by their stacks where text has chosen columns.
+    /// Notes that text with selected columns does not show stacks below rows.
     pub fn note_stacks_beside_columns(&mut self, stacks: StackDisplayArgs) {
         let output = &self.shared.output;
         let are_named = matches!(output.columns, ColumnChoice::Named(_));
@@ -116,7 +116,7 @@ impl DumpContext<'_, '_> {
         }
     }
 
-    /// Says of which traces nothing passes the filters, and why.
+    /// Reports in which traces nothing passes the filters, and why.
     pub fn note_no_match<'n>(
         &mut self,
         answers: impl IntoIterator<Item = (&'n Path, &'n Option<NoMatch>)>,
@@ -126,8 +126,8 @@ impl DumpContext<'_, '_> {
         }
     }
 
-    /// Limit on the rows that a query makes, and the output options for them: unless a column orders the rows, what
-    /// costs much is found only for rows that are shown.
+    /// Returns the limit on the rows that a query makes, and the output options for them. Unless a column orders the
+    /// rows, expensive values are only computed for the rows shown.
     pub fn rows_first(&self) -> (Option<TopN>, OutputOptions) {
         let output = self.shared.output.clone();
         match output.sort_by {
@@ -139,12 +139,12 @@ impl DumpContext<'_, '_> {
     /// Writes an answer as the options say.
     ///
     /// # Errors
-    /// When the output or file cannot be written, or a column is not there.
+    /// If the output or file cannot be written, or a column does not exist.
     pub fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
         Ok(self.write_as(table, &self.shared.output, &self.display())?)
     }
 
-    /// Writes an answer in another way than the options say.
+    /// Writes an answer with other options than the given ones.
     ///
     /// # Errors
     /// The errors of [`DumpContext::write`].
@@ -158,7 +158,7 @@ impl DumpContext<'_, '_> {
     }
 }
 
-/// Prints notes about options without effect, each once.
+/// Prints notes about options without effect, without duplicates.
 pub fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
     for (index, note) in notes.iter().enumerate() {
         if !notes.iter().take(index).any(|earlier| earlier == note) {
@@ -167,10 +167,10 @@ pub fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
     }
 }
 
-/// Queries the traces that `-fd` chooses, or the loaded dataset, then says what is missing for names of functions.
+/// Queries the traces that `-fd` selects, or the loaded dataset, then reports what is missing for function names.
 ///
 /// # Errors
-/// When nothing is loaded or left, or `ask` fails.
+/// If nothing is loaded or selected, or `ask` fails.
 pub fn answer(
     over_dataset: bool,
     shared: &SharedArgs,
@@ -212,30 +212,30 @@ pub fn answer(
     let result = ask(&mut dump);
     *flow = dump.flow;
     result?;
-    // The end of the answer: a warning would disturb a pager.
+    // The answer is complete here, so that the warning does not disturb a pager.
     out.flush()?;
     session.warn_of_missing_symbols(messages);
     Ok(())
 }
 
-/// Arguments that were understood.
+/// Parsed arguments.
 pub trait Call: Debug {
     /// # Errors
-    /// When it cannot be done, or was cancelled.
+    /// If it cannot be done, or was cancelled.
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
 
-    /// The arguments: those of a command or of a kind of `.dump`.
+    /// Returns the arguments of the command or of the kind of `.dump`.
     fn args(&self) -> &dyn Any;
 
-    /// Answers with a table; a command without one has nothing to answer.
+    /// Answers with a table; a command without one does nothing.
     ///
     /// # Errors
-    /// When a trace cannot be read, the output cannot be written, or it was cancelled.
+    /// If a trace cannot be read, the output cannot be written, or it was cancelled.
     fn answer(&self, _: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         Ok(())
     }
 
-    /// The arguments that every table has; `None` for most commands.
+    /// Returns the arguments that every table has; `None` for most commands.
     fn shared(&self) -> Option<&SharedArgs> {
         None
     }
@@ -248,18 +248,18 @@ pub struct Invocation {
     destination: Destination,
 }
 
-/// Destination of the results of a command.
+/// The destination of a command's results.
 #[derive(Debug)]
 enum Destination {
-    /// Where all results go.
+    /// The usual output.
     Usual,
     File(Target),
-    /// A program of the system, as its shell reads it.
+    /// A program and its arguments, for the system's shell.
     Program(String),
 }
 
 impl Invocation {
-    /// A command whose results go where all results go.
+    /// Creates a command with the usual output.
     pub fn new(call: impl Call + 'static) -> Invocation {
         Invocation { call: Box::new(call), destination: Destination::Usual }
     }
@@ -267,7 +267,7 @@ impl Invocation {
     /// Sends the results to a file.
     ///
     /// # Errors
-    /// When the results are text, and the file is named as another format.
+    /// If the results are text, but the file has the extension of another format.
     pub fn into_file(self, file: Option<Target>) -> Result<Invocation, ParseError> {
         let Some(mut file) = file else { return Ok(self) };
         match self.call.shared() {
@@ -280,7 +280,7 @@ impl Invocation {
     /// Sends the results to a program, unless they go into a file.
     ///
     /// # Errors
-    /// When they go into a file, or the program is missing.
+    /// If they go into a file, or the program is missing.
     pub fn into_program(self, program: Option<&str>) -> Result<Invocation, ParseError> {
         let Some(program) = program else { return Ok(self) };
         let option = match (&self.destination, self.call.shared()) {
@@ -300,7 +300,7 @@ impl Invocation {
     /// Runs the command. A file changes only when the results are complete.
     ///
     /// # Errors
-    /// When it cannot be done, or was cancelled.
+    /// If it cannot be done, or was cancelled.
     pub fn run(self, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Invocation { call, destination } = self;
         let Target { file, append, force } = match destination {
@@ -332,7 +332,7 @@ impl Invocation {
             result.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
         });
         match result {
-            // The file is the output that could not be written.
+            // This error is about the file itself, which is reported below.
             Err(CommandError::Output { .. })
                 if written.is_err() && context.cancel.check().is_ok() => {}
             result => result?,
@@ -342,7 +342,7 @@ impl Invocation {
     }
 }
 
-/// Runs a command whose results go into a program. That the program has read enough is no failure.
+/// Runs a command with its results piped into a program. It is not a failure if the program stops reading early.
 fn run_into(
     program: &str,
     call: Box<dyn Call>,
@@ -352,11 +352,11 @@ fn run_into(
     if !context.session.runs_programs {
         return Err(CommandError::NoPrograms { program: name() });
     }
-    // What was printed before stands in front of what the program prints.
+    // Earlier output must come before the output of the program.
     context.out.flush()?;
     let started = Piped::start(program);
     let mut piped = started.map_err(|source| CommandError::NoShell { program: name(), source })?;
-    // What the program prints goes to the terminal.
+    // The program's output goes to the terminal.
     let mut shown = Neutral::terminal(&mut piped, context.screen.is_terminal());
     let spinner = context.messages.spinner();
     let mut inner = Context {
@@ -372,11 +372,11 @@ fn run_into(
     spinner.stop();
     drop(shown);
     let was_cancelled = context.cancel.is_cancelled();
-    // While the program goes on, another Ctrl-C is for it alone.
+    // While the program still runs, another Ctrl-C is only for the program.
     context.cancel.reset();
     let status = piped.finish()?;
     if was_cancelled || was_interrupted(status) {
-        // What was typed behind this command is not carried out either.
+        // Also skips what was typed after this command.
         context.cancel.cancel();
         return Err(Cancelled.into());
     }

@@ -1,5 +1,5 @@
-//! `.converttime`: from a point in time to seconds since session start, and back. `.snapshot`: names of points in time of
-//! the loaded traces.
+//! `.converttime`: converts a point in time to seconds since session start, and back. `.snapshot`: names points in time
+//! of the loaded traces.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ use handlescope_session::values::{TimeDigits, TimeFormat, nanoseconds};
 pub struct ConvertTimeArgs {
     /// `-time`: a point in time, or seconds since session start.
     pub time: Option<String>,
-    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    /// `-fd`: only loaded files with matching paths; all filters must match.
     pub files: Vec<Filter>,
 }
 
@@ -107,10 +107,11 @@ impl Command for ConvertTime {
     }
 }
 
-/// Nanoseconds from session start to a point in time as `.converttime` understands it, if it was recorded.
+/// Returns the nanoseconds from session start to a point in time, if it was recorded; the time is written as for
+/// `.converttime`.
 ///
 /// # Errors
-/// When it is not a time.
+/// If it is not a time.
 pub fn recorded_ns(text: &str, info: &TraceInfo) -> Result<Option<i64>, CommandError> {
     let not_a_time = || CommandError::NoTime { text: text.to_owned() };
     let time = When::parse(text).ok_or_else(not_a_time)?;
@@ -123,7 +124,7 @@ pub fn is_time(text: &str) -> bool {
     When::parse(text).is_some()
 }
 
-/// Date and time of seconds, or the other way round.
+/// Converts seconds to date and time, or the other way round.
 fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
     let digits = TimeDigits::MAX;
     match time {
@@ -132,7 +133,7 @@ fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
     }
 }
 
-/// Whether the session had begun and not ended. Of one that was not closed the end is unknown.
+/// Whether the session was running then. The end is unknown if the session was not closed.
 fn is_recorded(ns: i64, info: &TraceInfo) -> bool {
     let ticks =
         info.session_end_filetime.map(|end| end.saturating_sub(info.session_start_filetime));
@@ -146,9 +147,9 @@ enum When {
     SinceStart(i64),
     /// A date and time with its zone.
     Instant(Timestamp),
-    /// A date and time on the clock of the recording machine.
+    /// A date and time on the recording machine's clock.
     Local(DateTime),
-    /// A time on the clock of the recording machine, or else in UTC.
+    /// A time of day on the recording machine's clock, or else in UTC.
     TimeOfDay(Time),
 }
 
@@ -167,7 +168,7 @@ impl When {
     }
 }
 
-/// Nanoseconds from session start; `None` outside of the calendar.
+/// Returns the nanoseconds from session start; `None` outside the calendar.
 fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
     let start = instant(info.session_start_filetime)?;
     let end = info.session_end_filetime.and_then(instant).unwrap_or(Timestamp::MAX);
@@ -181,7 +182,7 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
             from_start(*inside.or(instants.first())?)
         }
         When::TimeOfDay(time) => {
-            // The recording may run past midnight.
+            // The recording may continue past midnight.
             let days = |zone: Offset| {
                 let today: Date = zone.to_datetime(start).date();
                 [Some(today), today.tomorrow().ok()].into_iter().flatten()
@@ -198,8 +199,8 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
     }
 }
 
-/// Instants at which the clocks of the recording machine showed a time, the first one first: two where they were put
-/// back. A time that they left out is taken as if they had not been put forward yet.
+/// Returns the instants when the recording machine's clock showed a time, earliest first. There are two if the clock
+/// was set back. A time that the clock skipped is converted with the offset before the change.
 fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     let offsets = UtcOffsets::of(info);
     let candidates = offsets.minutes().into_iter().filter_map(|minutes| {
@@ -218,7 +219,7 @@ fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     shown
 }
 
-/// A point in time as a FILETIME.
+/// Converts a point in time to a FILETIME.
 fn of_timestamp(time: Timestamp) -> i64 {
     let ticks = time.as_nanosecond().div_euclid(i128::from(NS_PER_TICK));
     i64::try_from(ticks).unwrap_or(i64::MAX).saturating_add(UNIX_EPOCH)
@@ -226,11 +227,11 @@ fn of_timestamp(time: Timestamp) -> i64 {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SnapshotArgs {
-    /// The new name; none to list what there is.
+    /// The new name; `None` to list the names.
     name: Option<String>,
-    /// The point in time; none for the end.
+    /// The point in time; `None` for the end.
     time: Option<String>,
-    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    /// `-fd`: only loaded files with matching paths; all filters must match.
     files: Vec<Filter>,
 }
 
@@ -297,8 +298,7 @@ impl Command for Snapshot {
     }
 }
 
-/// The point of a trace that a time is, `Some(None)` for its end; `None` when the trace was not recorded
-/// then.
+/// Returns the point of a trace at a time: `Some(None)` for its end, `None` if the trace was not recorded then.
 fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, CommandError> {
     let Some(time) = time else { return Ok(Some(None)) };
     let info = file.trace.info()?;
@@ -308,7 +308,7 @@ fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, 
     Ok(recorded_ns(time, &info)?.map(Some))
 }
 
-/// All snapshots of some traces.
+/// Lists all snapshots of some traces.
 fn listed(
     files: &[&LoadedTrace],
     screen: handlescope_session::terminal::Screen,
@@ -340,7 +340,7 @@ fn listed(
 mod tests {
     use super::*;
 
-    /// A trace from 10:46:34 to 10:47:34 UTC, which is 12:46:34 where it was recorded.
+    /// Returns a trace from 10:46:34 to 10:47:34 UTC, which is 12:46:34 where it was recorded.
     fn info() -> TraceInfo {
         TraceInfo {
             session_start_filetime: 133_598_115_940_000_000,
@@ -363,7 +363,7 @@ mod tests {
             "2024-05-10T10:46:37.775Z",
             "2024-05-10T12:46:37.7750000+02:00",
             "12:46:37.775",
-            "10:46:37.775", // not in the recording, but as UTC
+            "10:46:37.775", // not in the recording in local time, but in UTC
             "3.775",
             "3.775s",
             "3775ms",
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_time_is_looked_for_on_both_sides_of_a_change_of_the_clocks() {
-        // 2024-10-27 00:30 to 1:30 UTC; at 1:00 the clocks went from 3:00 to 2:00.
+        // 2024-10-27 00:30 to 1:30 UTC; at 1:00 the clocks went back from 3:00 to 2:00.
         let start = 133_744_626_000_000_000;
         let hour = 36_000_000_000;
         let offsets = [(start - 1, 120), (start + hour / 2, 60), (start + 3_672 * hour, 120)];
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(minutes("2024-10-27 02:45:00"), Some(15), "the first of two");
         assert_eq!(minutes("02:15:00"), Some(45));
         assert_eq!(minutes("2024-10-27 03:15:00"), Some(105));
-        // Its local time comes a second time with the next change, which leaves an hour out.
+        // The clock skips this local time, because the next change leaves out an hour.
         let skipped = DateTime::constant(2025, 3, 29, 2, 30, 0, 0);
         assert_eq!(recorded_instants(skipped, &info).len(), 1);
     }

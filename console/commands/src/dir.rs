@@ -1,4 +1,4 @@
-//! `.dir` and `.cd`: folders.
+//! `.dir` and `.cd`: list folders, and change the current one.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ use handlescope_session::trace::extraction::{
 pub struct DirArgs {
     /// A folder or pattern; `None` for the current folder.
     pub query: Option<String>,
-    /// `-r`: look into folders below.
+    /// `-r`: include subfolders.
     pub recursive: bool,
     /// `-od`: sort by time.
     pub by_time: bool,
@@ -105,8 +105,8 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
     ],
 }];
 
-/// An option that starts with `/`, as those of Windows' own `dir` do, with a `-` instead. What
-/// exists as a file stays a file.
+/// Replaces the `/` of an option by `-`; Windows' own `dir` writes options with `/`. The name of an existing file is
+/// not changed.
 fn with_dash(token: &Token) -> Token {
     let mut options = OPTIONS.iter().flat_map(|group| group.options);
     let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}"));
@@ -120,7 +120,7 @@ fn with_dash(token: &Token) -> Token {
 struct DirRow {
     path: PathBuf,
     written: Option<SystemTime>,
-    /// Bytes; `None` for a folder.
+    /// Size in bytes; `None` for a folder.
     size: Option<u64>,
     state: &'static str,
 }
@@ -138,7 +138,7 @@ impl DirRow {
     }
 }
 
-/// Folders first.
+/// Returns the rows, folders first.
 fn rows(args: &DirArgs) -> Result<Vec<DirRow>, ExpandError> {
     let (folder, pattern) = folder_and_pattern(args.query.as_deref())?;
     let mut problems = Vec::new();
@@ -156,12 +156,12 @@ fn rows(args: &DirArgs) -> Result<Vec<DirRow>, ExpandError> {
     Ok(rows)
 }
 
-/// Names in any case, as Windows sorts them.
+/// Returns a sort key that ignores case, like Windows.
 fn sorted(path: &Path) -> (OsString, OsString) {
     (path.as_os_str().to_ascii_lowercase(), path.as_os_str().to_owned())
 }
 
-/// The folder to list, and the pattern for the names of its files.
+/// Returns the folder to list, and the pattern for names of its files.
 fn folder_and_pattern(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>), ExpandError> {
     let Some(query) = query else { return Ok((PathBuf::new(), None)) };
     let path = with_home(query);
@@ -179,7 +179,7 @@ fn folder_and_pattern(query: Option<&str>) -> Result<(PathBuf, Option<Pattern>),
     }
 }
 
-/// State of a file as `.load` sees it.
+/// Returns the state of a file from the view of `.load`.
 fn state(path: &Path) -> &'static str {
     if is_extract(path) || is_plain_extract(path) {
         return "extract";
@@ -195,7 +195,7 @@ fn state(path: &Path) -> &'static str {
     state
 }
 
-/// A time in the zone of this machine.
+/// Formats a time in the zone of this machine.
 fn local(time: SystemTime) -> String {
     Timestamp::try_from(time).map_or_else(
         |_| "unknown".to_owned(),
@@ -206,7 +206,7 @@ fn local(time: SystemTime) -> String {
 pub struct Cd;
 
 impl Command for Cd {
-    /// The new folder, or none to show it.
+    /// The new folder; `None` to show the current one.
     type Args = Option<String>;
     const SIGNATURE: Signature = Signature {
         names: &[".cd"],

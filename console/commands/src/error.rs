@@ -25,11 +25,11 @@ use handlescope_session::trace::{LoadError, MappingsError, NoFile};
 use handlescope_session::values::{Counted, SuspectId};
 use handlescope_sql::{SqlError, ViewError};
 
-/// A command that could not be carried out.
+/// Why a command could not be carried out.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// A line that is not understood.
+    /// A line that cannot be parsed.
     #[error(transparent)]
     Parse(#[from] ParseError),
     /// No loaded trace to query.
@@ -38,24 +38,24 @@ pub enum CommandError {
     /// Files that could not be loaded.
     #[error("{}", lines(.errors))]
     Load { errors: Vec<LoadError> },
-    /// A question to a dataset without an answer.
+    /// A question about a dataset that has no answer.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// A dataset beside something else.
+    /// A dataset together with something else.
     #[error("{}: a dataset is loaded alone; name nothing else, and use .load", Untrusted(.folder))]
     DatasetBeside { folder: PathBuf },
-    /// A dataset that the server for agents is to load.
+    /// A dataset that the MCP server is asked to load.
     #[error(
         "{}: this is a dataset, which only the console loads; load traces or extracts",
         Untrusted(.folder)
     )]
     DatasetInServer { folder: PathBuf },
-    /// A trace whose extract the dataset does not have.
+    /// A trace without an extract in the dataset.
     #[error(
         "{trace}: the dataset was made without the extract of this trace; load the trace itself"
     )]
     NoExtract { trace: String },
-    /// Options about symbols that make no symbol path.
+    /// Options about symbols that give no valid symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
     /// A configuration file that cannot be read or written.
@@ -92,7 +92,7 @@ pub enum CommandError {
         /// Paths, joined by commas.
         paths: String,
     },
-    /// `-events` or `-resource` name what no trace has. The extracts are there nevertheless.
+    /// `-events` or `-resource` name something that no trace has. The extracts were written anyway.
     #[error("{option}: no trace has an {item}{}; the extract is without it", Untrusted(.hint))]
     NotInTraces {
         option: &'static str,
@@ -122,7 +122,7 @@ pub enum CommandError {
         Untrusted(.point), Untrusted(.path)
     )]
     NoPoint { point: String, path: PathBuf },
-    /// `.diff` between points of which the second is not after the first.
+    /// `.diff` with a first point that is not before the second.
     #[error("'{}' is not before '{}'; name the earlier point first", Untrusted(.from), Untrusted(.to))]
     PointOrder { from: String, to: String },
     /// `.diff` of more than two traces.
@@ -131,10 +131,10 @@ pub enum CommandError {
          in time"
     )]
     CompareSeveral { files: usize },
-    /// `.diff -Format` of one trace.
+    /// `.diff -Format` with one trace.
     #[error("-Format needs two traces to compare; .why -Format has the findings of one")]
     FindingsOfOne,
-    /// `.diff` of a trace that says nothing about handles.
+    /// `.diff` of a trace without information about handles.
     #[error(
         "{}: has no handle events, so that nothing can be compared{}",
         Untrusted(.path),
@@ -142,13 +142,13 @@ pub enum CommandError {
     )]
     NothingToCompare {
         path: PathBuf,
-        /// The option that asks for its allocations, if it has any.
+        /// The option that compares its allocations, if it has any.
         option: Option<String>,
     },
-    /// `.diff` of two traces with a filter that nothing of them passes.
+    /// `.diff` of two traces with a filter that nothing in them passes.
     #[error("nothing was compared: {}", InOptions(.no_match))]
     NothingChosen { no_match: NoMatch },
-    /// `.diff -Kind` of a trace that says nothing about such allocations.
+    /// `.diff -Kind` of a trace without information about such allocations.
     #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },
     /// A dataset that cannot be read or changed.
@@ -157,7 +157,7 @@ pub enum CommandError {
     /// Traces that could not be added to a dataset; each was reported separately.
     #[error("{failed} of {files} traces could not be added")]
     NotAdded { failed: usize, files: usize },
-    /// A dataset whose files are not those that were written; each was reported separately.
+    /// A dataset with files that are not the ones that were written; each was reported separately.
     #[error("the dataset has {}", Counted(*.problems, "problem"))]
     DatasetDiffers { problems: u64 },
     /// Traces that could not be extracted; each was reported separately.
@@ -166,7 +166,7 @@ pub enum CommandError {
     /// `.redact` of a trace that cannot be read.
     #[error(transparent)]
     Redact(ExtractError),
-    /// A file that a command writes beside its answer cannot be written.
+    /// A file that a command writes in addition to its answer cannot be written.
     #[error(
         "{}: cannot be written: {}; {}{instead}",
         Untrusted(.path), Reason(.source), remedy(.source)
@@ -174,29 +174,29 @@ pub enum CommandError {
     Unwritten {
         path: PathBuf,
         source: io::Error,
-        /// Hint at what to name in its place.
+        /// Hint at what to name instead.
         instead: &'static str,
     },
     /// `.redact` of a trace into itself.
     #[error("{}: is the trace itself; choose another name with -o", Untrusted(.path))]
     RedactInPlace { path: PathBuf },
-    /// `.symbolize` of an extract whose file is not the loaded one any more.
+    /// `.symbolize` of an extract with a file that was replaced since it was loaded.
     #[error("{}: was replaced since it was loaded, so no names were stored; load it again", Untrusted(.path))]
     ExtractReplaced { path: PathBuf },
     /// A query that cannot be carried out.
     #[error(transparent)]
     Query(QueryError),
-    /// `-Suspect` with an id that is none of the traces.
+    /// `-Suspect` with an id that no trace has.
     #[error(
         "no suspect among {what} has the id {id}; .dump Why lists the suspects with the command \
          that shows each, and an id made with symbols needs them"
     )]
     NoSuspect {
         id: SuspectId,
-        /// Handles, allocations, or both, as words.
+        /// What was searched, in words: handles, allocations, or both.
         what: &'static str,
     },
-    /// A choice by time in a trace without times.
+    /// A filter by time in a trace without times.
     #[error(
         "{}: has no clock, so {option} cannot choose by time; leave it out, or choose other traces with -fd",
         Untrusted(.path)
@@ -211,7 +211,7 @@ pub enum CommandError {
     /// A root of the MCP server that is not a folder.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// A recording where this program cannot record.
+    /// A recording on a system where this program cannot record.
     #[error("handlescope {command} {reason}. On Windows, these record the same:\n{instead}")]
     NotHere {
         command: &'static str,
@@ -222,19 +222,19 @@ pub enum CommandError {
     /// A session that disappeared while it recorded.
     #[error("the recording was lost: {0}")]
     Session(#[from] SessionError),
-    /// A session that says nothing of its clock.
+    /// A session that does not say what its clock is.
     #[error("the session does not say which clock its times use, so nothing can be shown")]
     NoClock,
     /// A trace that cannot be replayed or a window that cannot be saved.
     #[error(transparent)]
     Replay(ExtractError),
-    /// A condition that cannot be looked for.
+    /// A condition that cannot be watched for.
     #[error("--stop-when: {0}")]
     Condition(#[from] FilterError),
     /// A recorded trace that cannot be extracted.
     #[error(transparent)]
     Recorded(#[from] LoadError),
-    /// A file that this program did not write, in the place of a trace or a profile for WPR.
+    /// A file that this program did not write, where a trace or a profile for WPR is to be written.
     #[error(
         "{}: already exists and was not written by handlescope; use --force to replace it, or \
          name another file",
@@ -253,13 +253,13 @@ pub enum CommandError {
     /// A file that may not be replaced.
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
-    /// `.save` that would have to write several traces into one archive.
+    /// `.save` of several traces, which would need one archive each.
     #[error("{files} traces are loaded, but an archive holds one; choose it with -fd")]
     SaveSeveral { files: usize },
-    /// `.save` to a name that no archive has.
+    /// `.save` with a name that is not an archive's.
     #[error("{}: the file name of an archive must end with .json7z", Untrusted(.path))]
     SaveName { path: PathBuf },
-    /// A picture whose name does not say what it is.
+    /// A picture with a name that does not give its format.
     #[error("{}: the extension selects the format; use {endings}", Untrusted(.path))]
     PictureName { path: PathBuf, endings: &'static str },
     /// A picture over time of a trace without times.
@@ -271,13 +271,13 @@ pub enum CommandError {
     /// An archive that cannot be written.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// `| PROGRAM` in a script that may run none.
+    /// `| PROGRAM` in a script that may not run programs.
     #[error(
         "| {}: a script runs no program unless --pipes allows it; > FILE writes the answer into a file",
         Untrusted(.program)
     )]
     NoPrograms { program: String },
-    /// `| PROGRAM` without the system's shell.
+    /// `| PROGRAM` on a system without its shell.
     #[error("| {}: cannot be started: {}; > FILE writes the answer into a file", Untrusted(.program), Reason(.source))]
     NoShell { program: String, source: io::Error },
     /// A program that took an answer and failed.
@@ -340,7 +340,7 @@ impl From<DatasetError> for CommandError {
 }
 
 impl CommandError {
-    /// Whether the user pressed Ctrl-C, wherever that was noticed.
+    /// Whether the user pressed Ctrl-C, no matter where it was noticed.
     pub fn is_cancelled(&self) -> bool {
         matches!(
             self,
@@ -355,7 +355,7 @@ impl CommandError {
         )
     }
 
-    /// A refusal to replace a file, which names the option of the program's command line.
+    /// Turns a refusal to replace a file into an error that names the option of the command line.
     pub fn of_command_line(error: OverwriteError) -> CommandError {
         match error {
             OverwriteError::Exists { path } => CommandError::Exists { path },
@@ -373,7 +373,7 @@ fn lines(errors: &[LoadError]) -> String {
     errors.iter().map(LoadError::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// The message of an error, with advice.
+/// Adds advice to an error message.
 fn with_advice(error: &SqlError) -> String {
     match error {
         SqlError::Query { .. } => followed_by(error, ".help sql lists the tables and has examples"),

@@ -1,4 +1,4 @@
-//! `.export`: the tables and views of the loaded traces as files that other programs read.
+//! `.export`: writes the tables and views of the loaded traces as files for other programs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -31,18 +31,18 @@ use handlescope_sql::{MemoryLimit, Queries, Relation, View, Views, calendar_time
 pub struct ExportArgs {
     /// The folder for the files.
     pub folder: PathBuf,
-    /// The formats of the files; Parquet when none was asked for.
+    /// The formats of the files; Parquet if none is given.
     pub formats: Vec<RequestedFormat>,
     /// `-csvraw`
     pub csv_text: CsvText,
     /// `-Force`: replace files that this program has not written.
     pub force: bool,
-    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    /// `-fd`: only loaded files with matching paths; all filters must match.
     pub files: Vec<Filter>,
 }
 
 impl ExportArgs {
-    /// The formats of the files, each with what their names end with.
+    /// Returns the formats of the files, each with its extension.
     fn formats(&self) -> Vec<(Format, &'static str)> {
         let [(usual, _), ..] = &TABLE_FORMATS;
         if self.formats.is_empty() {
@@ -98,8 +98,8 @@ impl Command for Export {
         Ok(ExportArgs { folder: with_home(&folder), ..args })
     }
 
-    /// Writes one file for each table and format; of several traces into a folder of its own for
-    /// each. A file appears under its name when it is complete.
+    /// Writes one file for each table and format; several traces get a folder each. A file gets its name when it is
+    /// complete.
     fn run(args: ExportArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
         let selected = session.choose(&args.files, messages)?;
@@ -130,7 +130,7 @@ impl Command for Export {
     }
 }
 
-/// The name of a trace, with its number where another one has the name.
+/// Returns the name of a trace, with its number if another trace has the same name.
 fn unused_name(file: &LoadedTrace, index: usize, taken: &mut HashSet<String>) -> String {
     let stem = file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if taken.insert(stem.to_lowercase()) {
@@ -144,13 +144,13 @@ fn unused_name(file: &LoadedTrace, index: usize, taken: &mut HashSet<String>) ->
 /// The column, and the key in the footer of Parquet files, that is the same in all tables of a trace.
 const TRACE_ID: &str = "trace_id";
 
-/// The unit of the columns that calendar times stand behind.
+/// The unit of columns that are followed by calendar times.
 const SINCE_START: &str = "ns since session start";
-/// Ends of the names of such a column, and of its calendar time.
+/// Suffixes of such a column, and of its calendar time.
 const NS: &str = "_ns";
 const UTC: &str = "_utc";
 
-/// A table or view that is written, and not under its name yet.
+/// A table or view that is written, but does not have its name yet.
 struct Written {
     relation: Relation<'static>,
     is_empty: bool,
@@ -159,22 +159,23 @@ struct Written {
 }
 
 impl Written {
-    /// Sort key for the order in which tables get their names. Empty tables of text do not show whose they are, so they
-    /// are not the first; and the trace is the last, so that until then it contradicts the others.
+    /// Returns the sort key for the order in which tables get their names. Empty text tables do not show which trace
+    /// they are from, so they come later. The table `trace` comes last, so that it contradicts the other tables until
+    /// all are in place.
     fn sort_key(&self) -> (bool, bool) {
         (self.relation == Relation::Table(Table::Trace), self.is_empty)
     }
 }
 
-/// The tables, with the view in place of the stored acquisitions, and then the other views of the program.
+/// Returns the tables, with the view instead of the stored acquisitions, followed by the program's other views.
 fn relations() -> impl Iterator<Item = Relation<'static>> {
     let is_table = |name: &str| Table::queried().any(|table| table.name() == name);
     let tables = Table::queried().filter_map(|table| Relation::named(table.name()));
     tables.chain(Relation::all().filter(move |relation| !is_table(relation.name())))
 }
 
-/// Returns the number of rows of all tables and views. All are written before one appears, in place of those of another
-/// trace, too.
+/// Exports all tables and views, and returns their number of rows. All are written before the first one gets its name,
+/// even if it replaces those of another trace.
 fn export_trace(
     trace: &Trace,
     rows_of: impl Fn(&View) -> Result<DataFrame, CommandError>,
@@ -219,8 +220,8 @@ fn export_trace(
     Ok(rows)
 }
 
-/// The query for the rows of a view, with names instead of row numbers and codes; without the texts of stacks, which it would
-/// have once for each row.
+/// Returns the query for the rows of a view. It has names instead of row numbers and codes, but not the texts of
+/// stacks, which would be repeated in every row.
 fn query(view: &View) -> String {
     const EXCLUDED: [&str; 2] = ["file_index", "stack_text"];
     let excluded =
@@ -232,7 +233,7 @@ fn query(view: &View) -> String {
     }
 }
 
-/// Adds calendar times behind times since session start, and the id of the trace to each row.
+/// Adds calendar times after times since session start, and the id of the trace to each row.
 fn completed(
     frame: &DataFrame,
     relation: Relation<'static>,

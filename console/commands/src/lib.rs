@@ -1,5 +1,5 @@
-//! Commands, one file for each, and one for each kind of `.dump`: arguments, options with their help,
-//! examples, and what it does. [`crate::registry`] lists them.
+//! The commands, one file for each, and one for each kind of `.dump`. A file has arguments, options with their help,
+//! examples, and what the command does. [`crate::registry`] lists the commands.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

@@ -95,12 +95,11 @@ fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
     Ok(LoadArgs { queries, ..args })
 }
 
-/// Loads traces in place of those that are loaded, or beside them. As long as none can be loaded,
-/// the session stays as it is.
+/// Loads traces instead of, or in addition to, the loaded ones. The session does not change unless at least one can be
+/// loaded.
 ///
 /// # Errors
-/// Names every file that could not be loaded. When it was cancelled, the loaded traces stay as they
-/// were.
+/// Names every file that could not be loaded. If it was cancelled, the loaded traces stay unchanged.
 pub fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     if let Some(folder) = dataset_folder(args) {
         return load_dataset(folder, args, context);
@@ -135,7 +134,7 @@ pub fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(), Comman
     if !args.as_named {
         session.sort_files();
     } else if are_dumps(&session.files)? {
-        // Dumps say when they were written.
+        // Dumps contain the time when they were written.
         let named: Vec<PathBuf> = session.files.iter().map(|file| file.path.clone()).collect();
         session.sort_files();
         let first = session.files.first().filter(|first| named.first() != Some(&first.path));
@@ -158,12 +157,12 @@ fn are_dumps(files: &[LoadedTrace]) -> Result<bool, CommandError> {
     Ok(!files.is_empty())
 }
 
-/// The first query that is a dataset.
+/// Returns the first query that is a dataset.
 fn dataset_folder(args: &LoadArgs) -> Option<PathBuf> {
     args.queries.iter().map(|query| with_home(query)).find(|path| Dataset::is_at(path))
 }
 
-/// Loads a dataset, which is loaded alone.
+/// Loads a dataset; nothing else can be loaded with it.
 fn load_dataset(
     folder: PathBuf,
     args: &LoadArgs,
@@ -185,14 +184,14 @@ fn load_dataset(
     Ok(())
 }
 
-/// Says what is not read of a dataset of a newer version.
+/// Notes what is not read from a dataset of a newer version.
 pub fn note_unread(dataset: &Dataset, messages: &mut Messages<'_>) {
     if let Some(unread) = dataset.unread() {
         messages.note(format_args!("note: {unread}"));
     }
 }
 
-/// The arguments with paths of extracts in place of ids of traces of the loaded dataset, and these extracts.
+/// Replaces trace ids of the loaded dataset in the arguments by paths of their extracts; also returns these extracts.
 fn with_extracts(
     folder: &Path,
     args: &LoadArgs,

@@ -1,4 +1,4 @@
-//! `| PROGRAM` at the end of a command line: a program of the system takes the answer.
+//! `| PROGRAM` at the end of a command line: pipes the answer into a program of the system.
 
 use crate::sql::SqlWords;
 use handlescope_session::grammar::{Arguments, Quotes, Token, definition_start};
@@ -8,7 +8,7 @@ use handlescope_sql::{QueryState, Relation, query_state};
 pub struct Pipe<'l, 't> {
     pub line: &'l str,
     pub tokens: &'t [Token],
-    /// The command line of the program, as the system's shell reads it; empty if it is missing.
+    /// The command line of the program, for the system's shell; empty if it is missing.
     pub program: Option<&'l str>,
     /// Position of the `|`.
     pub start: usize,
@@ -17,13 +17,13 @@ pub struct Pipe<'l, 't> {
 const BAR: char = '|';
 
 impl<'l, 't> Pipe<'l, 't> {
-    /// A line without a pipe.
+    /// Returns a line without a pipe.
     pub fn none(line: &'l str, tokens: &'t [Token]) -> Pipe<'l, 't> {
         Pipe { line, tokens, program: None, start: line.len() }
     }
 
-    /// The pipe of a command that takes these arguments. A `|` inside a word or in quotes is a part of it, and in a query
-    /// `|` is an operator unless the query is complete in front of it.
+    /// Finds the pipe of a command that takes these arguments. A `|` inside a word or in quotes belongs to the word. In
+    /// a query `|` is an operator, unless the query before it is complete.
     pub fn of_command(takes: Arguments, line: &'l str, tokens: &'t [Token]) -> Pipe<'l, 't> {
         if matches!(takes, Arguments::Alias) && definition_start(line, tokens).is_some() {
             return Pipe::none(line, tokens);
@@ -52,7 +52,7 @@ fn is_bar(token: &Token) -> bool {
     token.quotes == Quotes::No && token.text.starts_with(BAR) && !token.text.starts_with("||")
 }
 
-/// Whether a query, or the name of its file, and options end in front of a `|`, and a program follows.
+/// Whether a query, or the name of its file, and options end before a `|`, and a program follows.
 fn is_behind_query(before: &str, tokens: &[Token], behind: &str) -> bool {
     let Some(words) = SqlWords::of(before, tokens) else { return true };
     let query = words.text(before);
@@ -63,7 +63,7 @@ fn is_behind_query(before: &str, tokens: &[Token], behind: &str) -> bool {
     is_ended || !is_operand(behind.trim_start(), &query)
 }
 
-/// Whether a query may go on with this text behind a `|`: a number, a text, a call, or a column.
+/// Whether a query may continue with this text after a `|`: a number, a string, a call, or a column.
 fn is_operand(text: &str, query: &str) -> bool {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
     let word = text.split(|c: char| !is_of_word(c)).next().unwrap_or_default();
@@ -85,7 +85,7 @@ mod tests {
     use crate::registry::REGISTRY;
     use handlescope_session::grammar::split;
 
-    /// The line in front of the pipe, and the program.
+    /// Returns the line before the pipe, and the program.
     fn read(line: &str) -> (&str, Option<&str>) {
         let tokens = split(line);
         let (first, rest) = tokens.split_first().expect("a command");

@@ -20,11 +20,11 @@ use handlescope_session::trace::extraction;
 pub struct RedactArgs {
     /// The trace.
     pub input: PathBuf,
-    /// `-o`: the copy, instead of `NAME.redacted.etl` beside the trace.
+    /// `-o`: the copy, instead of `NAME.redacted.etl` next to the trace.
     pub output: Option<PathBuf>,
     /// `-Force`: replace a file that this program has not written.
     pub force: bool,
-    /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
+    /// `-MaxSize`: maximum size of a trace unpacked from an archive, in bytes.
     pub max_size: Option<u64>,
 }
 

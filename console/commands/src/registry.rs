@@ -1,5 +1,5 @@
-//! The list of commands and of kinds of `.dump`. Parsing, help, completion, highlighting, shell
-//! completions and the manual page read it.
+//! The list of commands and of kinds of `.dump`. Parsing, help, completion, highlighting, shell completions and the
+//! manual page use it.
 
 use handlescope_model::Untrusted;
 use thiserror::Error;
@@ -9,15 +9,14 @@ use crate::dump::Dump;
 use crate::{self as c, AnyCommand, Registry, Scope, dump, fleet};
 use handlescope_session::grammar::{ParseError, Token};
 
-/// The commands while traces are loaded, or nothing.
+/// The commands while traces, or nothing, are loaded.
 pub static REGISTRY: Registry = Registry { list: LIST, loaded: Traces, topics: c::topics::TOPICS };
 
-/// The commands while a dataset is loaded: those over traces are missing, or go by the same name and have other
-/// options.
+/// The commands while a dataset is loaded. Commands for traces are missing, or have the same names but other options.
 pub static OVER_DATASET: Registry =
     Registry { list: LIST, loaded: Dataset, topics: c::topics::TOPICS };
 
-/// Everything there is, in the order of the help.
+/// All commands, in the order of the help.
 static LIST: &[(Scope, &dyn AnyCommand)] = &[
     (Anything, &c::load::Load),
     (Anything, &c::load::LoadMore),
@@ -88,12 +87,12 @@ static LIST: &[(Scope, &dyn AnyCommand)] = &[
     (Anything, &c::session::Quit),
 ];
 
-/// The commands while a dataset is loaded, or while traces are.
+/// Returns the commands for a dataset, or for traces.
 pub fn registry(over_dataset: bool) -> &'static Registry {
     if over_dataset { &OVER_DATASET } else { &REGISTRY }
 }
 
-/// A command, kind or option of traces, while a dataset is loaded.
+/// A command, kind or option for traces, used while a dataset is loaded.
 #[derive(Debug, Error)]
 #[error(
     "{} works on traces, and a dataset is loaded; .load ID loads the extract of one of its traces, \
@@ -101,7 +100,7 @@ pub fn registry(over_dataset: bool) -> &'static Registry {
 )]
 struct OnlyTraces(String);
 
-/// An error about a line while a dataset is loaded: what is only there for traces is named so.
+/// Explains an error about a line while a dataset is loaded, if the line uses something that only works on traces.
 pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
     let Some((first, rest)) = tokens.split_first() else { return error };
     let refused = |name: &str| ParseError::refused(OnlyTraces(name.to_owned()));

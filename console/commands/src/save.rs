@@ -1,4 +1,5 @@
-//! `.save`: a loaded trace as an archive, for this program and for ETWAnalyzer. `.symbolize`: names in a loaded extract.
+//! `.save`: saves a loaded trace as an archive for this program and for ETWAnalyzer. `.symbolize`: stores names in a
+//! loaded extract.
 
 use std::path::{Path, PathBuf};
 
@@ -20,11 +21,11 @@ use handlescope_session::trace::extraction::{MadeFolders, prepare_folder};
 pub struct SaveArgs {
     /// The archive.
     pub file: PathBuf,
-    /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
+    /// `-etwanalyzer`: also write what ETWAnalyzer reads.
     pub etwanalyzer: bool,
     /// `-Force`: replace a file that this program has not written.
     pub force: bool,
-    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    /// `-fd`: only loaded files with matching paths; all filters must match.
     pub files: Vec<Filter>,
 }
 
@@ -90,7 +91,7 @@ impl Command for Save {
     }
 }
 
-/// Refuses names that no archive has, and makes the folder.
+/// Rejects names that are not an archive's, and creates the folder.
 fn check_name(output: &Path) -> Result<MadeFolders, CommandError> {
     let path = || output.to_path_buf();
     if !has_extension(output, &[EXTRACT_EXTENSION]) {

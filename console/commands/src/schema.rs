@@ -1,5 +1,5 @@
-//! `.schema` and `handlescope schema`: the tables, from the declarations that make them, and the views
-//! of `.sql`.
+//! `.schema` and `handlescope schema`: describes the tables, from the declarations that create them, and the views of
+//! `.sql`.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use handlescope_sql::{Relation, RelationColumn, SqlError, Views, dataset_columns
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SchemaArgs {
-    /// The tables and views to describe; none for all.
+    /// The tables and views to describe; empty for all.
     names: Vec<Token>,
-    /// `-markdown`: as the document in docs/.
+    /// `-markdown`: as in the document in docs/.
     markdown: bool,
     /// `-members`: the members of JSON documents instead.
     members: bool,
@@ -85,7 +85,7 @@ impl Command for Schema {
     }
 }
 
-/// A name that neither a table nor a view has.
+/// A name that no table or view has.
 #[derive(Debug, Error)]
 #[error("no table or view is named '{}'{hint}", Untrusted(.name))]
 struct UnknownRelation {
@@ -103,18 +103,18 @@ fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseErr
     })
 }
 
-/// The views that queries know with these settings.
+/// Returns the views that queries know with these settings.
 ///
 /// # Errors
-/// When one of the user cannot be read or planned, or `cancel` asks to stop.
+/// If one of the user's views cannot be read or planned, or `cancel` asks to stop.
 pub fn views(settings: &Settings, cancel: &Cancel) -> Result<Arc<Views>, SqlError> {
     Ok(Views::with(settings.sql_views(), cancel)?)
 }
 
-/// Describes tables and views, all if none is named.
+/// Describes tables and views; all of them if none is named.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// If `out` cannot be written.
 pub fn schema(
     requested: &[Relation<'_>],
     views: &Views,
@@ -122,7 +122,7 @@ pub fn schema(
     out: &mut dyn Write,
     screen: Screen,
 ) -> io::Result<()> {
-    // `acquisitions` is the first of the views, and what most people ask.
+    // `acquisitions` is the first view; most people query it.
     let tables = Table::queried().map(Relation::Table);
     let relations: Vec<Relation<'_>> = views.all().map(Relation::View).chain(tables).collect();
     let relations = if requested.is_empty() { &relations } else { requested };
@@ -196,7 +196,7 @@ fn markdown_row(column: &RelationColumn, name: &str, out: &mut dyn Write) -> io:
     writeln!(out, "| {name} | {} | {} | {doc} |", column.type_text(), column.unit)
 }
 
-/// Describes tables of a dataset, all if none is named.
+/// Describes tables of a dataset; all of them if none is named.
 fn dataset_schema(
     names: &[Token],
     out: &mut dyn Write,
@@ -227,7 +227,7 @@ fn dataset_schema(
     Ok(())
 }
 
-/// The columns in the archive, as it has them; of a view all.
+/// Returns the columns as stored in the archive; for a view, all columns.
 fn stored_columns(relation: Relation<'_>) -> Vec<RelationColumn> {
     match relation {
         Relation::Table(table) => table.columns().iter().map(RelationColumn::of).collect(),
@@ -235,7 +235,7 @@ fn stored_columns(relation: Relation<'_>) -> Vec<RelationColumn> {
     }
 }
 
-/// Suffix for a relation that is not a table, and for the table that `.sql` has as a view.
+/// Returns the suffix for a relation that is not a table, and for the table that `.sql` replaces by a view.
 fn kind(relation: Relation<'_>) -> &'static str {
     match relation {
         Relation::Table(Table::Acquisitions) => " (in files; .sql has the view)",

@@ -1,4 +1,4 @@
-//! Commands from `-c`, from a pipe, or from lines that were typed or pasted.
+//! Runs commands from `-c`, from a pipe, or from typed or pasted lines.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 
@@ -12,29 +12,29 @@ use handlescope_session::cancel::Cancelled;
 use handlescope_session::grammar::{Arguments, Token, split};
 use handlescope_session::terminal::Messages;
 
-/// The longest line of a script, bytes.
+/// Maximum length of a script line in bytes.
 const MAX_LINE_LENGTH: u64 = 1 << 20;
 
-/// Start of a script in UTF-16, little-endian.
+/// How a script in UTF-16 (little-endian) starts.
 const UTF16_MARK: &[u8] = b"\xFF\xFE";
 
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Position of the line, as in `line 1` of a script or `command 1` of the command line.
+    /// Where the command is, as in `line 1` of a script or `command 1` of the command line.
     pub position: String,
     /// The command; a query may have several lines.
     pub line: String,
 }
 
-/// The commands after `-c`.
+/// Returns the commands after `-c`.
 pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
     lines.iter().enumerate().map(|(index, line)| {
         Ok(Step { position: format!("command {}", index + 1), line: line.clone() })
     })
 }
 
-/// The commands of a script, one a line; a query continues (`is_query_open`) until the next command at most.
+/// Returns the commands of a script, one per line. A query continues (`is_query_open`), at most until the next command.
 pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let mut lines = lines(input).peekable();
     std::iter::from_fn(move || {
@@ -52,13 +52,12 @@ pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     })
 }
 
-/// Whether the next line belongs to a query, too: neither `;`, nor an empty line, nor options after it
-/// have ended it.
+/// Whether the next line still belongs to a query: neither `;`, nor an empty line, nor options after it have ended it.
 pub fn is_query_open(text: &str) -> bool {
     is_query(text, is_unfinished)
 }
 
-/// Whether a line is a query of which `is_so` holds, and its last line is not empty.
+/// Whether a line is a query that passes `is_so`, and its last line is not empty.
 fn is_query(text: &str, is_so: impl Fn(&str, &[Token]) -> bool) -> bool {
     let tokens = split(text);
     let Some((first, arguments)) = tokens.split_first() else { return false };
@@ -69,8 +68,8 @@ fn is_query(text: &str, is_so: impl Fn(&str, &[Token]) -> bool) -> bool {
     !last.trim().is_empty() && takes_query && is_so(text, arguments)
 }
 
-/// Whether the last of the commands is a query whose end is missing where it is typed: unlike in a script, no next line
-/// is there that might belong to a query that is complete. An empty line is an end.
+/// Whether the last command is a query that still needs typing. When typing, a complete query ends with its line; in a
+/// script, the next line might continue it. An empty line also ends a query.
 pub fn is_waiting(text: &str) -> bool {
     let is_line_empty = text.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
     let is_open =
@@ -79,7 +78,7 @@ pub fn is_waiting(text: &str) -> bool {
     !is_line_empty && last.and_then(Result::ok).is_some_and(|step| is_query(&step.line, is_open))
 }
 
-/// Whether a line is a comment or starts as commands and aliases do, with a dot and a letter.
+/// Whether a line is a comment, or starts like a command or alias with a dot and a letter.
 fn starts_command(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
     // No line of a query starts like this. The name is not checked, because earlier lines may define aliases.
@@ -89,8 +88,8 @@ fn starts_command(line: &str) -> bool {
             .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// The lines of a script. A byte order mark in front and CR LF at the ends, which Windows likes to
-/// write, do not count. UTF-16 is read as PowerShell 5 writes it with `>`.
+/// Returns the lines of a script. Ignores a byte order mark at the start and CR LF at line ends, which Windows likes to
+/// write. Reads UTF-16 as PowerShell 5 writes it with `>`.
 fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     let (mut number, mut is_utf16) = (0, false);
     std::iter::from_fn(move || {
@@ -123,7 +122,7 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
     })
 }
 
-/// Goes on until a line of UTF-16 ends: the byte of a line end is a part of other characters, too.
+/// Reads on to the end of a UTF-16 line, because the byte of a line end also occurs in other characters.
 fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
     while !(bytes.ends_with(b"\n\0") && bytes.len().is_multiple_of(2)) {
         let is_half = bytes.len() % 2 == 1;
@@ -138,14 +137,14 @@ fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Resu
     Ok(())
 }
 
-/// Outcome of a script.
+/// The outcome of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every command worked, or the reader of the output had enough.
+    /// Every command worked, or the reader of the output stopped reading.
     Worked,
-    /// A comparison says that something got worse.
+    /// A comparison found that something got worse.
     Worse,
-    /// A comparison cannot say whether something got worse, because events were lost.
+    /// A comparison cannot tell whether something got worse, because events were lost.
     Undecided,
     /// A command failed.
     Failed,
@@ -156,14 +155,14 @@ pub enum Outcome {
 /// Options for running a script.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunOptions {
-    /// Whether to continue after commands that fail.
+    /// Whether to continue after a command fails.
     pub keep_going: bool,
-    /// Each command is first printed as a comment.
+    /// Whether to print each command first, as a comment.
     pub echo: bool,
 }
 
-/// Runs a script up to its end, a `.quit`, or the first command that fails, unless that is to be passed
-/// over. Every failure is reported with its position. Ctrl-C ends it in any case.
+/// Runs a script to its end, to a `.quit`, or to the first failing command unless failures are to be skipped. Reports
+/// every failure with its position. Ctrl-C always ends it.
 pub fn run(
     console: &mut Console,
     steps: impl Iterator<Item = io::Result<Step>>,
@@ -173,7 +172,7 @@ pub fn run(
 ) -> Outcome {
     let mut outcome = Outcome::Worked;
     for step in steps {
-        // A signal came between two commands, or while waiting for the next one.
+        // A signal arrived between two commands, or while waiting for the next one.
         if console.cancel.is_cancelled() {
             return cancelled(messages);
         }
@@ -212,7 +211,7 @@ pub fn run(
     if console.cancel.is_cancelled() { cancelled(messages) } else { outcome }
 }
 
-/// Prints a command as a comment, unless it is one.
+/// Prints a command as a comment, unless it is a comment already.
 fn echo(line: &str, messages: &mut Messages<'_>) {
     let lines = line.lines().map(str::trim).filter(|line| !line.is_empty());
     for line in lines.filter(|line| !line.starts_with('#')) {
@@ -232,7 +231,7 @@ mod tests {
     use handlescope_session::settings::Settings;
     use handlescope_session::terminal::Screen;
 
-    /// Outcome, standard output and standard error of a script.
+    /// Returns outcome, standard output and standard error of a script.
     fn run_script(script: &str, keep_going: bool) -> (Outcome, String, String) {
         run_script_with(script, RunOptions { keep_going, echo: false })
     }
@@ -253,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_script_in_utf_16_has_the_same_lines() {
-        // U+0A0A and U+010A have the byte of a line end.
+        // U+0A0A and U+010A contain the byte of a line end.
         let script = "\u{feff}# ä \u{a0a} \u{10a}\r\n.list\r\n\r\n# 😀";
         let utf16: Vec<u8> = script.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let read =

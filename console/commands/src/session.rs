@@ -1,4 +1,4 @@
-//! `.list`, `.unload`, `.cls` and `.quit`: what is loaded, the screen, and the end.
+//! `.list`, `.unload`, `.cls` and `.quit`: lists and unloads traces, clears the screen, and quits.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ impl Command for List {
 pub struct Unload;
 
 impl Command for Unload {
-    /// Paths, names and patterns; none for everything.
+    /// Paths, names and patterns; empty for everything.
     type Args = Vec<String>;
     const SIGNATURE: Signature = Signature {
         names: &[".unload"],
@@ -108,8 +108,8 @@ impl Unloaded<'_> {
         Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
     }
 
-    /// The files that a name stands for: the one with this path, as loaded or as .list shows it; else those that
-    /// match a pattern; else the only one whose path ends with it.
+    /// Returns the files that a name matches: the one with this path, as loaded or as shown by .list; else those that
+    /// match a pattern; else the only one with a path that ends with the name.
     fn files(&self, files: &[LoadedTrace]) -> Result<Vec<PathBuf>, CommandError> {
         let typed = with_home(self.typed);
         let paths = |is_match: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {

@@ -1,4 +1,4 @@
-//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn`, `.clip`, `.pager` and `.sys`: how the session prints.
+//! `.timefmt`, `.timedigits`, `.processfmt`, `.sffn`, `.clip`, `.pager` and `.sys`: set how the session prints.
 
 use std::any::Any;
 
@@ -9,13 +9,13 @@ use handlescope_session::grammar::{Arguments, Example, ParseError, parse};
 use handlescope_session::settings::{Choices, Key, Settings};
 use handlescope_session::values::{process_words, time_words};
 
-/// The word for what counts without a choice of the session or of the configuration file.
+/// The word for the default, used if neither the session nor the configuration file sets a value.
 pub const USUAL: &str = "usual";
 
-/// A command that changes settings of the session and message what counts from now on.
+/// A command that changes settings of the session, and the message about the new values.
 pub struct SettingCommand {
     signature: &'static Signature,
-    /// The settings that its words are the values of, in this order.
+    /// The settings that its words set, in order.
     keys: &'static [Key],
     takes: &'static str,
     message: fn(&Settings) -> String,
@@ -49,13 +49,13 @@ impl AnyCommand for SettingCommand {
     }
 }
 
-/// Settings that a line chooses for the session.
+/// The settings that a line changes for the session.
 #[derive(Debug, Clone)]
 struct SettingChanges {
-    /// The settings with their new values; without one, a setting is as usual again.
+    /// The settings with their new values; `None` resets a setting.
     changes: Vec<(Key, Option<String>)>,
     message: fn(&Settings) -> String,
-    /// Whether the answer goes to standard output, where ETWAnalyzer, too, writes that of `.clip`.
+    /// Whether the answer goes to standard output, where ETWAnalyzer also writes that of `.clip`.
     to_results: bool,
 }
 
@@ -244,12 +244,12 @@ mod tests {
     use handlescope_session::settings::DisplayArgs;
     use handlescope_session::values::{ProcessFormat, TimeDigits, TimeFormat};
 
-    /// Answer to a line that is carried out.
+    /// Applies a line, and returns its answer.
     fn applied(line: &str, settings: &mut Settings) -> String {
         args::<SettingChanges>(line).apply(settings).expect(line)
     }
 
-    /// Display options of the session after a line, given those before it.
+    /// Returns the display options of the session after a line, given those before it.
     fn display(line: &str, before: DisplayArgs) -> DisplayArgs {
         let mut settings = Settings::default();
         settings.session.display = before;

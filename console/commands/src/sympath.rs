@@ -11,7 +11,7 @@ use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseEr
 pub struct SymbolPathArgs {
     /// Locations to search for symbols.
     pub symbols: SymbolArgs,
-    /// `-retry`: look again for what was not found.
+    /// `-retry`: search again for what was not found.
     pub retry: bool,
 }
 
@@ -60,8 +60,8 @@ impl Command for SymPath {
         },
     ];
 
-    /// A path has spaces and semicolons, so everything after the command belongs to it, except for
-    /// options in front.
+    /// Takes everything after the command as the path, because a path has spaces and semicolons; only options before it
+    /// are excluded.
     fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
         let (mut args, words) = match entered.tokens {
             [first, ..] if first.is_switch() => entered.options_and_words(Self::OPTIONS)?,

@@ -1,9 +1,9 @@
-//! Places where a page is read: command lines are written in one way at the prompt and in another one in a shell.
+//! Where a page is read: command lines are written differently at the prompt and in a shell.
 
 use crate::sql::SqlWords;
 use handlescope_session::grammar::{Quotes, Token, split};
 
-/// Names of console commands in a shell, and the files that they load first.
+/// Names of console commands in a shell, and which files they load first.
 const IN_SHELL: &[(&str, &str, Files)] = &[
     (".dump", "dump", Files::Behind),
     (".why", "why", Files::First),
@@ -21,7 +21,7 @@ const IN_SHELL: &[(&str, &str, Files)] = &[
     (".help", "help", Files::None),
 ];
 
-/// Files that a command of a shell loads first.
+/// The files that a shell command loads first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Files {
     None,
@@ -29,7 +29,7 @@ enum Files {
     Behind,
     /// The first words.
     First,
-    /// The first two words. Other words are points in one trace, which such a command does not have.
+    /// The first two words. At the prompt other words are points in one trace, which the shell command does not have.
     Two,
 }
 
@@ -39,7 +39,7 @@ const OPTIONS: &str = "[OPTION…]";
 /// The trace in the examples.
 const SAMPLE: &str = "examples/leaky.etl";
 
-/// Syntax of the commands of a page: those of the prompt, or of a shell.
+/// The syntax of a page's command lines: the prompt's, or a shell's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     Prompt,
@@ -47,7 +47,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// A command line of the console as it is typed here.
+    /// Returns a command line of the console as typed here.
     pub fn line(self, line: &str) -> String {
         match self {
             Syntax::Prompt => line.to_owned(),
@@ -55,7 +55,7 @@ impl Syntax {
         }
     }
 
-    /// A command as it is typed here.
+    /// Returns a command as typed here.
     pub fn command(self, command: &str) -> String {
         let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);
         match (self, name) {
@@ -64,7 +64,7 @@ impl Syntax {
         }
     }
 
-    /// The line that shows the page of a command, or of its kind of `.dump`.
+    /// Returns the line that shows the page of a command, or of its kind of `.dump`.
     pub fn page(self, command: &str, kind: Option<&str>) -> String {
         let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);
         match (self, name, kind) {
@@ -75,7 +75,7 @@ impl Syntax {
         }
     }
 
-    /// A command with what may follow.
+    /// Returns a command and its possible arguments.
     pub fn usage(self, usage: &str) -> String {
         match self {
             Syntax::Prompt => usage.to_owned(),
@@ -87,8 +87,8 @@ impl Syntax {
     }
 }
 
-/// The command line of a shell that does what a line does. It loads the first of the files with `-fd`, unless one
-/// is named, or the second without, or the others if it compares two.
+/// Returns the shell command line that does the same as a line. Unless it already names files, it loads `files`: the
+/// first with `-fd`, the second directly, or the other two for a comparison.
 fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> String {
     let tokens = split(line);
     let command = tokens.split_first().and_then(|(first, rest)| {
@@ -111,7 +111,7 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
     let has_files = rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd"));
     match loads {
         Files::Behind if !has_files => {
-            // The kind of a dump stays in front of its options.
+            // The kind of a dump stays before its options.
             let kind = rest.iter().take_while(|token| !token.is_switch()).take(1).count();
             words.splice(kind..kind, ["-fd".to_owned(), file]);
         }
@@ -126,7 +126,7 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
     [&["handlescope".to_owned(), name.to_owned()], &words[..]].concat().join(" ")
 }
 
-/// A word that shells leave as it is. The `>` in front of a file is theirs.
+/// Quotes a word if shells would change it. The `>` before a file is left to the shell.
 fn quoted(token: &Token) -> String {
     let is_arrow = token.quotes == Quotes::No && token.text == ">";
     let mut characters = token.text.chars();

@@ -9,23 +9,23 @@ pub struct TopicSpec {
     pub summary: &'static str,
     /// Terms with their explanations.
     rows: &'static [(&'static str, &'static str)],
-    /// Causes of leaks that it explains, too.
+    /// Causes of leaks that the topic also explains.
     causes: fn() -> Vec<(&'static str, &'static str)>,
 }
 
 impl TopicSpec {
-    /// Terms with their explanations, causes last.
+    /// Returns the terms with their explanations, causes last.
     pub fn rows(&self) -> Vec<(&'static str, &'static str)> {
         [self.rows, &(self.causes)()].concat()
     }
 
-    /// Words that it explains, without the signs and phrases.
+    /// Returns the words that it explains, without signs and phrases.
     pub fn terms(&self) -> impl Iterator<Item = &'static str> {
         let labels = self.rows().into_iter().flat_map(|(label, _)| label.split(", "));
         labels.filter(|label| label.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
     }
 
-    /// The word of this spelling, in any case.
+    /// Finds a word, ignoring case.
     pub fn term(&self, name: &str) -> Option<&'static str> {
         self.terms().find(|term| term.eq_ignore_ascii_case(name))
     }

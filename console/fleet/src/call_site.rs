@@ -1,4 +1,4 @@
-//! Call sites: what traces have in common that leak on one stack.
+//! Call sites: the stack, program and type that leaks in several traces have in common.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use polars::prelude::{DataFrame, Expr, IntoLazy, JoinType, LazyFrame, PolarsResu
 
 use super::scan::{Record, collect};
 
-/// What is acquired where. Orders as its fields do.
+/// What is acquired where. Sorts by its fields in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallSite {
     pub process: String,
@@ -18,19 +18,19 @@ pub struct CallSite {
     /// Identity of the create stack.
     pub stack: Option<String>,
     pub function: Option<String>,
-    /// Frames, a line each.
+    /// Frames, one per line.
     pub stack_text: Option<String>,
 }
 
-/// Columns that are equal in rows of one call site.
+/// Columns that are equal in all rows of a call site.
 pub const KEY: [&str; 5] = ["process", "kind", "type", "allocator", "stack"];
 
-/// Rows whose columns of a key are as [`CallSite`] has them.
+/// Fills the key columns of rows with the values that [`CallSite`] uses.
 pub fn keyed(frame: LazyFrame) -> LazyFrame {
     frame.with_columns(["process", "kind", "type"].map(|name| col(name).fill_null(lit(""))))
 }
 
-/// Rows with the `id` of their call site; those of others are left out.
+/// Returns the rows of these call sites with the `id` of their site; drops rows of others.
 pub fn identified(sites: &DataFrame, rows: DataFrame) -> PolarsResult<DataFrame> {
     let keys: Vec<Expr> = ["id"].iter().chain(&KEY).map(|name| col(*name)).collect();
     let joined = sites.clone().lazy().select(&keys).join_builder().with(rows.lazy());
@@ -51,13 +51,13 @@ impl CallSite {
         }
     }
 
-    /// The known leak that it is, if it is one.
+    /// Returns the matching entry, if this is a known leak.
     pub fn ignored_by(&self, list: &IgnoreList) -> Option<Arc<IgnoreEntry>> {
         let (function, stack) = (self.function.as_deref(), self.stack_text.as_deref());
         list.find(&self.process, &self.type_name, function, stack).cloned()
     }
 
-    /// Whether it allocates.
+    /// Whether it allocates rather than opening handles or views.
     pub fn is_of_allocations(&self) -> bool {
         !matches!(self.kind.as_str(), "handle" | "view")
     }

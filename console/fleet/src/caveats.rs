@@ -3,10 +3,10 @@
 use super::traces::{Fleet, FleetTrace};
 use handlescope_session::values::Counted;
 
-/// A reason that concerns some traces.
+/// A reason that concerns some of the traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetCaveat {
-    /// Word for programs, which stays the same.
+    /// Word for programs; it never changes.
     pub kind: &'static str,
     pub text: String,
     /// Number of the traces.
@@ -14,7 +14,7 @@ pub struct FleetCaveat {
 }
 
 impl Fleet {
-    /// Caveats of the traces.
+    /// Returns the caveats about the traces.
     pub fn caveats(&self) -> Vec<FleetCaveat> {
         let all = self.traces.len();
         let caveat = |kind, [one, many]: [&str; 2], text, test: fn(&FleetTrace) -> bool| {

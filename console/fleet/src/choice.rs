@@ -1,11 +1,11 @@
-//! Criteria of questions to a dataset.
+//! Filters for questions to a dataset.
 
 use std::collections::HashMap;
 
 use handlescope_session::filter::{Days, Filter, ProcessFilter};
 use polars::prelude::{BooleanChunked, DataType, Expr, Field, IntoColumn, col, lit};
 
-/// Traces, processes and types that a question is about.
+/// The traces, processes and types that a question is about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetCriteria {
     /// Machines that recorded the traces.
@@ -21,7 +21,7 @@ pub struct FleetCriteria {
 }
 
 impl FleetCriteria {
-    /// The filters as typed.
+    /// Returns the filters as typed.
     pub fn text(&self) -> String {
         let days = self.days.as_ref().map(|days| format!("-day {}", days.text()));
         let filters = [("-machine", &self.machine), ("-build", &self.build)];
@@ -48,7 +48,8 @@ impl FleetCriteria {
     }
 }
 
-/// Whether the text in a column passes a filter, with the `pid` of the row, or 0 for several. Tests each pair once.
+/// Whether the text in a column passes a filter, together with the row's `pid`, or 0 for several. Tests each pair only
+/// once.
 fn tested<F: Send + Sync + 'static>(
     column: &str,
     filter: Option<F>,

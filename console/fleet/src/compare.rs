@@ -1,4 +1,4 @@
-//! Two builds: what the second leaks more or less of than the first, over all traces in which their programs ran.
+//! Comparison of two builds: what the second one leaks more or less of, over all traces in which their programs ran.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};
 use handlescope_session::values::listed;
 
-/// Bytes that do not matter.
+/// An increase of no more than this many bytes is ignored.
 const MIN_BYTES: f64 = 65_536.0;
 
-/// Builds that an error names.
+/// Maximum number of builds that an error names.
 const MAX_BUILDS: usize = 8;
 
 const SECONDS_PER_MINUTE: f64 = 60.0;
@@ -28,12 +28,12 @@ const SECONDS_PER_MINUTE: f64 = 60.0;
 /// Comparison of two builds.
 pub struct BuildsDiff {
     pub builds: [String; 2],
-    /// Traces and machines that ran each of them.
+    /// Number of traces and machines that ran each build.
     pub traces: [usize; 2],
     pub machines: [usize; 2],
-    /// Groups that leak in either build: first those that got worse, then new ones.
+    /// Groups that leak in either build; groups that got worse come first, then new ones.
     pub groups: Vec<ComparedStack>,
-    /// Number of groups that are known leaks, which are not among them unless it is asked for these.
+    /// Number of groups that are known leaks. They are not in `groups`, unless ignored leaks were asked for.
     pub ignored: usize,
     pub caveats: Vec<FleetCaveat>,
 }
@@ -42,28 +42,28 @@ pub struct BuildsDiff {
 #[derive(Debug, Clone)]
 pub struct ComparedStack {
     pub site: CallSite,
-    /// Build before, and build after.
+    /// The build before and the build after.
     pub sides: [BuildSide; 2],
     pub state: State,
     pub got_worse: bool,
-    /// Whether the traces without losses alone say something else.
+    /// Whether the traces without losses alone lead to another result.
     pub is_uncertain: bool,
     pub p_value: f64,
-    /// The known leak that it is, if it is one.
+    /// The matching entry, if this is a known leak.
     pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// Leaks of a group in one build.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BuildSide {
-    /// Number that nothing, or nothing but the exit of a process, released.
+    /// Number that was never released, or only by process exit.
     pub unreleased: u64,
     pub bytes: i64,
-    /// Number by the minutes in which the program ran; `None` if it did not, or no trace has a clock.
+    /// Number per minute of the program's run time; `None` if it did not run, or no trace has a clock.
     pub per_minute: Option<f64>,
-    /// Machines where it leaks.
+    /// Number of machines where it leaks.
     pub machines: usize,
-    /// Growth of the group, the worst of all traces.
+    /// The worst growth of the group in any trace.
     pub verdict: Option<Verdict>,
 }
 
@@ -83,7 +83,7 @@ impl BuildsDiff {
     }
 }
 
-/// Time in which a program of a build ran, by the numbers of the traces: seconds and processes.
+/// How long a program of a build ran in each trace: seconds and processes, by trace number.
 type Times = BTreeMap<usize, (f64, usize)>;
 
 /// A group while its leaks are added up.
@@ -98,7 +98,7 @@ struct Group {
 /// Compares two builds of programs.
 ///
 /// # Errors
-/// When no process is of one of the builds, a table cannot be read, or `cancel` asks to stop.
+/// If no process has one of the builds, a table cannot be read, or `cancel` asks to stop.
 pub fn compare_builds(
     fleet: &Fleet,
     criteria: &FleetCriteria,
@@ -143,14 +143,14 @@ pub fn compare_builds(
         let word = row.text("verdict").unwrap_or_default();
         let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.word() == word);
         let known = groups[id].verdicts[side];
-        // The words are in the order in which they matter.
+        // Verdicts are ordered by importance.
         groups[id].verdicts[side] = known.into_iter().chain(verdict).min();
     }
     groups.sort_by(|a, b| a.site.cmp(&b.site));
     let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
     let mut diff = compared(fleet, builds, &times, groups);
     diff.caveats.splice(..0, no_match);
-    // All groups are compared before, so that what is ignored does not change the significance.
+    // Ignores known leaks only after all groups were compared, so that ignoring does not change the significance.
     for group in &mut diff.groups {
         group.ignored = group.site.ignored_by(&ignoring.list);
     }
@@ -159,13 +159,13 @@ pub fn compare_builds(
     Ok(diff)
 }
 
-/// Whether a row is of one of two builds.
+/// Whether a row belongs to one of two builds.
 fn is_of(builds: &[String; 2]) -> Expr {
     let [before, after] = builds.each_ref().map(|build| col("build").eq(lit(build.as_str())));
     before.or(after)
 }
 
-/// The times in which the programs of each build ran, by their names.
+/// Returns how long the programs of each build ran, by program name.
 fn times(
     fleet: &Fleet,
     criteria: &FleetCriteria,
@@ -281,7 +281,7 @@ fn sampled(
     sampled
 }
 
-/// Compares a group; `says_else`: traces without losses alone say something else of it.
+/// Compares a group. `says_else`: traces without losses alone lead to another result.
 fn stack(
     fleet: &Fleet,
     group: Group,
@@ -303,7 +303,7 @@ fn stack(
             verdict: group.verdicts[side],
         }
     });
-    // Little memory does not matter.
+    // A small amount of memory is ignored.
     let [before, after] = sides.map(|side| side.bytes as f64);
     let ratio = samples[1].seconds().max(1.0) / samples[0].seconds().max(1.0);
     let matters = before.max(after) <= 0.0 || after - before * ratio > MIN_BYTES;

@@ -1,4 +1,4 @@
-//! `groups` of all traces together, by some of their columns.
+//! Groups the rows of `groups` of all traces by some of their columns.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::traces::{Fleet, numbers, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
-/// A column by which groups are made.
+/// A column to group by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FleetColumn {
     pub word: &'static str,
@@ -46,18 +46,18 @@ impl FleetColumn {
         Self { word, title, help }
     }
 
-    /// Words with their meanings.
+    /// Returns the words with their meanings.
     pub fn words() -> Vec<(&'static str, &'static str)> {
         Self::ALL.iter().map(|column| (column.word, column.help)).collect()
     }
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         if self == Self::CREATE_STACK { "stack" } else { self.word }
     }
 }
 
-/// Number of handles and views, or of allocations.
+/// Amounts of handles and views, or of allocations.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Amounts {
     pub acquired: i64,
@@ -72,10 +72,10 @@ impl Amounts {
     }
 }
 
-/// Sums of handles and allocations that many processes acquired.
+/// Sums of the handles and allocations that many processes acquired.
 #[derive(Debug, Clone, Default)]
 pub struct FleetGroup {
-    /// Values in the columns, in their order.
+    /// Values of the group columns, in order.
     pub keys: Vec<Option<String>>,
     pub machines: usize,
     pub traces: usize,
@@ -83,7 +83,7 @@ pub struct FleetGroup {
     pub allocations: Amounts,
     pub bytes_acquired: i64,
     pub bytes_unreleased: i64,
-    /// Part of what all groups leak, 0 to 1; where nothing is leaked, of what they acquired.
+    /// Share of all leaks, 0 to 1; if nothing leaks, share of everything acquired.
     pub share: f64,
 }
 
@@ -94,11 +94,11 @@ pub struct StackTexts {
     pub lines: String,
 }
 
-/// Groups of a fleet.
+/// The groups of a fleet.
 pub struct FleetGroups {
     pub by: Vec<FleetColumn>,
     pub groups: Vec<FleetGroup>,
-    /// Stacks that are keys, by their identities.
+    /// Stacks that are group keys, by identity.
     pub stacks: HashMap<String, StackTexts>,
     pub caveats: Vec<FleetCaveat>,
     pub machines: usize,
@@ -115,12 +115,12 @@ impl FleetGroup {
     }
 }
 
-/// Rows of `groups` that count.
+/// Which rows of `groups` count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeaksOnly {
-    /// Only what leaks something that nothing released.
+    /// Only rows with leaks that nothing released.
     pub leak: bool,
-    /// Also what only the exit of a process released.
+    /// Also rows with leaks that only process exit released.
     pub at_exit: bool,
 }
 
@@ -136,13 +136,13 @@ impl LeaksOnly {
     }
 }
 
-/// Whether a row is of allocations.
+/// Whether a row is an allocation.
 pub fn is_allocation() -> Expr {
     let is = |kind: &str| col("kind").eq_missing(lit(kind));
     is("handle").or(is("view")).not()
 }
 
-/// Columns of [`Amounts`], and those that the amounts of allocations have in sums.
+/// Columns of [`Amounts`], and their names for allocations in sums.
 const AMOUNTS: [&str; 4] = ["acquired", "released", "leaked", "closed_at_exit"];
 const OF_ALLOCATIONS: [&str; 4] = ["allocated", "freed", "unfreed", "freed_at_exit"];
 const BYTES: [&str; 2] = ["bytes_acquired", "bytes_unreleased"];
@@ -150,7 +150,7 @@ const BYTES: [&str; 2] = ["bytes_acquired", "bytes_unreleased"];
 /// Groups what the processes of a fleet acquired.
 ///
 /// # Errors
-/// When a table cannot be read, or `cancel` asks to stop.
+/// If a table cannot be read, or `cancel` asks to stop.
 pub fn fleet_groups(
     fleet: &Fleet,
     criteria: &FleetCriteria,

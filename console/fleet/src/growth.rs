@@ -1,4 +1,4 @@
-//! Open handles and bytes of a fleet: over the days, or over the time of the traces.
+//! Open handles and bytes of a fleet, over days or over the duration of the traces.
 
 use std::collections::HashMap;
 
@@ -13,42 +13,42 @@ use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
-/// Time that a picture shows.
+/// The time axis of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrowthAxis {
-    /// Day by day: what is open at the end of the traces.
+    /// Days: what is open at the end of the traces.
     Days,
-    /// The steps of the traces, laid on each other.
+    /// Steps of the traces, overlaid.
     Steps,
 }
 
-/// Number of open handles or bytes, on average per trace.
+/// A number of open handles or bytes, averaged per trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowthLine {
     pub name: String,
-    /// A number for each day or step.
+    /// The number at each day or step.
     pub open: Vec<f64>,
 }
 
-/// Lines over time, the largest first.
+/// Lines over time, largest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetGrowth {
     pub axis: GrowthAxis,
-    /// Days with traces, or parts of the time of a trace.
+    /// Days with traces, or percentages of a trace's duration.
     pub labels: Vec<String>,
     pub lines: Vec<GrowthLine>,
     pub has_bytes: bool,
     pub caveats: Vec<FleetCaveat>,
 }
 
-/// Steps of a trace in `growth`.
+/// Number of steps of a trace in `growth`.
 const STEPS: usize = 60;
 
-/// Follows handles, or with `of_bytes` the bytes of allocations. Lines are divided by `by`: the process, type, machine or
-/// build.
+/// Follows handles, or with `of_bytes` the bytes of allocations. Draws one line for each process, type, machine or
+/// build, as `by` says.
 ///
 /// # Errors
-/// When a table cannot be read, or `cancel` asks to stop.
+/// If a table cannot be read, or `cancel` asks to stop.
 pub fn fleet_growth(
     fleet: &Fleet,
     criteria: &FleetCriteria,

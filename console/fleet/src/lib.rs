@@ -1,8 +1,8 @@
-//! Datasets of many traces, and the questions to them.
+//! Datasets of many traces, and questions about them.
 //!
-//! A `Fleet` has the traces of a dataset that machines and days leave; folders of others are not opened. The questions
-//! read their columns file by file, and keep sums only, so that a dataset may be larger than memory. `.sql` plans
-//! over the same scans, which polars carries out in a stream.
+//! A `Fleet` has the traces of a dataset that match the chosen machines and days; folders of other days are not opened.
+//! Questions read their columns file by file and only keep sums, so a dataset may be larger than memory. `.sql` builds
+//! its plans over the same scans, and polars streams them.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
@@ -35,7 +35,7 @@ use crate::dataset::DatasetError;
 use handlescope_query::{KnownNames, polars_reason};
 use handlescope_session::cancel::Cancelled;
 
-/// A question to a dataset without an answer.
+/// Why a question about a dataset has no answer.
 #[derive(Debug, Error)]
 pub enum FleetError {
     /// The dataset cannot be opened or listed.
@@ -44,26 +44,26 @@ pub enum FleetError {
     /// A table cannot be read.
     #[error("the tables of the dataset cannot be read: {}", polars_reason(.0, &KnownNames::default()))]
     Tables(#[from] PolarsError),
-    /// No trace is left.
+    /// No trace passes the filters.
     #[error("no trace of the dataset passes {filters}")]
     NoTrace {
-        /// Filters as typed.
+        /// The filters as typed.
         filters: String,
     },
     /// The dataset has no trace yet.
     #[error("the dataset has no trace; handlescope dataset add adds some")]
     Empty,
-    /// A build that no trace has.
+    /// No trace has this build.
     #[error("no trace has a process of build {build}{known}")]
     NoBuild {
         build: String,
-        /// Builds that there are, with a separator in front.
+        /// The existing builds, after a separator.
         known: String,
     },
-    /// A filter that nothing passes.
+    /// Nothing passes a filter.
     #[error("{0}")]
     NoMatch(String),
-    /// The user does not want the answer any more.
+    /// The user pressed Ctrl-C.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }

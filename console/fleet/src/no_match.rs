@@ -1,4 +1,4 @@
-//! Filters that nothing in the traces passes: without a leak it would seem that nothing leaks.
+//! Reports filters that match nothing in the traces. Without this, it would look as if nothing leaks.
 
 use polars::prelude::{LazyFrame, col, lit};
 
@@ -12,16 +12,16 @@ use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::suggest;
 use handlescope_session::values::{Counted, listed};
 
-/// Word for it in documents.
+/// Word for this caveat in documents.
 const NO_MATCH: &str = "no_match";
 
-/// Names that are there that are shown at most.
+/// Maximum number of existing names to show.
 const MAX_NAMES: usize = 8;
 
-/// The filter that no process, or nothing that the processes acquired, passes; `None` if something does.
+/// Returns the filter that matches no process, or nothing that the processes acquired; `None` if something passes.
 ///
 /// # Errors
-/// When a table cannot be read, or `cancel` asks to stop.
+/// If a table cannot be read, or `cancel` asks to stop.
 pub fn no_match(
     fleet: &Fleet,
     criteria: &FleetCriteria,
@@ -32,7 +32,7 @@ pub fn no_match(
     let object_type = criteria.object_type.as_ref().map(Filter::text);
     let named = col("process").is_not_null().and(criteria.passes_build());
     let of_processes = criteria.passes_build().and(criteria.passes_process());
-    // Each filter is about the rows that those in front of it leave.
+    // Each filter only sees the rows that passed the filters before it.
     let filters = [
         ("processes", "process", "-build", build, "build", lit(true), criteria.passes_build()),
         ("processes", "process", "-pn", process, "process", named, criteria.passes_process()),

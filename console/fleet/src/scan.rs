@@ -1,7 +1,7 @@
-//! Tables of a dataset as frames.
+//! The tables of a dataset as frames.
 //!
-//! Columns that older traces lack are null, and those of newer versions are not read. Polars reads the partitions from
-//! names of folders: a comparison with `date` or `trace` skips files, and other predicates skip row groups by their
+//! Columns that older traces lack are null, and columns of newer versions are not read. Polars gets the partitions from
+//! folder names: a comparison with `date` or `trace` skips files, and other predicates skip row groups by their
 //! statistics.
 
 use std::path::PathBuf;
@@ -19,33 +19,33 @@ use crate::FleetError;
 use crate::dataset::{Dataset, DatasetTable, Partition, TABLES};
 use handlescope_session::cancel::Cancel;
 
-/// Bytes of the files that are read at once, as they are on disk. A larger file is read in parts, because its columns may
-/// have many times as many bytes in memory.
+/// Maximum size on disk of the files that are read at once. A larger file is read in parts, because its columns may
+/// take many times as many bytes in memory.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Rows of a part of a larger file.
+/// Number of rows in a part of a larger file.
 const BATCH_ROWS: IdxSize = 1 << 17;
 
-/// Files that are open at once.
+/// Maximum number of files open at once.
 const BATCH_FILES: usize = 256;
 
-/// Columns that the names of folders have.
+/// Columns that come from folder names.
 pub const DATE: &str = "date";
 pub const TRACE: &str = "trace";
 
-/// Column with the path of the file of a row, and the partition at its end.
+/// The column with the path of a row's file, and the pattern for the partition at the end of the path.
 const FILE: &str = "part_file";
 const PARTITION: &str = r"date=([^/\\]+)[/\\]trace=([^/\\]+)[/\\][^/\\]+$";
 
-/// A table by its name.
+/// Finds a table by name.
 pub fn table(name: &str) -> Option<&'static DatasetTable> {
     TABLES.iter().find(|table| table.name.eq_ignore_ascii_case(name))
 }
 
-/// The files of a table; none for a trace that was added before there was such a table.
+/// Returns the files of a table; a trace that is older than the table has none.
 ///
 /// # Errors
-/// When one is not the one that was written.
+/// If a file is not the one that was written.
 fn files<'p>(
     dataset: &Dataset,
     table: &str,
@@ -60,11 +60,11 @@ fn files<'p>(
     files.collect()
 }
 
-/// A frame over the rows that some traces have in a table. The content of files of up to `compared` bytes is compared with
-/// what was written before.
+/// Returns a frame over the rows of some traces in a table. Compares the content of files of up to `compared` bytes
+/// with their manifest.
 ///
 /// # Errors
-/// When a file is missing or damaged, or `cancel` asks to stop.
+/// If a file is missing or damaged, or `cancel` asks to stop.
 pub fn scan<'p>(
     dataset: &Dataset,
     table: &DatasetTable,
@@ -76,7 +76,7 @@ pub fn scan<'p>(
     Ok(scan_files(dataset, files.into_iter().map(|(path, _)| path), (table.schema)())?)
 }
 
-/// A frame over files of a dataset, whose partitions are those of the path within it.
+/// Returns a frame over files of a dataset; the partitions come from the paths within the dataset.
 fn scan_files(
     dataset: &Dataset,
     files: impl Iterator<Item = PathBuf>,
@@ -88,7 +88,7 @@ fn scan_files(
         Err(_) => path,
     };
     let paths = files.map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
-    // Polars takes names of folders above the dataset for partitions, too.
+    // Polars would also take folder names above the dataset for partitions.
     let is_hive = !root.to_string_lossy().contains('=');
     let partitions = Schema::from_iter([
         Field::new(DATE.into(), DataType::Date),
@@ -133,24 +133,24 @@ fn scan_files(
     Ok(frame.select([names, partitions.into()].concat()))
 }
 
-/// A file as polars is to read it. It maps files that have a path, and reads what it needs of those that have a URL: only
-/// then files may be larger than the addresses that the process may have.
+/// Converts a path to what polars should read. Polars maps files given as paths, but reads only what it needs of files
+/// given as URLs. Only URLs therefore allow files larger than the process's address space.
 fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
     let path = PlRefPath::try_from_pathbuf(path)?;
     if cfg!(not(unix)) || path.has_scheme() {
         return Ok(path);
     }
     let absolute = path.to_absolute_path()?.into_owned();
-    // Polars would make a path of the URL, and map its file; others are no characters of a URL.
+    // Polars would decode `%` in the URL back to a path and map the file; control characters are not allowed in URLs.
     let is_no_url =
         absolute.as_str().contains(|letter: char| letter == '%' || letter.is_ascii_control());
     Ok(if is_no_url { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
 }
 
-/// Reads columns of a table, some files at a time, and at least once.
+/// Reads columns of a table, several files at a time, and calls `visit` at least once.
 ///
 /// # Errors
-/// When a file cannot be read, `visit` fails, or `cancel` asks to stop.
+/// If a file cannot be read, `visit` fails, or `cancel` asks to stop.
 pub fn each<'p>(
     dataset: &Dataset,
     table_name: &'static str,
@@ -196,26 +196,26 @@ pub fn each<'p>(
     }
 }
 
-/// The rows of a frame. Some decoders of polars panic on damaged files.
+/// Collects the rows of a frame. Turns panics into errors, because some decoders of polars panic on damaged files.
 pub fn collect(frame: LazyFrame) -> PolarsResult<DataFrame> {
     let rows = quietly(|| frame.collect());
     rows.unwrap_or_else(|panicked| Err(PolarsError::ComputeError(panicked.message.into())))
 }
 
-/// A row of an answer. A column that is missing is null.
+/// A row of an answer; a missing column is null.
 #[derive(Clone, Copy)]
 pub struct Record<'f> {
     rows: &'f DataFrame,
     index: usize,
 }
 
-/// The rows of an answer.
+/// Returns the rows of an answer.
 pub fn records(rows: &DataFrame) -> impl Iterator<Item = Record<'_>> {
     (0..rows.height()).map(|index| Record { rows, index })
 }
 
 impl<'f> Record<'f> {
-    /// The first row of an answer; without one, all is null.
+    /// Returns the first row of an answer; without rows, all values are null.
     pub fn first(rows: &'f DataFrame) -> Self {
         Self { rows, index: 0 }
     }
@@ -232,17 +232,17 @@ impl<'f> Record<'f> {
         self.value(name)?.extract()
     }
 
-    /// A number without digits behind the point; 0 for null.
+    /// Returns a number without its fraction; 0 for null.
     pub fn count(self, name: &str) -> i64 {
         self.number(name).unwrap_or_default() as i64
     }
 
-    /// Texts of a list.
+    /// Returns the texts in a list.
     pub fn texts(self, name: &str) -> Vec<String> {
         self.list(name, |text| Some(text.get_str()?.to_owned()))
     }
 
-    /// Numbers of a list.
+    /// Returns the numbers in a list.
     pub fn numbers(self, name: &str) -> Vec<f64> {
         self.list(name, |number| number.extract())
     }
@@ -265,9 +265,9 @@ mod tests {
 
     use super::*;
 
-    /// A dataset whose traces have these columns in `suspects`, each trace in a partition of its own.
+    /// Creates a dataset of traces with these columns in `suspects`; each trace has its own partition.
     fn dataset(traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
-        // Characters that mean something in URLs.
+        // Uses characters that have a meaning in URLs.
         dataset_in("a #?ü", traces)
     }
 
@@ -327,7 +327,7 @@ mod tests {
     fn partitions_are_columns_that_skip_files() {
         let rows = || vec![column("process", ["a.exe"])];
         let (_folder, dataset, partitions) = dataset(&[rows(), rows()]);
-        // A file that is skipped is not read.
+        // A skipped file is not read.
         std::fs::write(dataset.part("suspects", &partitions[0]), "damaged").expect("a file");
         dataset.write_manifest_of("suspects", &partitions[0]);
         let table = table("suspects").expect("a table");

@@ -1,4 +1,4 @@
-//! Traces of a dataset that a question is about.
+//! The traces of a dataset that a question is about.
 
 use std::array;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,17 +13,17 @@ use crate::FleetError;
 use crate::dataset::{Dataset, Partition};
 use handlescope_session::cancel::Cancel;
 
-/// Name of a machine that the trace does not name.
+/// Name of a machine if the trace does not name it.
 const UNKNOWN: &str = "unknown";
 
-/// Answers about parts of a table that are summed up together.
+/// Number of partial answers about a table that are merged at once.
 const MAX_PARTS: usize = 16;
 
-/// A trace of a dataset.
+/// A trace in a dataset.
 #[derive(Debug, Clone)]
 pub struct FleetTrace {
     pub partition: Partition,
-    /// Number of its machine in [`Fleet::machines`].
+    /// Index of its machine in [`Fleet::machines`].
     pub machine: usize,
     /// Day of the session start.
     pub day: String,
@@ -33,29 +33,29 @@ pub struct FleetTrace {
     pub has_losses: bool,
     /// Whether it has stacks without symbols.
     pub lacks_symbols: bool,
-    /// Handles that nothing, or nothing but the exit of their process, closed.
+    /// Number of handles that were never closed, or only by process exit.
     pub unreleased: i64,
 }
 
-/// Traces of a dataset that machines and days leave.
+/// The traces of a dataset that match the chosen machines and days.
 pub struct Fleet {
     pub dataset: Dataset,
     /// The traces by day and id.
     pub traces: Vec<FleetTrace>,
     /// Names of the machines, sorted.
     pub machines: Vec<String>,
-    /// Column `trace` with the ids, and [`OF_TRACES`].
+    /// A frame with the ids in the column `trace`, and with [`OF_TRACES`].
     lookup: DataFrame,
 }
 
-/// Columns that rows have of their trace: its number in [`Fleet::traces`], the name of its machine, and its day.
+/// Columns that rows get from their trace: its index in [`Fleet::traces`], the name of its machine, and its day.
 const OF_TRACES: [&str; 3] = ["number", "machine", "day"];
 
 impl Fleet {
     /// Lists the traces that pass.
     ///
     /// # Errors
-    /// When the dataset cannot be read, no trace is left, or `cancel` asks to stop.
+    /// If the dataset cannot be read, no trace passes, or `cancel` asks to stop.
     pub fn new(
         dataset: &Dataset,
         criteria: &FleetCriteria,
@@ -122,26 +122,26 @@ impl Fleet {
         self.traces.iter().map(|trace| &trace.partition)
     }
 
-    /// Number of the machines of some traces.
+    /// Counts the machines of some traces.
     pub fn machines_of(&self, traces: impl IntoIterator<Item = usize>) -> usize {
         let traces = traces.into_iter().filter_map(|number| self.traces.get(number));
         traces.map(|trace| trace.machine).collect::<BTreeSet<_>>().len()
     }
 
-    /// The days that have traces, in order.
+    /// Returns the days that have traces, in order.
     pub fn days(&self) -> Vec<&str> {
         let mut days: Vec<&str> = self.traces.iter().map(|trace| trace.day.as_str()).collect();
         days.dedup();
         days
     }
 
-    /// Sums up a table that may be larger than memory. `rows` chooses and prepares rows, which have the wanted columns and
-    /// `trace`, `number`, `machine` and `day`. Each of `sums` shortens the rows of some files, and later what it made of
-    /// them; it has to make the same of both as of all rows at once.
+    /// Sums up a table that may be larger than memory. `rows` selects and prepares rows, which have the wanted columns
+    /// and `trace`, `number`, `machine` and `day`. Each function in `sums` condenses the rows of some files, and later
+    /// its own results. Condensing in two steps must give the same result as condensing all rows at once.
     ///
     /// # Errors
-    /// When a file cannot be read, or `cancel` asks to stop, which a plan that runs does not notice: plans are about files
-    /// of a few MB.
+    /// If a file cannot be read, or `cancel` asks to stop. A running plan does not notice `cancel`, but plans are about
+    /// files of a few MB.
     pub fn summed<const N: usize>(
         &self,
         table: &'static str,
@@ -180,15 +180,15 @@ impl Fleet {
     }
 }
 
-/// All values of lists.
+/// Explodes lists into all their values.
 pub const ALL: ExplodeOptions = ExplodeOptions { empty_as_null: false, keep_nulls: false };
 
-/// The numbers of the traces of a group, in a list.
+/// Collects the trace numbers of a group into a list.
 pub fn numbers() -> Expr {
     col("number").cast(DataType::List(Box::new(DataType::UInt32))).explode(ALL).unique()
 }
 
-/// Sums of whole numbers. Those that hostile files have would overflow as such.
+/// Sums whole numbers as floats, because numbers in hostile files would overflow integers.
 pub fn sums(columns: &[&str]) -> Vec<Expr> {
     columns.iter().map(|name| col(*name).cast(DataType::Float64).sum()).collect()
 }

@@ -1,9 +1,9 @@
-//! Suspects of all traces together, worst first.
+//! The suspects of all traces together, worst first.
 //!
-//! Suspects of traces are one where process, type, allocator and the identity of the stack are equal. Each is ranked by
-//! the number of machines that it affects, times the median over these machines of the score that the suspect has in the
-//! worst trace of the machine ([`handlescope_query::why`] scores it). So many traces of one machine count once, and one
-//! machine with a very large leak does not outrank a leak of the whole fleet by its size alone.
+//! Suspects of different traces are the same suspect if process, type, allocator and stack identity are equal. For each
+//! machine, take the suspect's score in the machine's worst trace ([`handlescope_query::why`] computes it). The rank is
+//! the number of affected machines times the median of these scores. So many traces of one machine count once, and a
+//! very large leak on one machine does not outrank a leak of the whole fleet by size alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,10 +22,11 @@ use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};
 
-/// Suspects of a fleet.
+/// The suspects of a fleet.
 pub struct FleetWhy {
     pub suspects: Vec<FleetSuspect>,
-    /// Entries that ignored suspects, one for each of these; they are not among the suspects unless it is asked for them.
+    /// Entries that ignored suspects, one for each ignored suspect. Ignored suspects are not in `suspects`, unless they
+    /// were asked for.
     pub ignored: Vec<Arc<IgnoreEntry>>,
     /// Whether anything in the traces passes the filters.
     pub matches: bool,
@@ -37,11 +38,11 @@ pub struct FleetWhy {
 /// A suspect of a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetSuspect {
-    /// Place among the suspects, from 1.
+    /// Rank among the suspects, from 1.
     pub rank: usize,
     pub site: CallSite,
     pub machines: usize,
-    /// Machines that ran the program.
+    /// Number of machines that ran the program.
     pub machines_of_process: usize,
     pub traces: usize,
     pub traces_of_process: usize,
@@ -49,26 +50,26 @@ pub struct FleetSuspect {
     pub leaked: i64,
     pub closed_at_exit: i64,
     pub bytes_unreleased: i64,
-    /// Median and maximum over machines of the mean rate of the traces of a machine; `None` where it is nowhere steady.
+    /// Median and maximum over machines, using the mean rate of each machine's traces; `None` if it is steady nowhere.
     pub rate_per_minute: Option<(f64, f64)>,
-    /// Words for the growth, and in how many traces, the most frequent first.
+    /// Growth verdicts as words, and in how many traces each occurs, most frequent first.
     pub verdicts: Vec<(String, usize)>,
-    /// Words for causes, likewise.
+    /// Causes as words, likewise.
     pub causes: Vec<(String, usize)>,
     pub first_build: Option<String>,
     pub last_build: Option<String>,
-    /// Builds of the program after the last one that leaks, in order, and traces in which they ran.
+    /// Builds of the program after the last one that leaks, in order, and the number of traces in which they ran.
     pub builds_without: Vec<String>,
     pub traces_without: usize,
-    /// Number that leaked by day, of the days on which it did.
+    /// Number leaked on each day that has leaks.
     pub by_day: BTreeMap<String, DayLeaks>,
     pub worst: WorstTrace,
     pub score: f64,
-    /// The known leak that it is, if it is one.
+    /// The matching entry, if this is a known leak.
     pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
-/// Leaks of a suspect on a day.
+/// The leaks of a suspect on one day.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DayLeaks {
     pub traces: usize,
@@ -81,19 +82,19 @@ pub struct WorstTrace {
     pub machine: String,
     pub day: String,
     pub trace: String,
-    /// Id of the suspect in the trace, as `-Suspect` takes it.
+    /// Id of the suspect in the trace, for `-Suspect`.
     pub suspect: String,
-    /// Basis of the verdict on its growth there.
+    /// The evidence for the growth verdict there.
     pub evidence: String,
 }
 
 impl FleetSuspect {
-    /// Number that nothing, or nothing but the exit of a process, released.
+    /// Returns the number that was never released, or only by process exit.
     pub fn unreleased(&self) -> i64 {
         self.leaked.saturating_add(self.closed_at_exit)
     }
 
-    /// The first day on which it leaked, and the last one.
+    /// Returns the first and the last day on which it leaked.
     pub fn days(&self) -> [&str; 2] {
         let mut days = self.by_day.keys().map(String::as_str);
         let first = days.next().unwrap_or_default();
@@ -101,7 +102,7 @@ impl FleetSuspect {
     }
 }
 
-/// Columns of `suspects` that are read, beside those of call sites.
+/// The columns of `suspects` to read, besides the call site's.
 const COLUMNS: [&str; 12] = [
     "build",
     "build_order",
@@ -117,18 +118,18 @@ const COLUMNS: [&str; 12] = [
     "unreleased",
 ];
 
-/// Columns that are summed up over the traces.
+/// Columns summed up over the traces.
 const SUMS: [&str; 4] = ["acquired", "leaked", "closed_at_exit", "bytes_unreleased"];
 
-/// Columns that a suspect has of the trace where its score is highest.
+/// Columns that a suspect takes from the trace with its highest score.
 const WORST: [&str; 8] =
     ["score", "machine", "day", TRACE, "suspect", "evidence", "function", "stack_text"];
 
-/// Ranks the suspects of a fleet; `min_leaked`: only those that leaked at least so many in all traces, `ignoring`: without
-/// these known leaks.
+/// Ranks the suspects of a fleet. Keeps suspects that leaked at least `min_leaked` in all traces together, and leaves
+/// out the known leaks of `ignoring`.
 ///
 /// # Errors
-/// When a table cannot be read, or `cancel` asks to stop.
+/// If a table cannot be read, or `cancel` asks to stop.
 pub fn fleet_why(
     fleet: &Fleet,
     criteria: &FleetCriteria,
@@ -159,7 +160,7 @@ pub fn fleet_why(
     for suspect in &mut suspects {
         suspect.ignored = suspect.site.ignored_by(&ignoring.list);
     }
-    // Those that are ignored rank last.
+    // Ignored suspects rank last.
     suspects.sort_by(|a, b| {
         let by_place = a.ignored.is_some().cmp(&b.ignored.is_some());
         by_place.then(b.score.total_cmp(&a.score)).then_with(|| a.site.cmp(&b.site))
@@ -181,7 +182,7 @@ pub fn fleet_why(
     })
 }
 
-/// The builds of programs: `process`, `build`, `build_order` and the list `number` of their traces.
+/// Returns the builds of programs: `process`, `build`, `build_order` and `number`, the list of their traces.
 fn programs(
     fleet: &Fleet,
     criteria: &FleetCriteria,
@@ -202,7 +203,7 @@ fn sorted(frame: LazyFrame, by: &[&str], descending: bool) -> LazyFrame {
     frame.sort(by.to_vec(), order.with_order_descending(descending))
 }
 
-/// Joins what is known of each suspect: sums over its traces, and lists of its machines, days, words and builds.
+/// Joins the facts about each suspect: sums over its traces, and lists of its machines, days, words and builds.
 fn joined(suspects: &DataFrame, traces: DataFrame, programs: DataFrame) -> PolarsResult<LazyFrame> {
     let suspects = suspects.with_row_index("id".into(), None)?;
     let traces = identified(&suspects, traces)?.lazy();
@@ -299,12 +300,12 @@ fn suspect(row: Record<'_>, fleet: &Fleet) -> FleetSuspect {
     }
 }
 
-/// Number by which a suspect is ranked, from its highest score on each machine.
+/// Returns the number that ranks a suspect, from its highest score on each machine.
 fn score(machines: Vec<f64>) -> f64 {
     machines.len() as f64 * median(machines).unwrap_or_default()
 }
 
-/// The middle of some numbers, or the mean of the two in the middle.
+/// Returns the median; of an even number of values, the mean of the middle two.
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let (low, high) = (numbers.len().checked_sub(1)? / 2, numbers.len() / 2);

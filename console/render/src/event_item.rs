@@ -1,4 +1,4 @@
-//! Events one by one, for the rows of formats for programs and of ETWAnalyzer's CSV.
+//! Single events, for the row formats for programs and for ETWAnalyzer's CSV.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub struct EventItem<'a> {
 }
 
 enum Entry {
-    /// An event, and the number of its row.
+    /// An event and its row number.
     Event(usize, EventRow),
     Existing {
         owner: ProcessIdx,
@@ -30,8 +30,8 @@ enum Entry {
 }
 
 impl<'a> EventItem<'a> {
-    /// The events of an object that are left, and after them its handles that were open at the end, unless only what
-    /// leaks was asked for: the rundown also lists what leaks.
+    /// Returns the object's events that passed the filters, then its handles that were open at the end. Leaves out
+    /// these handles if only leaks were asked for, because the rundown also lists leaked handles.
     pub fn of_object(
         answer: &'a FileAnswer<'a>,
         listing: &'a Listing,
@@ -45,7 +45,7 @@ impl<'a> EventItem<'a> {
         events.chain(handles).map(move |entry| EventItem { answer, listing, entry })
     }
 
-    /// The event, unless this is a handle.
+    /// Returns the event, unless this is a handle.
     pub fn event(&self) -> Option<&EventRow> {
         match &self.entry {
             Entry::Event(_, event) => Some(event),
@@ -53,7 +53,7 @@ impl<'a> EventItem<'a> {
         }
     }
 
-    /// The row of an event of some kinds.
+    /// Returns the row of the event if it is of one of these kinds.
     pub fn event_of(&self, kinds: Kinds) -> Option<usize> {
         match &self.entry {
             Entry::Event(row, event) if kinds.contains(event.kind) => Some(*row),
@@ -61,12 +61,12 @@ impl<'a> EventItem<'a> {
         }
     }
 
-    /// The process that acted, or that has the handle.
+    /// Returns the process that acted, or that has the handle.
     pub fn process(&self) -> &'a ProcessInfo {
         self.answer.file.processes.get(self.process_row())
     }
 
-    /// The process whose thread logged it, or that has the handle.
+    /// Returns the process that logged the event, or that has the handle.
     pub fn actor_row(&self) -> ProcessIdx {
         match &self.entry {
             Entry::Event(row, event) => self.listing.actor(*row, event),
@@ -116,7 +116,7 @@ impl<'a> StackTexts<'a> {
         Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
     }
 
-    /// Returns the frames of an event's stack, at its first use and if they are to be shown.
+    /// Returns the frames of an event's stack the first time the stack occurs, if frames are shown.
     pub fn show(&mut self, item: &EventItem<'_>) -> Option<String> {
         let stack = item.event()?.stack?;
         let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack))?;

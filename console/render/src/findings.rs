@@ -1,5 +1,5 @@
-//! Findings of `.why` and `.diff` as others read them: JUnit for CI, SARIF for code scanning, annotations of GitHub, and
-//! Markdown for a ticket.
+//! Findings of `.why` and `.diff` in formats of other tools: JUnit for CI, SARIF for code scanning, annotations for
+//! GitHub, and Markdown for a ticket.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Sets function, source and frames from those of a stack.
+    /// Sets function, source and frames from a stack.
     pub fn at(mut self, frames: Option<&NamedFrames<'_>>, stack: Option<StackIdx>) -> Self {
         let Some((frames, stack)) = frames.zip(stack) else { return self };
         if let Some(frame) = TrimmedStacks::representative_view(None, frames, stack) {
@@ -54,7 +54,7 @@ impl Finding {
         self
     }
 
-    /// All that is said of it, a line each.
+    /// Returns the text about the finding, line by line.
     fn lines(&self) -> Vec<String> {
         let function = self.function.iter().map(|function| format!("opened by {function}"));
         let rest = self.sentences.iter().chain(&self.command).cloned();
@@ -103,11 +103,11 @@ pub fn write_findings(
     }
 }
 
-/// JUnit's XML: a suite for each trace, a case for each finding.
+/// Writes JUnit XML: a suite for each trace, a case for each finding.
 fn junit(findings: &[Findings], out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Writer::new_with_indent(out, b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    // Servers take a suite without a test for a mistake.
+    // Servers treat a suite without tests as an error.
     let tests = |of: &[Findings]| -> String {
         of.iter().map(|findings| findings.list.len().max(1)).sum::<usize>().to_string()
     };
@@ -174,7 +174,7 @@ fn test_case(writer: &mut Writer<&mut dyn Write>, finding: &Finding) -> io::Resu
     .map(drop)
 }
 
-/// A text that XML may hold: names of a trace may have control characters.
+/// Replaces characters that XML does not allow; names in a trace may contain control characters.
 fn harmless(text: &str) -> String {
     let is_allowed = |letter: char| {
         letter == '\n' || !(letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}'))
@@ -182,7 +182,7 @@ fn harmless(text: &str) -> String {
     text.chars().map(|letter| if is_allowed(letter) { letter } else { '?' }).collect()
 }
 
-/// SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format"): one run.
+/// Returns SARIF 2.1.0 (OASIS, "Static Analysis Results Interchange Format") with one run.
 fn sarif(findings: &[Findings]) -> Value {
     let list = || findings.iter().flat_map(|findings| &findings.list);
     let mut rules: Vec<&str> = list().map(|finding| finding.rule).collect();
@@ -238,7 +238,8 @@ fn rule_id(rule: &str) -> String {
     format!("leak/{rule}")
 }
 
-/// A path as the URI that SARIF wants: relative ones stay relative, `C:\a b.cpp` is `file:///C:/a%20b.cpp`.
+/// Converts a path to the URI that SARIF expects: relative paths stay relative, `C:\a b.cpp` becomes
+/// `file:///C:/a%20b.cpp`.
 fn uri(path: &str) -> String {
     let path = path.replace('\\', "/");
     let mut uri = match path.as_bytes() {
@@ -259,7 +260,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// An annotation of GitHub ("Workflow commands for GitHub Actions").
+/// Formats a GitHub annotation ("Workflow commands for GitHub Actions").
 fn annotation(finding: &Finding) -> String {
     let text = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let value = |value: &str| text(value).replace(':', "%3A").replace(',', "%2C");
@@ -273,7 +274,7 @@ fn annotation(finding: &Finding) -> String {
     format!("::{} {}::{lines}", finding.level(), properties.join(","))
 }
 
-/// Markdown as GitHub, GitLab, Azure DevOps and Jira's importers read it.
+/// Formats findings as Markdown that GitHub, GitLab, Azure DevOps and Jira's importers can read.
 pub fn markdown(findings: &[Findings]) -> String {
     let mut text = String::new();
     for Findings { about, headline, list } in findings {
@@ -310,7 +311,7 @@ pub fn markdown(findings: &[Findings]) -> String {
     text
 }
 
-/// A text in which nothing is markup.
+/// Escapes all markup in a text.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in Untrusted(text).to_string().chars() {
@@ -324,7 +325,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text as code.
+/// Formats a text as code.
 fn code(text: &str) -> String {
     format!("`{}`", Untrusted(&text.replace('`', "'")))
 }

@@ -1,9 +1,9 @@
 //! Answers as text, pictures and pages for people, and as JSON, CSV and Parquet for programs.
 //!
-//! `kinds/` declares what is said of a row and makes a [`Table`] of the answer of each kind, `table/` writes it in
-//! every format, `output.rs` decides which format and where. `json/` has what documents share. Rows that are blocks of
-//! lines have a text of their own (`row_text` in `kinds/`: resource, stack, why, provider_events and diff). The objects of
-//! `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`), because these are ETWAnalyzer's.
+//! `kinds/` declares the columns of each kind of answer and makes a [`Table`] of it. `table/` writes tables in every
+//! format, and `output.rs` chooses the format and the destination. `json/` is shared by all documents. Rows that are
+//! blocks of lines write their own text (`row_text` in `kinds/`: resource, stack, why, provider_events and diff). The
+//! objects of `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`), because these are ETWAnalyzer's.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

@@ -1,4 +1,4 @@
-//! Reasons for an empty answer, in the options that a user types.
+//! Reasons for an empty answer, in terms of the options that a user types.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use crate::table::Columns;
 use handlescope_query::{Criterion, NoMatch, Subject};
 
-/// The option of a criterion, by the name that is shown.
+/// Returns the option of a criterion, by its displayed name.
 pub fn option(criterion: Criterion) -> &'static str {
     match criterion {
         Criterion::Process => "-pn",
@@ -16,7 +16,7 @@ pub fn option(criterion: Criterion) -> &'static str {
     }
 }
 
-/// The words for one and for several.
+/// Returns the singular and the plural noun.
 fn words(subject: Subject) -> (&'static str, &'static str) {
     match subject {
         Subject::Object => ("object", "objects"),
@@ -29,23 +29,23 @@ fn words(subject: Subject) -> (&'static str, &'static str) {
     }
 }
 
-/// A criterion with its value as an option, as in `-Type Evnt`.
+/// Formats a criterion with its value as an option, as in `-Type Evnt`.
 fn option_with(criterion: Criterion, value: &str) -> String {
     let option = option(criterion);
     if value.is_empty() { option.to_owned() } else { format!("{option} {value}") }
 }
 
-/// A reason for an empty answer, in the options that a user types.
+/// A reason for an empty answer, in terms of the options that a user types.
 #[derive(Clone, Copy)]
 pub struct InOptions<'a>(pub &'a NoMatch);
 
 impl InOptions<'_> {
-    /// The option that removed everything, as it was typed.
+    /// Returns the option that removed everything, as it was typed.
     pub fn option(&self) -> String {
         option_with(self.0.criterion, &self.0.value)
     }
 
-    /// Returns the likely intended values, as options.
+    /// Returns the values that were likely meant, as options.
     pub fn nearest_options(&self) -> Vec<String> {
         self.0.nearest.iter().map(|value| option_with(self.0.criterion, value)).collect()
     }
@@ -65,10 +65,10 @@ impl Display for InOptions<'_> {
     }
 }
 
-/// A reason for an empty answer, with the number of its file.
+/// A reason for an empty answer, and the number of its file.
 pub type NoMatchRow<'a> = (usize, &'a NoMatch);
 
-/// Declares what is said of a reason for an empty answer.
+/// Declares the columns of a reason for an empty answer.
 pub fn no_match_columns<'a>() -> Columns<'a, NoMatchRow<'a>> {
     let mut columns = Columns::<NoMatchRow<'a>>::default();
     columns.member("file", "the first file for which this is known", |(file, _)| *file);
@@ -97,7 +97,7 @@ pub fn no_match_columns<'a>() -> Columns<'a, NoMatchRow<'a>> {
     columns
 }
 
-/// Declares a document of rows, and of the reason why there are none.
+/// Declares a document with rows, and with the reason if there are none.
 pub fn list_document<'a>(
     name: &'static str,
     rows: &'static str,
@@ -109,7 +109,7 @@ pub fn list_document<'a>(
     columns
 }
 
-/// Returns the first of the reasons why nothing passes, by the numbers of files.
+/// Returns the first file's reason why nothing matches.
 pub fn first_no_match<'a>(
     mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
 ) -> Option<NoMatchRow<'a>> {
@@ -117,7 +117,7 @@ pub fn first_no_match<'a>(
 }
 
 impl<'a, H> Columns<'a, H> {
-    /// The reason why nothing matches.
+    /// Adds the reason why nothing matches.
     pub fn no_match(
         &mut self,
         meaning: &'static str,

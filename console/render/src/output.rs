@@ -21,7 +21,7 @@ use handlescope_session::values::{
 /// The option that chooses columns.
 pub const COLUMNS: &str = "-Columns";
 
-/// The columns that groups leave out where a screen is too narrow for all, in this order.
+/// Columns of groups that the text drops, in this order, if the screen is too narrow for all.
 pub const LEFT_OUT: [&str; 22] = [
     "Numbers",
     "First",
@@ -47,25 +47,25 @@ pub const LEFT_OUT: [&str; 22] = [
     "Allocator",
 ];
 
-/// Size of the buffer of an answer.
+/// Buffer size for an answer.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The options for the output of a query.
+/// The output options of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutputOptions {
     /// The requested formats; more than one is a conflict.
     pub formats: Vec<RequestedFormat>,
-    /// `> FILE` or `>> FILE`, whose extension asks for a format if no option does.
+    /// `> FILE` or `>> FILE`. Its extension chooses the format if no option does.
     pub redirect: Option<grammar::Target>,
     /// `-csvraw`
     pub csv_text: CsvText,
-    /// `-TopN`: only some rows of each file.
+    /// `-TopN`: limits the rows of each file.
     pub top: Option<TopN>,
     /// `-SortBy`: the column that orders the rows.
     pub sort_by: Option<String>,
     /// `-Columns`
     pub columns: ColumnChoice,
-    /// `-Force`: replace a file that this program has not written.
+    /// `-Force`: replaces a file that this program has not written.
     pub force: bool,
 }
 
@@ -80,7 +80,7 @@ pub enum OutputError {
     UnknownColumn {
         option: &'static str,
         name: String,
-        /// The nearest column, or nothing.
+        /// Suggests the nearest column; may be empty.
         hint: String,
         /// All columns, joined by commas.
         columns: String,
@@ -102,7 +102,7 @@ pub enum OutputError {
     Cancelled(#[from] Cancelled),
 }
 
-/// A file that takes the place of the output.
+/// A file that receives the output.
 pub struct Target<'a> {
     pub path: &'a Path,
     /// The option or command that names it.
@@ -125,7 +125,7 @@ impl OutputError {
         }
     }
 
-    /// Adds the orders of an answer that are not columns.
+    /// Adds the sort orders of an answer that are not columns.
     pub fn with_other_orders(mut self, orders: &[&str]) -> Self {
         if let OutputError::UnknownColumn { option: "-SortBy", name, hint, columns } = &mut self {
             if let Some(nearest) = suggest::nearest(name, orders.iter().copied()) {
@@ -143,14 +143,14 @@ impl OutputOptions {
         self.requested().map_or(Format::Text, |(spec, _)| spec.with_text(self.csv_text))
     }
 
-    /// The requested format, and the option or redirection that asks for it; `None` for text.
+    /// Returns the requested format, and the option or redirection that requested it; `None` for text.
     pub fn requested(&self) -> Option<(&'static FormatSpec, &'static str)> {
         let by_option = self.formats.first().map(|format| (format.spec, format.spec.option_name()));
         let of_file = || FormatSpec::from_extension(Path::new(&self.redirect.as_ref()?.file));
         by_option.or_else(|| of_file().map(|spec| (spec, spec.redirect)))
     }
 
-    /// Whether the answer is a document, which identifies processes and modules and has all parts.
+    /// Whether the answer is a complete document, which identifies processes and modules.
     pub fn is_document(&self) -> bool {
         matches!(self.format(), Format::Json(_))
     }
@@ -160,12 +160,12 @@ impl OutputOptions {
         self.redirect.is_some() || self.file_option().is_some()
     }
 
-    /// The option or redirection that asked for the format; none for text.
+    /// Returns the option or redirection that requested the format; `None` for text.
     pub fn format_option(&self) -> Option<&'static str> {
         self.requested().map(|(_, option)| option)
     }
 
-    /// Two options that cannot be combined, if there are such.
+    /// Returns two options that cannot be combined, if there are any.
     pub fn conflict(&self) -> Option<(&'static str, &'static str)> {
         match self.formats.as_slice() {
             [first, second, ..] => Some((first.spec.option_name(), second.spec.option_name())),
@@ -173,7 +173,7 @@ impl OutputOptions {
         }
     }
 
-    /// The options that say how rows are written, and which.
+    /// Returns the names of the options that are set: the format, and `-TopN`, `-SortBy` and `-Columns`.
     pub fn of_rows(&self) -> impl Iterator<Item = &'static str> {
         let rows = [
             (self.top.is_some(), "-TopN"),
@@ -184,7 +184,7 @@ impl OutputOptions {
         self.format_option().into_iter().chain(rows)
     }
 
-    /// Returns how the answer is printed: as usual, but neither coloured nor fitted to a screen for
+    /// Returns how the answer is displayed: as usual for people, but without colours and without fitting a screen for
     /// programs.
     pub fn display(&self, usual: Display) -> Display {
         match self.format() == Format::Text {
@@ -193,12 +193,12 @@ impl OutputOptions {
         }
     }
 
-    /// The option that names a file for the answer, if one does.
+    /// Returns the option that names a file for the answer, if there is one.
     pub fn file_option(&self) -> Option<&'static str> {
         self.named_file().map(|file| file.option)
     }
 
-    /// The file after the option of a format.
+    /// Returns the file given after a format option.
     fn named_file(&self) -> Option<Target<'_>> {
         self.formats.iter().find_map(|RequestedFormat { spec, file }| {
             let (option, format) = (spec.option_name(), spec.name);
@@ -206,19 +206,18 @@ impl OutputOptions {
         })
     }
 
-    /// Checks whether the named file may be written, before the work.
+    /// Checks before the work whether the named file may be written.
     ///
     /// # Errors
-    /// When it may not.
+    /// If it may not.
     pub fn check_file(&self, overwrite: &Overwrite) -> Result<(), OverwriteError> {
         self.named_file().map_or(Ok(()), |file| overwrite.replacing(file.path).map(drop))
     }
 
-    /// Lets `content` write to `out`, or into the file that was named, which appears under its name
-    /// when it is complete.
+    /// Lets `content` write to `out` or to the named file. The file gets its name when it is complete.
     ///
     /// # Errors
-    /// When the output or the file cannot be written or may not be replaced, or `cancel` asks to stop.
+    /// If the output or the file cannot be written or may not be replaced, or `cancel` asks to stop.
     pub fn deliver(
         &self,
         overwrite: &Overwrite,
@@ -236,10 +235,10 @@ impl OutputOptions {
 }
 
 impl Target<'_> {
-    /// Lets `content` write into the file, which appears under its name when it is complete, and reports it.
+    /// Lets `content` write the file, and reports it. The file gets its name when it is complete.
     ///
     /// # Errors
-    /// When the file cannot be written or may not be replaced, or `cancel` asks to stop.
+    /// If the file cannot be written or may not be replaced, or `cancel` asks to stop.
     pub fn write(
         self,
         overwrite: &Overwrite,

@@ -1,4 +1,4 @@
-//! Points in time as people and machines read them.
+//! Points in time, formatted for people and machines.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl fmt::Display for Utc7 {
 /// Writes the times of a trace in one format.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    /// Whether there are times at all; else each is `unknown`.
+    /// Whether there are times at all; if not, each is shown as `unknown`.
     is_known: bool,
     /// Session start, FILETIME.
     start: i64,
@@ -38,9 +38,9 @@ pub struct Clock {
     recorded_ahead: UtcOffsets,
     format: TimeFormat,
     digits: TimeDigits,
-    /// The zone of this machine.
+    /// The time zone of this machine.
     zone: TimeZone,
-    /// A date that is not written.
+    /// A date that is left out.
     left_out: Option<Date>,
 }
 
@@ -65,49 +65,47 @@ impl Clock {
         }
     }
 
-    /// The heading of a trace: its start and its name.
+    /// Returns the heading of a trace: its start and its name.
     pub fn heading(info: &TraceInfo, name: &str) -> String {
         format!("{:<22} {}", Self::session_start(info), Untrusted(name))
     }
 
-    /// Returns the clock of times below the heading of a trace, which has the date. A pipe gets whole times, because its
-    /// lines may be read separately.
+    /// Returns the clock for times below the heading of a trace; the heading has the date. A pipe gets full times,
+    /// because its lines may be read separately.
     pub fn below_heading(info: &TraceInfo, display: &Display) -> Self {
         let clock = Self::new(info, display.time_format, display.time_digits);
         if display.clip { clock.without_start_date() } else { clock }
     }
 
-    /// Omits the date that [`Clock::session_start`] has.
+    /// Omits the date that [`Clock::session_start`] shows.
     pub fn without_start_date(self) -> Self {
         let start = self.recorded(self.start);
         Self { left_out: start.map(DateTime::date), ..self }
     }
 
-    /// The session start on the clock of the recording machine, to the second.
+    /// Formats the session start on the recording machine's clock, to the second.
     pub fn session_start(info: &TraceInfo) -> String {
         let digits = TimeDigits::NONE;
         Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(0).to_string()
     }
 
-    /// Returns the time from which on the trace has the events, on the clock of the recording
-    /// machine, to the second.
+    /// Formats the time when the events of the trace begin, on the recording machine's clock, to the second.
     pub fn recorded_start(info: &TraceInfo) -> String {
         let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
         let digits = TimeDigits::NONE;
         Self::in_zone(info, TimeFormat::Local, digits, TimeZone::UTC).at(from_ns).to_string()
     }
 
-    /// A time since session start.
+    /// Returns a displayable time; `time_ns` counts from session start.
     pub fn at(&self, time_ns: i64) -> At<'_> {
         At { clock: self, time_ns }
     }
 
-    /// Date and time of a FILETIME where the format looks at the clock; `None` outside of the
-    /// calendar.
+    /// Returns date and time of a FILETIME on the clock that the format uses; `None` outside the calendar.
     fn wall(&self, filetime: i64) -> Option<DateTime> {
         match self.format {
             TimeFormat::Here | TimeFormat::HereTime => {
-                // Whether daylight saving time counts is decided by the instant, not by the session start.
+                // The instant, not the session start, decides about daylight saving time.
                 Some(self.zone.to_datetime(instant(filetime)?))
             }
             TimeFormat::Local | TimeFormat::LocalTime => self.recorded(filetime),
@@ -115,7 +113,7 @@ impl Clock {
         }
     }
 
-    /// Date and time on the clock of the recording machine at a FILETIME.
+    /// Returns date and time of a FILETIME on the recording machine's clock.
     fn recorded(&self, filetime: i64) -> Option<DateTime> {
         let ahead = i64::from(self.recorded_ahead.minutes_at(filetime)) * 60 * PER_SECOND;
         in_utc(filetime.saturating_add(ahead))
@@ -124,7 +122,7 @@ impl Clock {
 
 /// A time in the format of a [`Clock`].
 ///
-/// Seconds are rounded to the digits as in WPA; a wall clock is never ahead, so its digits are cut.
+/// Seconds are rounded as in WPA; wall-clock times are truncated, because a clock is never ahead.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
     clock: &'a Clock,
@@ -179,7 +177,7 @@ impl fmt::Display for Duration {
     }
 }
 
-/// The instant of a FILETIME; `None` outside of the calendar.
+/// Returns the instant of a FILETIME; `None` outside the calendar.
 pub fn instant(filetime: i64) -> Option<Timestamp> {
     let ticks = filetime.checked_sub(UNIX_EPOCH)?;
     Timestamp::from_nanosecond(i128::from(ticks) * 100).ok()
@@ -195,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// 2024-05-10 10:46:34 UTC, recorded two hours east of it.
+    /// Returns a trace from 2024-05-10 10:46:34 UTC, recorded two hours east of UTC.
     fn info() -> TraceInfo {
         TraceInfo {
             session_start_filetime: 133_598_115_940_000_000,
@@ -207,7 +205,7 @@ mod tests {
     fn shown(format: &str, digits: &str, time_ns: i64) -> String {
         let format = TimeFormat::from_word(format).expect("a format");
         let digits = TimeDigits::parse(digits).expect("a number of digits");
-        // Central Europe: daylight saving time starts on the last Sunday of March, 2:00.
+        // In Central Europe, daylight saving time starts on the last Sunday of March at 2:00.
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
         Clock::in_zone(&info(), format, digits, zone).at(time_ns).to_string()
     }
@@ -268,7 +266,7 @@ mod tests {
     #[test]
     fn here_knows_daylight_saving_time_by_the_instant() {
         let day = 86_400_000_000_000;
-        // 2024-03-31 00:59:59 UTC is the last second of winter time, 2:59:59 is skipped.
+        // 2024-03-31 00:59:59 UTC is the last second of winter time; the hour from 2:00 to 2:59:59 is skipped.
         let last = -41 * day + 51_205_000_000_000;
         assert_eq!(shown("UTC", "0", last), "2024-03-31 00:59:59");
         assert_eq!(shown("Here", "0", last), "2024-03-31 01:59:59");
@@ -278,7 +276,7 @@ mod tests {
 
     #[test]
     fn local_times_know_that_the_clocks_changed_while_it_was_recorded() {
-        // 2024-10-27 00:30 UTC; at 1:00 the clocks went from 3:00 to 2:00.
+        // 2024-10-27 00:30 UTC; at 1:00 the clocks went back from 3:00 to 2:00.
         let (start, change) = (133_744_626_000_000_000, 133_744_644_000_000_000);
         let offsets = [(0, 60), (start - 1, 120), (change, 60)];
         let info = TraceInfo {

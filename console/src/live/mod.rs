@@ -1,8 +1,8 @@
-//! `handlescope live`: open handles while they are opened and closed.
+//! `handlescope live`: shows open handles while they are opened and closed.
 //!
-//! Events come out of a queue into a [`LiveWindow`](handlescope_extract::live::LiveWindow). From time to time its
-//! tables are written and loaded like those of any trace, and asked like them, so that the table, `.why` and what is
-//! saved are answers of the same queries.
+//! Events go through a queue into a [`LiveWindow`](handlescope_extract::live::LiveWindow). From time to time its tables
+//! are written, loaded and queried like those of any trace. So the table, `.why` and saved files come from the same
+//! queries.
 
 mod picture;
 mod shown;
@@ -21,7 +21,7 @@ use handlescope_session::trace::{Caveat, warn_of};
 /// Shows what is open until a key or Ctrl-C ends it; without a terminal, prints it once at the end.
 ///
 /// # Errors
-/// When there are no events, a table cannot be made, or the terminal cannot be used.
+/// If there are no events, a table cannot be made, or the terminal cannot be used.
 pub fn run(
     console: &mut Console,
     args: &LiveArgs,
@@ -39,7 +39,7 @@ pub fn run(
         live.receive()?;
     }
     live.stop()?;
-    // Ctrl-C was the end of the session, and not of the answer.
+    // Ctrl-C ended the session, but not the answer.
     cancel.reset();
     let groups = live.open_groups(console, messages)?;
     for file in &console.session.files {

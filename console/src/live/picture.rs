@@ -1,4 +1,4 @@
-//! The picture that is drawn: the table of open handles, or a text.
+//! Draws the table of open handles, or a text.
 
 use console::measure_text_width;
 use handlescope_model::Untrusted;
@@ -15,7 +15,7 @@ use handlescope_session::terminal::{Role, neutral};
 /// The titles of the table.
 pub const TITLES: [&str; 6] = ["Open", "Opened", "Growth", "Process", "Type", "Opened by"];
 
-/// No column but the last one is wider: names may be long.
+/// Maximum width of every column but the last, because names may be long.
 const WIDEST: usize = 40;
 
 /// Sort order of the table.
@@ -29,7 +29,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The order that a key stands for.
+    /// Returns the order that a key selects.
     pub fn of(letter: char) -> Option<Order> {
         Some(match letter {
             'o' => Order::Open,
@@ -40,7 +40,7 @@ impl Order {
         })
     }
 
-    /// The titles, with an arrow at the column by which groups are sorted.
+    /// Returns the titles, with an arrow at the column that groups are sorted by.
     fn titles(self) -> [String; 6] {
         let (column, arrow) = match self {
             Order::Open => (0, '▼'),
@@ -53,7 +53,7 @@ impl Order {
         titles
     }
 
-    /// Sorts groups; those that agree by what is open.
+    /// Sorts groups; equal ones are sorted by what is open.
     pub fn sort(self, groups: &mut [OpenGroup]) {
         groups.sort_by_key(|group| std::cmp::Reverse(group.open));
         match self {
@@ -65,13 +65,13 @@ impl Order {
     }
 }
 
-/// Handles that a group leaks per minute; 0 where it does not leak steadily.
+/// Returns the handles that a group leaks per minute; 0 if it does not leak steadily.
 fn rate(group: &OpenGroup) -> f64 {
     let rate = group.growth.and_then(|growth| growth.evidence.rate);
     rate.map_or(0.0, |rate| rate.per_minute)
 }
 
-/// Growth of a group, as a word or a rate.
+/// Describes the growth of a group by a word or a rate.
 fn growth(group: &OpenGroup) -> String {
     match group.growth.map(|growth| growth.verdict) {
         None => "unknown".to_owned(),
@@ -80,7 +80,7 @@ fn growth(group: &OpenGroup) -> String {
     }
 }
 
-/// A rate, per hour or day if it is slow, so that no leak is shown as none.
+/// Formats a rate, per hour or per day if it is slow, so that no leak looks like none.
 fn rate_text(per_minute: f64) -> String {
     const LEAST: f64 = 0.05;
     let [per_hour, per_day] = [60.0, 1_440.0].map(|minutes| per_minute * minutes);
@@ -91,7 +91,7 @@ fn rate_text(per_minute: f64) -> String {
     }
 }
 
-/// A row of the table; nothing in it acts on a terminal.
+/// Returns a row of the table, with all control sequences removed.
 pub fn cells(group: &OpenGroup) -> [String; 6] {
     let text = |text: &str| neutral(&Untrusted(text).to_string());
     [
@@ -104,22 +104,22 @@ pub fn cells(group: &OpenGroup) -> [String; 6] {
     ]
 }
 
-/// Texts above and below the table.
+/// The texts above and below the table.
 #[derive(Debug, Clone, Default)]
 pub struct Heading {
     pub source: String,
     pub seconds: f64,
     pub events: u64,
     pub lost: u64,
-    /// Events whose process is not known.
+    /// Number of events of unknown processes.
     pub hidden: u64,
     pub state: &'static str,
-    /// The last thing that was done, or failed.
+    /// What was last done, or failed.
     pub message: String,
 }
 
 impl Heading {
-    /// The first line.
+    /// Returns the first line.
     pub fn line(&self) -> String {
         let hidden = match self.hidden {
             0 => String::new(),
@@ -138,7 +138,7 @@ impl Heading {
 
 const KEYS: &str = "q quit  s save  w why  sort: o open  g growth  p process  t type  ↑↓ scroll";
 
-/// Draws the groups from one of them on, as many as the screen holds; the others below are counted.
+/// Draws the groups from index `first` on, as many as fit on the screen, and counts those below.
 pub fn draw_table(
     frame: &mut Frame<'_>,
     heading: &Heading,
@@ -154,7 +154,7 @@ pub fn draw_table(
     ]);
     let [top, middle, message, bottom] = areas.areas(frame.area());
     let groups = groups.get(first..).unwrap_or_default();
-    // The titles take one line.
+    // The titles take up one line.
     let is_cut = groups.len() + 1 > usize::from(middle.height);
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(is_cut.into())]);
     let [middle, more] = areas.areas(middle);
@@ -188,7 +188,7 @@ pub fn draw_table(
     }
 }
 
-/// Column widths that fit the content, so that a pid is cut only after a long name; the function gets the rest.
+/// Returns column widths that fit the content, so that only long names push a pid out. The function gets the rest.
 fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
     let width = |column: usize| {
         let cells = rows.iter().chain([titles]).map(|row| measure_text_width(&row[column]));
@@ -198,7 +198,7 @@ fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
     [width(0), width(1), width(2), width(3), width(4), Constraint::Fill(1)]
 }
 
-/// Draws a text from one of its lines on.
+/// Draws a text from line `first` on.
 pub fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]);
     let [text, bottom] = areas.areas(frame.area());

@@ -1,4 +1,4 @@
-//! The table on a terminal, with its keys.
+//! The table on a terminal, and its keys.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use handlescope_commands::console::Console;
 use handlescope_query::OpenGroup;
 use handlescope_session::terminal::{FullScreen, Messages, Pressed};
 
-/// Lines that a page scrolls.
+/// Number of lines that a page scrolls.
 const PAGE: usize = 20;
 
-/// State of the screen.
+/// The state of the screen.
 #[derive(Default)]
 pub struct Shown {
     groups: Vec<OpenGroup>,
-    /// The first group on the screen.
+    /// Index of the first group on the screen.
     first: usize,
     order: Order,
-    /// The answer of `.why`, and its first line on the screen.
+    /// The answer of `.why`, and the index of its first line on the screen.
     text: Option<(Vec<String>, usize)>,
     message: String,
 }
@@ -38,7 +38,7 @@ pub fn run(
     let mut is_last = false;
     while !console.cancel.is_cancelled() {
         live.receive()?;
-        // Refreshes once more after the end, with all events.
+        // After the end, refreshes once more, with all events.
         if !is_last && let Some(groups) = live.refreshed(console)? {
             shown.groups = groups;
             shown.order.sort(&mut shown.groups);
@@ -75,7 +75,7 @@ impl Shown {
         }
     }
 
-    /// Carries out a key; returns whether it asks to end.
+    /// Handles a key; returns whether it asks to quit.
     fn handle_key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
         if let Some((lines, first)) = &mut self.text {
             match key {
@@ -108,7 +108,7 @@ impl Shown {
     }
 }
 
-/// The first line on a screen of this many after a key.
+/// Returns the first line to show after a key, of `count` lines.
 fn scrolled(first: usize, count: usize, key: Pressed) -> usize {
     let last = count.saturating_sub(1);
     match key {
@@ -120,7 +120,7 @@ fn scrolled(first: usize, count: usize, key: Pressed) -> usize {
     }
 }
 
-/// Answer of `.why` from all events so far.
+/// Returns the answer of `.why` for all events so far.
 fn why(live: &mut Live, console: &mut Console) -> Result<String, CommandError> {
     live.load(console)?;
     let mut text = Vec::new();

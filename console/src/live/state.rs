@@ -1,4 +1,4 @@
-//! A session and its window, with the tables that are loaded of it, and where its events come from.
+//! A session and its window: the tables loaded from it, and the source of its events.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -24,16 +24,16 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::terminal::{Messages, Screen};
 use handlescope_session::trace::LoadArgs;
 
-/// Bytes of events that may wait while tables are made.
+/// Maximum size of queued events while tables are made, in bytes.
 const QUEUE: usize = 64 << 20;
 
-/// Time to wait for events, and for keys once no more events come.
+/// How long to wait for events, or for keys once no more events come.
 pub const TICK: Duration = Duration::from_millis(50);
 
-/// Least time between two tables.
+/// Minimum time between two tables.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Minimum ratio of the time between two tables to the time that making one takes.
+/// The time between two tables is at least this many times the time that making one takes.
 const SHARE: u32 = 4;
 
 /// A session and its window.
@@ -43,16 +43,16 @@ pub struct Live {
     receiver: EventReceiver,
     window: LiveWindow,
     watch: StopWatch,
-    /// Whether no more events come.
+    /// Whether no more events will come.
     is_over: bool,
     /// The condition that ended it.
     pub reached: Option<Reached>,
     stats: Stats,
-    /// Events of the last tables that are of no process, so that nothing shows them.
+    /// Number of events in the last tables that belong to no process, so that nothing shows them.
     hidden: u64,
-    /// The trace that is replayed.
+    /// The trace that is being replayed.
     replayed: Option<PathBuf>,
-    /// Folder of the tables, the last of which are loaded.
+    /// Folder of the tables; the latest ones are loaded.
     folder: TempDir,
     tables: u64,
     next: Instant,
@@ -93,7 +93,7 @@ impl Live {
         })
     }
 
-    /// Takes the events that are there, or waits a moment for some.
+    /// Takes the events that have arrived, or waits a moment for some.
     pub fn receive(&mut self) -> Result<(), CommandError> {
         if self.has_ended() {
             return Ok(());
@@ -111,17 +111,17 @@ impl Live {
         if self.has_ended() { self.stop() } else { Ok(()) }
     }
 
-    /// Whether no event is taken any more.
+    /// Whether no more events are taken.
     pub fn has_ended(&self) -> bool {
         self.is_over || self.reached.is_some()
     }
 
-    /// Ends the session, if that was not done.
+    /// Stops the session, unless it has stopped already.
     pub fn stop(&mut self) -> Result<(), CommandError> {
         let Some(source) = self.source.take() else { return Ok(()) };
         self.stats = source.stats();
         let is_complete = self.is_over;
-        // Events that are still queued are dropped.
+        // Drops the events that are still queued.
         self.receiver.close();
         self.note_lost();
         if let Some(recording) = source.stop()?.filter(|_| is_complete) {
@@ -131,7 +131,7 @@ impl Live {
         Ok(())
     }
 
-    /// Notes what was lost so far.
+    /// Records what was lost so far.
     fn note_lost(&mut self) {
         let dropped = self.receiver.dropped();
         let header = &mut self.window.recording.header;
@@ -140,7 +140,7 @@ impl Live {
         header.buffers_lost = self.stats.buffers_lost;
     }
 
-    /// The groups of open handles, if it is time for them.
+    /// Returns the groups of open handles, if it is time for a refresh.
     pub fn refreshed(
         &mut self,
         console: &mut Console,
@@ -154,7 +154,7 @@ impl Live {
         Ok(Some(groups))
     }
 
-    /// Loads the tables of all events so far, and asks what is open. What is missing for names of functions is said.
+    /// Loads the tables of all events so far, and queries what is open. Reports what is missing for function names.
     pub fn open_groups(
         &mut self,
         console: &mut Console,
@@ -172,7 +172,7 @@ impl Live {
         Ok(groups)
     }
 
-    /// Makes the tables of all events so far, and loads them in place of the last ones.
+    /// Makes the tables of all events so far, and loads them in place of the previous ones.
     pub fn load(&mut self, console: &mut Console) -> Result<(), CommandError> {
         if let Some(source) = &self.source {
             self.stats = source.stats();
@@ -190,14 +190,14 @@ impl Live {
             file.path.clone_from(&self.window.recording.source);
         }
         if self.tables > 1 {
-            // Files that remain are removed with the folder.
+            // If it cannot be removed now, it goes with the folder.
             let last = self.folder.path().join(format!("live-{}.json7z", self.tables - 1));
             let _ = std::fs::remove_file(last);
         }
         Ok(())
     }
 
-    /// Writes all events so far as an extract that there was not before; returns its name.
+    /// Saves all events so far as an extract with a new name, and returns that name.
     pub fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
         let stem = self.window.recording.source.file_stem().unwrap_or_default().to_string_lossy();
         let stem = if stem == "live" { stem.into_owned() } else { format!("{stem}.live") };
@@ -227,20 +227,21 @@ impl Live {
     }
 }
 
-/// Runs `work` without its messages, which would disturb the picture and come again with each table.
+/// Runs `work` without its messages. They would disturb the picture, and come again with each table.
 pub fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
     let mut nowhere = io::sink();
     work(&mut Messages::new(&mut nowhere, Screen::PLAIN))
 }
 
-/// A session of this system, or a trace as if it were recorded now. Its events come out of the queue that it was given.
+/// A session of this system, or a trace replayed as if it were recorded now. Its events come out of the queue that it
+/// was given.
 enum Source {
     Session(Box<dyn Running>),
     Replay { cancel: Cancel, thread: JoinHandle<Result<Option<Recording>, ExtractError>> },
 }
 
 impl Source {
-    /// Starts a session; returns also what is known while it runs.
+    /// Starts a session; also returns what is known while it runs.
     fn session(args: &LiveArgs, events: EventSender) -> Result<(Source, Recording), CommandError> {
         let sink = Box::new(move |event: &SessionEvent<'_>| {
             events.send(&decodable(event));
@@ -251,8 +252,8 @@ impl Source {
         Ok((Source::Session(running), recording.ok_or(CommandError::NoClock)?))
     }
 
-    /// Sends the events of a trace, `speed` times as fast as they were recorded, or at once. Returns also what is known
-    /// while it runs, and what the trace says of its system in the end.
+    /// Sends the events of a trace, `speed` times as fast as they were recorded, or as fast as possible. Also returns
+    /// what is known while it runs, and what the trace says about its system in the end.
     fn replay(
         trace: &Path,
         speed: Option<f64>,
@@ -274,16 +275,16 @@ impl Source {
         Ok((Source::Replay { cancel, thread }, recording, inventory))
     }
 
-    /// Events and buffers lost so far.
+    /// Returns the events and buffers lost so far.
     fn stats(&self) -> Stats {
         match self {
-            // Counts that are not available now are read again later.
+            // Counts that are not available now will be read again later.
             Source::Session(running) => running.stats().unwrap_or_default(),
             Source::Replay { .. } => Stats::default(),
         }
     }
 
-    /// Ends it; returns what is known in the end if that is more than before.
+    /// Stops it; returns the final facts if there are more than before.
     fn stop(self) -> Result<Option<Recording>, CommandError> {
         match self {
             Source::Session(running) => {
@@ -301,14 +302,14 @@ impl Source {
     }
 }
 
-/// Time at which to replay an event that was recorded `ns` nanoseconds after the start.
+/// Returns when to replay an event that was recorded `ns` nanoseconds after the start.
 fn due(ns: i64, speed: f64) -> Duration {
     let seconds = ns.max(0) as f64 / 1e9 / speed;
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 fn sleep_until(started: Instant, due: Duration, stopped: &Cancel) -> ControlFlow<()> {
-    /// Longest delay before it notices that it was stopped.
+    /// Maximum delay before it notices that it was stopped.
     const MAX_SLEEP: Duration = Duration::from_millis(50);
     while !stopped.is_cancelled() {
         let left = due.saturating_sub(started.elapsed());

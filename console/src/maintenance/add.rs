@@ -1,5 +1,5 @@
-//! `dataset add`: traces one after the other, and the others when one fails. `dataset symbolize`: names of functions for
-//! stacks of added traces that have none.
+//! `dataset add`: adds traces one after another, and goes on if one fails. `dataset symbolize`: finds function names
+//! for stacks of added traces that have none.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,10 +17,11 @@ use handlescope_session::paths::{Access, expand, is_extract};
 use handlescope_session::trace::{LoadArgs, Loading, NoFile};
 use handlescope_session::values::Counted;
 
-/// Adds traces to a dataset, which is made if it is not there.
+/// Adds traces to a dataset, and creates the dataset if it does not exist.
 ///
 /// # Errors
-/// When the dataset cannot be made, or after all others were added, a trace could not be.
+/// If the dataset cannot be created, or if a trace could not be added. The error comes after all other traces were
+/// added.
 pub fn add(args: &AddArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::create(&args.folder)?;
     let options = AddOptions {
@@ -57,7 +58,7 @@ pub fn add(args: &AddArgs, context: &mut Context<'_, '_>) -> Result<(), CommandE
     Ok(())
 }
 
-/// Adds the trace in a file. A trace that the dataset has is known by its content before it is extracted.
+/// Adds the trace in a file. Recognizes a trace that the dataset already has by its content, before extracting it.
 fn add_file(
     dataset: &Dataset,
     path: &Path,
@@ -74,7 +75,7 @@ fn add_file(
     with_source(context, |source, names, cancel| dataset.add(source, options, names, cancel))
 }
 
-/// Opens a file in place of those that are loaded. Nothing is written beside it.
+/// Opens a file in place of the loaded ones, without writing anything next to it.
 fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let access = Access { read_only: true, ..Access::default() };
     let query = path.to_string_lossy().into_owned();
@@ -92,7 +93,7 @@ fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandE
     Ok(())
 }
 
-/// Works on the loaded trace, with names of functions.
+/// Runs `work` on the loaded trace, with function names.
 fn with_source<T>(
     context: &mut Context<'_, '_>,
     work: impl FnOnce(
@@ -130,10 +131,10 @@ fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(
     Ok(())
 }
 
-/// Makes the rows of traces again that have stacks without symbols, and replaces them where names were found.
+/// Recreates the rows of traces that have stacks without symbols, and replaces them if names were found.
 ///
 /// # Errors
-/// When the dataset cannot be read or written, or it was cancelled; traces that are done stay so.
+/// If the dataset cannot be read or written, or it was cancelled; finished traces stay changed.
 pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::open_to_change(folder)?;
     let (mut changed, mut unchanged, mut without) = (0_u64, 0_u64, 0_u64);

@@ -1,4 +1,4 @@
-//! `handlescope dataset`: traces added to a dataset, listed, checked, removed, and named later.
+//! `handlescope dataset`: adds traces to a dataset, lists, checks and removes them, and names their functions later.
 
 mod add;
 mod args;
@@ -20,7 +20,7 @@ use handlescope_session::values::{Counted, Format, JsonMode};
 /// Carries out an action on a dataset.
 ///
 /// # Errors
-/// When the dataset cannot be read or changed, a trace cannot be added, or it was cancelled.
+/// If the dataset cannot be read or changed, a trace cannot be added, or it was cancelled.
 pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     match action {
         DatasetAction::Add(args) => add::add(args, context),
@@ -34,7 +34,7 @@ pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), 
 
 fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::open_to_change(&args.folder)?;
-    // No id may turn out to be wrong once traces are gone.
+    // Checks all ids first, so that a wrong one does not show up after traces were removed.
     let traces: Result<Vec<_>, _> =
         args.traces.iter().map(|id| Ok((id, dataset.stored(id)?))).collect();
     for (id, trace) in traces.map_err(|error: DatasetError| error)? {
@@ -50,10 +50,10 @@ fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Compares all files of a dataset with what was written, and names what differs.
+/// Compares all files of a dataset with what was written, and reports the differences.
 ///
 /// # Errors
-/// When the dataset cannot be read, anything differs, or it was cancelled.
+/// If the dataset cannot be read, anything differs, or it was cancelled.
 fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     context.messages.wait("checking");
     let dataset = Dataset::open(folder)?;
@@ -69,10 +69,10 @@ fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandErro
     }
 }
 
-/// Lists the traces of a dataset, by day.
+/// Lists the traces of a dataset by day.
 ///
 /// # Errors
-/// When the dataset or a trace of it cannot be read, or `out` cannot be written.
+/// If the dataset or one of its traces cannot be read, or `out` cannot be written.
 fn list(args: &ListArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::open(&args.folder)?;
     note_unread(&dataset, context.messages);

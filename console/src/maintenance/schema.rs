@@ -9,7 +9,7 @@ use handlescope_fleet::dataset::{ColumnSpec, SCHEMA_VERSION, TABLES};
 /// Writes the tables of a dataset with their columns, types and meanings.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// If `out` cannot be written.
 pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# The tables of a dataset\n")?;
     writeln!(
@@ -34,7 +34,7 @@ pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The type as SQL names it.
+/// Returns the SQL name of a type.
 fn sql_type(dtype: &DataType) -> &'static str {
     match dtype {
         DataType::String => "text",

@@ -1,4 +1,4 @@
-//! Command lines that run one query: `handlescope dump …`, and the way ETWAnalyzer is called.
+//! Command lines that run one query: `handlescope dump …`, and command lines as for ETWAnalyzer.
 
 use std::path::Path;
 
@@ -24,30 +24,31 @@ use handlescope_session::suggest;
 use handlescope_session::terminal::ColorChoice;
 use handlescope_session::trace::LoadArgs;
 
-/// A command line in ETWAnalyzer's manner: options with one dash, in any case.
+/// A command line in ETWAnalyzer's style: options have one dash and ignore case.
 pub struct OneShot {
     /// The options that every command line may have.
     pub globals: Cli,
-    /// Traces to load first.
+    /// The traces to load first.
     pub load: Option<LoadArgs>,
-    /// Command to run then; `None` for a console.
+    /// The command to run then; `None` opens the prompt.
     pub command: Option<Invocation>,
-    /// Notes to print first.
+    /// The notes to print first.
     pub notes: Vec<&'static str>,
-    /// Whether it is a gate, as a comparison is: then 1 is the status of what fails it, and 2 that of a failure.
+    /// Whether it is a gate, like a comparison. Then exit status 1 means that the gate fails, and 2 that the command
+    /// failed.
     pub is_gate: bool,
 }
 
-/// Reason why a command line was refused.
+/// Why a command line was rejected.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Error in the options that every command line may have.
+    /// An error in the options that every command line may have.
     Globals(clap::Error),
-    /// Error in the options of the command.
+    /// An error in the options of the command.
     Command(ParseError),
 }
 
-/// A command of ETWAnalyzer that is not here, and why.
+/// An ETWAnalyzer command that does not exist here, and why.
 #[derive(Debug, Error)]
 #[error("{command}: {reason}")]
 struct NotHere {
@@ -55,7 +56,7 @@ struct NotHere {
     reason: &'static str,
 }
 
-/// A command of the prompt in place of a subcommand.
+/// A prompt command used as a subcommand.
 #[derive(Debug, Error)]
 #[error("{command} is a command of the prompt; write handlescope FILE -c '{usage}'")]
 struct OnlyAtPrompt {
@@ -69,7 +70,7 @@ impl From<ParseError> for Refusal {
     }
 }
 
-/// Kind of command line.
+/// The kind of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Dump,
@@ -86,11 +87,11 @@ pub enum Form {
     Schema,
     Help,
     Console,
-    /// Something of ETWAnalyzer that is not here, because of the reason.
+    /// An ETWAnalyzer command that does not exist here, and the reason.
     Refused(&'static str),
 }
 
-/// ETWAnalyzer's commands, which stand anywhere on the line, each with what it does.
+/// ETWAnalyzer's commands, which may be anywhere on the line, with their effects.
 pub const SWITCHES: &[(&str, Form, &str)] = &[
     ("-dump", Form::Dump, "print tables of traces"),
     ("-extract", Form::Extract, "extract traces"),
@@ -99,7 +100,7 @@ pub const SWITCHES: &[(&str, Form, &str)] = &[
     ("-console", Form::Console, "load files and open the prompt"),
 ];
 
-/// The commands of the console, each with the subcommands that do the same.
+/// The console's commands, each with the subcommands that do the same.
 const COMMANDS: &[(Form, &str, &[&str])] = &[
     (Form::Dump, ".dump", &["dump"]),
     (Form::Extract, ".extract", &["extract"]),
@@ -116,14 +117,14 @@ const COMMANDS: &[(Form, &str, &[&str])] = &[
     (Form::Help, ".help", &["help"]),
 ];
 
-/// ETWAnalyzer's commands that are not here, each with the reason.
+/// ETWAnalyzer commands that do not exist here, with the reasons.
 const REFUSED: &[(&str, &str)] = &[
     ("-mcp", "the MCP server is started with handlescope mcp --root FOLDER"),
     ("-convert", "other formats come from dump: -csv FILE, and -json for scripts"),
 ];
 
 impl Form {
-    /// Form of one of ETWAnalyzer's commands.
+    /// Returns the form of an ETWAnalyzer command.
     fn of_switch(word: &str) -> Option<Form> {
         let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
         let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
@@ -131,18 +132,18 @@ impl Form {
         forms.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
     }
 
-    /// Form of a subcommand.
+    /// Returns the form of a subcommand.
     fn of_subcommand(word: &str) -> Option<Form> {
         COMMANDS.iter().find(|(.., words)| words.contains(&word)).map(|(form, ..)| *form)
     }
 
-    /// The command of the console that does it.
+    /// Returns the console command that does it.
     fn command(self) -> &'static str {
         COMMANDS.iter().find(|(form, ..)| *form == self).map_or(".load", |(_, command, _)| command)
     }
 }
 
-/// The words of a command line, with plain dashes in front of the options that the program and its commands have.
+/// Returns the words of a command line; options that the program and its commands have get plain dashes.
 pub fn with_plain_dashes(words: Vec<String>) -> Vec<String> {
     let mut is_plain = false;
     let is_known = |name: &str| {
@@ -161,14 +162,13 @@ pub fn with_plain_dashes(words: Vec<String>) -> Vec<String> {
     words.collect()
 }
 
-/// Options of ETWAnalyzer's command lines that no command has.
+/// Options on ETWAnalyzer's command lines that no command has.
 const FURTHER: [&str; 7] = ["-recursive", "-nocolor", "-debug", "-help", "--help", "-h", "-?"];
 
-/// Reads the words after the program's name; `None` when they are not such a command line but one for
-/// [`Cli`].
+/// Reads the words after the program's name; `None` if they are a command line for [`Cli`] instead.
 ///
 /// # Errors
-/// When they are one, but a wrong one.
+/// If the command line is of this kind, but invalid.
 pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
     let Split { mut globals, symbols, words, is_etwanalyzers } = split(arguments);
     if let Some(error) = mistyped(&words) {
@@ -179,8 +179,7 @@ pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
     Some(read(form, name, globals, words))
 }
 
-/// The words of the console's command that these words in front of another one begin, for
-/// completion; `None` when they are for [`Cli`].
+/// Returns the console command line that these words begin, for completion; `None` if they are for [`Cli`].
 pub fn console_line(arguments: &[String]) -> Option<Vec<String>> {
     let (form, _, words) = form(&split(arguments).words)?;
     Some(std::iter::once(form.command().to_owned()).chain(words).collect())
@@ -189,16 +188,16 @@ pub fn console_line(arguments: &[String]) -> Option<Vec<String>> {
 /// The options that every command line may have, and the others.
 struct Split {
     globals: Vec<String>,
-    /// Options about symbols with two dashes, each with its value. They belong to an extraction, or else
-    /// to the session.
+    /// Symbol options with two dashes, each followed by its value. They belong to an extraction, or else to the
+    /// session.
     symbols: Vec<String>,
     words: Vec<String>,
-    /// Whether an option about symbols is in ETWAnalyzer's spelling.
+    /// Whether a symbol option is in ETWAnalyzer's spelling.
     is_etwanalyzers: bool,
 }
 
-/// The option about symbols that a word names, and whether in ETWAnalyzer's spelling with one dash, not in that of
-/// [`Cli`] with two.
+/// Returns the symbol option that a word names. The flag says whether it is in ETWAnalyzer's spelling with one dash
+/// rather than [`Cli`]'s with two.
 fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
     let find = |name: &str| {
         let mut options = program_options().map(|(option, _)| option);
@@ -235,7 +234,7 @@ fn split(arguments: &[String]) -> Split {
                 Some((option, is_etwanalyzers)) => {
                     split.is_etwanalyzers |= is_etwanalyzers;
                     split.symbols.push(format!("--{option}"));
-                    // The command that it belongs to reports a missing value.
+                    // The command that gets the option reports a missing value.
                     split.symbols.extend(value.or_else(|| arguments.next().cloned()));
                 }
                 None => split.words.push(word.clone()),
@@ -245,22 +244,22 @@ fn split(arguments: &[String]) -> Split {
     split
 }
 
-/// Whether a first word is a kind of a dump, and neither a file nor a subcommand in other letters.
+/// Whether a first word is a kind of dump, and not a file or a differently capitalized subcommand.
 fn is_kind(word: &str) -> bool {
     let is_kind = [false, true].iter().any(|dataset| registry(*dataset).kind(word).is_some());
-    // This word asks for the version of the program, and not for those of modules.
+    // `version` asks for the version of the program rather than of modules.
     let is_of_program = word == "version" || Form::of_subcommand(&word.to_lowercase()).is_some();
     is_kind && !is_of_program && !is_there(word)
 }
 
-/// Whether a word names files: those of a pattern, or one that is there or would be a trace.
+/// Whether a word names files: a pattern, an existing file, or the name of a trace.
 fn is_there(word: &str) -> bool {
     let path = with_home(word);
     let is_named = has_extension(&path, TRACE_EXTENSIONS) || is_extract(&path);
     is_named || word.contains(['*', '?']) || path.exists()
 }
 
-/// The error about a first word that is like a subcommand but neither one nor a file.
+/// Returns the error about a first word that resembles a subcommand but is neither one nor a file.
 fn mistyped(words: &[String]) -> Option<ParseError> {
     let name = words.first().filter(|word| {
         let mut letters = word.bytes();
@@ -288,7 +287,7 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
     is_missing.then_some(ParseError::UnknownCommand { name, hint })
 }
 
-/// Form of a command line, the word that names it, and the other words.
+/// Returns the form of a command line, the word that names it, and the other words.
 fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let first = words.first()?;
     let (index, form) = match Form::of_subcommand(first) {
@@ -298,7 +297,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
         None => {
             let until = words.iter().position(|word| word == "--").unwrap_or(words.len());
             let switches = words.iter().take(until).enumerate();
-            // As with ETWAnalyzer, the last one counts.
+            // The last one counts, as in ETWAnalyzer.
             switches
                 .filter_map(|(index, word)| Some((index, Form::of_switch(word)?)))
                 .next_back()?
@@ -306,14 +305,14 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     };
     let (before, rest) = words.split_at(index);
     let (name, behind) = rest.split_first()?;
-    // The words after the command belong to it, not to an option in front of it.
+    // The words after the command belong to it, not to an option before it.
     let count = behind.iter().take_while(|word| !word.starts_with('-')).count();
     let (arguments, behind) = behind.split_at(count);
     Some((form, name.clone(), [arguments, before, behind].concat()))
 }
 
-/// A console whose name is left out: `-nocolor` or an option about symbols shows that the line is in
-/// ETWAnalyzer's manner.
+/// Recognizes a command line that opens the console without saying so: `-nocolor` or a symbol option shows that it is
+/// in ETWAnalyzer's style.
 fn plain_console(words: Vec<String>, is_etwanalyzers: bool) -> Option<(Form, String, Vec<String>)> {
     let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));
     let mut options = words.iter().take_while(|word| word.as_str() != "--");
@@ -385,7 +384,7 @@ fn read(
                 let file = file.or(example.filter(|_| is_missing));
                 words.splice(..0, file);
                 if let Some(argument) = argument.filter(|_| is_missing) {
-                    // A mistyped option explains more than what is missing.
+                    // The error about a mistyped option explains more than the missing argument.
                     command(form, &words, commands)?;
                     let command = format!("handlescope {name}");
                     return Err(ParseError::MissingArgument { command, argument }.into());
@@ -411,7 +410,7 @@ fn read(
     Ok(shot)
 }
 
-/// Extensions of the page or picture that a command writes, and how to ask for one that must be there.
+/// Returns the extensions of the page or picture that a command writes, and how to ask for one if it is required.
 fn picture(form: Form) -> Option<(&'static [&'static str], Option<&'static str>)> {
     match form {
         Form::Report => {
@@ -426,8 +425,8 @@ fn picture(form: Form) -> Option<(&'static [&'static str], Option<&'static str>)
     }
 }
 
-/// Takes the words that name a suspect or a process, as they do at the prompt, and makes options of them. A word alone
-/// is a trace unless there are others.
+/// Removes words that name a suspect or a process, as at the prompt, and turns them into options. A single word is a
+/// trace, unless there are other traces.
 fn suspects(files: &mut Vec<String>, has_others: bool) -> Vec<String> {
     if !has_others && !files.iter().any(|file| is_there(file)) {
         return Vec::new();
@@ -436,7 +435,7 @@ fn suspects(files: &mut Vec<String>, has_others: bool) -> Vec<String> {
     suspects.flat_map(|suspect| ["-Which".to_owned(), suspect]).collect()
 }
 
-/// Refuses to compare anything but two traces.
+/// Rejects a comparison of anything but two traces.
 fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
     let (command, argument) = (format!("handlescope {name}"), "two traces, BEFORE and AFTER");
     match queries {
@@ -448,7 +447,7 @@ fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
     }
 }
 
-/// The command of the console.
+/// Returns the console command.
 fn command(
     form: Form,
     words: &[String],
@@ -463,12 +462,12 @@ fn command(
     })
 }
 
-/// Whether one of the words is a dataset, so that the command is one over a dataset.
+/// Whether one of the words is a dataset, so that the command works on a dataset.
 fn names_dataset(words: &[String]) -> bool {
     words.iter().any(|word| !word.starts_with('-') && Dataset::is_at(&with_home(word)))
 }
 
-/// An error about an option that none of the command is like, but one of the program.
+/// Adds a hint to the error about an unknown option, if it resembles an option of the program.
 fn with_program_options(error: ParseError) -> ParseError {
     let ParseError::UnknownOption { name, hint, help } = error else { return error };
     let program = Cli::command();
@@ -479,13 +478,13 @@ fn with_program_options(error: ParseError) -> ParseError {
     ParseError::UnknownOption { name, hint, help }
 }
 
-/// Arguments of the load before the first prompt.
+/// Returns the arguments for the load before the first prompt.
 fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
     let (line, tokens) = join(words);
     Load::parse(&registry(false).entered(".load", &line, &tokens))
 }
 
-/// Help on the kind of a dump if there is one, or else on the command.
+/// Returns help on the kind of dump if there is one, or else on the command.
 fn help(
     form: Form,
     words: &[String],
@@ -496,7 +495,7 @@ fn help(
     help_in_shell(&[topic], commands)
 }
 
-/// Help on what the words name: the program if there are none, one of its actions, or a topic of the console.
+/// Returns help on what the words name: an action, a topic of the console, or the program if there are no words.
 fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, Refusal> {
     let of_form = words.first().and_then(|first| Form::of_subcommand(first));
     let is_of_program = words.first().is_none_or(|first| Cli::is_subcommand(first));
@@ -514,10 +513,10 @@ fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, 
     Ok(help_in_shell(&topic, commands)?)
 }
 
-/// Takes the files that stand between the options of a command out of the words. The kind of a dump, known or not, and
-/// a query are no files.
+/// Removes the files between the options of a command from the words, and returns them. The kind of a dump, known or
+/// not, and a query are not files.
 fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
-    // An option with two dashes has its value behind it, too.
+    // An option with two dashes also takes its value.
     for word in words.iter_mut().take_while(|word| word.as_str() != "--") {
         if let Some(option) = grammar::with_one_dash(word, |name| commands.has_option(name)) {
             *word = option;
@@ -553,7 +552,7 @@ pub fn names_files(word: &str) -> bool {
     ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// Load of the named files, or else of the trace in the current folder; with `recursive`, of all traces.
+/// Returns how to load the named files, or else the trace in the current folder; with `recursive`, all traces there.
 fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
     match queries.is_empty() {
         true => {
@@ -564,7 +563,7 @@ fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
     }
 }
 
-/// Takes the files after `-fd` out of the words. A shell may have made several files of a pattern.
+/// Removes the files after `-fd` from the words. A shell may have expanded a pattern to several files.
 fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
     let mut queries = Vec::new();
     let mut rest = std::mem::take(words).into_iter().peekable();

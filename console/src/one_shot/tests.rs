@@ -1,4 +1,4 @@
-//! Parsing of command lines.
+//! Tests of how command lines are parsed.
 
 use handlescope_symbols::ServerChoice;
 
@@ -24,7 +24,7 @@ fn refused(line: &[&str]) -> String {
     }
 }
 
-/// The line a dump stands for in the console, and what is loaded before.
+/// Returns the console line that a dump is the same as, and what is loaded first.
 fn dump(line: &[&str]) -> (String, LoadArgs) {
     let shot = shot(line);
     let command = shot.command.expect("a command");
@@ -32,7 +32,7 @@ fn dump(line: &[&str]) -> (String, LoadArgs) {
     (command.call.shared().expect("a kind").text.clone(), shot.load.expect("files"))
 }
 
-/// Arguments of an extraction.
+/// Returns the arguments of an extraction.
 fn extraction(line: &[&str]) -> ExtractArgs {
     let command = shot(line).command.expect("a command");
     command.call.args().downcast_ref::<ExtractArgs>().unwrap_or_else(|| panic!("{line:?}")).clone()
@@ -155,7 +155,7 @@ fn extractions_go_with_and_without_extractors() {
     }
 }
 
-/// The command of a line as the prompt has it, and the files that are loaded first.
+/// Returns the command of a line as the prompt has it, and the files that are loaded first.
 fn loaded(line: &[&str]) -> (String, Vec<String>) {
     let shot = shot(line);
     let command = shot.command.expect("a command").call;

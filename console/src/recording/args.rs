@@ -14,7 +14,7 @@ use super::stop::stop_condition;
 use handlescope_session::paths::{has_extension, with_home};
 use handlescope_session::values::{ValueError, bytes, nanoseconds, number, whole};
 
-/// Headings of the options that `record`, `live` and `wprp` share.
+/// Headings of options that `record`, `live` and `wprp` share.
 const EVENTS: &str = "What to record";
 const BUFFERS: &str = "Buffers";
 const END: &str = "When to end";
@@ -140,7 +140,7 @@ pub struct LiveArgs {
     pub dry_run: bool,
 }
 
-/// The arguments that name a trace to replay, of which there may be one.
+/// The arguments that name a trace to replay; only one is allowed.
 const REPLAYED: &str = "replayed";
 
 /// The options of `wprp`.
@@ -180,14 +180,14 @@ impl WprpArgs {
 }
 
 impl SessionArgs {
-    /// Which events, in which buffers, and how many if that was given.
+    /// Returns the events, the buffer size, and the number of buffers if given.
     pub fn events_and_buffers(&self) -> (Events, BufferSize, Option<BufferCount>) {
         let &SessionArgs { references, mappings, virtual_alloc, drop_close_stacks, .. } = self;
         let events = Events { references, mappings, virtual_alloc, drop_close_stacks };
         (events, self.buffer_size.unwrap_or_default(), self.buffers)
     }
 
-    /// Words of these options on a command line.
+    /// Returns these options as words of a command line.
     pub fn words(&self) -> String {
         let switches = [
             ("--references", self.references),
@@ -234,7 +234,7 @@ impl RecordArgs {
 }
 
 impl LiveArgs {
-    /// The trace whose events are shown.
+    /// Returns the trace to replay.
     pub fn replayed(&self) -> Option<&PathBuf> {
         self.replay.as_ref().or(self.trace.as_ref())
     }
@@ -247,7 +247,7 @@ impl LiveArgs {
     }
 }
 
-/// Why a value is refused.
+/// Why a value is rejected.
 #[derive(Debug, Error)]
 enum ArgError {
     #[error(transparent)]
@@ -268,12 +268,12 @@ fn buffer_count(text: &str) -> Result<BufferCount, ArgError> {
     Ok(BufferCount::new(in_u32(whole(text), text)?)?)
 }
 
-/// A number of minutes that is not 0.
+/// Parses a number of minutes other than 0.
 fn minutes(text: &str) -> Result<u32, ArgError> {
     Ok(in_u32(number(text), text)?)
 }
 
-/// A number that a configuration of the session can hold.
+/// Checks that the session's configuration can hold a number.
 fn in_u32(number: Result<u64, ValueError>, text: &str) -> Result<u32, ValueError> {
     u32::try_from(number?).map_err(|_| ValueError::TooLarge { value: text.to_owned() })
 }

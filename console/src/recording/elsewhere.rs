@@ -1,4 +1,4 @@
-//! Refusals on systems where this program cannot record; they name the tools of Windows that record the same.
+//! Errors on systems where this program cannot record; they name the Windows tools that record the same.
 
 use handlescope_model::Untrusted;
 use handlescope_record::{
@@ -11,7 +11,7 @@ use handlescope_commands::CommandError;
 /// The profile that the command lines write and start.
 const PROFILE: &str = "handlescope.wprp";
 
-/// Reason why `command` cannot be carried out, with the tools that record the same.
+/// Returns why `command` cannot be carried out, and the tools that record the same.
 pub fn refusal(
     command: &'static str,
     session: &SessionArgs,
@@ -42,7 +42,7 @@ pub fn refusal(
     CommandError::NotHere { command, reason, instead: lines.join("\n") }
 }
 
-/// The command lines of WPR. Without `-filemode`, it keeps events in memory.
+/// Returns the command lines of WPR. Without `-filemode`, WPR keeps events in memory.
 fn wpr_commands(session: &SessionArgs, options: &RecordOptions) -> Vec<String> {
     let clr = if options.dot_net { " --clr" } else { "" };
     let mode = if matches!(options.target, Target::Ring(_)) { "" } else { " -filemode" };

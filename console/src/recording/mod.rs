@@ -1,4 +1,4 @@
-//! `handlescope record`, `live` and `wprp`: recordings of handle events, as data and for the tools of Windows.
+//! `handlescope record`, `live` and `wprp`: recordings of handle events, for this program and for the tools of Windows.
 
 mod args;
 mod elsewhere;
@@ -20,11 +20,12 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Overwrite, write_whole};
 use handlescope_session::terminal::{Messages, Neutral};
 
-/// Records until it is asked to end, or prints the session that would. `force` replaces a trace that handlescope did not
-/// write.
+/// Records until it is asked to stop, or prints the session that would be started. `force` replaces a trace that
+/// handlescope did not write.
 ///
 /// # Errors
-/// When the session cannot be started, with what records the same, or is lost; or the trace cannot be extracted.
+/// If the session cannot be started (the error says what records the same) or is lost, or the trace cannot be
+/// extracted.
 pub fn record(
     args: &RecordArgs,
     force: bool,
@@ -38,10 +39,10 @@ pub fn record(
     }
 }
 
-/// Prints the session that shows handles while they are opened and closed.
+/// Prints the session of `live`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn live_plan(args: &LiveArgs, out: &mut dyn Write) -> Result<(), CommandError> {
     print(&SessionPlan::new(&args.options()), out)
 }
@@ -49,17 +50,17 @@ pub fn live_plan(args: &LiveArgs, out: &mut dyn Write) -> Result<(), CommandErro
 /// Starts that session; its events go to `events`.
 ///
 /// # Errors
-/// When it cannot be started, with what records the same.
+/// If it cannot be started; the error says what records the same.
 pub fn live_session(args: &LiveArgs, events: EventSink) -> Result<Box<dyn Running>, CommandError> {
     let options = args.options();
     let started = recorder().start(SessionPlan::new(&options), events);
     started.map_err(|error| elsewhere::refusal("live", &args.session, &options, &error))
 }
 
-/// Prints a profile for WPR, or writes it to the file that is named. `force` replaces what handlescope did not write.
+/// Prints a profile for WPR, or writes it to the named file. `force` replaces a file that handlescope did not write.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn wprp(args: &WprpArgs, force: bool, out: &mut dyn Write) -> Result<(), CommandError> {
     let (events, size, count) = args.session.events_and_buffers();
     let providers = args.other_providers();

@@ -1,4 +1,5 @@
-//! `handlescope record`: a session from its start to its trace, and what Windows did not merge into that.
+//! `handlescope record`: runs a session until its trace is complete, and adds what Windows did not merge into the
+//! trace.
 
 use std::env;
 use std::fmt::{self, Write as _};
@@ -30,8 +31,8 @@ use handlescope_session::trace::extraction::{self, beside, line, options, prepar
 use handlescope_session::trace::{Caveat, LoadError, warn_of};
 use handlescope_session::values::Counted;
 
-/// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
-/// `reason` is why Windows did not. If it cannot be done, the trace stays as the session left it.
+/// Replaces a recorded trace by a copy that includes the identities of its images and the further traces. `reason` says
+/// why Windows did not do so. If it fails, the trace stays as the session left it.
 pub fn merge(
     trace: &Output,
     further: &FurtherTraces,
@@ -69,7 +70,7 @@ pub fn merge(
     }
 }
 
-/// A reason in the words of the user.
+/// Describes a reason for users.
 fn why(reason: &MergeError) -> String {
     match reason {
         MergeError::Replace(source) => format!("{reason}: {}", Reason(source)),
@@ -103,21 +104,21 @@ fn completed(
     Ok(result)
 }
 
-/// The file of an image; what the names of the kernel mean is known to Windows only.
+/// Returns the file of an image. Only Windows can map kernel names to files.
 fn on_this_system(path: &str, windows: &str) -> Option<PathBuf> {
     image_file_name(path, windows).filter(|_| cfg!(windows)).map(PathBuf::from)
 }
 
-/// Bytes of events that may wait to be counted.
+/// Maximum size of events that wait to be counted, in bytes.
 const QUEUE: usize = 64 << 20;
 
-/// Maximum time that a recording continues after it was asked to end.
+/// Maximum time that a recording continues after it was asked to stop.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Time between two checks of the written and lost events.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Reason why a recording ended.
+/// Why a recording ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     /// Ctrl-C.
@@ -138,7 +139,7 @@ impl fmt::Display for End {
     }
 }
 
-/// Records until Ctrl-C, or one of the ends that were asked for.
+/// Records until Ctrl-C, or until another requested end is reached.
 pub fn run(
     args: &RecordArgs,
     force: bool,
@@ -168,7 +169,7 @@ pub fn run(
         kib: options.buffer_size.kib(),
     };
     let end = recording.wait(args.duration, messages, cancel);
-    // Ctrl-C ended the recording, not the work that follows.
+    // Ctrl-C ended the recording, but not the work that follows.
     cancel.reset();
     messages.spinner().stop();
     let end = end?;
@@ -198,7 +199,7 @@ pub fn run(
     }
 }
 
-/// Sink that counts the events, and passes them on if they are examined.
+/// Creates a sink that counts events, and passes them on if they are examined.
 fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
     Box::new(move |event| {
         counted.fetch_add(1, Relaxed);
@@ -208,14 +209,14 @@ fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
     })
 }
 
-/// A recording that runs.
+/// A running recording.
 struct Recording {
     running: Box<dyn Running>,
     receiver: EventReceiver,
     watch: StopWatch,
     counted: Arc<AtomicU64>,
     started: Instant,
-    /// Size of a buffer.
+    /// Buffer size in KiB.
     kib: u32,
 }
 
@@ -224,7 +225,7 @@ impl Recording {
         self.counted.load(Relaxed)
     }
 
-    /// Waits for its end, and says meanwhile how it goes.
+    /// Waits until it ends, and shows its progress.
     fn wait(
         &mut self,
         duration: Option<Duration>,
@@ -262,7 +263,7 @@ impl Recording {
         }
         match self.receiver.receive(TICK) {
             Some(events) => events.iter().find_map(|event| self.watch.event(&event)),
-            // No more events come, so only the duration or Ctrl-C ends the recording.
+            // No more events come, so only the duration or Ctrl-C can end the recording.
             None => {
                 std::thread::sleep(TICK);
                 None
@@ -271,13 +272,13 @@ impl Recording {
     }
 }
 
-/// Progress of a recording.
+/// Formats the progress of a recording.
 fn live_line(events_per_second: f64, bytes: u64, stats: Stats, uncounted: u64) -> String {
     let rate = HumanCount(events_per_second.round() as u64);
     format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(stats, uncounted))
 }
 
-/// Lost events and buffers; `uncounted` events are in the trace, but were not checked against a condition.
+/// Formats lost events and buffers. `uncounted` events are in the trace, but were not checked against a condition.
 fn losses(Stats { events_lost, buffers_lost, .. }: Stats, uncounted: u64) -> String {
     let mut text = format!(
         "lost events: {}, lost buffers: {}",
@@ -290,7 +291,7 @@ fn losses(Stats { events_lost, buffers_lost, .. }: Stats, uncounted: u64) -> Str
     text
 }
 
-/// Whether the user wants it extracted; not where no user can be asked.
+/// Asks whether to extract the trace; `false` if there is no user to ask.
 fn is_extraction_confirmed(messages: &mut Messages<'_>) -> bool {
     if !messages.is_watched() || !io::stdin().is_terminal() {
         return false;
@@ -322,7 +323,7 @@ fn extract(
     Ok(())
 }
 
-/// Process and thread ids of an event that does not know them.
+/// Process and thread id of an event that does not have them.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Converts an event of a session for decoding.

@@ -12,7 +12,7 @@ use handlescope_session::filter::{FilterError, ProcessFilter};
 use handlescope_session::grammar::split;
 use handlescope_session::values::{Counted, ValueError, number};
 
-/// Reason why a text is not a condition.
+/// Why a text is not a condition.
 #[derive(Debug, Error)]
 pub enum StopError {
     #[error("use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
@@ -23,7 +23,7 @@ pub enum StopError {
     Processes(#[from] FilterError),
 }
 
-/// Reads a condition. Names with spaces are in double quotes, as everywhere; the processes are those of `-pn`.
+/// Parses a condition. Names with spaces are in double quotes, as everywhere; processes are given as for `-pn`.
 pub fn stop_condition(text: &str) -> Result<StopCondition, StopError> {
     let (measured, count) = text.rsplit_once('>').ok_or(StopError::Form)?;
     let tokens = split(measured);
@@ -37,19 +37,19 @@ pub fn stop_condition(text: &str) -> Result<StopCondition, StopError> {
     Ok(StopCondition { processes: (*processes).to_owned(), handles_above: number(count.trim())? })
 }
 
-/// Looks whether a condition holds, event by event.
+/// Checks conditions event by event.
 pub struct StopWatch {
     conditions: Vec<(ProcessFilter, StopCondition)>,
     counts: LiveCounts,
 }
 
-/// A condition that holds.
+/// A condition that is met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
     pub condition: StopCondition,
-    /// The process that it holds for; its name is empty when no event named it.
+    /// The process that meets it; the name is empty if no event gave it.
     pub process: (String, u32),
-    /// Number of handles that the process has open.
+    /// Number of open handles of the process.
     pub handles: u64,
 }
 
@@ -66,10 +66,10 @@ impl fmt::Display for Reached {
 }
 
 impl StopWatch {
-    /// Looks for these conditions.
+    /// Watches for these conditions.
     ///
     /// # Errors
-    /// When the filter of one is absurdly large.
+    /// If one of their filters is absurdly large.
     pub fn new(conditions: &[StopCondition]) -> Result<StopWatch, FilterError> {
         let conditions =
             conditions.iter().map(|c| Ok((ProcessFilter::new(&c.processes)?, c.clone())));
@@ -77,17 +77,17 @@ impl StopWatch {
         Ok(StopWatch { conditions, counts: LiveCounts::default() })
     }
 
-    /// Whether there is anything to look for.
+    /// Whether there is nothing to watch for.
     pub fn is_idle(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// Takes the processes that were there before.
+    /// Learns the processes that were already running.
     pub fn know(&mut self, inventory: &Inventory) {
         inventory.older_processes().for_each(|(pid, name)| self.counts.name(pid, name));
     }
 
-    /// Takes an event; returns the condition that holds since then.
+    /// Takes an event; returns the condition that it meets.
     pub fn event(&mut self, event: &Event<'_>) -> Option<Reached> {
         let StopWatch { conditions, counts } = self;
         if conditions.is_empty() {

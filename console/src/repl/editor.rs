@@ -1,4 +1,4 @@
-//! The line editor: its prompt, keys, menu, history, hints, and whether Enter ends what was typed.
+//! The line editor: its prompt, keys, menu, history and hints, and whether Enter ends the input.
 
 use std::borrow::Cow;
 use std::io;
@@ -29,7 +29,7 @@ use handlescope_session::trace::Session;
 
 const MENU: &str = "completion";
 
-/// A line editor with everything the console offers.
+/// Creates a line editor with everything the console offers.
 pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_>) -> Reedline {
     let mut keys = default_emacs_keybindings();
     let complete = vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext];
@@ -40,7 +40,7 @@ pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_
     let menu = ColumnarMenu::default()
         .with_name(MENU)
         .with_marker("> ")
-        // A table after the cursor decides the columns in front of it.
+        // A table after the cursor decides which columns to offer before it.
         .with_input_mode(InputMode::FullBuffer)
         .with_columns(4)
         .with_text_style(Role::Plain.style())
@@ -57,7 +57,7 @@ pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_
         .with_highlighter(Box::new(CommandHighlighter::new(Arc::clone(&known))))
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_ansi_colors(is_colored);
-    // Without colours a hint would look like typed text.
+    // Without colours, a hint would look like typed text.
     if is_colored {
         editor = editor.with_hinter(Box::new(CommandHinter::new(known)));
     }
@@ -71,7 +71,7 @@ pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_
     editor
 }
 
-/// A menu that closes when there is nothing to choose from, where reedline's own says so in capitals.
+/// A menu that closes if there is nothing to choose from; reedline's own menu says so in capitals.
 pub struct QuietMenu(pub ColumnarMenu);
 
 impl Menu for QuietMenu {
@@ -113,15 +113,15 @@ impl Menu for QuietMenu {
     }
 }
 
-/// Lines that are remembered.
+/// Maximum number of remembered lines.
 const LINES: usize = 10_000;
 
-/// A history in a file that several consoles share. A line that is repeated counts once, an empty one
-/// not at all, and spaces around a line are dropped.
+/// A history in a file that several consoles share. A repeated line counts once, an empty one not at all, and spaces
+/// around a line are dropped.
 pub struct LineHistory(FileBackedHistory);
 
 impl LineHistory {
-    /// The history in the platform's folder for a program's data; none where folder not found.
+    /// Opens the history in the platform's folder for program data; `None` if there is no such folder.
     pub fn open() -> Option<Result<LineHistory>> {
         let file: PathBuf = dirs::data_local_dir()?.join("handlescope").join("history.txt");
         Some(FileBackedHistory::with_file(LINES, file).map(LineHistory))
@@ -154,7 +154,7 @@ impl History for LineHistory {
     }
 }
 
-/// A query takes more lines until it is complete; every other command has one.
+/// Lets a query continue over several lines until it is complete; every other command has one line.
 pub struct QueryValidator;
 
 impl Validator for QueryValidator {
@@ -166,10 +166,10 @@ impl Validator for QueryValidator {
     }
 }
 
-/// Characters of a file name that are shown at most.
+/// Maximum number of characters shown of a file name.
 const MAX_LENGTH: usize = 30;
 
-/// A prompt that names what is loaded: `leaky.etl> `, and of several `leaky.etl +2> `.
+/// A prompt that shows what is loaded: `leaky.etl> `, or `leaky.etl +2> ` for several files.
 pub struct FilePrompt {
     title: String,
 }
@@ -191,7 +191,7 @@ fn title(names: &[String]) -> String {
     }
 }
 
-/// A long name without its middle.
+/// Shortens a long name in the middle.
 fn shortened(name: &str) -> String {
     let length = name.chars().count();
     if length <= MAX_LENGTH {
@@ -236,14 +236,14 @@ impl Prompt for FilePrompt {
     }
 }
 
-/// Hints from the history, and where that knows nothing, from the registry.
+/// Hints from the history, or from the registry if the history has none.
 pub struct CommandHinter {
     history: DefaultHinter,
     known: SharedKnown,
 }
 
 impl CommandHinter {
-    /// Hints, for aliases those of what they stand for.
+    /// Creates hints; an alias gets the hints of its command line.
     pub fn new(known: SharedKnown) -> CommandHinter {
         CommandHinter { history: DefaultHinter::default().with_style(Role::Hint.style()), known }
     }
@@ -268,7 +268,7 @@ impl Hinter for CommandHinter {
             .map_or_else(String::new, |text| Role::Hint.style().paint(text).to_string())
     }
 
-    // Only a line of the history can be accepted, not a placeholder.
+    // Only a line from the history can be accepted, not a placeholder.
     fn complete_hint(&self) -> String {
         self.history.complete_hint()
     }
@@ -278,8 +278,8 @@ impl Hinter for CommandHinter {
     }
 }
 
-/// Placeholder for the value of the command or option at the end of a line; nothing unless a space follows it. In a
-/// new line of a query, a hint how to end the query.
+/// Returns the placeholder for the value of the command or option at the end of a line, if a space follows it. On a new
+/// line of a query, returns a hint on how to end the query.
 fn placeholder(line: &str, registry: &'static Registry) -> Option<String> {
     if line.strip_suffix('\n').is_some_and(is_waiting) {
         return Some("; or an empty line ends the query".to_owned());

@@ -1,4 +1,4 @@
-//! Colours while typing, from the registry: what means nothing is red before Enter.
+//! Colours during typing, from the registry: unknown words are red even before Enter.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub struct CommandHighlighter {
 }
 
 impl CommandHighlighter {
-    /// A highlighter that looks into `known` for the aliases.
+    /// Creates a highlighter that takes the aliases from `known`.
     pub fn new(known: SharedKnown) -> CommandHighlighter {
         CommandHighlighter { known }
     }
@@ -56,7 +56,7 @@ impl Highlighter for CommandHighlighter {
 
 type Roles = Vec<(Range<usize>, Role)>;
 
-/// The words of a line in their order; `cursor` says which of them is still being typed.
+/// Returns the words of a line in order; `cursor` shows which of them is still being typed.
 fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Registry) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
@@ -115,7 +115,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
     roles
 }
 
-/// The roles of a part of a line, or of another one, by where the words stand in the line.
+/// Moves roles to the positions that their words have in another line.
 fn moved(roles: Roles, position: impl Fn(usize) -> usize) -> Roles {
     roles.into_iter().map(|(span, role)| (position(span.start)..position(span.end), role)).collect()
 }
@@ -144,7 +144,7 @@ impl Typing {
         roles
     }
 
-    /// Options around a query, whose own words are coloured where SQL knows them.
+    /// Colours options around a query; words of the query are coloured if SQL knows them.
     fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
         let names = || options.iter().flat_map(|option| option.doc().names).copied();
         let Some(words) = SqlWords::of(line, arguments) else {
@@ -161,7 +161,7 @@ impl Typing {
         roles
     }
 
-    /// Options with their values; `word` gives the role of what is neither.
+    /// Colours options with their values; `word` gives the role of anything else.
     fn options(
         &self,
         options: &[&'static dyn OptionSpec],
@@ -184,13 +184,13 @@ impl Typing {
         roles
     }
 
-    /// A word that is not a name; at the cursor it may be the start of one.
+    /// Returns the role of a word that is not a name. At the cursor it may be the start of one.
     fn wrong<'a>(&self, token: &Token, mut names: impl Iterator<Item = &'a str>) -> Role {
         let may_become = self.is_at(token) && names.any(|name| starts_with(name, &token.text));
         if may_become { Role::Unfinished } else { Role::Wrong }
     }
 
-    /// One of the values of an option or a command that would take them, or would not.
+    /// Returns the role of a value of an option or command; `is_fine` says whether it is accepted.
     fn value(&self, token: &Token, is_fine: bool) -> Role {
         match (is_fine, self.is_at(token)) {
             (true, _) => Role::Value,
@@ -204,7 +204,7 @@ impl Typing {
     }
 }
 
-/// The words of SQL and the texts in a query.
+/// Returns the roles of SQL words and string literals in a query.
 fn query_roles(line: &str, span: Range<usize>) -> Roles {
     let mut roles = Roles::new();
     let mut position = span.start;
@@ -234,7 +234,7 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
 mod tests {
     use super::*;
 
-    /// The words with their roles, the cursor after the line unless `|` shows it.
+    /// Returns the words with their roles; the cursor is at `|`, or else after the line.
     fn shown(line: &str) -> Vec<(String, Role)> {
         let cursor = line.find('|').unwrap_or(line.len());
         let line = line.replace('|', "");
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(of(".timefmt utv ", "utv"), Role::Wrong);
         assert_eq!(of(".timefmt utc ", "utc"), Role::Value);
         assert_eq!(of(".dump Process > a.txt", ">"), Role::Value);
-        // The helper of these tests takes a bar for the cursor.
+        // The helper of these tests takes a bar as the cursor.
         let roles =
             roles(".dump Process -pn a | grep -x b ", 0, &Aliases::default(), registry(false));
         assert_eq!(roles.last(), Some(&(22..31, Role::Value)));
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(of(".help ObjectRef -Leak ", "-Leak"), Role::Value);
     }
 
-    /// The words of a line that are marked as wrong.
+    /// Returns the words of a line that are marked as wrong.
     fn wrong(line: &str) -> Vec<String> {
         let wrong = shown(line).into_iter().filter(|(_, role)| *role == Role::Wrong);
         wrong.map(|(word, _)| word).collect()

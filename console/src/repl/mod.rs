@@ -20,11 +20,11 @@ use handlescope_session::terminal::{Messages, standard};
 use self::offer::Accepted;
 pub use highlighter::CommandHighlighter;
 
-/// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
-/// fails is reported. Ctrl-C ends the command that runs; at the prompt it clears the line.
+/// Reads commands from the terminal and runs them until `.quit` or Ctrl-D. Reports commands that fail. Ctrl-C ends the
+/// running command; at the prompt it clears the line.
 ///
 /// # Errors
-/// When the terminal cannot be used.
+/// If the terminal cannot be used.
 pub fn run(
     console: &mut Console,
     out: &mut dyn Write,
@@ -47,7 +47,7 @@ pub fn run(
             Input::Lines
         }
     };
-    // An answer that goes elsewhere is not read now.
+    // Nobody is reading an answer that goes elsewhere, so symbols are only offered at a terminal.
     console.session.offers_symbols = io::stdin().is_terminal() && standard::out().is_terminal();
     while !cancel::is_ending() {
         refresh(console, &known);
@@ -76,11 +76,11 @@ pub fn run(
     Err(Cancelled.into())
 }
 
-/// Source of lines.
+/// The source of lines.
 enum Input {
-    /// Line editor with completion and a history.
+    /// A line editor with completion and a history.
     Editor(Box<Reedline>),
-    /// Plain lines of the terminal, where only a part of the outputs goes to it.
+    /// Plain lines from the terminal, if not all outputs go to it.
     Lines,
 }
 
@@ -106,8 +106,8 @@ impl Input {
         }
     }
 
-    /// Writes the last line at once, so that it survives whatever happens, and so that consoles beside this one
-    /// find it. A history that cannot be kept does not stop the session.
+    /// Writes the last line at once, so that it survives a crash and other consoles find it. A history that cannot be
+    /// saved does not stop the session.
     fn keep_history(&mut self) {
         if let Input::Editor(editor) = self {
             let _ = editor.sync_history();
@@ -115,7 +115,7 @@ impl Input {
     }
 }
 
-/// Carries out the commands of what was typed or pasted, up to one that is cancelled.
+/// Runs the commands in typed or pasted text, until one is cancelled.
 fn execute_all(
     console: &mut Console,
     text: &str,
@@ -134,12 +134,12 @@ fn execute_all(
         }
         let accepted = offer::offer(&mut console.session, is_editor, messages);
         let accepted = accepted.map_err(|source| CommandError::Terminal { source })?;
-        // Ctrl-C was an answer.
+        // Ctrl-C was an answer to the question.
         console.cancel.reset();
         if let Some(Accepted::Always(command)) = &accepted {
             execute(console, command, out, messages)?;
         }
-        // The command asks the server for what it needs, and has its answer with names.
+        // Runs the command again: it asks the server for what it needs, and its answer has names.
         if accepted.is_some() {
             execute(console, &line, out, messages)?;
         }
@@ -150,7 +150,7 @@ fn execute_all(
     Ok(Flow::Continue)
 }
 
-/// Carries out one command and reports what went wrong.
+/// Runs one command and reports errors.
 fn execute(
     console: &mut Console,
     line: &str,

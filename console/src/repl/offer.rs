@@ -1,4 +1,4 @@
-//! The offer to download symbols that an answer lacks.
+//! Offers to download symbols that an answer lacks.
 
 use std::borrow::Cow;
 use std::io;
@@ -12,7 +12,7 @@ use super::Input;
 use handlescope_session::cancel::{self, Wait};
 use handlescope_session::terminal::Messages;
 
-/// What the user answers.
+/// The user's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reply {
     Yes,
@@ -21,7 +21,7 @@ enum Reply {
 }
 
 impl Reply {
-    /// Everything that is not an agreement refuses.
+    /// Parses a reply; anything that is not an agreement means no.
     fn parse(text: &str) -> Reply {
         match text.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Reply::Yes,
@@ -31,19 +31,19 @@ impl Reply {
     }
 }
 
-/// What follows from an offer.
+/// The result of an accepted offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    /// The server of Microsoft is on the symbol path of this session.
+    /// Microsoft's server was added to the symbol path of this session.
     Once,
-    /// This command makes it so for every session.
+    /// This command adds it for every session.
     Always(String),
 }
 
-/// Offers to download symbols that the last answers lack, if there is anything to offer; `None` if nothing changes.
+/// Offers to download symbols that the last answers lack, if there are any; returns `None` if nothing changes.
 ///
 /// # Errors
-/// When the terminal cannot be used.
+/// If the terminal cannot be used.
 pub fn offer(
     session: &mut Session,
     is_editor: bool,

@@ -1,5 +1,5 @@
-//! A command that panics, seen on a terminal. The console and its registry are the program's; only the
-//! work that panics is the test's, so the program at the terminal is this test, started once more.
+//! A test of a command that panics on a terminal. The console and its registry are the program's; only the work that
+//! panics is the test's. So the program at the terminal is this test, started once more.
 
 use std::io::{self, Write};
 use std::process::Command;
@@ -15,7 +15,7 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Settings;
 use handlescope_session::terminal::{ColorChoice, Messages};
 
-/// Set for the program at the terminal.
+/// Environment variable that is set for the program at the terminal.
 const AT_TERMINAL: &str = "HANDLESCOPE_TEST_AT_TERMINAL";
 const NAME: &str = "repl::panic_tests::a_panic_leaves_the_terminal_usable";
 const PROMPT: &str = "handlescope> ";
@@ -34,7 +34,7 @@ fn a_panic_leaves_the_terminal_usable() {
     terminal.wait_for("searching");
     terminal.wait_for("this is a bug in handlescope");
     terminal.wait_for_line(PROMPT);
-    // A key that edits the line shows that the terminal is read key by key, as before.
+    // A key that edits the line shows that the terminal is still read key by key.
     terminal.send(".lisx");
     terminal.wait_for_line(&format!("{PROMPT}.lisx"));
     terminal.press(Key::Ctrl('u'));
@@ -54,7 +54,7 @@ fn quit(terminal: &Terminal) {
     terminal.press(Key::Enter);
 }
 
-/// A session at the prompt, a panic while the spinner turns, and the session again.
+/// Runs a session at the prompt, panics while the spinner turns, and runs the session again.
 fn panic_between_two_prompts() {
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut messages = Messages::to_stderr(&mut err, ColorChoice::Auto);

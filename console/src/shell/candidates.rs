@@ -18,7 +18,7 @@ use handlescope_session::trace::TraceValues;
 pub struct Candidate {
     /// The whole word, without quotes.
     pub value: String,
-    /// Description in one line.
+    /// A one-line description.
     pub description: String,
 }
 
@@ -28,16 +28,15 @@ impl Candidate {
     }
 }
 
-/// Commands whose options stand between files.
+/// Commands that allow options between files.
 const BETWEEN_FILES: [&str; 7] = [".dump", ".why", ".diff", ".report", ".sql", ".plot", ".flame"];
 
-/// Completions of the last of some words; `words` are those after the program's name. Nothing where a
-/// file is expected, which shells complete best.
+/// Returns completions of the last word; `words` are the words after the program's name. Returns nothing for files,
+/// because shells complete those best.
 ///
-/// After subcommands such as `dump`, completes options of the console, and values from the extracts
-/// after `-fd`.
+/// After subcommands such as `dump`, completes the console's options, and values from the extracts after `-fd`.
 pub fn candidates(words: &[String]) -> Vec<Candidate> {
-    // Bash cuts --color=al into three words.
+    // Bash splits --color=al into three words.
     let words: Vec<String> = words.iter().filter(|word| *word != "=").cloned().collect();
     let Some((last, before)) = words.split_last() else { return Vec::new() };
     if let Some((option, value)) = last.split_once('=').filter(|_| last.starts_with("--")) {
@@ -57,7 +56,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
         candidates
             .extend(switches.map(|(name, _, about)| Candidate::new(name, (*about).to_owned())));
     }
-    // A shell reads one candidate a line, and prints and inserts it as it is.
+    // A shell reads one candidate per line, and prints and inserts it unchanged.
     candidates.retain(|candidate| !candidate.value.contains(is_harmful));
     for Candidate { description, .. } in &mut candidates {
         *description = Untrusted(&*description).to_string();
@@ -65,7 +64,7 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
     candidates
 }
 
-/// Completions that the console offers for its commands, and the program's options.
+/// Returns the completions that the console offers for its commands, and the program's options.
 fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     let (mut line, _) = join(before);
     line.push(' ');
@@ -74,17 +73,17 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     }
     line.push_str(last);
     let suggestions = complete(&line, &known(before)).into_iter();
-    // Candidates without description are paths, which shells complete best.
+    // Candidates without a description are paths, which shells complete best.
     let mut candidates: Vec<Candidate> = suggestions
         .filter_map(|offer| Some(Candidate::new(offer.value.trim_matches('"'), offer.description?)))
         .filter(|candidate| starts_with(&candidate.value, last))
         .collect();
     if !last.starts_with('-') && before.first().is_some_and(|name| BETWEEN_FILES.contains(&&**name))
     {
-        // Where a file is possible, options are offered after their dash is typed.
+        // If a file is possible, options are offered only after a dash was typed.
         candidates.retain(|candidate| !candidate.value.starts_with('-'));
         if before.first().is_some_and(|name| name == ".sql") {
-            // A shell has no words of SQL.
+            // A shell does not complete words of SQL.
             candidates.clear();
         }
     }
@@ -96,7 +95,7 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// Values for completion from the extracts after `-fd`; a trace would have to be extracted first.
+/// Returns values for completion from the extracts after `-fd`; a trace would have to be extracted first.
 fn known(words: &[String]) -> Known {
     let pairs = words.iter().zip(words.iter().skip(1));
     let files =
@@ -106,7 +105,7 @@ fn known(words: &[String]) -> Known {
     Known { values, ..Known::default() }
 }
 
-/// Subcommands and options of the program, from their definition.
+/// Returns the program's subcommands and options, from their definition.
 fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
     let program = Cli::program();
     let command = before.iter().find_map(|word| program.find_subcommand(word));
@@ -133,7 +132,7 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// The option of this name, if it takes a value.
+/// Returns the option with this name, if it takes a value.
 fn option_named<'a>(scope: &'a Command, program: &'a Command, name: &str) -> Option<&'a Arg> {
     let mut options = scope.get_arguments().chain(program.get_arguments());
     options.find(|arg| {

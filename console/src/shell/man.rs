@@ -12,11 +12,11 @@ use handlescope_commands::registry::REGISTRY;
 use handlescope_session::grammar::{Arguments, GroupView};
 use handlescope_session::settings::Key;
 
-/// Writes the page in roff: the program's options, then the commands of the console and the options
-/// of every kind of `.dump`.
+/// Writes the page in roff: the program's options, then the console's commands and the options of every kind of
+/// `.dump`.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// If `out` cannot be written.
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
     let program = Cli::program();
     let page = Man::new(Cli::command()).manual("handlescope").date(env!("HANDLESCOPE_DATE"));
@@ -51,7 +51,7 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     page.render_version_section(out)
 }
 
-/// The forms of a command line, as clap_mangen leaves out the values of options.
+/// Returns the forms of a command line; clap_mangen would leave out the values of options.
 fn synopsis() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]);
@@ -76,7 +76,7 @@ fn synopsis() -> Roff {
     roff
 }
 
-/// The subcommands that a user calls.
+/// Returns the subcommands that a user calls.
 fn shown(program: &Command) -> impl Iterator<Item = &Command> {
     program.get_subcommands().filter(|action| !action.is_hide_set())
 }
@@ -85,7 +85,7 @@ fn text(help: Option<&StyledStr>) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-/// List of the subcommands. clap_mangen would refer to a page for each.
+/// Returns the list of subcommands; clap_mangen would refer to a page for each.
 fn subcommands(program: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SUBCOMMANDS"]);
@@ -97,7 +97,7 @@ fn subcommands(program: &Command) -> Roff {
     roff
 }
 
-/// Section on a subcommand: usage, options that only it has, and examples.
+/// Returns the section on a subcommand: usage, its own options, and examples.
 fn subcommand(mut action: Command) -> Roff {
     let mut roff = Roff::new();
     let usage = action.render_usage().to_string();
@@ -114,13 +114,13 @@ fn subcommand(mut action: Command) -> Roff {
     roff
 }
 
-/// Options that only this subcommand has, under their headings.
+/// Writes the options that only this subcommand has, under their headings.
 fn only_here(roff: &mut Roff, action: &Command) {
     let is_shown = |option: &&Arg| {
         !option.is_global_set() && !option.is_hide_set() && option.get_id() != "help"
     };
     let mut options: Vec<&Arg> = action.get_arguments().filter(is_shown).collect();
-    // In the order of the help: options without a heading, and then the headings as they come.
+    // In the order of the help: options without a heading first, then headings in order of appearance.
     let headings: Vec<_> = options.iter().map(|option| option.get_help_heading()).collect();
     options.sort_by_key(|option| {
         let heading = option.get_help_heading();
@@ -142,7 +142,7 @@ fn only_here(roff: &mut Roff, action: &Command) {
     }
 }
 
-/// Text after the options: examples, whose lines stay as they are, and paragraphs.
+/// Writes the text after the options: examples, line by line, and paragraphs.
 fn examples(roff: &mut Roff, action: &Command) {
     let help = text(action.get_after_help());
     for paragraph in help.trim_start_matches("Examples:\n").split("\n\n") {

@@ -8,11 +8,11 @@ pub use man::man;
 
 use crate::cli::Shell;
 
-/// The script that the shell runs when it starts; it asks the program itself for candidates.
+/// Returns the script that the shell runs when it starts; it asks the program itself for candidates.
 ///
-/// `handlescope complete -- WORDS` prints a line for each candidate of the last word: the value, a
-/// tab and what it is. Where it prints nothing, the shell offers files. clap_complete writes scripts that
-/// know everything themselves, but it knows only options with two dashes, and nothing of the values in a trace.
+/// `handlescope complete -- WORDS` prints a line for each candidate of the last word: its value, a tab, and its
+/// description. If it prints nothing, the shell offers files. Scripts by clap_complete are self-contained, but they
+/// only know options with two dashes, and no values from a trace.
 pub fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => include_str!("scripts/handlescope.bash"),

@@ -1,5 +1,5 @@
-//! Values of the session that completion offers, and completion inside of filters: the part after the last `;` and `!`,
-//! from values of the loaded traces.
+//! Values of the session for completion, and completion inside filters. It completes the part after the last `;` and
+//! `!`, from values in the loaded traces.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,14 +16,14 @@ use handlescope_session::settings::Aliases;
 use handlescope_session::trace::{NamedSuspect, TraceValues, programs};
 use handlescope_sql::Views;
 
-/// Values of the session that completion offers, kept up to date between two commands.
+/// Values of the session for completion, updated between commands.
 #[derive(Debug, Default)]
 pub struct Known {
     /// Paths of the loaded traces.
     pub loaded: Vec<String>,
-    /// Whether a dataset is loaded in place of traces.
+    /// Whether a dataset is loaded instead of traces.
     pub over_dataset: bool,
-    /// Names of their snapshots, each once.
+    /// Names of their snapshots, without duplicates.
     pub snapshots: Vec<String>,
     /// The aliases of the session.
     pub aliases: Aliases,
@@ -33,7 +33,7 @@ pub struct Known {
     pub views: KnownViews,
 }
 
-/// Views, those of the user's folder too, which are planned when they are first asked for.
+/// The views, including those in the user's folder. They are planned on first use.
 #[derive(Debug, Default)]
 pub struct KnownViews {
     folder: Option<PathBuf>,
@@ -45,7 +45,8 @@ impl KnownViews {
         KnownViews { folder: folder.map(Path::to_path_buf), planned: OnceLock::new() }
     }
 
-    /// The views, without those that cannot be planned: the next query will say what is wrong with them.
+    /// Returns the views. If those of the user cannot be planned, returns the built-in ones; the next query will report
+    /// what is wrong.
     pub fn get(&self) -> &Views {
         self.planned.get_or_init(|| {
             let cancel = &handlescope_model::Cancel::default();
@@ -59,11 +60,10 @@ impl KnownViews {
 /// [`Known`], shared with the line editor.
 pub type SharedKnown = Arc<Mutex<Known>>;
 
-/// Values that are offered at most: a longer menu does not help, and a trace may have hundred
-/// thousands of names.
+/// Maximum number of offered values: a longer menu does not help, and a trace may have a hundred thousand names.
 const MAX_VALUES: usize = 200;
 
-/// Number of names up to which all are offered whole, also those that lie deeper.
+/// Up to this many names, all are offered whole, including those in deeper levels.
 const MAX_DEEP: usize = 20;
 
 /// Description of the name of an object.
@@ -76,11 +76,11 @@ pub struct FilterValue {
     /// The value alone.
     pub value: String,
     pub description: String,
-    /// Whether more of the same value is to come, as after a folder.
+    /// Whether the value continues, as after a folder.
     pub is_open: bool,
 }
 
-/// A filter while it is typed: what stays as it is, and the part that is completed.
+/// A filter during typing: the fixed part, and the part to complete.
 struct Typed<'a> {
     fixed: &'a str,
     pattern: &'a str,
@@ -104,7 +104,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// Limits values to those that fit in a menu; the last one shows that there are more.
+/// Limits values to those that fit into a menu; the last one says that there are more.
 fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
     if values.len() > MAX_VALUES {
         values.truncate(MAX_VALUES);
@@ -115,7 +115,7 @@ fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
     values
 }
 
-/// Processes by name, or by pid once a digit was typed.
+/// Returns processes by name, or by pid once a digit was typed.
 pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
     let typed = Typed::new(filter);
     let programs = programs(&known.values);
@@ -134,7 +134,7 @@ pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
         if starts_with(name, typed.pattern) {
             values.push(typed.value(name, description));
         }
-        // Single processes are offered after the name is typed.
+        // Single processes are offered once the name is typed.
         if pids.len() > 1 && starts_with(typed.pattern, name) || typed.pattern.contains('(') {
             let labels = pids.iter().map(|pid| format!("{name}({pid})"));
             let fitting = labels.filter(|label| starts_with(label, typed.pattern));
@@ -144,7 +144,7 @@ pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
     capped(values)
 }
 
-/// Suspects by their ids, those that answers named.
+/// Returns suspects by id, as named by earlier answers.
 pub fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
     let mut values: Vec<FilterValue> = Vec::new();
     for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|v| v.suspects()) {
@@ -189,7 +189,7 @@ fn distinct<'a>(
     known.values.iter().flat_map(|values| of(values)).map(String::as_str).collect()
 }
 
-/// Kinds of allocations, those of the loaded traces first.
+/// Returns kinds of allocations; those in the loaded traces come first.
 fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let loaded = known.values.iter().flat_map(|values| values.allocators());
     let loaded: BTreeSet<ResourceKind> = loaded.map(|(_, kind)| *kind).collect();
@@ -205,7 +205,7 @@ fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         .collect()
 }
 
-/// Names of what allocates, each with what it allocates.
+/// Returns allocator names, each with what it allocates.
 fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut kinds_by_name: BTreeMap<&str, BTreeSet<ResourceKind>> = BTreeMap::new();
     for (name, kind) in known.values.iter().flat_map(|values| values.allocators()) {
@@ -222,8 +222,7 @@ fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     values.collect()
 }
 
-/// Frames are `module!function`, so a module is completed to all of its functions. Stars in front
-/// stay.
+/// Completes a module to all of its functions, because frames are `module!function`. Keeps stars at the start.
 fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let bare = typed.pattern.trim_start_matches('*');
     let stars = typed.pattern.strip_suffix(bare).unwrap_or_default();
@@ -234,8 +233,8 @@ fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         .collect()
 }
 
-/// Names that begin with a backslash are completed one level at a time, as paths are. Anything else
-/// is looked for in the last part of the names, with a star in front of it.
+/// Completes names that begin with a backslash one level at a time, like paths. Anything else is searched for in the
+/// last part of names, with a star before it.
 fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     if typed.pattern.is_empty() || typed.pattern.starts_with('\\') {
         return names_below(typed, known);
@@ -254,8 +253,8 @@ fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     last_parts.into_iter().map(|last| typed.value(format!("*{last}"), NAME)).collect()
 }
 
-/// The next level of the names that start with what was typed, and all of these names as long as
-/// they are few. After a backslash, also everything below it.
+/// Returns the next level of the names that start with the typed text. Also returns all these names if they are few,
+/// and after a backslash a pattern for everything below it.
 fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     let mut levels: BTreeSet<(&str, bool)> = BTreeSet::new();
     let mut whole: BTreeSet<&str> = BTreeSet::new();
@@ -281,8 +280,8 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
     levels.chain(deeper).chain(below).collect()
 }
 
-/// A name up to the next backslash after what was typed, and whether it goes on there; none for a
-/// name that has no levels.
+/// Returns a name up to the next backslash after the typed text, and whether it continues; `None` if the name has no
+/// levels.
 fn level<'a>(name: &'a str, typed: &str) -> Option<(&'a str, bool)> {
     if !name.starts_with('\\') {
         return None;

@@ -1,4 +1,4 @@
-//! Completion of command lines, from the registry.
+//! Completion of command lines, based on the registry.
 
 mod filter_values;
 mod paths;
@@ -29,7 +29,7 @@ pub struct CommandCompleter {
 }
 
 impl CommandCompleter {
-    /// A completer that looks into `known` for what is loaded.
+    /// Creates a completer that looks up in `known` what is loaded.
     pub fn new(known: SharedKnown) -> CommandCompleter {
         CommandCompleter { known }
     }
@@ -43,7 +43,7 @@ impl Completer for CommandCompleter {
     }
 }
 
-/// Makes texts printable in a menu. The text that is taken over into the line stays as it is, so that it fits.
+/// Makes texts printable in a menu. The inserted text stays unchanged, so that it matches.
 fn shown(suggestion: Suggestion) -> Suggestion {
     Suggestion {
         display_override: Some(Untrusted(suggestion.display_value()).to_string()),
@@ -52,18 +52,18 @@ fn shown(suggestion: Suggestion) -> Suggestion {
     }
 }
 
-/// The word that is being typed, and what comes before it.
+/// The word being typed, and what comes before it.
 struct Position<'a> {
     line: &'a str,
     before: &'a [Token],
     word: &'a str,
     span: Span,
     is_quoted: bool,
-    /// Commands over traces, or over the loaded dataset.
+    /// The commands for traces, or for the loaded dataset.
     registry: &'static Registry,
 }
 
-/// Suggestions for the end of `head`, the line up to the cursor.
+/// Returns suggestions for the end of `head`, the line up to the cursor.
 pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
     complete_at(head, head.len(), known)
 }
@@ -91,7 +91,7 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     Position { line, before, word, span, is_quoted, registry }.suggestions(known)
 }
 
-/// Suggestions for another line, in which the replaced text is elsewhere.
+/// Moves suggestions to another line, where the replaced text is at another position.
 fn moved(mut suggestions: Vec<Suggestion>, position: impl Fn(usize) -> usize) -> Vec<Suggestion> {
     for Suggestion { span, .. } in &mut suggestions {
         *span = Span::new(position(span.start), position(span.end));
@@ -117,7 +117,7 @@ impl Position<'_> {
             let suggestions = complete_at(line, self.span.end - start, known);
             return moved(suggestions, |position| position + start);
         }
-        // In a query, > compares.
+        // In a query, > is a comparison.
         if Redirect::without_file(arguments).is_some() && !matches!(takes, Arguments::Sql) {
             return self.files(FileFilter::Tables);
         }
@@ -162,9 +162,9 @@ impl Position<'_> {
         }
     }
 
-    /// Suggestions inside a query, which is not made of words between spaces.
+    /// Returns suggestions inside a query, because its words are not just separated by spaces.
     fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
-        // Only options are in front of the query, and these are completed already.
+        // Only options come before the query, and these are already complete.
         let start = match SqlWords::of(self.line, arguments).and_then(|words| words.query.first()) {
             Some(first) => first.span.start,
             None => self.span.start.max(command.span.end),
@@ -181,14 +181,14 @@ impl Position<'_> {
         suggestions.collect()
     }
 
-    /// Tables and views with their meanings.
+    /// Returns tables and views with their meanings.
     fn relations(&self, known: &Known) -> Vec<Suggestion> {
         let relations = known.views.get().relations();
         self.words(relations.map(|relation| (relation.name(), relation.doc())).collect())
     }
 
     fn commands(&self, known: &Known) -> Vec<Suggestion> {
-        // A bare word is a command whose dot was forgotten.
+        // A word without a dot may be a command.
         let dotted = format!(".{}", self.word);
         let commands = self.registry.commands().filter_map(|command| {
             let signature = command.signature();
@@ -226,7 +226,7 @@ impl Position<'_> {
         candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
     }
 
-    /// Programs that may take an answer.
+    /// Returns programs that may take an answer.
     fn programs(&self) -> Vec<Suggestion> {
         let programs = paths::programs(self.word);
         programs.iter().map(|program| self.suggest(program, "a program")).collect()
@@ -262,7 +262,7 @@ impl Position<'_> {
             .collect()
     }
 
-    /// Options of any kind or command, each name once.
+    /// Returns the options of all kinds and commands, without duplicate names.
     fn options_of_all(&self) -> Vec<Suggestion> {
         let mut suggestions = self.options(&self.registry.options().collect::<Vec<_>>(), &[]);
         suggestions.sort_by(|left, right| left.value.cmp(&right.value));
@@ -272,7 +272,7 @@ impl Position<'_> {
 
     fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         let words = DumpWords::of(arguments, self.registry);
-        // Before the kind is known, options of any kind decide whether a value is due.
+        // Before the kind is known, options of any kind decide whether a value is expected.
         let options = words.options(self.registry);
         let mut suggestions = Vec::new();
         let last = parse::known_items(&options, &words.option_tokens).pop();
@@ -303,7 +303,7 @@ impl Position<'_> {
         kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
     }
 
-    /// Options before the kind is known, each once.
+    /// Returns the options before the kind is known, without duplicates.
     fn options_once(&self, options: &[&'static dyn OptionSpec]) -> Vec<Suggestion> {
         let mut once: Vec<&'static dyn OptionSpec> = Vec::new();
         for option in options {
@@ -314,8 +314,8 @@ impl Position<'_> {
         self.options(&once, &[])
     }
 
-    /// Options that are not among some words, by the longest of their names that starts with the word; if there is
-    /// none, options with the word inside, so that `-stack` finds all about stacks.
+    /// Returns options that are not used yet, each by its longest name that starts with the word. If there are none,
+    /// returns options that contain the word, so that `-stack` finds everything about stacks.
     fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
         let used = options.iter().filter(|o| words.iter().any(|word| o.is_named(&word.text)));
         let used: Vec<&str> = used.map(|option| option.name()).collect();
@@ -331,7 +331,7 @@ impl Position<'_> {
                 })
                 .collect()
         };
-        // Options without effect are offered only if no other fits.
+        // Options without effect are offered only if nothing else matches.
         let starting = |has_effect| named(has_effect, &|name| starts_with(name, self.word));
         let inside = self.word.trim_start_matches('-').to_lowercase();
         let offers = [&|| starting(true), &|| starting(false), &|| {
@@ -357,7 +357,7 @@ impl Position<'_> {
         }
     }
 
-    /// Filters, in quotes where they need them. An open one gets neither a space nor a closing quote.
+    /// Returns filters, quoted if needed. A filter that continues gets neither a space nor a closing quote.
     fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
         let suggestions = values.into_iter().map(|value| {
             let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
@@ -377,7 +377,7 @@ impl Position<'_> {
         suggestions.collect()
     }
 
-    /// Suggestions after the last comma of a list: words that are not in it yet.
+    /// Returns suggestions after the last comma of a list: words that it does not contain yet.
     fn list(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
         let (before, word) = self.word.rsplit_once(',').unwrap_or(("", self.word));
         let comma = if before.is_empty() { "" } else { "," };
@@ -395,7 +395,7 @@ impl Position<'_> {
             .collect()
     }
 
-    /// Columns, or all.
+    /// Returns columns, and the word for all.
     fn column_choices(&self, names: &[String]) -> Vec<Suggestion> {
         let everything =
             self.words(vec![(ColumnChoice::ALL, "including those the screen has no room for")]);
@@ -417,7 +417,7 @@ impl Position<'_> {
         }
     }
 
-    /// A path, in quotes where it needs them. The quotes around a folder stay open for what follows.
+    /// Returns a path, quoted if needed. The quotes around a folder stay open for the rest.
     fn path(&self, path: &str, is_folder: bool) -> Suggestion {
         let needs_quotes = self.is_quoted || path.contains([' ', '\t']);
         let value = match (needs_quotes, is_folder) {

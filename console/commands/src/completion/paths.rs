@@ -12,23 +12,23 @@ use handlescope_session::paths::{
 };
 use handlescope_session::values::FORMATS;
 
-/// A file or folder that could be meant.
+/// A file or folder that may be meant.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The path as it would be typed, without quotes; a folder ends in a separator.
+    /// The path as it would be typed, without quotes; a folder ends with a separator.
     pub path: String,
-    /// Whether more has to follow.
+    /// Whether the path continues.
     pub is_folder: bool,
 }
 
-/// Entries that are offered beside folders.
+/// Which files are offered in addition to folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFilter {
     /// Traces and extracts.
     Traces,
     /// Tables to write.
     Tables,
-    /// Nothing.
+    /// No files.
     Folders,
     /// All files.
     All,
@@ -47,7 +47,7 @@ impl FileFilter {
     }
 }
 
-/// Folders and files whose paths start with what was typed. Hidden ones only if asked for with a dot.
+/// Returns folders and files with paths that start with the typed text. Hidden ones are offered only after a dot.
 pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
     let name_starts = typed.rfind(is_separator).map_or(0, |index| index + 1);
     let (folder, prefix) = typed.split_at(name_starts);
@@ -69,17 +69,17 @@ pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
     candidates
 }
 
-/// Programs that are offered before a letter of one is typed.
+/// Programs offered before the first letter is typed.
 const USUAL_PROGRAMS: &[&str] = if cfg!(windows) {
     &["findstr", "more", "sort"]
 } else {
     &["grep", "head", "jq", "less", "sort", "tail", "uniq", "wc"]
 };
 
-/// Endings of programs on Windows.
+/// Extensions of programs on Windows.
 const PROGRAM_EXTENSIONS: [&str; 3] = ["exe", "cmd", "bat"];
 
-/// Names of programs in the folders of PATH that start with what was typed.
+/// Returns the programs in the folders of PATH that start with the typed text.
 pub fn programs(typed: &str) -> Vec<String> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let entries = env::split_paths(&folders).filter_map(|folder| fs::read_dir(folder).ok());
@@ -96,7 +96,7 @@ pub fn programs(typed: &str) -> Vec<String> {
     names.filter(fits).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
-/// Whether a text starts with another, in any case.
+/// Whether a text starts with another, ignoring case.
 pub fn starts_with(text: &str, prefix: &str) -> bool {
     let mut text = text.chars().flat_map(char::to_lowercase);
     prefix.chars().flat_map(char::to_lowercase).all(|expected| text.next() == Some(expected))

@@ -1,19 +1,18 @@
-//! Completion inside a query: tables after `FROM`, the columns of the tables that the query names, and
-//! the words of SQL.
+//! Completion inside a query: tables after `FROM`, columns of the tables that the query names, and SQL keywords.
 
 use std::ops::Range;
 
 use super::paths::starts_with;
 use handlescope_sql::{HEX, NUMBER, Relation, Views};
 
-/// Words that are worth a key; the first of a pair of words stands for both.
+/// Keywords worth completing; the first word of a pair represents both.
 const KEYWORDS: &str = "\
     SELECT DISTINCT FROM JOIN LEFT ON USING WHERE AND OR NOT IN IS NULL LIKE ILIKE BETWEEN \
     CASE WHEN THEN ELSE END AS GROUP BY ALL HAVING ORDER ASC DESC LIMIT OFFSET UNION EXCEPT \
     INTERSECT WITH OVER PARTITION CAST COUNT SUM MIN MAX AVG MEDIAN COALESCE UNNEST EXPLAIN \
     INNER CROSS FULL RIGHT SEMI ANTI";
 
-/// The words of SQL that completion and colors know.
+/// Returns the SQL keywords for completion and colouring.
 pub fn keywords() -> impl Iterator<Item = &'static str> {
     KEYWORDS.split(' ')
 }
@@ -22,10 +21,10 @@ pub fn is_keyword(word: &str) -> bool {
     keywords().any(|known| known.eq_ignore_ascii_case(word))
 }
 
-/// Keywords that a table name follows.
+/// Keywords before a table name.
 const TABLE_FOLLOWS: [&str; 2] = ["FROM", "JOIN"];
 
-/// Something that may stand at the cursor.
+/// Something that can be inserted at the cursor.
 pub struct SqlCandidate {
     pub text: String,
     pub description: String,
@@ -37,11 +36,11 @@ impl SqlCandidate {
     }
 }
 
-/// The word that ends at the cursor, and what it may become. `query` is all of it, so that a column is
-/// known by a table that is named after the cursor.
+/// Returns the word that ends at the cursor, and its completions. `query` is the whole query, so that tables named
+/// after the cursor supply their columns, too.
 pub fn candidates(query: &str, cursor: usize, views: &Views) -> (Range<usize>, Vec<SqlCandidate>) {
     let head = query.get(..cursor).unwrap_or(query);
-    // A text is still open, and no word of SQL belongs into it.
+    // A string literal is open, so no SQL word belongs here.
     if head.matches('\'').count() % 2 == 1 {
         return (head.len()..head.len(), Vec::new());
     }
@@ -71,7 +70,7 @@ pub fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The word at the end of a text, spaces after it aside.
+/// Returns the last word of a text, ignoring spaces after it.
 fn last_word(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let start = text.rfind(|c| !is_word(c)).map_or(0, |index| index + last_len(text, index));
@@ -89,7 +88,7 @@ fn keyword_candidates() -> Vec<SqlCandidate> {
     keywords().map(|word| SqlCandidate::new(word, "SQL")).chain(functions).collect()
 }
 
-/// The relations of a query, each with the name it goes by.
+/// The relations of a query, with the names they are used by.
 struct Names<'q> {
     known: Vec<(&'q str, Relation<'q>)>,
     views: &'q Views,
@@ -116,15 +115,15 @@ impl<'q> Names<'q> {
         Names { known, views }
     }
 
-    /// The columns of the relation of a name; of all relations if it has none, because columns are typed before
-    /// the alias is.
+    /// Returns the columns of the relation with a name. If there is none, returns the columns of all relations, because
+    /// columns are typed before the alias.
     fn columns_of(&self, name: &str) -> Vec<SqlCandidate> {
-        // An alias hides a table of the same name.
+        // An alias hides a table with the same name.
         let entry = self.known.iter().rev().find(|(known, _)| known.eq_ignore_ascii_case(name));
         entry.map_or_else(|| once(self.views.relations()), |(_, relation)| columns(*relation))
     }
 
-    /// The columns of all relations of the query; without any, those of the first view.
+    /// Returns the columns of all relations in the query; if there are none, those of the first view.
     fn columns(&self) -> Vec<SqlCandidate> {
         let mut relations: Vec<Relation<'_>> =
             self.known.iter().map(|(_, relation)| *relation).collect();
@@ -135,7 +134,7 @@ impl<'q> Names<'q> {
     }
 }
 
-/// The columns of relations, each name once.
+/// Returns the columns of relations, without duplicate names.
 fn once<'a>(relations: impl Iterator<Item = Relation<'a>>) -> Vec<SqlCandidate> {
     let mut candidates: Vec<SqlCandidate> = Vec::new();
     for column in relations.flat_map(columns) {
@@ -161,7 +160,7 @@ mod tests {
         Views::with(None, &handlescope_model::Cancel::default()).expect("the views of the program")
     }
 
-    /// Candidates at the `|`.
+    /// Returns the candidates at the `|`.
     fn offered(query: &str) -> Vec<String> {
         let cursor = query.find('|').expect("a cursor");
         let (_, candidates) = candidates(&query.replace('|', ""), cursor, &built_in());

@@ -1,4 +1,4 @@
-//! Tests of the suggestions at each place.
+//! Tests of the suggestions at every position.
 
 use super::*;
 use crate::registry::REGISTRY;
@@ -22,7 +22,7 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
     assert_eq!(offered(".quit "), Vec::<String>::new());
 }
 
-/// Suggestions where `.leaks` and `.of` are aliases.
+/// Returns suggestions with the aliases `.leaks` and `.of`.
 fn with_aliases(head: &str) -> Vec<Suggestion> {
     let mut known = Known::default();
     for (name, line) in [("leaks", ".dump ObjectRef -Leak"), ("of", ".leaks -ShowTotal")] {
@@ -57,7 +57,7 @@ fn settings_and_their_values_are_offered() {
     assert_eq!(offered(".config nonsense "), Vec::<String>::new());
 }
 
-/// Words that can follow `.dump`.
+/// Returns the words that can follow `.dump`.
 fn kinds() -> Vec<&'static str> {
     REGISTRY.kinds().iter().map(|kind| kind.name()).collect()
 }

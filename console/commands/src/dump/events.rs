@@ -1,4 +1,4 @@
-//! `.dump Events` and `.dump Stats`: what is in a trace.
+//! `.dump Events` and `.dump Stats`: the contents of a trace.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ fn single_events(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result
     Ok(dump.write_as(table, &output, &display)?)
 }
 
-/// Says of which traces no single events are known.
+/// Reports which traces have no single events.
 fn note_without_events<'a>(paths: impl Iterator<Item = &'a Path>, messages: &mut Messages<'_>) {
     for path in paths {
         messages.note(format_args!(
@@ -185,7 +185,7 @@ impl Command for Stats {
     }
 }
 
-/// The filter with the names apart that commas divide, as in guides of ETWAnalyzer: no property has one in its name.
+/// Splits the names in a filter at commas, as ETWAnalyzer's guides write them; no property name contains a comma.
 fn divided_by_commas(filter: &Filter) -> Filter {
     Filter::new(&filter.text().replace(',', ";")).unwrap_or_else(|_| filter.clone())
 }

@@ -1,4 +1,4 @@
-//! `.dump`: finds the kind, which may stand anywhere between its options.
+//! `.dump`: finds the kind, which may be anywhere between the options.
 
 pub mod diff;
 pub mod events;
@@ -24,7 +24,7 @@ pub struct Dump {
     pub kinds: &'static [&'static dyn AnyCommand],
 }
 
-/// A line that does not say what to dump.
+/// Why a line does not say what to dump.
 #[derive(Debug, Error)]
 enum KindError {
     #[error("{command} needs a kind, as in {example}; the kinds are {kinds}")]
@@ -47,7 +47,7 @@ enum KindError {
         kind: String,
         /// Names of all kinds, joined by commas.
         kinds: String,
-        /// What may be meant, or nothing.
+        /// Suggests what may be meant; may be empty.
         hint: String,
     },
 }
@@ -96,7 +96,7 @@ impl AnyCommand for Dump {
     }
 }
 
-/// Kinds of ETWAnalyzer's `-dump` that are not here, each with the kind that has an answer, and which.
+/// Kinds of ETWAnalyzer's `-dump` that do not exist here, each with the kind to use instead and what it shows.
 const OF_ETWANALYZER: [(&str, &str, &str); 7] = [
     ("VirtualAlloc", "Resource", "lists allocations, those of VirtualAlloc too"),
     ("Memory", "Resource", "lists allocations of memory"),
@@ -107,11 +107,11 @@ const OF_ETWANALYZER: [(&str, &str, &str); 7] = [
     ("Marker", "Events", "counts all events"),
 ];
 
-/// Further kinds of it, which are about something else.
+/// Other kinds of ETWAnalyzer; they are about something else.
 const NOT_ABOUT_HANDLES: [&str; 9] =
     ["CPU", "Disk", "Exception", "DNS", "TCP", "PMC", "LBR", "Power", "TestRun"];
 
-/// The end of the message about an unknown kind: what may be meant.
+/// Returns the end of the message about an unknown kind: what may be meant.
 fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
     let is = |name: &str| name.eq_ignore_ascii_case(unknown);
     let is_there = |kind: &str| registry.kind(kind.split(' ').next().unwrap_or_default()).is_some();
@@ -134,14 +134,14 @@ fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
     }
 }
 
-/// Looks for the error of an option that took the kind as its value: in `-MinMaxTime 1 ObjectRef` it explains more
-/// than the missing kind.
+/// Returns the error of an option that took the kind as its value: in `-MinMaxTime 1 ObjectRef` it explains more than
+/// the error about a missing kind.
 fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
     let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
     kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))
 }
 
-/// The command with a kind that has the option that was typed, and with the option, if it is a switch.
+/// Returns an example: the command with a kind that has the typed option, and the option itself if it is a switch.
 fn example(command: &str, entered: &Entered<'_>) -> String {
     let Entered { tokens, registry, .. } = *entered;
     let typed = registry.kinds().iter().find_map(|kind| {
@@ -157,15 +157,15 @@ fn example(command: &str, entered: &Entered<'_>) -> String {
     }
 }
 
-/// The names of all kinds.
+/// Returns the names of all kinds.
 fn kinds(registry: &Registry) -> String {
     registry.kinds().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// The words after `.dump`. The kind may stand anywhere between the options.
+/// The words after `.dump`. The kind may be anywhere between the options.
 pub struct DumpWords<'t> {
-    /// The word for the kind: the kind among the words that are neither options nor their values,
-    /// or else the first of them.
+    /// The word for the kind: among the words that are neither options nor values, the one that is a kind, or else the
+    /// first.
     pub word: Option<&'t Token>,
     /// The kind, if the word is one.
     pub kind: Option<&'static dyn AnyCommand>,
@@ -189,13 +189,13 @@ impl<'t> DumpWords<'t> {
         DumpWords { word, kind: word.and_then(|word| registry.kind(&word.text)), option_tokens }
     }
 
-    /// The options that may be meant: those of the kind, or before it is known, those of any.
+    /// Returns the options to consider: those of the kind, or of all kinds before the kind is known.
     pub fn options(&self, registry: &Registry) -> Vec<&'static dyn OptionSpec> {
         self.kind.map_or_else(|| options_of_any_kind(registry), |kind| kind.options())
     }
 }
 
-/// The options of all kinds; several may have one name.
+/// Returns the options of all kinds; a name may occur several times.
 fn options_of_any_kind(registry: &Registry) -> Vec<&'static dyn OptionSpec> {
     registry.kinds().iter().flat_map(|kind| kind.options()).collect()
 }

@@ -1,4 +1,4 @@
-//! `.dump Module`, `.dump Version` and `.dump Symbols`: what modules are, and what their symbols are.
+//! `.dump Module`, `.dump Version` and `.dump Symbols`: modules, their versions and their symbols.
 
 use crate::shared::choice::{command_line_option, new_process_option, process_option};
 use crate::shared::fields;
@@ -65,7 +65,7 @@ impl Command for Version {
 pub struct Symbols;
 
 impl Command for Symbols {
-    /// `-Dll`: modules with such a file name.
+    /// `-Dll`: modules with a matching file name.
     type Args = Option<Filter>;
     const SIGNATURE: Signature = Signature {
         names: &["Symbols"],
@@ -91,7 +91,7 @@ impl Command for Symbols {
     fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;
         dump.write(render::symbols(&answers)?)?;
-        // The answer has said so.
+        // The answer already says so.
         dump.session.skip_missing_symbols();
         Ok(())
     }

@@ -27,13 +27,13 @@ pub struct ProcessArgs {
 
 fields!(ProcessArgs { notes: Notes, criteria.processes: ProcessCriteria, display: DisplayArgs });
 
-/// Reason why options of ETWAnalyzer about rows and columns do nothing.
+/// Why ETWAnalyzer's options about rows and columns do nothing.
 const ALL_SHOWN: &str = "-Details, -ShowUser, -ShowFileOnLine, -ShowAllProcesses and -ZeroProcessName do nothing here; \
                          all processes are listed, by file";
 
 pub struct Process;
 
-/// Orders of processes that are not columns.
+/// Orders of processes other than columns.
 const ORDERS: [(&str, ProcessOrder); 4] = [
     ("Default", ProcessOrder::Pid),
     ("Time", ProcessOrder::Start),

@@ -43,7 +43,7 @@ impl Command for Stack {
         criteria.stacks.show |= args.ids.is_some();
         let answers = query::call_stacks(dump.sources, &criteria, dump.names, dump.cancel)?;
         dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
-        // The text has them.
+        // The text already says so.
         if !is_text && answers.iter().any(|answer| !answer.has_every_stack) {
             dump.messages.note(
                 "note: only stacks of handle events, allocations and kept provider events; \
@@ -58,7 +58,7 @@ impl Command for Stack {
 
 fields!(StackCriteria { processes: ProcessCriteria, stacks: StackDisplayArgs });
 
-/// Questions with the command lines that answer them.
+/// Questions, with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
     Example { goal: "the most frequent stacks", line: ".dump Stack -TopN 10" },
     Example {

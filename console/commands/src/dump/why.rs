@@ -1,4 +1,4 @@
-//! `.dump Why`, and `.why`, which is the same.
+//! `.dump Why` and `.why`, which are the same.
 
 use std::collections::HashSet;
 
@@ -29,10 +29,10 @@ use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{NamedSuspect, Session, filter_of};
 use handlescope_session::values::{Counted, Format, TopN};
 
-/// The option of the gate, as a shell has it.
+/// The option of the gate, as written in a shell.
 const FAIL_ON: &str = "--fail-on";
 
-/// The kind, which has every option and format that kinds have.
+/// The kind, with all options and formats of kinds.
 pub struct Why;
 
 /// Arguments of `.dump Why`.
@@ -118,7 +118,7 @@ impl Command for Why {
         let shows_all = matches!(look, Look::All | Look::Whole);
         criteria.shown = match (output.top, &output.sort_by) {
             (Some(TopN { take, skip }), None) if shows_all => Some(take.saturating_add(skip)),
-            // Which suspects are small is known after all are counted; another order may need frame names.
+            // Which suspects are small is only known after all are counted; another order may need frame names.
             (_, None) if !shows_all => Some(0),
             _ => None,
         };
@@ -144,7 +144,7 @@ impl Command for Why {
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.session, dump.messages));
         if let Some(format) = gate.format {
-            // Without a gate all count as failed.
+            // Without a gate, all count as failed.
             let failures = (!gate.fail_on.is_empty()).then_some(failures.as_slice());
             let findings = render::why_findings(&answers, failures, rows.as_deref(), &command);
             return Ok(render::write_findings(&findings, format, dump.out)?);
@@ -154,14 +154,15 @@ impl Command for Why {
     }
 }
 
-/// Whether no option chooses among what leaks in the loaded traces.
+/// Whether no option limits the leaks of the loaded traces.
 fn is_whole(criteria: &WhyCriteria, shared: &SharedArgs) -> bool {
     let WhyCriteria { handles, owners, min_leaked, .. } = criteria;
     let is_of_all = handles.object_type.is_none() && handles.time.is_none() && owners.is_empty();
     is_of_all && min_leaked.is_none() && !criteria.names_suspect() && shared.files.is_empty()
 }
 
-/// Ends with the status that the gate asks for, and says why, before the answer is written: its reader may leave early.
+/// Sets the exit status that the gate asks for, and says why. This happens before the answer is written, because its
+/// reader may leave early.
 fn decide(
     gate: &Gate,
     answers: &[WhyAnswer<'_>],
@@ -185,7 +186,7 @@ fn decide(
     }
 }
 
-/// Notes the suspects of each trace, for completion.
+/// Remembers the suspects of each trace for completion.
 pub fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
     for answer in answers {
         let named = answer.suspects.iter().map(|suspect| {
@@ -200,13 +201,13 @@ pub fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
     }
 }
 
-/// The commands that show what suspects leaked.
+/// Builds the commands that show what suspects leaked.
 pub struct Commands {
-    /// Filter that chooses each file, where several are loaded.
+    /// Filter that selects each file, if several are loaded.
     files: Vec<Option<String>>,
-    /// Options that leave frames out of stacks, on which the ids depend.
+    /// Options that trim frames from stacks; ids depend on them.
     trims: Vec<String>,
-    /// Option that leaves out what was opened at other times.
+    /// Option that excludes what was opened at other times.
     time: Option<String>,
 }
 
@@ -226,7 +227,7 @@ impl Commands {
         }
     }
 
-    /// The command for a suspect of the file with this number.
+    /// Returns the command for a suspect; `file` is the file number.
     pub fn show(&self, file: usize, suspect: &Suspect) -> String {
         let is_of_handles = suspect.bytes.is_none();
         let (kind, process) = match is_of_handles {
@@ -247,7 +248,7 @@ impl Commands {
     }
 }
 
-/// A filter as the command line reads it.
+/// Quotes a filter for the command line, if needed.
 fn quoted(filter: &str) -> String {
     let filter = filter.replace('"', "?");
     let is_plain = !filter.starts_with('-') && !filter.contains([' ', '\t', '>', '#']);

@@ -1,4 +1,4 @@
-//! Extracting several traces, one after the other, and whether they have what `-events` and `-resource` name.
+//! Extracts several traces, one after another, and checks whether they have what `-events` and `-resource` name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -20,24 +20,24 @@ use handlescope_session::trace::extraction::{
 };
 use handlescope_session::trace::{Caveat, LoadError, warn_of};
 
-/// Most threads for a trace: more only take memory.
+/// Maximum number of threads for a trace: more would only take memory.
 const MAX_THREADS: u64 = 64;
 
-/// Adds to an extract what the trace alone does not give, and returns a line about it.
+/// Adds to an extract what is not in the trace itself, and returns a line about it.
 pub type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
 
-/// Traces to extract, and how to do so.
+/// The traces to extract, and how.
 pub struct Work<'a> {
     pub args: &'a ExtractArgs,
     pub inputs: &'a [PathBuf],
-    /// Files that may be replaced although they are no extracts.
+    /// Which files may be replaced although they are not extracts.
     pub overwrite: Overwrite,
     pub finish: Option<&'a Finish<'a>>,
-    /// Columns of the screen that summaries go to.
+    /// Columns of the screen that shows the summaries.
     pub width: Option<usize>,
 }
 
-/// Result of extracting several traces.
+/// The result of extracting several traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of files.
@@ -46,12 +46,12 @@ pub struct Tally {
     pub failed: usize,
 }
 
-/// Extracts traces, and adds to the extracts what `finish` does; returns also what was asked for and whether it is
-/// there. Each summary goes to `out`, everything else to `messages`. A file that fails is reported, and the others
-/// are extracted nevertheless.
+/// Extracts traces, and applies `finish` to each extract. Also returns what was requested and whether the traces have
+/// it. Each summary goes to `out`, everything else to `messages`. Reports files that fail, and continues with the
+/// others.
 ///
 /// # Errors
-/// When `out` cannot be written, it was cancelled, or `-resource` says nothing that can be done.
+/// If `out` cannot be written, it was cancelled, or `-resource` is invalid.
 pub fn extract_files(
     work: &Work<'_>,
     mut tally: Tally,
@@ -129,7 +129,7 @@ pub fn extract_files(
     Ok((tally, requested))
 }
 
-/// The last line about several files.
+/// Prints the last line about several files.
 fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
     let Tally { files, failed } = tally;
     if args.dry_run {
@@ -140,8 +140,8 @@ fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
     }
 }
 
-/// All traces that are meant, each once. A query that stands for none is reported and counts as a file
-/// that failed; a folder or pattern passes over files that are not traces.
+/// Returns all requested traces without duplicates. A query that matches none is reported and counts as a failed file;
+/// a folder or pattern skips files that are not traces.
 pub fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) -> Vec<PathBuf> {
     let mut inputs: Vec<PathBuf> = Vec::new();
     for query in &args.queries {
@@ -180,7 +180,7 @@ fn extract_file(
     if is_foreign(output) {
         return Err(LoadError::Foreign { path: output.to_path_buf() });
     }
-    // An extract is always replaced, even one of an earlier run.
+    // An extract may always be replaced, even one from an earlier run.
     if Trace::open(output).is_err() {
         overwrite.replacing(output)?;
     }
@@ -197,20 +197,20 @@ fn extract_file(
 const EVENTS: &str = "-events";
 const RESOURCE: &str = "-resource";
 
-/// Names that a message lists at most.
+/// Maximum number of names in a message.
 const MAX_LISTED: usize = 8;
 
-/// Requested providers and events, and those that the traces have.
+/// The requested providers and events, and those that the traces have.
 pub struct RequestedEvents {
     requests: Vec<RequestedEvent>,
-    /// Providers of all traces.
+    /// Providers in all traces.
     providers: BTreeSet<String>,
     /// Events of the providers that `-resource` names.
     events: BTreeSet<String>,
     traces: usize,
 }
 
-/// A part of `-events` or `-resource`.
+/// One item of `-events` or `-resource`.
 struct RequestedEvent {
     option: &'static str,
     provider: String,
@@ -245,10 +245,10 @@ impl RequestedEvents {
         }
     }
 
-    /// Looks at what an extracted trace has.
+    /// Records what an extracted trace has.
     ///
     /// # Errors
-    /// When the extract cannot be read.
+    /// If the extract cannot be read.
     fn look_at(&mut self, trace: &Trace) -> Result<(), ArchiveError> {
         self.traces += 1;
         if self.requests.is_empty() {
@@ -279,8 +279,8 @@ impl RequestedEvents {
         Ok(())
     }
 
-    /// Warns of what is in none of the traces, as a list may name more than each trace has; fails when that
-    /// is all that an option names.
+    /// Warns about requests that no trace satisfies, because a list may name more than each trace has. Fails if no
+    /// trace has anything that an option names.
     pub fn check(self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
         if self.traces == 0 {
             return Ok(());
@@ -311,7 +311,7 @@ impl RequestedEvents {
     }
 }
 
-/// The nearest name, or else all available names.
+/// Suggests the nearest name, or else lists the available names.
 fn hint(name: &str, known: &BTreeSet<String>) -> String {
     if let Some(nearest) = suggest::nearest(name, known.iter().map(String::as_str)) {
         return suggest::did_you_mean(nearest);

@@ -21,24 +21,24 @@ use handlescope_session::suggest;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::FrameNameCache;
 
-/// Names of the ETWAnalyzer extractors whose data every extract has.
+/// ETWAnalyzer extractors with data that every extract has.
 const ALWAYS: &str = "All Default ObjectRef Module";
 
-/// Names of the other ETWAnalyzer extractors, whose data no extract has.
+/// Other ETWAnalyzer extractors; no extract has their data.
 const NEVER: &str = "CPU Disk DNS Exception File Frequency LBR Memory PMC Power Stacktag TCP ThreadPool \
                      TraceLog VirtualAlloc Window";
 
-/// The names of extractors, each with whether it is extracted here.
+/// Returns the names of extractors, each with whether it is supported here.
 fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
     let always = ALWAYS.split(' ').map(|name| (name, true));
     always.chain(NEVER.split(' ').map(|name| (name, false)))
 }
 
-/// Message about the other extractors.
+/// Message about the unsupported extractors.
 const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
                                     processes, modules and stacks";
 
-/// A request for nothing that an extract has.
+/// A request for data that no extract has.
 #[derive(Debug, Error)]
 #[error("{command}: {}: {EXTRACTED}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
 struct NothingToExtract {
@@ -69,7 +69,7 @@ impl Command for Extract {
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 
-    /// Words are extractors, or files as those after `-fd`.
+    /// Parses words as extractors, or as files like those after `-fd`.
     fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
         let (mut args, words) = entered.options_and_words(Self::OPTIONS)?;
         let (mut queries, mut has_known) = (Vec::new(), false);
@@ -94,7 +94,7 @@ impl Command for Extract {
         Ok(args)
     }
 
-    /// Extracted traces stay unloaded. What is said about symbols counts for the session.
+    /// Does not load the extracted traces. Settings about symbols apply to the session.
     fn run(args: ExtractArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, screen, out, messages, .. } = context;
         write_notes(&args.notes, messages);
@@ -144,7 +144,7 @@ impl Command for Extract {
     }
 }
 
-/// A word that is not an extractor is a file, unless it looks like a mistyped extractor.
+/// Takes a word that is not an extractor as a file, unless it looks like a mistyped extractor.
 fn file_or_typo(word: &Token) -> Result<String, ParseError> {
     let is_name = word.text.chars().all(char::is_alphanumeric);
     let names = extractors().map(|(name, _)| name);

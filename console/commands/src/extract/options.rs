@@ -1,4 +1,4 @@
-//! `.extract` as entered, and its options.
+//! The arguments of `.extract` and their options.
 
 use std::path::PathBuf;
 
@@ -18,35 +18,35 @@ use handlescope_session::values::ValueError;
 pub struct ExtractArgs {
     /// Files, folders and patterns.
     pub queries: Vec<String>,
-    /// Names of ETWAnalyzer's extractors that this program does not have.
+    /// ETWAnalyzer extractors that this program does not have.
     pub unknown_extractors: Vec<String>,
-    /// `-recursive`: look into folders below folders.
+    /// `-recursive`: include subfolders.
     pub recursive: bool,
     /// `-outdir`: the folder for the extracts, instead of `Extract` beside each trace.
     pub outdir: Option<PathBuf>,
-    /// `-stacks`: which stacks to keep; those of handle events unless it is given.
+    /// `-stacks`: which stacks to keep; by default those of handle events.
     pub stacks: Option<StackChoice>,
-    /// `-events`: providers whose single events to keep.
+    /// `-events`: providers to keep single events of.
     pub events: Option<String>,
-    /// `-resource`: events that acquire and release, in words or as the name of a file.
+    /// `-resource`: events that acquire and release, as text or as a file name.
     pub resource: Option<String>,
-    /// `-NoOverwrite`: leave traces alone that have an extract.
+    /// `-NoOverwrite`: skip traces that have an extract.
     pub no_overwrite: bool,
-    /// `-Force`: replace a file that is no extract.
+    /// `-Force`: replace a file that is not an extract.
     pub force: bool,
-    /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
+    /// `-MaxSize`: maximum size of a trace unpacked from an archive, in bytes.
     pub max_size: Option<u64>,
-    /// `-MaxMemory`: memory to keep to, bytes.
+    /// `-MaxMemory`: memory limit in bytes.
     pub max_memory: Option<u64>,
-    /// `-Concurrency`: threads that share the work on a trace.
+    /// `-Concurrency`: number of threads for each trace.
     pub threads: Option<u64>,
     /// `-DryRun`: only list the traces.
     pub dry_run: bool,
     /// `-symbols`: store the names of all frames.
     pub store_names: bool,
-    /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
+    /// `-etwanalyzer`: also write what ETWAnalyzer reads.
     pub etwanalyzer: bool,
-    /// Sources of symbols for stacks that are shown.
+    /// Sources of symbols for the stacks that are shown.
     pub symbols: SymbolArgs,
     /// Options that were accepted without effect, each with the reason.
     pub notes: Vec<&'static str>,
@@ -244,7 +244,7 @@ static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
 const THREADS: &str =
     "traces are extracted one by one in this process; -Concurrency sets the threads of each";
 
-/// At most this many values, none of them any use, and why.
+/// Takes at most this many values, always rejects them, and says why.
 struct Refused(usize, &'static str);
 
 impl Take<ExtractArgs> for Refused {

@@ -96,7 +96,7 @@ impl Command for FleetDiff {
     }
 }
 
-/// Says that groups got worse, or may have, and ends with the status that says so.
+/// Reports groups that got worse, or may have, and sets the exit status.
 fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
     let groups = |number: usize| Counted(number as u64, "group");
     if answer.uncertain() > 0 {

@@ -32,7 +32,7 @@ pub const SIGNATURE: Signature = Signature {
 pub struct FleetGroupsArgs {
     criteria: FleetCriteria,
     by: Vec<FleetColumn>,
-    /// `-ShowTotal`: columns by which it sums up.
+    /// `-ShowTotal`: the columns to sum up by.
     total: Option<&'static [FleetColumn]>,
     leaks: LeaksOnly,
     min_leaked: Option<u64>,
@@ -41,14 +41,14 @@ pub struct FleetGroupsArgs {
 
 fields!(FleetGroupsArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
-/// Columns unless others are named.
+/// Default columns.
 const USUAL: [FleetColumn; 3] =
     [FleetColumn::PROCESS, FleetColumn::TYPE, FleetColumn::CREATE_STACK];
 
 /// A trace, with its machine and day.
 const FILE: [FleetColumn; 3] = [FleetColumn::TRACE, FleetColumn::MACHINE, FleetColumn::DAY];
 
-/// Words of `-ShowTotal`: those of traces.
+/// Words of `-ShowTotal`; they are the same as for traces.
 const TOTALS_OF: &Choices<&[FleetColumn]> = &[
     ("Total", "by type", &[FleetColumn::TYPE]),
     ("Process", "by executable", &[FleetColumn::PROCESS]),
@@ -113,7 +113,8 @@ impl Command for FleetObjectRef {
 }
 
 impl FleetGroupsArgs {
-    /// The column that `-SortBy` means; `None` for the order of groups. Beside `-ShowTotal` it has the words of traces.
+    /// Returns the column that `-SortBy` means; `None` for the order of the groups. With `-ShowTotal` it takes the same
+    /// words as for traces.
     fn column<'w>(&self, word: &'w str) -> Option<&'w str> {
         match self.total {
             Some(_) if word.eq_ignore_ascii_case("Handles") => None,

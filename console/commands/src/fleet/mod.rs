@@ -1,4 +1,5 @@
-//! Commands over a dataset. They go by the names of those over traces, and have the options that make sense there.
+//! Commands for a dataset. They have the names of the commands for traces, and those of their options that make sense
+//! here.
 
 pub mod diff;
 pub mod groups;
@@ -15,7 +16,7 @@ use handlescope_session::grammar::value::{DAYS, OBJECT_TYPES, PROCESSES, TEXTS};
 use handlescope_session::grammar::{Opt, To, to};
 use handlescope_session::terminal::Messages;
 
-/// Heading of the options that choose traces and rows.
+/// Heading of the options that select traces and rows.
 pub const CHOICE: &str = "Which traces, processes and types";
 
 /// `-machine`, `-build`, `-day`, `-pn` and `-Type`.
@@ -67,17 +68,17 @@ pub const fn min_leaked_option<A>(set: &'static To<A, u64>) -> Opt<A> {
     }
 }
 
-/// The traces of the loaded dataset that pass.
+/// Returns the traces of the loaded dataset that pass.
 ///
 /// # Errors
-/// When none does, or the dataset cannot be read.
+/// If none passes, or the dataset cannot be read.
 pub fn fleet(criteria: &FleetCriteria, dump: &DumpContext<'_, '_>) -> Result<Fleet, CommandError> {
     let folder = dump.session.dataset.as_deref().unwrap_or_else(|| std::path::Path::new("."));
     let dataset = Dataset::open(folder)?;
     Ok(Fleet::new(&dataset, criteria, dump.cancel)?)
 }
 
-/// Says what makes an answer incomplete.
+/// Warns about what makes an answer incomplete.
 pub fn warn_of(caveats: &[FleetCaveat], messages: &mut Messages<'_>) {
     for caveat in caveats {
         messages.warning(&caveat.text);

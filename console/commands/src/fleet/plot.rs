@@ -1,4 +1,4 @@
-//! `.plot` over a dataset: what is open over the days, or in the time of the traces.
+//! `.plot` for a dataset: what is open over days, or over the duration of the traces.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use handlescope_session::paths::{has_extension, stem, with_home};
 
 pub struct FleetPlot;
 
-/// The command, as messages name it.
+/// Name of the command in messages.
 const PLOT: &str = ".plot";
 
-/// Default number of lines that are shown separately.
+/// Default number of separate lines.
 const MAX_LINES: u64 = 8;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct FleetPlotArgs {
     by: Option<FleetColumn>,
     axis: Option<GrowthAxis>,
     top: Option<u64>,
-    /// `-Bytes`: bytes of allocations in place of handles.
+    /// `-Bytes`: bytes of allocations instead of handles.
     of_bytes: bool,
     shared: SharedArgs,
 }

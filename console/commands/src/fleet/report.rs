@@ -1,4 +1,4 @@
-//! `.report` over a dataset: a page about the fleet, and pages of its worst traces.
+//! `.report` for a dataset: a page about the fleet, and pages about its worst traces.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub struct FleetPageArgs {
 
 fields!(FleetPageArgs { criteria: FleetCriteria, ignore: IgnoreArgs });
 
-/// The command, as messages name it.
+/// Name of the command in messages.
 const REPORT: &str = ".report";
 
 impl Command for FleetPage {
@@ -94,8 +94,8 @@ fn draw(args: &FleetPageArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     dump.write_file(target, |out| report::write_fleet(&report, out))
 }
 
-/// Writes pages of the traces where the first suspects are worst, each once, and returns their names beside the page of
-/// the fleet.
+/// Writes a page for each trace where one of the first suspects is worst, and returns the paths of the pages relative
+/// to the fleet's page.
 fn pages(
     file: &Path,
     fleet: &Fleet,
@@ -125,7 +125,7 @@ fn pages(
     Ok(pages)
 }
 
-/// Writes the page of a trace, as `.report` of the trace does.
+/// Writes the page of a trace, like `.report` for that trace.
 fn write_page(
     page: &Path,
     extract: &Path,

@@ -14,7 +14,7 @@ use handlescope_session::values::{Format, TopN};
 
 pub struct FleetWhy;
 
-/// Suspects that the text shows, unless `-TopN` says how many.
+/// Number of suspects in the text, unless `-TopN` is given.
 const SHOWN: usize = 20;
 
 #[derive(Debug, Clone, Default, PartialEq)]

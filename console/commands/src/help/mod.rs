@@ -1,4 +1,4 @@
-//! `.help`, drawn from the registry.
+//! `.help`, generated from the registry.
 
 mod page;
 
@@ -17,14 +17,14 @@ use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError};
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
 
-/// The topic to explain, the registry it stands in, and where it is read.
+/// The topic to explain, its registry, and where the page is read.
 #[derive(Default)]
 pub struct HelpArgs(Option<(Topic, &'static Registry, Syntax)>);
 
-/// The page on a topic for those who ask a shell.
+/// Returns the page on a topic, for users of a shell.
 ///
 /// # Errors
-/// When there is no such topic.
+/// If there is no such topic.
 pub fn help_in_shell(
     words: &[String],
     registry: &'static Registry,
@@ -33,12 +33,12 @@ pub fn help_in_shell(
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
 
-/// The usage of a command as a command line of a shell.
+/// Returns the usage of a command as a shell command line.
 pub fn shell_usage(command: &dyn AnyCommand) -> String {
     Syntax::Shell.usage(&command.usage())
 }
 
-/// The examples of a command as command lines of a shell, under their heading.
+/// Returns the examples of a command as shell command lines, under their heading.
 pub fn shell_examples(command: &dyn AnyCommand) -> String {
     let examples = command.signature().examples.iter();
     let lines = examples.map(|example| format!("\n  {}", Syntax::Shell.line(example.line)));
@@ -113,7 +113,7 @@ enum Topic {
     Kind(&'static dyn AnyCommand),
     Option(&'static dyn OptionSpec),
     Other(&'static TopicSpec),
-    /// A row of a topic.
+    /// One row of a topic.
     Term(&'static TopicSpec, &'static str),
     Alias {
         name: String,
@@ -128,12 +128,11 @@ struct UnknownTopic {
     topic: String,
     /// The nearest topic, or how to list them.
     hint: String,
-    /// The help line of the nearest option on a line of its own, or nothing.
+    /// The help line of the nearest option on its own line; may be empty.
     help: String,
 }
 
-/// Finds what the words are about: `.dump` in front of a kind, and a kind in front of an option,
-/// may be there or not.
+/// Finds the topic that the words name. `.dump` before a kind and a kind before an option are optional.
 fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Topic, ParseError> {
     if let [command, name] = words
         && let Some(option) = command_named(command, registry).and_then(|known| known.option(name))
@@ -174,12 +173,12 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
     }
 }
 
-/// The first option of this name.
+/// Returns the first option with this name.
 fn option_named(name: &str, registry: &Registry) -> Option<&'static dyn OptionSpec> {
     registry.options().find(|option| option.is_named(name))
 }
 
-/// A command, whose dot may be missing.
+/// Finds a command; its dot may be missing.
 fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyCommand> {
     registry.command(name).or_else(|| registry.command(&format!(".{name}")))
 }

@@ -132,7 +132,7 @@ impl<'a> Page<'a> {
         self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())
     }
 
-    /// The row of a topic that explains a word.
+    /// Writes the row of a topic that explains a word.
     pub fn term(mut self, topic: &TopicSpec, term: &str) -> Result<(), CommandError> {
         let is_of_term = |label: &str| label.split(", ").any(|word| word == term);
         for (_, text) in topic.rows().into_iter().filter(|(label, _)| is_of_term(label)) {
@@ -159,12 +159,12 @@ impl<'a> Page<'a> {
         self.paragraph(&format!("Stands for {}", shown(line)))
     }
 
-    /// Prints the sources of the value that an option or command decides.
+    /// Prints where the value set by an option or command can come from.
     fn sources(&mut self, names: &[&str]) -> Result<(), CommandError> {
         Key::sources_of(names).map_or(Ok(()), |sources| self.paragraph(&sources))
     }
 
-    /// Options under their headings; those without effect are only named.
+    /// Writes options under their headings; options without effect are only named.
     fn options(&mut self, groups: &[GroupView]) -> Result<(), CommandError> {
         let (idle, active): (Vec<_>, Vec<_>) =
             groups.iter().partition(|group| group.options.iter().all(is_idle));
@@ -183,7 +183,8 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// Examples, each whole in its line, with their goals beside them; where a line is too long for that, below it.
+    /// Writes examples on lines that are never broken, with their goals next to them, or below if the lines are too
+    /// long.
     fn examples(&mut self, examples: &[Example]) -> Result<(), CommandError> {
         let rows = examples.iter().map(|example| (self.syntax.line(example.line), example.goal));
         let rows: Vec<_> = rows.collect();
@@ -206,7 +207,7 @@ impl<'a> Page<'a> {
         self.line(&format!("{}  {summary}", self.bold(name)))
     }
 
-    /// A text with its own indentation, which continues further indented.
+    /// Writes a text with its own indentation; continuation lines are indented further.
     fn line(&mut self, text: &str) -> Result<(), CommandError> {
         writeln!(self.out, "{}", wrapped(text, self.screen.width))?;
         Ok(())
@@ -229,7 +230,7 @@ impl<'a> Page<'a> {
         self.aligned(rows, widths.max().unwrap_or_default())
     }
 
-    /// Two columns, the first at least so wide that several such tables are aligned.
+    /// Writes two columns. The first has at least this width, so that several tables align.
     fn aligned(&mut self, rows: &[[String; 2]], width: usize) -> Result<(), CommandError> {
         if rows.is_empty() {
             return Ok(());
@@ -257,17 +258,17 @@ fn pad(table: &mut Table, column: usize, padding: (u16, u16)) {
     }
 }
 
-/// Text from outside, made harmless.
+/// Escapes text from outside.
 fn shown(text: &str) -> String {
     Untrusted(text).to_string()
 }
 
-/// Whether the option is there for old command lines only.
+/// Whether the option exists only for old command lines.
 fn is_idle(option: &&dyn OptionSpec) -> bool {
     !option.has_effect()
 }
 
-/// The kinds of `.dump`, each with its line.
+/// Returns the kinds of `.dump`, each with its summary.
 fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
     let kinds = registry.kinds().iter();
     kinds.map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])

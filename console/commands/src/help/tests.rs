@@ -17,7 +17,7 @@ fn page(words: &[&str], screen: Screen) -> String {
 
 const NARROW: Screen = Screen { width: Some(80), color: false };
 
-/// The names of all commands and kinds.
+/// Returns the names of all commands and kinds.
 fn names() -> impl Iterator<Item = &'static str> {
     let commands = REGISTRY.commands().map(|command| command.name());
     commands.chain(REGISTRY.kinds().iter().map(|kind| kind.name()))
@@ -47,7 +47,7 @@ fn no_page_is_wider_than_the_terminal_and_none_is_colored_unasked() {
         let page = page(&[topic], NARROW);
         assert!(!page.contains('\u{1b}'), "{topic}");
         for line in page.lines() {
-            // Long examples stay whole, to be copied.
+            // Long examples are not broken, so that they can be copied.
             let is_example = [".dump ", ".sql ", "srv*"].iter().any(|start| line.contains(start));
             assert!(is_example || line.chars().count() <= 96, "{topic}: {line}");
         }
@@ -113,7 +113,7 @@ fn a_word_of_an_answer_is_explained() {
     }
 }
 
-/// Long enough for a sentence, short enough for an eye.
+/// Wide enough for a sentence, but narrow enough to read.
 const USUAL: Screen = Screen { width: Some(100), color: false };
 
 #[test]

@@ -1,4 +1,4 @@
-//! `-Kind` of commands that draw: turns the options that choose handles into criteria for allocations.
+//! `-Kind` of commands that draw: turns the options that select handles into criteria for allocations.
 
 use super::{PictureArgs, PictureOptions};
 use crate::shared::choice::kind_instead_option;
@@ -8,7 +8,7 @@ use handlescope_query::{self as query, ResourceColumn, ResourceCriteria, Resourc
 use handlescope_session::grammar::value::{ALLOCATION_KINDS, SWITCH};
 use handlescope_session::grammar::{Opt, OptionGroup, ParseError, to};
 
-/// The options that ask for allocations.
+/// The options for allocations.
 pub const ALLOCATIONS: OptionGroup<PictureOptions> =
     OptionGroup { title: "Allocations instead of handles", options: OPTIONS };
 
@@ -28,10 +28,10 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
     },
 ];
 
-/// The allocations that are asked for, if any, divided by these columns.
+/// Returns the criteria for allocations if they are requested, grouped by these columns.
 ///
 /// # Errors
-/// When an option chooses by something that allocations do not have.
+/// If an option filters by something that allocations do not have.
 pub fn criteria(
     args: &PictureArgs,
     by: &[ResourceColumn],
@@ -51,7 +51,7 @@ pub fn criteria(
     ))
 }
 
-/// Queries allocations, and says what makes the answer incomplete.
+/// Queries allocations, and reports what makes the answer incomplete.
 pub fn ask<'a>(
     criteria: &ResourceCriteria,
     dump: &mut DumpContext<'a, '_>,

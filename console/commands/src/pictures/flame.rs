@@ -18,7 +18,7 @@ pub struct Flame;
 static OPTIONS: &[OptionGroup<PictureOptions>] =
     &[ALLOCATIONS, OptionGroup { title: groups::SCRIPTS, options: FILES }];
 
-/// Columns that allocations are divided by.
+/// The columns that group allocations.
 const BY: [ResourceColumn; 4] = [
     ResourceColumn::Process,
     ResourceColumn::CreateStack,
@@ -66,7 +66,7 @@ impl Command for Flame {
     }
 }
 
-/// Format of the picture.
+/// The format of the picture.
 #[derive(Clone, Copy)]
 enum Format {
     Svg,
@@ -126,7 +126,7 @@ fn of_handles(
     Ok(FlameGraph::of(&answer.files, weight(&args.handles.criteria)))
 }
 
-/// Weight of handles: the number of leaked ones, or only some of them when the options say so.
+/// Returns how to count handles: all leaked ones, or only some of them if the options say so.
 fn weight(criteria: &ObjectCriteria) -> Weight {
     match (criteria.leak, criteria.leak_at_exit) {
         (true, false) => |stats: &Stats| stats.leaked,

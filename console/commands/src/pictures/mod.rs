@@ -1,4 +1,4 @@
-//! Pictures of handles, which are chosen as by `.dump ObjectRef`: what the commands have in common.
+//! Code shared by commands that draw pictures of handles; handles are selected as for `.dump ObjectRef`.
 
 mod allocations;
 pub mod flame;
@@ -21,7 +21,7 @@ use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
 use handlescope_session::grammar::{GroupView, Opt, OptionGroup, ParseError, parse};
 use handlescope_session::paths::with_home;
 
-/// Arguments of a command that draws.
+/// The arguments of a command that draws.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PictureArgs {
     /// The file to write, if one was named.
@@ -31,34 +31,34 @@ pub struct PictureArgs {
     pub options: PictureOptions,
 }
 
-/// Options that do not choose handles.
+/// Options other than those that select handles.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PictureOptions {
     /// The files to query, and whether a file may be replaced.
     pub shared: SharedArgs,
-    /// `-GroupBy`: what the handles are divided by.
+    /// `-GroupBy`: the column that groups handles.
     pub by: Option<GroupColumn>,
-    /// `-TopN`: groups that are shown separately.
+    /// `-TopN`: number of groups to show separately.
     pub top: Option<u64>,
-    /// `-Kind`: allocations of such kinds instead of handles.
+    /// `-Kind`: allocations of these kinds instead of handles.
     pub kind: Option<Filter>,
-    /// `-Count`: allocations by their number instead of their bytes.
+    /// `-Count`: allocations by number instead of bytes.
     pub by_count: bool,
-    /// `-Ignore` and `-Ignored`: known leaks of a page.
+    /// `-Ignore` and `-Ignored`: known leaks, for a page.
     pub ignore: IgnoreArgs,
 }
 
 fields!(PictureOptions { ignore: IgnoreArgs });
 
-/// Options that choose handles.
+/// Options that select handles.
 type Filters = &'static [OptionGroup<ObjectRefArgs>];
 
-/// The options of such a command under their headings: those that choose handles, then its own.
+/// Returns the options of such a command under their headings: those that select handles, then its own.
 fn groups(filters: Filters, options: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
     GroupView::with_shared(GroupView::all(filters), GroupView::all(options))
 }
 
-/// Reads a file and options.
+/// Parses a file and options.
 fn parse(
     entered: &Entered<'_>,
     filters: Filters,
@@ -77,7 +77,7 @@ static FILES: &[Opt<PictureOptions>] = &[
     force_option("leaks.svg -Force", &(SWITCH, |args, ()| args.shared.output.force = true)),
 ];
 
-/// Queries groups of the chosen handles, and says what makes the answer incomplete.
+/// Queries groups of the selected handles, and reports what makes the answer incomplete.
 fn ask<'a>(
     handles: &ObjectRefArgs,
     groups: GroupCriteria,

@@ -22,7 +22,7 @@ use handlescope_session::paths::{has_extension, names_apart, stem};
 /// Number of time intervals in a picture.
 const BUCKETS: usize = 400;
 
-/// Default number of groups that are shown separately.
+/// Default number of groups shown separately.
 const MAX_GROUPS: u64 = 8;
 
 pub struct Plot;
@@ -172,14 +172,14 @@ fn of_handles(
     Ok(named_apart(timelines))
 }
 
-/// The timelines of traces, with different names.
+/// Returns the timelines of traces with distinct names.
 fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>) -> Vec<Timeline> {
     let (paths, timelines): (Vec<_>, Vec<_>) = timelines.unzip();
     let named = names_apart(&paths, stem).into_iter().zip(timelines);
     named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
 }
 
-/// Columns that divide allocations as `by` divides handles.
+/// Returns the columns that group allocations as `by` groups handles.
 fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
     match by {
         GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],

@@ -1,4 +1,4 @@
-//! `.report`: one page about all that leaks.
+//! `.report`: one page about all leaks.
 
 use std::path::Path;
 
@@ -96,12 +96,12 @@ fn draw(
     dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
 
-/// Criteria of a page about these handles, without known leaks or only with them.
+/// Returns the criteria of a page about these handles, either without known leaks or only with them.
 pub fn criteria(handles: ObjectCriteria, ignoring: Ignoring) -> WhyCriteria {
     WhyCriteria { handles, with_every_group: true, ignoring, ..WhyCriteria::default() }
 }
 
-/// The answers that a page is made of.
+/// Returns the answers for a page.
 pub fn answers<'a>(
     sources: &'a [Source<'a>],
     criteria: &WhyCriteria,
@@ -116,7 +116,7 @@ pub fn answers<'a>(
     answers.collect()
 }
 
-/// The allocations of a trace, if any are asked for: options may concern what only objects have.
+/// Returns the allocations of a trace, if any are wanted: options may filter by something that only objects have.
 fn allocations<'a>(
     source: &Source<'a>,
     criteria: &WhyCriteria,

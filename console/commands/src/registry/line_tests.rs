@@ -1,4 +1,4 @@
-//! Lines and what they mean.
+//! Tests of lines and their meanings.
 
 use super::{
     REGISTRY,
@@ -289,11 +289,11 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     for line in [".dump ObjectRef -Type Thread;;!", ".why -pn !", ".dump Process -pn a;!;b"] {
         assert!(error(line).contains("has a ! without a name; write what to exclude"), "{line}");
     }
-    // Nothing between two ; is ignored, as by ETWAnalyzer, and some objects have no name.
+    // An empty part between two ; is ignored, as in ETWAnalyzer, and some objects have no name.
     for line in [".dump ObjectRef -Type Thread;;!Event;", ".dump ObjectRef -ObjectName !"] {
         assert!(REGISTRY.parse(line).is_ok(), "{line}");
     }
-    // A maximum that may be missing takes whatever does not look like an option.
+    // An optional maximum takes anything that does not look like an option.
     assert!(
         error(".dump -MinMaxTime 1 ObjectRef")
             .starts_with("-MinMaxTime: 'ObjectRef' is not a valid time")

@@ -1,4 +1,4 @@
-//! Promises about every option of every kind: it is parsed, explained and offered.
+//! Tests that every option of every kind is parsed, explained and offered.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn for_each_option(check: impl Fn(&dyn AnyCommand, &'static dyn OptionSpec)) {
     }
 }
 
-/// The part of the option's example that is about itself: one of its names, and values.
+/// Returns the part of an option's example that is about the option: one of its names, and values.
 fn name_and_values(option: &dyn OptionSpec) -> (String, String) {
     let tokens = split(option.doc().example);
     let index = tokens.iter().position(|token| option.is_named(&token.text)).expect("its example");
@@ -97,7 +97,7 @@ fn an_option_is_offered_when_all_but_its_last_letter_is_typed() {
     }
 }
 
-/// The name with two of its inner letters in the wrong order.
+/// Returns the name with two inner letters swapped.
 fn misspelt(name: &str) -> String {
     let mut letters: Vec<char> = name.chars().collect();
     let index = (1..letters.len() - 1)
@@ -158,7 +158,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             (_, "BYTES") => &["many", "1.5", "1s"],
             (_, "DIGITS") => &["7", "-1", "six"],
             (_, "DAYS") => &["2026-13-01..", "2026-11-21..2026-11-20"],
-            // Any name is a file, and these have no value or take any.
+            // Any name is a file, and the other options take no value or any value.
             _ => &[],
         };
         for value in bad {
@@ -172,7 +172,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
     });
 }
 
-/// A command's own options with an argument that lets the line be read.
+/// Calls `check` with each option of a command, and an argument that makes the line valid.
 fn for_each_option_of_a_command(check: impl Fn(&dyn AnyCommand, &str, &'static dyn OptionSpec)) {
     for command in REGISTRY.commands() {
         for option in command.options() {
@@ -247,7 +247,7 @@ fn a_misspelt_option_of_a_command_is_reported_with_the_right_one() {
         let message = error(&format!("{} {typed}{argument}", command.name()));
         let is_suggested = message.starts_with(&format!("unknown option {typed}, did you mean -"))
             && message.contains(&option.help_line());
-        // One that does nothing is never suggested.
+        // An option that does nothing is never suggested.
         assert_eq!(is_suggested, option.has_effect(), "{message}");
     });
 }

@@ -1,4 +1,4 @@
-//! Promises about the whole list.
+//! Tests of the whole list.
 
 use std::{collections::HashSet, io};
 
@@ -10,14 +10,14 @@ use handlescope_session::grammar::Example;
 use handlescope_session::settings::Settings;
 use handlescope_session::terminal::{Messages, Screen};
 
-/// The arguments of a line that production parsing understands.
+/// Returns the arguments of a line, as the real parser reads it.
 pub fn args<A: Clone + 'static>(line: &str) -> A {
     let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     let parsed = parsed.unwrap_or_else(|| panic!("{line}: no command"));
     parsed.call.args().downcast_ref::<A>().unwrap_or_else(|| panic!("{line}: {parsed:?}")).clone()
 }
 
-/// The arguments of words that a shell has cut.
+/// Returns the arguments of words that a shell has split.
 pub fn args_of_words<A: Clone + 'static>(words: &[String]) -> A {
     let parsed = REGISTRY.parse_words(words).expect("a line").expect("a command");
     parsed
@@ -28,19 +28,19 @@ pub fn args_of_words<A: Clone + 'static>(words: &[String]) -> A {
         .clone()
 }
 
-/// The shared arguments of a `.dump`.
+/// Returns the shared arguments of a `.dump`.
 pub fn shared(line: &str) -> SharedArgs {
     let parsed = REGISTRY.parse(line).expect(line).expect(line);
     parsed.call.shared().expect("a kind of .dump").clone()
 }
 
-/// Meaning of a line, without the line itself.
+/// Returns the meaning of a line, without the line itself.
 pub fn meaning(line: &str) -> String {
     let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     format!("{parsed:?}").replace(&format!("{:?}", line.trim()), "")
 }
 
-/// A page of the help.
+/// Returns a page of the help.
 pub fn page(words: &[&str]) -> String {
     let mut out = Vec::new();
     let mut console = Console::new(Settings::colorless(), Cancel::default());
@@ -50,12 +50,12 @@ pub fn page(words: &[&str]) -> String {
     String::from_utf8(out).expect("text")
 }
 
-/// Reason why a line is refused.
+/// Returns why a line is rejected.
 pub fn error(line: &str) -> String {
     REGISTRY.parse(line).expect_err(line).to_string()
 }
 
-/// Commands over traces, and over a dataset.
+/// Commands for traces, and for a dataset.
 const REGISTRIES: [&Registry; 2] = [&REGISTRY, &OVER_DATASET];
 
 #[test]
@@ -86,7 +86,7 @@ fn every_heading_of_the_help_comes_once() {
     for topic in commands.chain(kinds).chain([""]) {
         let page = page(&[topic]);
         let mut seen = HashSet::new();
-        // A heading follows an empty line, and what it is about is indented.
+        // A heading follows an empty line, and the text below it is indented.
         let pairs = page.lines().zip(page.lines().skip(1)).zip(page.lines().skip(2));
         for ((_, heading), _) in pairs.filter(|((before, heading), next)| {
             before.is_empty() && next.starts_with("  ") && !heading.starts_with(' ')

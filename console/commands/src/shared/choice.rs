@@ -1,5 +1,5 @@
-//! Options that choose by process, stack or time, for every kind that does, and that say how times and stacks are printed.
-//! The chosen things differ, and so does the help.
+//! Options that filter by process, stack or time, for every kind that can, and options for how times and stacks are
+//! printed. The help depends on what is filtered.
 
 use crate::shared::Has;
 use handlescope_query::{NewProcess, ProcessCriteria, StackTrims};
@@ -50,7 +50,7 @@ pub const fn kind_option<A>(
     Opt { names: &["-Kind"], help, details, example, take: to(set) }
 }
 
-/// `-Kind` where handles are meant unless it is given.
+/// `-Kind` for commands that are otherwise about handles.
 pub const fn kind_instead_option<A>(details: &'static str, set: &'static To<A, Filter>) -> Opt<A> {
     let help = "allocations of these kinds instead of handles: heap, commit, reserve…";
     kind_option(help, details, "-Kind heap", set)
@@ -120,7 +120,7 @@ const NEW_PROCESSES: &Choices<NewProcess> = &[
     ("-2", "processes that ended and did not start in the trace", NewProcess::EndedOnly),
 ];
 
-/// Adds columns that groups have, by their positions: each counts once, where it stands first.
+/// Adds group columns by their positions; a repeated column counts only the first time.
 pub fn add_columns<C: Copy + PartialEq>(columns: &mut Vec<C>, all: &[C], positions: &[usize]) {
     for column in positions.iter().filter_map(|position| all.get(*position)) {
         columns.extend(Some(*column).filter(|column| !columns.contains(column)));

@@ -1,4 +1,4 @@
-//! A gate for CI: what fails it, and the formats of what is found.
+//! A gate for CI: what makes it fail, and the formats of findings.
 
 use handlescope_query::{Suspect, Verdict, WhyAnswer};
 use handlescope_session::filter::ProcessFilter;
@@ -12,14 +12,15 @@ use crate::SharedArgs;
 /// `-FailOn` and `-Format`
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gate {
-    /// What fails it; nothing where there is no gate.
+    /// What makes it fail; empty if there is no gate.
     pub fail_on: Vec<FailOn>,
-    /// The format of what is found, in place of a table.
+    /// The format of findings; replaces the table.
     pub format: Option<FindingFormat>,
 }
 
 impl Gate {
-    /// Whether each suspect of a trace fails it; none does where there is no gate, and no known leak.
+    /// Returns for each suspect of a trace whether it fails the gate. Known leaks never do, and without a gate nothing
+    /// does.
     pub fn failures(&self, answer: &WhyAnswer<'_>) -> Vec<bool> {
         let mut failures = vec![false; answer.suspects.len()];
         let is_known = |suspect: &Suspect| suspect.ignored.is_some();
@@ -46,19 +47,19 @@ impl Gate {
     }
 }
 
-/// Whether one of the processes of a suspect is meant.
+/// Whether one of the suspect's processes matches.
 fn is_of(suspect: &Suspect, processes: &ProcessFilter) -> bool {
     let mut pids = suspect.processes.iter().map(|process| process.pid.unwrap_or_default());
     pids.any(|pid| processes.matches(suspect.program(), pid))
 }
 
-/// Refuses `-Format` beside another format.
+/// Rejects `-Format` together with another format.
 ///
 /// # Errors
-/// When both are given.
+/// If both are given.
 pub fn no_other_format(gate: &Gate, shared: &SharedArgs) -> Result<(), ParseError> {
     let Some(format) = gate.format else { return Ok(()) };
-    // SARIF is JSON, and its files are named so.
+    // SARIF is JSON, and its files may be named so.
     let fits_file = |named: Format| {
         let is_json = matches!(named, Format::Json(_)) && shared.output.formats.is_empty();
         is_json && format == FindingFormat::Sarif

@@ -1,4 +1,4 @@
-//! `-Ignore` and `-Ignored`: known leaks, which answers leave out and count.
+//! `-Ignore` and `-Ignored`: known leaks, which answers leave out but count.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::CommandError;
 /// `-Ignore` and `-Ignored`
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IgnoreArgs {
-    /// Files of known leaks, beside those of the configuration file.
+    /// Files of known leaks, in addition to those in the configuration file.
     files: Vec<PathBuf>,
     shows_ignored: bool,
 }
 
 impl IgnoreArgs {
-    /// Reads the known leaks, and says which entries have expired.
+    /// Reads the known leaks, and reports expired entries.
     ///
     /// # Errors
-    /// When a file cannot be read, or has something else.
+    /// If a file cannot be read, or has other contents.
     pub fn read(
         &self,
         settings: &Settings,
@@ -43,13 +43,13 @@ impl IgnoreArgs {
         Ok(Ignoring { list, shows_ignored: self.shows_ignored })
     }
 
-    /// Whether the answer has only the known leaks.
+    /// Whether the answer shows only the known leaks.
     pub fn shows_ignored(&self) -> bool {
         self.shows_ignored
     }
 }
 
-/// Says which entries ignored nothing in traces that were looked at as a whole; `used` did.
+/// Warns about entries that ignored nothing in traces that were analysed completely; `used` are the entries that did.
 pub fn warn_of_unused<'e>(
     list: &IgnoreList,
     used: impl Iterator<Item = &'e Arc<IgnoreEntry>>,

@@ -1,5 +1,5 @@
-//! Code that several commands share: options that are declared once, the search for names of frames, and reasons why an
-//! answer is wrong, incomplete or empty.
+//! Code that several commands share: common options, the search for frame names, and reasons why an answer is wrong,
+//! incomplete or empty.
 
 pub mod choice;
 pub mod gate;
@@ -19,12 +19,12 @@ use handlescope_query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, Session, warn_of};
 
-/// Arguments with a part that options of several commands fill.
+/// Arguments with a part that the options of several commands set.
 pub trait Has<T> {
     fn part(&mut self) -> &mut T;
 }
 
-/// Lets options that several commands have fill fields of such arguments.
+/// Lets options of several commands set fields of these arguments.
 macro_rules! fields {
     ($args:ident { $($field:ident $(.$inner:ident)*: $type:ty),+ $(,)? }) => {
         $(impl $crate::shared::Has<$type> for $args {
@@ -36,30 +36,30 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// Headings of the list of commands, and of options that several kinds of `.dump` have.
+/// Headings in the list of commands, and of options that several kinds of `.dump` have.
 pub mod groups {
     pub const FILES: &str = "Files";
     pub const QUERIES: &str = "Queries";
     pub const PRINTING: &str = "Output";
     pub const SESSION: &str = "Session";
 
-    /// Options about order, number and form of what is printed.
+    /// Options about order, number and format of the output.
     pub const DISPLAY: &str = "Output";
 
-    /// Options about leaks that are left out.
+    /// Options about leaks to leave out.
     pub const KNOWN: &str = "Known leaks";
 
-    /// Options about what a command may take.
+    /// Options that limit what a command may use.
     pub const LIMITS: &str = "Limits";
 
-    /// Options that do nothing, so that command lines of ETWAnalyzer work.
+    /// Options that do nothing, so that ETWAnalyzer's command lines work.
     pub const WITHOUT_EFFECT: &str = "For ETWAnalyzer compatibility";
 
     /// Options for scripts.
     pub const SCRIPTS: &str = "Files and documents";
 }
 
-/// Reports what makes the answer of one trace wrong, incomplete or empty.
+/// Reports what makes the answer about one trace wrong, incomplete or empty.
 pub fn write_caveats<'a>(
     answer: &impl TraceAnswer<'a>,
     session: &Session,
@@ -71,14 +71,14 @@ pub fn write_caveats<'a>(
     write_no_match(about.path, about.no_match.as_ref(), messages);
 }
 
-/// Says why nothing passes the filters of a trace.
+/// Reports why nothing passes the filters of a trace.
 pub fn write_no_match(path: &Path, no_match: Option<&NoMatch>, messages: &mut Messages<'_>) {
     if let Some(no_match) = no_match {
         messages.note(format_args!("{}: {}", Untrusted(path), InOptions(no_match)));
     }
 }
 
-/// Says which option asks for the allocations of a trace, where it has no handle events.
+/// Notes which option shows the allocations of a trace, if it has no handle events.
 pub fn note_allocations(
     file: &FileAnswer<'_>,
     messages: &mut Messages<'_>,
@@ -92,7 +92,7 @@ pub fn note_allocations(
     Ok(())
 }
 
-/// `-Kind` with the kinds of what a trace allocates; `None` where that is nothing.
+/// Returns `-Kind` with the kinds that a trace allocates; `None` if there are none.
 pub fn kind_option(trace: &Trace) -> Result<Option<String>, QueryError> {
     let kinds: Vec<&str> = allocated_kinds(trace)?.into_iter().map(ResourceKind::name).collect();
     Ok((!kinds.is_empty()).then(|| format!("-Kind {}", kinds.join(";"))))

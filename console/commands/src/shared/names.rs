@@ -1,5 +1,5 @@
-//! Names of frames, with signs of life while they are fetched; finding those of all frames of a trace and storing them, so
-//! that an extract can be read where no symbols are.
+//! Finds names of frames and shows progress meanwhile. Also finds the names of all frames of a trace and stores them,
+//! so that an extract can be read where there are no symbols.
 
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
@@ -19,12 +19,12 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::terminal::{Messages, Spinner};
 use handlescope_session::trace::{FrameNameCache, is_still_loaded};
 
-/// A symbolizer whose downloads show beside the spinner of the command, and end with it.
+/// A symbolizer that shows its downloads next to the command's spinner, and stops with the command.
 pub struct WatchedSymbols<'a> {
     symbolizer: &'a Symbolizer,
     spinner: Spinner,
     cancel: &'a Cancel,
-    /// Downloads so far.
+    /// Number of downloads so far.
     planned: AtomicUsize,
     ended: AtomicUsize,
 }
@@ -35,7 +35,7 @@ impl<'a> WatchedSymbols<'a> {
         WatchedSymbols { symbolizer, spinner, cancel, planned, ended }
     }
 
-    /// Reports the download of one file of many.
+    /// Shows the download of one of several files.
     fn show(&self, pdb: &PdbIdentity, size: &str) {
         let (planned, ended) = (self.planned.load(Relaxed), self.ended.load(Relaxed));
         let name = Untrusted(pdb.file_name());
@@ -83,22 +83,22 @@ impl SymbolObserver for WatchedSymbols<'_> {
     }
 }
 
-/// Everything that a search for names needs.
+/// Everything needed to search for names.
 #[derive(Clone, Copy)]
 pub struct NameSearch<'a> {
-    /// The names that are known already.
+    /// The names that are already known.
     pub frames: &'a FrameNameCache,
-    /// Finds the others.
+    /// Finds the other names.
     pub symbolizer: &'a Symbolizer,
-    /// Ends the search.
+    /// Stops the search.
     pub cancel: &'a Cancel,
 }
 
-/// Finds the names of all frames of a trace, writes them into its extract and prints a line about it.
-/// Without any name the extract stays as it is. What ETWAnalyzer reads of it has the names, too.
+/// Finds the names of all frames of a trace, writes them into its extract, and returns a line about it. Without any
+/// name the extract stays unchanged. The part that ETWAnalyzer reads gets the names, too.
 ///
 /// # Errors
-/// When the extract cannot be read or written, or it was cancelled; then it stays as it was.
+/// If the extract cannot be read or written, or it was cancelled; the extract is then unchanged.
 pub fn store_names(
     trace: &Trace,
     search: NameSearch<'_>,
@@ -121,7 +121,7 @@ pub fn store_names(
 /// Finds the names of all frames of a trace.
 ///
 /// # Errors
-/// When the trace cannot be read, or it was cancelled.
+/// If the trace cannot be read, or it was cancelled.
 fn find_names(
     trace: &Trace,
     search: NameSearch<'_>,
@@ -144,12 +144,12 @@ fn line(path: &Path, named: usize, frames: usize) -> String {
     }
 }
 
-/// Writes a trace as an archive that ETWAnalyzer reads, too, with the names of all frames that can be
-/// found; returns a line about it.
+/// Writes a trace as an archive that ETWAnalyzer can also read, with the names of all frames that can be found; returns
+/// a line about it.
 ///
 /// # Errors
-/// When the trace cannot be read or the archive not be written, or it was cancelled; then what was
-/// there stays as it was.
+/// If the trace cannot be read or the archive cannot be written, or it was cancelled; an existing file is then
+/// unchanged.
 pub fn save_for_etwanalyzer(
     trace: &Trace,
     output: &Path,
@@ -178,7 +178,7 @@ pub fn write_archive(
     Ok(written?)
 }
 
-/// Shows beside the spinner what is written, and ends with the command.
+/// Shows what is being written next to the spinner, and stops with the command.
 struct Watch<'a>(&'a Spinner);
 
 impl ExtractObserver for Watch<'_> {

@@ -1,7 +1,12 @@
-//! The options that every kind of `.dump` has, and `.sql`; options about files, which several commands have: `-fd`, which
-//! of the loaded ones are meant, `-r`, which folders are searched, `-etwanalyzer`, what archives hold, `-MaxSize`, which
-//! members of archives are read, `-Force`, which may be replaced; and what ETWAnalyzer accepts and nothing here needs:
-//! its command lines keep working.
+//! The options of every kind of `.dump` and of `.sql`, and options about files that several commands have:
+//!
+//! * `-fd` selects loaded files.
+//! * `-r` searches subfolders.
+//! * `-etwanalyzer` decides what archives contain.
+//! * `-MaxSize` decides which members of archives are read.
+//! * `-Force` decides which files may be replaced.
+//!
+//! Also has options that ETWAnalyzer accepts and that do nothing here, so that its command lines still work.
 
 use super::fields;
 use super::groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT};
@@ -15,14 +20,14 @@ use handlescope_session::grammar::value::{
 use handlescope_session::grammar::{Opt, OptionGroup, Take, To, to};
 use handlescope_session::values::{CsvText, FORMATS, FormatOption, RequestedFormat, ValueError};
 
-/// Options that every kind of `.dump` takes beside its own.
+/// Options that every kind of `.dump` has in addition to its own.
 pub const SHARED: &[OptionGroup<SharedArgs>] = &[
     OptionGroup { title: DISPLAY, options: &ROWS },
     OptionGroup { title: SCRIPTS, options: &format_options() },
     OptionGroup { title: WITHOUT_EFFECT, options: &ignored_of_dumps() },
 ];
 
-/// The options about the rows of a kind, and about their columns.
+/// The options about the rows of a kind and their columns.
 const ROWS: [Opt<SharedArgs>; 3] = {
     let [top, sort] = row_options("-SortBy name");
     [top, sort, COLUMN_CHOICE]
@@ -52,7 +57,7 @@ impl Has<SharedArgs> for SharedArgs {
 
 fields!(SharedArgs { notes: Notes });
 
-/// Details of `-SortBy`: the words that only one kind has, then columns, which every kind has.
+/// Details of `-SortBy`: words of a single kind, followed by columns, which every kind has.
 macro_rules! sort_details {
     ($($words:literal)?) => {
         concat!(
@@ -65,7 +70,7 @@ macro_rules! sort_details {
 }
 pub(crate) use sort_details;
 
-/// The options that order and cut the rows of a table.
+/// Returns the options that sort and limit the rows of a table.
 pub const fn row_options<A: Has<SharedArgs>>(sort_example: &'static str) -> [Opt<A>; 2] {
     [
         Opt {
@@ -106,13 +111,13 @@ pub const fn csv_raw_option<A>(example: &'static str, set: &'static To<A, ()>) -
     }
 }
 
-/// The option that asks for a format.
+/// Returns the option for a format.
 pub const fn format_option<A>(option: &'static FormatOption, take: &'static dyn Take<A>) -> Opt<A> {
     let FormatOption { names, help, details, example } = option;
     Opt { names, help, details, example, take }
 }
 
-/// The option for the format at this index.
+/// Returns the option for the format at this index.
 const fn format_at<A: Has<SharedArgs>, const INDEX: usize>() -> Opt<A> {
     let take = to(&(const { file_in(FORMATS[INDEX].file) }, |args: &mut A, file| {
         RequestedFormat { spec: FORMATS[INDEX], file }.add_to(&mut args.part().output.formats);
@@ -120,7 +125,7 @@ const fn format_at<A: Has<SharedArgs>, const INDEX: usize>() -> Opt<A> {
     format_option(&FORMATS[INDEX].option, take)
 }
 
-/// The files and formats of a table.
+/// Returns the options for the files and formats of a table.
 pub const fn format_options<A: Has<SharedArgs>>() -> [Opt<A>; FORMATS.len() + 3] {
     [
         files_option(&(LOADED_FILES, |args, filter| args.part().files.push(filter))),
@@ -148,7 +153,7 @@ pub const fn files_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
     }
 }
 
-/// `-r` of commands that take queries.
+/// `-r`, for commands that take queries.
 pub const fn recursive_queries_option<A>(example: &'static str, set: &'static To<A, ()>) -> Opt<A> {
     let help = "include subfolders";
     recursive_option(help, "Applies to every QUERY of the line, in any position.", example, set)
@@ -196,19 +201,19 @@ pub const fn force_option<A>(example: &'static str, set: &'static To<A, ()>) -> 
     }
 }
 
-/// Reason why options for test runs do nothing.
+/// Why options about test runs do nothing.
 pub const SELECTION: &str = "test runs are not supported here, so all files count; choose with -fd";
 
-/// Reason why `-nocolor` does nothing after a command of the console.
+/// Why `-nocolor` does nothing after a console command.
 const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
 
-/// Reason why `-debug` does nothing.
+/// Why `-debug` does nothing.
 pub const DEBUG: &str = "-debug does nothing; failures always print what is known";
 
-/// Reasons why options that were given have no effect.
+/// Why options that were given have no effect.
 pub type Notes = Vec<&'static str>;
 
-/// At most this many values without effect, and the note that says why.
+/// Takes at most this many values, ignores them, and notes why.
 pub struct Idle(pub usize, pub &'static str);
 
 impl<A: Has<Notes>> Take<A> for Idle {
@@ -222,7 +227,7 @@ impl<A: Has<Notes>> Take<A> for Idle {
     }
 }
 
-/// An option that has no effect.
+/// Declares an option that has no effect.
 pub const fn ignored<A: Has<Notes>>(
     names: &'static [&'static str],
     example: &'static str,
@@ -237,11 +242,12 @@ pub const fn ignored<A: Has<Notes>>(
     }
 }
 
-/// Reason why options about how objects are printed do nothing for other kinds of `.dump`.
+/// Why options about printing objects do nothing for other kinds of `.dump`.
 const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSVSeparator and -NoCmdLine do nothing \
                             here; they concern ObjectRef";
 
-/// Options that ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
+/// Returns the options that ETWAnalyzer accepts after each kind of `-dump`. A kind that supports one declares it
+/// itself.
 const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
     let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
     [
@@ -268,7 +274,7 @@ const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
     ]
 }
 
-/// Options that ETWAnalyzer accepts after each of its commands.
+/// Returns the options that ETWAnalyzer accepts after each of its commands.
 pub const fn ignored_everywhere<A: Has<Notes>>() -> [Opt<A>; 7] {
     [
         ignored(&["-nocolor"], "-nocolor", &Idle(0, NO_COLOR)),

@@ -1,4 +1,5 @@
-//! The file of an answer: `> FILE`, `>> FILE` or the value of an option, and the format that its extension stands for.
+//! The file of an answer, from `> FILE`, `>> FILE` or the value of an option, and the format that its extension
+//! selects.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use handlescope_render::OutputOptions;
 use handlescope_session::grammar::{ParseError, Target};
 use handlescope_session::values::FormatSpec;
 
-/// A file whose name does not fit what is written.
+/// A file name that does not fit the format.
 #[derive(Debug, Error)]
 enum FileNameError {
     #[error(
@@ -20,7 +21,7 @@ enum FileNameError {
         option: &'static str,
         format: &'static str,
         file: PathBuf,
-        /// The format that its extension stands for.
+        /// The format that the extension selects.
         other: &'static str,
         /// The file with a fitting extension.
         instead: PathBuf,
@@ -37,10 +38,10 @@ enum FileNameError {
     OnlyText { file: PathBuf, format: &'static str, instead: PathBuf },
 }
 
-/// Completes the options of a table by the file behind the line, and refuses those that contradict each other.
+/// Adds the file at the end of the line to the options of a table, and rejects options that contradict each other.
 ///
 /// # Errors
-/// When two of them name formats or files, or a file is named as one of another format or cannot be appended to.
+/// If two of them select formats or files, or a file has the extension of another format or cannot be appended to.
 pub fn complete_output(
     output: &mut OutputOptions,
     redirect: Option<&Target>,
@@ -78,10 +79,10 @@ pub fn complete_output(
     Ok(())
 }
 
-/// Refuses the file of a command without a table if it is named as one.
+/// Rejects a file for a command without a table if its name is for a table.
 ///
 /// # Errors
-/// When its extension is that of a format.
+/// If its extension is that of a format.
 pub fn check_text_file(target: &Target) -> Result<(), ParseError> {
     let file = Path::new(&target.file);
     let Some(FormatSpec { name: format, .. }) = FormatSpec::from_extension(file) else {
@@ -91,7 +92,7 @@ pub fn check_text_file(target: &Target) -> Result<(), ParseError> {
     Err(ParseError::refused(FileNameError::OnlyText { file, format, instead }))
 }
 
-/// Extension of a file of JSON that can be appended to.
+/// Extension of a JSON file that can be appended to.
 const GROWING: &str = "ndjson";
-/// Extension of a file of text.
+/// Extension of a text file.
 const TEXT: &str = "txt";

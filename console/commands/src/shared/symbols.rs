@@ -1,4 +1,4 @@
-//! Sources of symbols, in the words of a command line or of `.sympath`.
+//! Sources of symbols, from a command line or from `.sympath`.
 
 use crate::shared::Has;
 use std::convert::Infallible;
@@ -19,20 +19,20 @@ use handlescope_session::paths::with_home;
 use handlescope_session::settings::{FILE_NAME, Key, Settings};
 use handlescope_session::values::{ValueError, bytes};
 
-/// Servers that `-symServer` knows by name, each with its meaning.
+/// Servers that `-symServer` knows by name, with their meanings.
 pub const SERVERS: &[(&str, &str)] = &[
     ("ms", "Microsoft: Windows, .NET, Office"),
     ("google", "Google: Chrome"),
     ("ntsymbolpath", "the servers and folders of _NT_SYMBOL_PATH"),
 ];
 
-/// Heading of these options in the help of the program, whose subcommands have them all.
+/// Heading of these options in the program's help; all subcommands have them.
 pub const HEADING: &str = "Symbols";
 
 /// Symbol servers in the order they are asked.
 pub type Servers = Vec<ServerChoice>;
 
-/// Options that say where symbols come from; without any, _NT_SYMBOL_PATH or the configuration file does.
+/// Options that say where symbols come from; without any, _NT_SYMBOL_PATH or the configuration file decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SymbolArgs {
     pub path: Option<String>,
@@ -65,7 +65,7 @@ pub struct SymbolLimitArgs {
 }
 
 impl SymbolLimitArgs {
-    /// The options of a search within these limits.
+    /// Returns the options of a search within these limits.
     pub fn options(&self) -> SymbolizerOptions {
         let defaults = SymbolizerOptions::default();
         let max_file_bytes = self.max_size.unwrap_or(defaults.max_file_bytes);
@@ -73,14 +73,14 @@ impl SymbolLimitArgs {
             download_timeout: self.timeout.map_or(defaults.download_timeout, Duration::from_secs),
             max_file_bytes,
             download_budget: DownloadBudget::for_files_of(max_file_bytes),
-            // What an earlier session has downloaded serves later ones, whatever their symbol path.
+            // Uses what earlier sessions downloaded, whatever their symbol path was.
             usual_caches: default_store().into_iter().chain(defaults.usual_caches).collect(),
             ..defaults
         }
     }
 }
 
-/// Longest time that a server may take, seconds.
+/// Maximum timeout of a server in seconds.
 const MAX_SECONDS: u64 = 3600;
 
 fn seconds(text: &str) -> Result<u64, ValueError> {
@@ -96,13 +96,13 @@ pub fn path(name: &str) -> Result<PathBuf, Infallible> {
 }
 
 impl SymbolArgs {
-    /// The requested symbol path; `None` without any option.
+    /// Returns the requested symbol path; `None` without any option.
     ///
-    /// A cache alone is no source of symbols, so the path of the environment or of the configuration
-    /// file is added to it.
+    /// A cache alone does not supply symbols, so it is combined with the path from the environment or the configuration
+    /// file.
     ///
     /// # Errors
-    /// When a folder cannot be written in a symbol path, or the environment has none.
+    /// If a folder cannot be expressed in a symbol path, or the environment has none.
     pub fn symbol_path(
         &self,
         settings: &Settings,
@@ -160,7 +160,7 @@ pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 4] {
     ]
 }
 
-/// Returns the options that the program and its subcommands have, each with its name behind two dashes.
+/// Returns the options that the program and its subcommands have, each with its name without the two dashes.
 pub fn program_options() -> impl Iterator<Item = (&'static str, &'static Opt<SymbolArgs>)> {
     static OPTIONS: [Opt<SymbolArgs>; 4] = symbol_options();
     let long =
@@ -168,7 +168,7 @@ pub fn program_options() -> impl Iterator<Item = (&'static str, &'static Opt<Sym
     OPTIONS.iter().filter_map(move |option| Some((long(option)?, option)))
 }
 
-/// The help of an option of the program, with what counts where it is not given.
+/// Returns the help of an option of the program, including the default.
 fn program_help(name: &str, option: &Opt<SymbolArgs>) -> String {
     let help = capitalized(option.help);
     let key = Key::ALL

@@ -1,4 +1,4 @@
-//! The arguments of `.sql`, and the options that fill them.
+//! The arguments of `.sql` and their options.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use crate::{CommandError, SharedArgs};
 use handlescope_session::grammar::value::SIZE;
 use handlescope_session::grammar::{Opt, OptionGroup, to, without_comments};
 
-/// The largest file of a query, bytes.
+/// Maximum size of a query file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Arguments of `.sql`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SqlArgs {
     pub query: Query,
-    /// Memory that the query may use, in bytes.
+    /// Memory limit of the query in bytes.
     pub max_memory: Option<u64>,
-    /// The files to query, and the format and destination of the answer.
+    /// The files to query, and format and destination of the answer.
     pub shared: SharedArgs,
 }
 
@@ -30,7 +30,7 @@ fields!(SqlArgs { shared: SharedArgs });
 #[derive(Debug, Clone, PartialEq)]
 pub enum Query {
     Text(String),
-    /// A file with one.
+    /// A file that contains the query.
     File(PathBuf),
 }
 
@@ -41,10 +41,10 @@ impl Default for Query {
 }
 
 impl Query {
-    /// The query without the comments in front.
+    /// Returns the query without the comments before it.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn text(&self) -> Result<String, CommandError> {
         let mut text = String::new();
         let text = match self {

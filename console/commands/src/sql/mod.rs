@@ -1,4 +1,4 @@
-//! `.sql`: options, the query as it stands there or the name of its file, options.
+//! `.sql`: options, then the query itself or the name of its file, then options.
 
 mod args;
 mod words;
@@ -110,7 +110,7 @@ impl Command for Sql {
         let rows = answer.height();
         let table = render::frame(answer, &text);
         let left_out = table.write(&output, &output.display(display), &overwrite, cancel, *out)?;
-        // The end of the answer: a note would disturb a pager.
+        // The answer is complete here, so that the note does not disturb a pager.
         out.flush()?;
         if left_out > 0 {
             messages.note(format_args!(
@@ -124,10 +124,10 @@ impl Command for Sql {
     }
 }
 
-/// The answer to a query, before it is written.
+/// Returns the answer to a query without writing it.
 ///
 /// # Errors
-/// When there is no trace to query, the query has no answer, or it was cancelled.
+/// If there is no trace to query, the query has no answer, or it was cancelled.
 pub fn answer(args: &SqlArgs, context: &mut Context<'_, '_>) -> Result<DataFrame, CommandError> {
     let Context { session, cancel, messages, .. } = context;
     let limit = MemoryLimit { most: args.max_memory, end_program };
@@ -149,7 +149,7 @@ pub fn answer(args: &SqlArgs, context: &mut Context<'_, '_>) -> Result<DataFrame
     Ok(sql::sql(&files, &query, &views, limit, &names, system, cancel)?)
 }
 
-/// Ends the program, because a query that was given up took more than these bytes.
+/// Ends the program, because an abandoned query took more than this many bytes.
 pub fn end_program(limit: u64) {
     let limit = HumanBytes(limit);
     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
@@ -158,10 +158,10 @@ pub fn end_program(limit: u64) {
     process::exit(1);
 }
 
-/// The file of a query.
+/// Returns the file of a query.
 ///
 /// # Errors
-/// When the words are neither a query nor the name of one file.
+/// If the words are neither a query nor the name of one file.
 fn file(entered: &Entered<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
     match words {
         [] => Err(entered.missing("a query, as in SELECT type, count(*) FROM leaks GROUP BY type")),
@@ -184,7 +184,7 @@ mod tests {
     use handlescope_session::grammar::split;
     use handlescope_session::values::{Format, JsonMode, RequestedFormat};
 
-    /// The query of a line, which stands there.
+    /// Returns the query in a line.
     fn query(line: &str) -> String {
         text(args(line))
     }

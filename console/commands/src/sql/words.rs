@@ -10,7 +10,7 @@ use handlescope_session::grammar::{
 use handlescope_session::paths::has_extension;
 use handlescope_sql::{QueryState, query_state};
 
-/// Words that a query starts with.
+/// Words that start a query.
 const STARTS: [&str; 9] =
     ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
 
@@ -19,17 +19,17 @@ const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
 
 /// The words after `.sql`.
 pub struct SqlWords<'t> {
-    /// Options in front of the query.
+    /// Options before the query.
     pub before: &'t [Token],
-    /// The query; not empty.
+    /// The query; never empty.
     pub query: &'t [Token],
     /// Options after it.
     pub behind: &'t [Token],
 }
 
 impl<'t> SqlWords<'t> {
-    /// `None` when no query starts. Options at the end belong to the command; any other `-json` is
-    /// SQL.
+    /// Splits the words of a line; `None` if no query starts. Options at the end belong to the command; any other
+    /// `-json` is SQL.
     pub fn of(line: &str, tokens: &'t [Token]) -> Option<SqlWords<'t>> {
         let (before, rest) = around_comments(line, tokens);
         if !rest.first().is_some_and(starts_query) || !are_options(before) {
@@ -43,8 +43,8 @@ impl<'t> SqlWords<'t> {
         Some(SqlWords { before, query, behind })
     }
 
-    /// The words of a query that files may stand beside: one word with all of it, or everything from its start on, or the
-    /// name of its file.
+    /// Returns the words of a query that may have files next to it. It is a single word with the whole query, or
+    /// everything from its start on, or the name of its file.
     pub fn behind_files(line: &str, tokens: &'t [Token]) -> &'t [Token] {
         let start = tokens.iter().position(starts_query);
         let start = start.or_else(|| tokens.iter().position(|token| is_file(&token.text)));
@@ -59,7 +59,7 @@ impl<'t> SqlWords<'t> {
         }
     }
 
-    /// The text of the query, with its quotes; without those around the whole.
+    /// Returns the text of the query with its quotes, except quotes around all of it.
     pub fn text(&self, line: &str) -> String {
         match self.query {
             [word] if word.quotes != Quotes::No => word.text.clone(),
@@ -72,19 +72,19 @@ impl<'t> SqlWords<'t> {
     }
 }
 
-/// Whether the query of a line is an answerable statement, or one that no further line can mend.
+/// Whether the query in a line is a complete statement, or one that no further line can fix.
 pub fn is_complete(line: &str, tokens: &[Token]) -> bool {
     let words = SqlWords::of(line, tokens);
     words.is_some_and(|words| query_state(&words.text(line)) != QueryState::Open)
 }
 
-/// Whether a word is the name of a file with a query.
+/// Whether a word is the name of a query file.
 pub fn is_file(text: &str) -> bool {
     has_extension(Path::new(text), &["sql"])
 }
 
-/// Whether a query, or the options in front of it, may continue on the next line: no `;`, option, file or program ends
-/// it. A statement that describes tables has one line.
+/// Whether a query, or the options before it, may continue on the next line: it has not been ended by `;`, an option, a
+/// file or a program. A statement that describes tables has only one line.
 pub fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
     let Pipe { line, tokens, program, .. } = Pipe::of_command(Arguments::Sql, line, tokens);
     let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
@@ -104,7 +104,7 @@ pub fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
     }
 }
 
-/// The words in front of a query and of the comments before it, and those from the query on.
+/// Splits words into those before a query and its comments, and those from the query on.
 fn around_comments<'t>(line: &str, tokens: &'t [Token]) -> (&'t [Token], &'t [Token]) {
     let is_comment = |token: &Token| token.quotes == Quotes::No && starts_comment(&token.text);
     let start = tokens.iter().position(|token| starts_query(token) || is_comment(token));
@@ -117,7 +117,7 @@ fn around_comments<'t>(line: &str, tokens: &'t [Token]) -> (&'t [Token], &'t [To
     (before, rest.split_at(count).1)
 }
 
-/// Whether these are options of `.sql` with their values, or nothing.
+/// Whether all words are options of `.sql` and their values, if there are any words.
 fn are_options(tokens: &[Token]) -> bool {
     let groups = GroupView::all(OPTIONS).into_iter();
     let options: Vec<_> = groups.flat_map(|group| group.options).collect();
@@ -125,7 +125,7 @@ fn are_options(tokens: &[Token]) -> bool {
     items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
 }
 
-/// Whether a query starts here. One that a shell has cut out is a word in quotes, with the comments in front of it.
+/// Whether a query starts here. If a shell has split the line, the query is a quoted word, with the comments before it.
 fn starts_query(token: &Token) -> bool {
     let text = match token.quotes {
         Quotes::No => &token.text,

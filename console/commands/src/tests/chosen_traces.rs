@@ -1,4 +1,4 @@
-//! Which of the loaded traces a filter chooses.
+//! Tests of which loaded traces a filter selects.
 
 use handlescope_query::fixture::{Fixture, Saved};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn loaded(paths: &[&str]) -> Vec<LoadedTrace> {
     paths.iter().map(loaded).collect()
 }
 
-/// Indexes of the files that the filters choose, or the error; and the messages.
+/// Returns the indexes of the files that the filters select, or the error; and the messages.
 fn selected(paths: &[&str], filters: &[&str]) -> (Result<Vec<usize>, String>, String) {
     let files = loaded(paths);
     let filters: Vec<_> = filters.iter().map(|f| Filter::new(f).expect("a filter")).collect();
@@ -45,7 +45,7 @@ fn the_filter_of_a_file_chooses_no_other() {
     assert!(filters[2].ends_with("one?1.json7z"), "{filters:?}");
     for (index, filter) in filters.iter().enumerate() {
         let indexes = selected(&paths, &[filter]).0.expect("it chooses");
-        // What no filter can name is chosen with what it looks like.
+        // A path that no filter can name exactly is selected together with similar ones.
         let expected = if index == 2 || index == 3 { vec![2, 3] } else { vec![index] };
         assert_eq!(indexes, expected, "{filter}");
     }

@@ -1,4 +1,4 @@
-//! Tests of each filter, in the way that users apply it.
+//! Tests of each filter as users apply it.
 
 use super::{Ask as _, arguments};
 use handlescope_model::tables::Event;
@@ -9,7 +9,7 @@ use handlescope_query::fixture::{
     object_create, object_delete, reference, unmap,
 };
 
-/// One trace from a few objects with these events.
+/// Creates a trace from objects with these events.
 fn trace(objects: Vec<Vec<Event>>) -> Saved {
     let mut fixture = Fixture::new();
     for events in objects {
@@ -101,7 +101,7 @@ fn a_leak_keeps_creation_end_and_reference_changes() {
     let left = vec!["reference", "handle_duplicate", "object_delete"];
     assert_eq!(saved.kinds("-Leak"), [(1, left)]);
     assert_eq!(created_and_destroyed(&saved, "-Leak"), (1, 1));
-    // The creation is still app's, although its event is gone.
+    // The creation still belongs to app, although its event is gone.
     assert_eq!(saved.ids("-Leak -pn app"), [1]);
     assert_eq!(saved.ids("-Leak -pn other"), [0_u64; 0]);
 }
@@ -161,7 +161,7 @@ fn after_a_leak_a_creation_without_event_still_has_its_time() {
         trace(vec![vec![create(APP, 1, 4), create(OTHER, 5, 8).leaked(), close(APP, 6, 4)]]);
     assert_eq!(saved.ids("-Leak -MinMaxTime 0 9us -pn app"), [1]);
     assert_eq!(saved.ids("-Leak -MinMaxTime 2us 9us -pn other"), [1]);
-    // The creation alone is enough to stay.
+    // The creation alone is enough to keep the object.
     assert_eq!(saved.kinds("-Leak -MinMaxTime 0 2us"), [(1, vec![])]);
 }
 
@@ -178,7 +178,7 @@ fn the_creator_is_the_process_of_the_creation_or_else_an_owner_of_a_rundown_hand
     assert_eq!(saved.ids("-pn app.exe"), [1]);
     assert_eq!(saved.ids("-pn other"), [2]);
     assert_eq!(saved.ids("-pn 4"), [3]);
-    // No known process created the last one, so not even an exclusion is true of it.
+    // No known process created the last one, so not even an exclusion matches it.
     assert_eq!(saved.ids("-pn !app"), [2, 3]);
 }
 
@@ -258,7 +258,7 @@ fn handle_and_name_filters_leave_mappings_out_and_map_filters_everything_else() 
     assert_eq!(saved.ids("-ObjectName * -Map 1"), [1]);
     assert_eq!(saved.ids("-Handle *"), [1]);
     assert_eq!(saved.ids("-ViewBase *"), [2]);
-    // Both kinds of filter: the map filter wins and the handle filter is not applied.
+    // With both kinds of filter, the map filter wins and the handle filter is not applied.
     assert_eq!(saved.ids("-ViewBase 0x10000 -Handle 0xC0"), [2]);
     assert_eq!(saved.ids("-PtrInMap 0x11000"), [2]);
     assert_eq!(saved.ids("-PtrInMap 0x11001"), [0_u64; 0]);

@@ -1,11 +1,11 @@
-//! Which stacks are one group.
+//! Tests of which stacks form one group.
 
 use super::Ask as _;
 use handlescope_query::fixture::{APP, CHILD, Fixture, OTHER, Saved, With, create};
 use handlescope_query::{GroupKey, Inventory};
 use handlescope_session::cancel::Cancel;
 
-/// Numbers of handles of the groups by create stack.
+/// Returns the number of handles in each group by create stack.
 fn counts(saved: &Saved) -> Vec<u32> {
     saved.ask("-GroupBy createstack", |answer| {
         let groups = answer.files[0].groups.as_ref().unwrap();
@@ -17,7 +17,7 @@ fn counts(saved: &Saved) -> Vec<u32> {
     })
 }
 
-/// A handle for each process and stack.
+/// Creates a trace with a handle for each process and stack.
 fn trace(opened: &[(u32, &[&str])]) -> Saved {
     let mut fixture = Fixture::new();
     for (number, (process, stack)) in (1..).zip(opened) {
@@ -34,7 +34,7 @@ fn unknown_code_is_equal_at_one_address_of_one_process() {
     let (here, there) = (["0x1F4B0000123", MAIN], ["0x1F4B0000456", MAIN]);
     assert_eq!(counts(&trace(&[(APP, &here), (APP, &here), (APP, &there)])), [1, 2]);
     assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (APP, &here)])), [1, 2]);
-    // The fixture has modules of APP alone, so that the other two share their code.
+    // The fixture only has modules of APP, so the other two share their code.
     assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (CHILD, &here)])), [1, 2]);
 }
 

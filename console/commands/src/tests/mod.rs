@@ -1,4 +1,4 @@
-//! Commands on small traces made by hand.
+//! Tests of commands on small handmade traces.
 
 mod chosen_traces;
 mod filters;
@@ -13,19 +13,19 @@ use handlescope_session::cancel::Cancel;
 
 use crate::dump::object_ref::ObjectRefArgs;
 
-/// Questions with the options of `.dump ObjectRef`, as typed.
+/// Questions with options of `.dump ObjectRef`, as typed.
 pub trait Ask {
-    /// Looks at the whole answer.
+    /// Passes the whole answer to `look`.
     fn ask<T>(&self, options: &str, look: impl FnOnce(&ObjectRefAnswer<'_>) -> T) -> T;
 
-    /// Ids of the objects that pass, in the order of the console.
+    /// Returns the ids of the objects that pass, in the order of the console.
     fn ids(&self, options: &str) -> Vec<u64> {
         self.ask(options, |answer| {
             answer.files[0].selection.objects().iter().map(|selected| selected.id()).collect()
         })
     }
 
-    /// Ids of the objects that pass with the kinds of their events that are left.
+    /// Returns the ids of the objects that pass, with the kinds of their events that passed.
     fn kinds(&self, options: &str) -> Vec<(u64, Vec<&'static str>)> {
         self.ask(options, |answer| {
             let file = &answer.files[0];
@@ -47,7 +47,7 @@ impl Ask for Saved {
     }
 }
 
-/// Options of `.dump ObjectRef` as typed.
+/// Parses options of `.dump ObjectRef`.
 pub fn arguments(options: &str) -> ObjectCriteria {
     let line = format!(".dump ObjectRef {options}");
     let args: ObjectRefArgs = crate::registry::tests::args(&line);

@@ -1,4 +1,4 @@
-//! Tests of the filters over the creator: its names, its command line, its start and end.
+//! Tests of filters about the creator: its names, its command line, its start and end.
 
 use super::Ask as _;
 use handlescope_model::ProcessIdx;
@@ -14,7 +14,7 @@ const TERMINAL_SERVER: u32 = 4;
 /// A row that no process has.
 const UNKNOWN: u32 = 99;
 
-/// One object of each process of the fixture and of two services, and one of an unknown process.
+/// Creates one object for each process of the fixture, for two services, and for an unknown process.
 fn services() -> Saved {
     let mut fixture = Fixture::new();
     for (pid, command_line) in

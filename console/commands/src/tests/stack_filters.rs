@@ -14,7 +14,7 @@ use handlescope_query::{ExitStacks, FrameNames, QueryError, object_ref};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::CaveatKind;
 
-/// One object for each pair of stacks: created on the first, closed on the second.
+/// Creates one object for each pair of stacks: created on the first, closed on the second.
 fn trace(pairs: &[(&[&str], &[&str])]) -> Saved {
     let mut fixture = Fixture::new();
     let events: Vec<Vec<Event>> = pairs
@@ -135,7 +135,7 @@ fn a_filter_that_passes_everything_needs_no_names() {
     assert!(saved.take_requests().is_empty());
 }
 
-/// A handle that only the end of its process closes, on this stack; child.exe ends at 9,000 µs.
+/// Creates a handle that only process exit closes, on this stack; child.exe ends at 9,000 µs.
 fn closed_at_exit(at: i64, stack: &[&str]) -> Saved {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(stack);
@@ -172,7 +172,7 @@ fn without_names_or_closes_at_exit_no_stack_is_asked() {
     }
 }
 
-/// Names the frames of the first module, and asks to stop then.
+/// Names the frames of the first module, and then asks to stop.
 struct Impatient(Cancel);
 
 impl FrameNames for Impatient {
@@ -212,7 +212,7 @@ fn a_cancelled_search_for_names_goes_on_where_it_stopped() {
     assert_eq!(asked, ["app.exe"]);
 }
 
-/// Names nothing, and notes the modules and which addresses calls return to.
+/// Names nothing, but records the modules, and which addresses are return addresses.
 #[derive(Default)]
 struct Notes(Mutex<Vec<(String, Vec<bool>)>>);
 

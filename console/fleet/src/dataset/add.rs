@@ -1,4 +1,4 @@
-//! Adding a trace: its tables are written aside, and appear together.
+//! Adds a trace: its tables are written to a staging folder, and then moved into place.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,33 +19,33 @@ use super::{Dataset, PART, Partition, extract_name, manifest_name};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
 use handlescope_session::cancel::Cancel;
 
-/// Steps of a trace at which open handles are counted.
+/// Number of steps at which the open handles of a trace are counted.
 const STEPS: usize = 60;
 
-/// Key in the footer of files: the version of the tables.
+/// Key in the footer of files for the version of the tables.
 const VERSION_KEY: &str = "handlescope_schema_version";
 
-/// Result of adding a trace.
+/// The result of adding a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
     pub partition: Partition,
-    /// Whether the dataset had it already.
+    /// Whether the dataset already had it.
     pub was_there: bool,
-    /// Rows of acquisitions.
+    /// Number of rows of acquisitions.
     pub acquisitions: u64,
-    /// Bytes of its tables.
+    /// Size of its tables in bytes.
     pub bytes: u64,
 }
 
-/// Options of adding.
+/// Options for adding a trace.
 #[derive(Debug, Clone, Default)]
 pub struct AddOptions {
     pub given: Given,
-    /// Whether extracts are left out.
+    /// Whether to leave out the extract.
     pub without_extracts: bool,
 }
 
-/// Tables of a trace that are not in the dataset yet.
+/// The tables of a trace that is not in the dataset yet.
 struct Staged {
     folder: TempDir,
     partition: Partition,
@@ -56,7 +56,8 @@ impl Dataset {
     /// Adds a loaded trace, unless the dataset has it.
     ///
     /// # Errors
-    /// When the archive is damaged, the dataset cannot be written, or `cancel` asks to stop; the dataset is as before.
+    /// If the archive is damaged, the dataset cannot be written, or `cancel` asks to stop; the dataset is then
+    /// unchanged.
     pub fn add(
         &self,
         source: &Source<'_>,
@@ -82,14 +83,15 @@ impl Dataset {
         let staged = self.stage(source, id, &options.given, names, cancel)?;
         let extract = (!options.without_extracts).then(|| source.trace.path());
         let _lock = self.store.lock(&staged.partition.trace)?;
-        // Of processes that add the same trace at once the first one does it.
+        // If several processes add the same trace at once, the first one wins.
         if let Some(partition) = self.find(&staged.partition.trace)? {
             return Ok(Added::before(partition));
         }
         self.publish(staged, extract)
     }
 
-    /// Replaces the rows of a trace whose extract is kept, if more stacks have names now; `None` otherwise.
+    /// Replaces the rows of a trace if more of its stacks have names now; `None` otherwise. The dataset must have its
+    /// extract.
     ///
     /// # Errors
     /// Those of [`Self::add`].
@@ -112,7 +114,7 @@ impl Dataset {
         added.map(Some)
     }
 
-    /// Writes the tables of a trace aside.
+    /// Writes the tables of a trace to a staging folder.
     fn stage(
         &self,
         source: &Source<'_>,
@@ -131,16 +133,17 @@ impl Dataset {
         Ok(Staged { folder, partition, manifest })
     }
 
-    /// Gives tables their places in the dataset, that of complete traces last; the trace is locked.
+    /// Moves the tables into the dataset; `traces`, which marks a trace as complete, comes last. The trace must be
+    /// locked.
     fn publish(&self, staged: Staged, extract: Option<&Path>) -> Result<Added, DatasetError> {
         let Staged { folder, partition, mut manifest } = staged;
         if let Some(extract) = extract {
             self.keep_extract(extract, &partition.trace)?;
         }
-        // Rows of a process that was interrupted here, or those that are replaced: their manifest came before them. Without
-        // one, no folder of any day has to be looked at.
+        // There may be rows of an interrupted process, or rows to replace. A manifest was written before either;
+        // without one, no day's folder needs to be searched.
         let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some();
-        // From here to the end questions leave the trace out while `traces` lacks it.
+        // From here on, questions skip the trace until `traces` has it.
         self.write_manifest(&partition.trace, &manifest)?;
         if may_have_rows {
             self.remove_rows(&partition.trace)?;
@@ -154,7 +157,7 @@ impl Dataset {
         Ok(Added::now(partition, &manifest))
     }
 
-    /// Copies an extract into the dataset, unless it is there.
+    /// Copies an extract into the dataset, unless it is already there.
     fn keep_extract(&self, extract: &Path, trace: &str) -> Result<(), DatasetError> {
         let name = extract_name(trace);
         if self.store.size(&name)?.is_some() {
@@ -166,7 +169,7 @@ impl Dataset {
 }
 
 impl Added {
-    /// A trace that the dataset had before.
+    /// Describes a trace that the dataset already had.
     pub fn before(partition: Partition) -> Self {
         Self { partition, was_there: true, acquisitions: 0, bytes: 0 }
     }
@@ -182,7 +185,7 @@ impl Added {
     }
 }
 
-/// Files of the tables of a trace.
+/// The table files of a trace.
 struct Tables<'f> {
     folder: &'f Path,
     tables: BTreeMap<String, TableSummary>,
@@ -266,5 +269,5 @@ impl Tables<'_> {
     }
 }
 
-/// A file whose first failed write is known: polars reports it in other words.
+/// A file that remembers its first failed write, because polars reports it in other words.
 type Out = Noting<BufWriter<File>>;

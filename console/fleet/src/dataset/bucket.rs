@@ -1,7 +1,7 @@
-//! A bucket of an object store: Amazon S3 and what speaks its protocol, Azure, Google.
+//! A bucket in an object store: Amazon S3 and compatible stores, Azure, Google.
 //!
-//! Credentials, region and endpoint come from the environment, as `object_store` and polars read it: `AWS_REGION`,
-//! `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` and so on.
+//! Credentials, region and endpoint come from the environment variables that `object_store` and polars read:
+//! `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL` and so on.
 
 use std::fs;
 use std::io::Read;
@@ -17,14 +17,14 @@ use url::Url;
 
 use super::error::DatasetError;
 
-/// A folder of a bucket.
+/// A folder in a bucket.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     store: Arc<dyn ObjectStore>,
     runtime: Arc<Runtime>,
     /// Folder within the bucket.
     prefix: Path,
-    /// URL of the folder, without a slash at its end.
+    /// URL of the folder, without a slash at the end.
     root: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl Bucket {
     }
 
     fn object(&self, name: &str) -> Path {
-        // `=` in names of folders stays as it is.
+        // `=` in folder names is not escaped.
         let parts = name.split('/').filter(|part| !part.is_empty()).map(str::to_owned);
         parts.fold(self.prefix.clone(), |path, part| path.join(part))
     }
@@ -99,7 +99,7 @@ impl Bucket {
         put.map(drop).map_err(self.failed(name))
     }
 
-    /// Removes an object, and all below it.
+    /// Removes an object and everything below it.
     pub fn remove(&self, name: &str) -> Result<(), DatasetError> {
         let object = self.object(name);
         let removed = self.runtime.block_on(async {
@@ -115,7 +115,7 @@ impl Bucket {
         removed.map_err(self.failed(name))
     }
 
-    /// A copy of an object in a temporary folder.
+    /// Copies an object into a temporary folder.
     pub fn fetch(&self, name: &str) -> Result<Option<(TempDir, PathBuf)>, DatasetError> {
         let Some(content) = self.read(name)? else { return Ok(None) };
         let folder = temporary_folder().map_err(DatasetError::io(self.url(name)))?;
@@ -125,7 +125,7 @@ impl Bucket {
     }
 }
 
-/// A result; `None` of what is not there.
+/// Turns "not found" into `None`.
 fn present<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Err(Error::NotFound { .. }) => Ok(None),

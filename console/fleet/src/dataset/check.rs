@@ -1,4 +1,4 @@
-//! Reading a dataset as a whole: its traces, and whether its files are those that were written.
+//! Reads a dataset as a whole: lists its traces, and checks whether its files are the ones that were written.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -31,7 +31,7 @@ pub struct ListedTrace {
     pub stacks_without_symbols: i64,
 }
 
-/// Result of a check.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Checked {
     pub traces: u64,
@@ -60,10 +60,10 @@ pub enum Problem {
 }
 
 impl Dataset {
-    /// The traces with what their table says, by day.
+    /// Returns the traces by day, with the facts from their tables.
     ///
     /// # Errors
-    /// When a file of a trace is missing, or cannot be read.
+    /// If a file of a trace is missing, or cannot be read.
     pub fn listed(&self) -> Result<Vec<ListedTrace>, DatasetError> {
         let partitions = self.complete_traces(|_| true)?.into_iter();
         partitions.map(|partition| self.listed_trace(partition)).collect()
@@ -89,7 +89,7 @@ impl Dataset {
         })
     }
 
-    /// Ids of all traces of which anything is stored.
+    /// Returns the ids of all traces that have anything stored.
     fn stored_traces(&self) -> Result<BTreeMap<String, PathBuf>, DatasetError> {
         let mut stored = BTreeMap::new();
         for table in &TABLES {
@@ -102,18 +102,17 @@ impl Dataset {
         Ok(stored)
     }
 
-    /// The id of the trace that begins with some digits, and of which anything is stored; `None` where it was removed
-    /// before.
+    /// Returns the id of the stored trace that begins with these digits; `None` if it was removed before.
     ///
     /// # Errors
-    /// When there never was one, or there are several.
+    /// If there never was one, or there are several.
     pub fn stored(&self, id: &str) -> Result<Option<String>, DatasetError> {
         let ids = self.stored_traces()?.into_keys();
         let id = match super::the_only(id, ids) {
             Err(DatasetError::NoTrace(id)) => id,
             stored => return stored.map(Some),
         };
-        // A bucket has no locks, by which it would be known.
+        // A bucket has no locks that would tell.
         let was_there = self.store.was_locked(&id)? || (!self.store.is_folder() && is_id(&id));
         if was_there { Ok(None) } else { Err(DatasetError::NoTrace(id)) }
     }
@@ -121,7 +120,7 @@ impl Dataset {
     /// Compares all files with what was written.
     ///
     /// # Errors
-    /// When a folder cannot be read, or `cancel` asks to stop.
+    /// If a folder cannot be read, or `cancel` asks to stop.
     pub fn check(&self, cancel: &Cancel) -> Result<Checked, DatasetError> {
         let mut checked = Checked::default();
         let mut complete = BTreeMap::new();
@@ -147,7 +146,8 @@ impl Dataset {
         Ok(checked)
     }
 
-    /// Files and folders beside those of the traces, and links in place of folders. Hidden files are read by no engine.
+    /// Finds files and folders that belong to no trace, and links that replace folders. Hidden files are fine, because
+    /// no engine reads them.
     fn planted(
         &self,
         complete: &BTreeMap<String, Date>,
@@ -172,7 +172,7 @@ impl Dataset {
         Ok(planted)
     }
 
-    /// Parts in the folder of a day.
+    /// Finds such files and folders in the folder of a day.
     fn planted_on(
         &self,
         day: &str,
@@ -184,7 +184,7 @@ impl Dataset {
             let folder = format!("{day}/{trace}");
             let id = trace.strip_prefix("trace=");
             let known = id.and_then(|id| complete.get(id));
-            // What is left of other traces is named as such.
+            // Leftovers of other traces are reported as orphans.
             let is_known = id.is_some() && known.is_none_or(|known| Some(*known) == date);
             if !self.expect_name(&folder, is_known, planted) || known.is_none() {
                 continue;
@@ -196,7 +196,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Whether a file or folder is one of the dataset; `planted` gets it otherwise.
+    /// Whether a file or folder belongs to the dataset; if not, adds it to `planted`.
     fn expect_name(&self, name: &str, is_known: bool, planted: &mut Vec<DatasetError>) -> bool {
         let path = self.store.path(name);
         let is_hidden = || {
@@ -243,14 +243,14 @@ impl Dataset {
         }
     }
 
-    /// Rows and content of a file as it is now.
+    /// Returns the rows and content of a file as it is now.
     fn summary(
         &self,
         table: &str,
         partition: &Partition,
     ) -> Result<Option<TableSummary>, DatasetError> {
         let Some(file) = self.store.local(&partition.part(table))? else { return Ok(None) };
-        // What is no Parquet file has other content, too.
+        // A file that is not Parquet also has other content, so the number of rows does not matter.
         let rows = rows_of(&file.path).unwrap_or_default();
         TableSummary::of(&file.path, rows).map(Some)
     }
@@ -258,11 +258,12 @@ impl Dataset {
     /// Removes a trace, its extract and its manifest.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// If a file cannot be removed.
     pub fn remove(&self, trace: &str) -> Result<(), DatasetError> {
         let _lock = self.store.lock(trace)?;
         if let Ok(manifest) = self.manifest(trace) {
-            // On a full disk it stays as it is: if this is interrupted, questions fail until it is repeated.
+            // On a full disk the manifest stays unchanged. If removing is then interrupted, questions fail until it is
+            // repeated.
             let _ = self.write_manifest(trace, &Manifest { unfinished: true, ..manifest });
         }
         self.remove_rows(trace)?;
@@ -271,7 +272,7 @@ impl Dataset {
     }
 }
 
-/// Number of rows in a file.
+/// Returns the number of rows in a file.
 fn rows_of(path: &Path) -> Result<u64, DatasetError> {
     let file = open(path).map_err(DatasetError::io(path))?;
     let rows = ParquetReader::new(file).num_rows().map_err(DatasetError::parquet(path))?;

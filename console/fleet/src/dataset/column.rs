@@ -1,4 +1,4 @@
-//! Columns of the tables of a dataset, declared with what they mean, and rows as Parquet.
+//! Columns of the tables of a dataset, declared with their meanings, and rows as Parquet.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,12 +11,12 @@ use polars::prelude::{
 
 use super::error::DatasetError;
 
-/// Row of a table.
+/// A row of a table.
 pub trait DatasetRow: Cell {
-    /// The table, which is a folder of the dataset.
+    /// The table's name, which is a folder in the dataset.
     const TABLE: &'static str;
 
-    /// Rows that are in memory at once, and in a row group.
+    /// Maximum number of rows in memory, and in a row group.
     const BATCH_ROWS: usize;
 }
 
@@ -28,12 +28,13 @@ pub struct ColumnSpec {
     pub dtype: DataType,
 }
 
-/// A value of a column, or values of several.
+/// The value of a column, or the values of several.
 pub trait Cell {
-    /// Its column, which has this name and meaning; several have their own.
+    /// Returns its column with this name and meaning. A value with several columns ignores them, because each of its
+    /// columns has its own.
     fn specs(name: &'static str, doc: &'static str) -> Vec<ColumnSpec>;
 
-    /// Values of the same columns.
+    /// Converts values to columns.
     fn columns<'c>(
         name: &'static str,
         cells: impl Iterator<Item = &'c Self> + Clone,
@@ -42,14 +43,14 @@ pub trait Cell {
         Self: 'c;
 }
 
-/// A time, microseconds since 1970, UTC.
+/// A time in microseconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Utc(pub i64);
 
 const UTC: DataType = DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC));
 
-/// Lets a column have values of a type, `None` where they are unknown or do not apply. Its type exists in every engine;
-/// an unsigned number of 64 bits does not.
+/// Makes types usable as column values; `None` is unknown or does not apply. Only uses types that every engine has, so
+/// no unsigned 64-bit numbers.
 macro_rules! cells {
     ($( $ty:ty, $dtype:expr, $array:ty, $value:expr; )+) => { $(
         impl Cell for $ty {
@@ -66,7 +67,7 @@ macro_rules! cells {
             {
                 let name = PlSmallStr::from_static(name);
                 let values = <$array>::from_iter_options(name, cells.map($value)).into_column();
-                // Times come as numbers.
+                // Times are stored as numbers first.
                 vec![values.cast(&$dtype).unwrap_or(values)]
             }
         }
@@ -88,8 +89,8 @@ cells! {
     Option<Utc>, UTC, Int64Chunked, |time| time.map(|Utc(us)| us);
 }
 
-/// Declares a row. The columns are its fields, in their order, with their comments as meanings; the fields of a field that
-/// is such a row are columns in its place.
+/// Declares a row. Its fields are the columns, in order, and their doc comments are the meanings. A field that is
+/// itself such a row contributes its fields as columns.
 macro_rules! columns {
     (
         $(#[$meta:meta])*
@@ -134,17 +135,17 @@ macro_rules! columns {
 
 pub(super) use columns;
 
-/// The columns of a table, without those of the partitions.
+/// Returns the columns of a table, without the partition columns.
 pub fn specs<R: DatasetRow>() -> Vec<ColumnSpec> {
     R::specs("", "")
 }
 
-/// Names and types of the columns of a table.
+/// Returns the names and types of the columns of a table.
 pub fn schema<R: DatasetRow>() -> Schema {
     specs::<R>().into_iter().map(|spec| Field::new(spec.name.into(), spec.dtype)).collect()
 }
 
-/// A Parquet file of rows that come one by one.
+/// A Parquet file that rows are added to one by one.
 pub struct RowFile<'p, R, W: Write> {
     path: &'p Path,
     file: ParquetFile<W>,
@@ -154,7 +155,7 @@ pub struct RowFile<'p, R, W: Write> {
 
 impl<'p, R: DatasetRow, W: Write> RowFile<'p, R, W> {
     /// # Errors
-    /// When `out`, which is the file at `path`, cannot be written.
+    /// If `out`, the file at `path`, cannot be written.
     pub fn new(path: &'p Path, out: W) -> Result<Self, DatasetError> {
         let file = ParquetFile::new(&schema::<R>(), |_| true, out);
         let file = file.map_err(DatasetError::parquet(path))?;
@@ -164,7 +165,7 @@ impl<'p, R: DatasetRow, W: Write> RowFile<'p, R, W> {
     /// Adds a row.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn push(&mut self, row: R) -> Result<(), DatasetError> {
         self.batch.push(row);
         if self.batch.len() >= R::BATCH_ROWS { self.write() } else { Ok(()) }
@@ -180,10 +181,10 @@ impl<'p, R: DatasetRow, W: Write> RowFile<'p, R, W> {
         Ok(())
     }
 
-    /// Completes the file, with pairs of keys and values in its footer, and returns its number of rows.
+    /// Completes the file with key-value pairs in its footer, and returns its number of rows.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn finish(mut self, pairs: Vec<(String, String)>) -> Result<u64, DatasetError> {
         self.write()?;
         self.file.finish(pairs).map_err(DatasetError::parquet(self.path))?;

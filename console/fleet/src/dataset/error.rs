@@ -36,7 +36,7 @@ pub enum DatasetError {
     Planted(PathBuf),
     #[error("{}: a link, and no folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
     Link(PathBuf),
-    /// A URL without the feature of object stores.
+    /// A URL, in a program built without object stores.
     #[cfg(not(feature = "object-store"))]
     #[error(
         "{}: this program was built without object stores; build it with --features object-store",
@@ -66,19 +66,19 @@ pub enum DatasetError {
 }
 
 impl DatasetError {
-    /// Names the file of an error of the system.
+    /// Adds the file name to an error of the system.
     pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::Io { path, source }
     }
 
-    /// Names the file of an error of polars.
+    /// Adds the file name to an error of polars.
     pub fn parquet(path: impl Into<PathBuf>) -> impl FnOnce(PolarsError) -> Self {
         let path = path.into();
         |source| Self::Parquet { path, source }
     }
 
-    /// Names the folder that the user named, if there is no space left in it: names of work in progress mean nothing.
+    /// If the disk is full, names the folder that the user named, because names of staging files would mean nothing.
     pub fn within(self, root: &Path) -> Self {
         match self {
             Self::Io { source, .. } if is_full(&source) => {

@@ -1,4 +1,4 @@
-//! Manifest of a trace: what was written for it, by which questions and checks notice what is missing or damaged.
+//! The manifest of a trace: what was written for it. Questions and checks use it to notice missing or damaged files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -14,11 +14,11 @@ use super::tables::SCHEMA_VERSION;
 use super::{Dataset, LAST, Partition, manifest_name};
 use handlescope_session::cancel::Cancel;
 
-/// Bytes that are hashed at once.
+/// Number of bytes hashed at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Bytes of a part whose content a query compares with the manifest though it may skip it. Of larger ones it compares the
-/// size, and damage shows where they cannot be read.
+/// Maximum size of a part that a query compares with the manifest byte by byte, even if it may skip the part. For a
+/// larger part it compares only the size; damage then shows when the part cannot be read.
 pub const COMPARED_BYTES: u64 = 4 << 20;
 
 /// What was written for a trace.
@@ -27,11 +27,11 @@ pub struct Manifest {
     pub schema_version: i32,
     /// Version of the program.
     pub extractor: String,
-    /// What was given for the trace, which holds when its rows are made again.
+    /// Facts given for the trace; they are reused if its rows are written again.
     pub given: Given,
     /// Day of the session start.
     pub date: String,
-    /// Whether the tables are being placed or removed, or a process that did so was killed.
+    /// Whether the tables are being placed or removed, or a process was killed while doing so.
     #[serde(default)]
     pub unfinished: bool,
     pub tables: BTreeMap<String, TableSummary>,
@@ -46,7 +46,7 @@ pub struct TableSummary {
 }
 
 impl Manifest {
-    /// The manifest of a trace whose tables are not in their places yet.
+    /// Creates the manifest of a trace that has no tables in place yet.
     pub fn new(
         given: Given,
         partition: &Partition,
@@ -60,10 +60,10 @@ impl Manifest {
 }
 
 impl TableSummary {
-    /// Summarizes a file with a number of rows.
+    /// Summarizes a file with this number of rows.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn of(path: &Path, rows: u64) -> Result<Self, DatasetError> {
         let mut file = open(path).map_err(DatasetError::io(path))?;
         let (mut hasher, mut bytes) = (Sha256::new(), 0);
@@ -82,10 +82,10 @@ impl TableSummary {
 }
 
 impl Dataset {
-    /// The manifest of a trace.
+    /// Reads the manifest of a trace.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn manifest(&self, trace: &str) -> Result<Manifest, DatasetError> {
         let name = manifest_name(trace);
         let path = self.store.path(&name);
@@ -94,11 +94,11 @@ impl Dataset {
             .map_err(|error| DatasetError::Damaged { path, reason: error.to_string() })
     }
 
-    /// Traces for a question about some days, by day and id, once every file is there that their manifests name. Those
-    /// of an interrupted process are left out.
+    /// Returns the traces for a question about some days, by day and id, after checking that every file in their
+    /// manifests exists. Skips traces of an interrupted process.
     ///
     /// # Errors
-    /// When a part or a manifest is missing, or a part has another size than was written.
+    /// If a part or a manifest is missing, or a part has another size than was written.
     pub fn complete_traces(
         &self,
         is_chosen: impl Fn(&str) -> bool,
@@ -159,7 +159,7 @@ impl Dataset {
         }
     }
 
-    /// Fails if a trace that `traces` lacks was added to the end.
+    /// Fails if `traces` lacks a trace that was added completely.
     pub fn expect_trace(
         &self,
         trace: &str,
@@ -182,11 +182,11 @@ impl Dataset {
         }
     }
 
-    /// Path or URL and size of a part that a question may read; `None` for a table that is newer than the trace. The content
-    /// of a part of up to `compared` bytes is compared with the manifest.
+    /// Returns path or URL and size of a part that a question may read; `None` if the table is newer than the trace.
+    /// Compares the content of parts of up to `compared` bytes with the manifest.
     ///
     /// # Errors
-    /// When the part is not the one that was written.
+    /// If the part is not the one that was written.
     pub fn part_to_read(
         &self,
         table: &str,
@@ -202,7 +202,7 @@ impl Dataset {
         Ok(Some((self.part(table, partition), written.bytes)))
     }
 
-    /// The first of some parts whose content is not what was written.
+    /// Returns an error about the first damaged part.
     pub fn first_damage<'p>(
         &self,
         table: &str,
@@ -242,7 +242,7 @@ impl Dataset {
 
 #[cfg(test)]
 impl Dataset {
-    /// Writes the manifest of a trace of one table, as the table is now.
+    /// Writes the manifest of a trace that has only one table, as the table is now.
     pub fn write_manifest_of(&self, table: &str, partition: &Partition) {
         let summary = TableSummary::of(&self.part(table, partition), 1).expect("a file");
         let tables = BTreeMap::from([(table.to_owned(), summary)]);

@@ -1,7 +1,7 @@
-//! Datasets: the answers about many traces as Parquet files that any engine reads.
+//! Datasets: the answers about many traces as Parquet files that any engine can read.
 //!
-//! `tables` declares tables, columns and rows, `rows` makes rows of what one trace acquired, and `add` writes them.
-//! docs/fleet.md describes a dataset to its readers. It has these folders and files:
+//! `tables` declares tables, columns and rows, `rows` turns what a trace acquired into rows, and `add` writes them.
+//! docs/fleet.md describes datasets for their readers. A dataset has these folders and files:
 //!
 //! ```text
 //! _dataset.json                                      marker and version
@@ -11,10 +11,10 @@
 //! groups/date=2026-11-21/trace=<id>/part-0.parquet   a table of a trace, likewise for each other table
 //! ```
 //!
-//! Spark, DuckDB and others read `key=value` in the names of folders as columns (Hive's partitions), and Spark ignores
-//! names that begin with an underscore. Tables of a trace appear one after the other, each at once, and that of
-//! `traces` last, so that a trace is complete when `traces` has it. Then its manifest says so, too, and what it names has
-//! to be there.
+//! Spark, DuckDB and others read `key=value` in folder names as columns (Hive partitions). Spark ignores names that
+//! begin with an underscore. The tables of a trace appear one after another, each atomically, and `traces` comes last.
+//! So a trace is complete as soon as `traces` has it. From then on its manifest says so too, and every file that the
+//! manifest names must exist.
 
 mod add;
 #[cfg(feature = "object-store")]
@@ -47,25 +47,25 @@ use self::store::Store;
 pub use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};
 
 const MARKER: &str = "_dataset.json";
-/// Name of the lock of the marker.
+/// Name of the lock for the marker.
 const MARKED: &str = "dataset";
 const EXTRACTS: &str = "_extracts";
 const MANIFESTS: &str = "_manifests";
 const FORMAT: &str = "handlescope dataset";
 
-/// File with the rows of a table of a trace.
+/// Name of the file with the rows of one table and one trace.
 pub const PART: &str = "part-0.parquet";
 
-/// The table that a complete trace has.
+/// The table that only has complete traces.
 pub const LAST: &str = "traces";
 
-/// Hexadecimal digits of the id of a trace.
+/// Number of hexadecimal digits of a trace id.
 const ID_DIGITS: usize = 32;
 
-/// Digits of it that are shown.
+/// Number of these digits that people see.
 const SHORT_DIGITS: usize = 12;
 
-/// Content of the marker.
+/// The content of the marker file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Marker {
     format: String,
@@ -73,7 +73,7 @@ struct Marker {
 }
 
 impl Marker {
-    /// The marker of a dataset; `None` where there is no dataset.
+    /// Reads the marker of a dataset; `None` if there is no dataset.
     fn read(store: &Store) -> Result<Option<Self>, DatasetError> {
         let Some(text) = store.read(MARKER)? else { return Ok(None) };
         let marker: Self = serde_json::from_slice(&text).map_err(|error| {
@@ -90,15 +90,15 @@ impl Marker {
     }
 }
 
-/// Tables of many traces.
+/// The tables of many traces.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     pub store: Store,
-    /// Version of the tables, the newest of all programs that added traces.
+    /// Version of the tables: the newest of all programs that added traces.
     pub version: i32,
 }
 
-/// A trace of a dataset.
+/// A trace in a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Partition {
     /// Day of the session start, UTC.
@@ -108,29 +108,29 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// The partition of a trace that was recorded at a time, microseconds since 1970.
+    /// Creates the partition of a trace; `started_us` is when its recording started, in microseconds since 1970.
     pub fn new(started_us: i64, trace: String) -> Self {
         let started = Timestamp::from_microsecond(started_us).unwrap_or_default();
         Self { date: started.to_zoned(TimeZone::UTC).date(), trace }
     }
 
-    /// The digits of the id by which people know the trace.
+    /// Returns the digits of the id that people see.
     pub fn short(&self) -> &str {
         short(&self.trace)
     }
 
-    /// Its folder in that of a table.
+    /// Returns its folder within a table.
     pub fn folder(&self, table: &str) -> String {
         format!("{table}/date={}/trace={}", self.date, self.trace)
     }
 
-    /// The file with its rows of a table.
+    /// Returns its file within a table.
     pub fn part(&self, table: &str) -> String {
         format!("{}/{PART}", self.folder(table))
     }
 }
 
-/// The digits of an id by which people know the trace.
+/// Returns the digits of an id that people see.
 pub fn short(trace: &str) -> &str {
     trace.get(..SHORT_DIGITS).unwrap_or(trace)
 }
@@ -142,11 +142,11 @@ impl Dataset {
         store.is_ok_and(|store| matches!(store.size(MARKER), Ok(Some(_))))
     }
 
-    /// Opens a dataset in a folder, or at a URL like `s3://bucket/fleet`. Of one of a newer version the tables and columns
-    /// that this program knows are read.
+    /// Opens a dataset in a folder, or at a URL like `s3://bucket/fleet`. If its version is newer, only the tables and
+    /// columns that this program knows are read.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn open(location: &Path) -> Result<Self, DatasetError> {
         let store = Store::at(location)?;
         let none = || DatasetError::NoDataset(location.to_path_buf());
@@ -157,7 +157,7 @@ impl Dataset {
     /// Opens a dataset to change it.
     ///
     /// # Errors
-    /// When there is none, or one of a newer version, whose rows this program would not write completely.
+    /// If there is none, or its version is newer; this program would then write incomplete rows.
     pub fn open_to_change(location: &Path) -> Result<Self, DatasetError> {
         let dataset = Self::open(location)?;
         let Self { version, .. } = dataset;
@@ -167,11 +167,11 @@ impl Dataset {
         Ok(dataset)
     }
 
-    /// Opens a dataset, or makes one in an empty or new folder, to add traces of this version. Several processes may do so
-    /// at once.
+    /// Opens a dataset to add traces of this version, or creates one in an empty or new folder. Several processes may
+    /// do so at once.
     ///
     /// # Errors
-    /// When the folder has other files, or a dataset of a newer version, or cannot be written.
+    /// If the folder has other files, or a dataset of a newer version, or cannot be written.
     pub fn create(location: &Path) -> Result<Self, DatasetError> {
         Self::create_in(location).map_err(|error| error.within(location))
     }
@@ -183,7 +183,7 @@ impl Dataset {
         }
         let names = store.names("")?;
         let is_foreign = names.iter().any(|name| !name.starts_with(['_', '.']));
-        // Another process may have made it in the meantime.
+        // Another process may have created it in the meantime.
         if is_foreign && store.size(MARKER)?.is_none() {
             return Err(DatasetError::OtherFolder(location.to_path_buf()));
         }
@@ -191,7 +191,7 @@ impl Dataset {
         Ok(Self { store, version: SCHEMA_VERSION })
     }
 
-    /// The dataset with the version of this program, if it was older.
+    /// Raises the dataset to the version of this program, if it was older.
     fn raised(self) -> Result<Self, DatasetError> {
         if self.version >= SCHEMA_VERSION {
             return Ok(self);
@@ -205,7 +205,7 @@ impl Dataset {
         Ok(Self { version: SCHEMA_VERSION, ..self })
     }
 
-    /// What is not read of a dataset of a newer version.
+    /// Says what this program does not read if the dataset has a newer version.
     pub fn unread(&self) -> Option<String> {
         let version = self.version;
         let is_newer = version > SCHEMA_VERSION;
@@ -217,28 +217,29 @@ impl Dataset {
         })
     }
 
-    /// The folder of the dataset, or its URL.
+    /// Returns the folder of the dataset, or its URL.
     pub fn root(&self) -> &Path {
         self.store.root()
     }
 
-    /// Path or URL of the rows of a table of a trace.
+    /// Returns path or URL of the rows of a trace in a table.
     pub fn part(&self, table: &str, partition: &Partition) -> PathBuf {
         self.store.path(&partition.part(table))
     }
 
-    /// The folder of the dataset without links and `..`, which no URL of a file may have, or its own URL.
+    /// Returns the folder of the dataset without links and `..`, which file URLs must not contain; a URL is returned
+    /// unchanged.
     pub fn resolved_root(&self) -> PathBuf {
         let root = self.root();
-        // Windows would add `\\?\`, and files have no URLs there.
+        // Windows would add `\\?\`, and its files do not get URLs.
         let resolved = if cfg!(windows) { None } else { root.canonicalize().ok() };
         resolved.unwrap_or_else(|| root.to_path_buf())
     }
 
-    /// Bytes of the rows of a table of a trace; `None` where it has none.
+    /// Returns the size of a trace's rows in a table in bytes; `None` if it has none.
     ///
     /// # Errors
-    /// When the storage cannot be asked.
+    /// If the storage cannot be accessed.
     pub fn part_bytes(
         &self,
         table: &str,
@@ -247,23 +248,23 @@ impl Dataset {
         self.store.size(&partition.part(table))
     }
 
-    /// The extract of a trace on this machine; `None` where it is not kept.
+    /// Returns the extract of a trace as a local file; `None` if it was not kept.
     ///
     /// # Errors
-    /// When it cannot be fetched.
+    /// If it cannot be fetched.
     pub fn extract(&self, trace: &str) -> Result<Option<LocalFile>, DatasetError> {
         self.store.local(&extract_name(trace))
     }
 
-    /// Traces that `traces` has, by day and id; questions ask [`Self::complete_traces`].
+    /// Returns the traces in `traces`, by day and id. Questions use [`Self::complete_traces`].
     ///
     /// # Errors
-    /// When a folder cannot be read.
+    /// If a folder cannot be read.
     pub fn traces(&self) -> Result<Vec<Partition>, DatasetError> {
         self.partitions(LAST)
     }
 
-    /// Traces that a table has, by day and id; those of an interrupted process, too.
+    /// Returns the traces in a table by day and id, including those of an interrupted process.
     pub fn partitions(&self, table: &str) -> Result<Vec<Partition>, DatasetError> {
         let mut partitions = Vec::new();
         for date in self.store.names(table)? {
@@ -280,7 +281,7 @@ impl Dataset {
         Ok(partitions)
     }
 
-    /// The partition of a trace that is complete.
+    /// Returns the partition of a complete trace.
     pub fn find(&self, trace: &str) -> Result<Option<Partition>, DatasetError> {
         for date in self.store.names(LAST)? {
             let Some(date) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
@@ -294,10 +295,10 @@ impl Dataset {
         Ok(None)
     }
 
-    /// The trace whose id begins with some digits.
+    /// Finds the trace by the first digits of its id.
     ///
     /// # Errors
-    /// When there is none, or several.
+    /// If there is none, or several.
     pub fn named(&self, id: &str) -> Result<Partition, DatasetError> {
         let mut traces = self.traces()?;
         let id = the_only(id, traces.iter().map(|partition| partition.trace.clone()))?;
@@ -305,7 +306,7 @@ impl Dataset {
         traces.pop().ok_or(DatasetError::NoTrace(id))
     }
 
-    /// Removes the rows of a trace from every table, that of complete traces first.
+    /// Removes the rows of a trace from every table; `traces`, which marks it as complete, comes first.
     pub fn remove_rows(&self, trace: &str) -> Result<(), DatasetError> {
         for table in TABLES.iter().rev() {
             for date in self.store.names(table.name)? {
@@ -317,13 +318,13 @@ impl Dataset {
         Ok(())
     }
 
-    /// Ids of traces that have a manifest.
+    /// Returns the ids of traces that have a manifest.
     pub fn manifests(&self) -> Result<BTreeSet<String>, DatasetError> {
         let names = self.store.names(MANIFESTS)?.into_iter();
         Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }
 
-    /// Ids of traces that have an extract or a manifest, each with its path.
+    /// Returns the ids of traces that have an extract or a manifest, each with its path.
     pub fn beside_tables(&self) -> Result<Vec<(String, PathBuf)>, DatasetError> {
         let mut traces = Vec::new();
         for (folder, ending) in [(EXTRACTS, ".json7z"), (MANIFESTS, ".json")] {
@@ -337,20 +338,20 @@ impl Dataset {
     }
 }
 
-/// The file with the extract of a trace.
+/// Returns the name of the file with the extract of a trace.
 pub fn extract_name(trace: &str) -> String {
     format!("{EXTRACTS}/{trace}.json7z")
 }
 
-/// The file with the manifest of a trace.
+/// Returns the name of the file with the manifest of a trace.
 pub fn manifest_name(trace: &str) -> String {
     format!("{MANIFESTS}/{trace}.json")
 }
 
-/// The id that begins with some digits.
+/// Finds the id that begins with these digits.
 ///
 /// # Errors
-/// When there is none, or several.
+/// If there is none, or several.
 pub fn the_only(id: &str, ids: impl Iterator<Item = String>) -> Result<String, DatasetError> {
     if id.is_empty() {
         return Err(DatasetError::NoId);
@@ -364,7 +365,7 @@ pub fn the_only(id: &str, ids: impl Iterator<Item = String>) -> Result<String, D
     }
 }
 
-/// Whether a text can be the id of a trace.
+/// Whether a text can be a trace id.
 pub fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! Origin of the rows of a trace: its machine, the builds of its programs, its times.
+//! Where the rows of a trace come from: its machine, the builds of its programs, its times.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use super::column::Utc;
 use super::tables::{Build, Owner, Place};
 use handlescope_query::{build_id, module_identities, session_start_us, start_us};
 
-/// Facts that were given for a trace.
+/// Facts that the user gave for a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
-    /// Machine, in place of the one that the trace names.
+    /// Machine, instead of the one that the trace names.
     pub machine: Option<String>,
-    /// Build of the programs, in place of the versions of their executables.
+    /// Build of the programs, instead of the versions of their executables.
     pub build: Option<String>,
 }
 
-/// Origin of the rows of a trace.
+/// Where the rows of a trace come from.
 pub struct Origin {
     pub info: Arc<TraceInfo>,
     pub machine: Option<String>,
     given_build: Option<Build>,
-    /// Module of the executable of each process, where the trace has it.
+    /// Executable module of each process, if the trace has it.
     executables: Vec<Option<ModuleIdx>>,
-    /// Builds of modules.
+    /// Builds of the modules.
     builds: Vec<Option<Build>>,
-    /// Identities of the builds of modules.
+    /// Build identities of the modules.
     pub build_ids: Vec<Option<String>>,
 }
 
@@ -52,34 +52,35 @@ impl Origin {
         })
     }
 
-    /// Session start, microseconds since 1970; `None` where the trace has no clock.
+    /// Returns the session start in microseconds since 1970; `None` if the trace has no clock.
     pub fn start_us(&self) -> Option<i64> {
         start_us(&self.info)
     }
 
-    /// Session start, also of a dump, which has no clock, and says when it was written; `None` where nothing says it.
+    /// Returns the session start. For a dump, which has no clock, returns when it was written; `None` if nothing says
+    /// so.
     pub fn session_start_us(&self) -> Option<i64> {
         session_start_us(&self.info)
     }
 
-    /// A time of the trace.
+    /// Converts a time of the trace.
     pub fn utc(&self, ns: i64) -> Option<Utc> {
-        // Downwards, also before the session start.
+        // Rounds down, also before the session start.
         Some(Utc(self.start_us()?.saturating_add(ns.div_euclid(1_000))))
     }
 
-    /// A time of the trace, seconds since session start; `None` where it is only an order.
+    /// Converts a time of the trace to seconds since session start; `None` if times are only an order.
     pub fn seconds(&self, ns: i64) -> Option<f64> {
         self.info.has_clock().then(|| seconds(ns))
     }
 
-    /// Time that the day of the trace is of: that of its file, where it does not say its own.
+    /// Returns the time that decides the day of the trace: its session start, or else the time of its file.
     pub fn day_us(&self) -> i64 {
         let of_file = self.info.source_modified_ns.map(|ns| ns / 1_000);
         self.session_start_us().or(of_file).unwrap_or_default()
     }
 
-    /// Machine and build of a process.
+    /// Returns machine and build of a process.
     pub fn place(&self, process: Option<ProcessIdx>) -> Place<'_> {
         let executable = process.and_then(|process| self.executable(process));
         let build = executable.and_then(|module| self.builds.get(module.row())?.as_ref());
@@ -91,7 +92,7 @@ impl Origin {
         }
     }
 
-    /// Owner of what a process acquired.
+    /// Returns the owner of what a process acquired.
     pub fn owner<'t>(
         &'t self,
         process: Option<ProcessIdx>,
@@ -106,31 +107,31 @@ impl Origin {
         }
     }
 
-    /// Module of the executable of a process.
+    /// Returns the executable module of a process.
     pub fn executable(&self, process: ProcessIdx) -> Option<ModuleIdx> {
         self.executables.get(process.row()).copied().flatten()
     }
 }
 
-/// Seconds of nanoseconds.
+/// Converts nanoseconds to seconds.
 pub fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Id of a trace: the hash of its source's content, so that a trace and its extract are one; of an extract that does
-/// not say it, that of its tables.
+/// Returns the id of a trace: the hash of its source's content, so that a trace and its extract have the same id. If an
+/// extract does not have that hash, uses the hash of its tables.
 pub fn trace_id(trace: &Trace) -> Result<String, ArchiveError> {
     let contents = trace.values(TraceInfos::source_content)?;
     let content = contents.get(0).filter(|content| super::is_id(content));
     Ok(content.map_or_else(|| identity_of([trace.id().as_bytes()]), str::to_ascii_lowercase))
 }
 
-/// Id of the trace of a source, before it is extracted.
+/// Returns the trace id of a source that is not extracted yet.
 pub fn source_id(source: &SourceIdentity) -> String {
     source.content.to_ascii_lowercase()
 }
 
-/// The module of the executable of each process: the first that has its name and is loaded into it.
+/// Finds the executable module of each process: the first one loaded into it that has its name.
 fn executables(
     trace: &Trace,
     modules: &[ModuleIdentity],

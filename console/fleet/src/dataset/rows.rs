@@ -1,4 +1,4 @@
-//! Rows of the tables of a dataset, from the inventory of a trace.
+//! Builds the rows of a dataset's tables from the inventory of a trace.
 
 use handlescope_model::tables::{Module, Process};
 use handlescope_model::{ModuleIdx, ProcessIdx, StackIdx};
@@ -15,7 +15,7 @@ use handlescope_query::{
     Suspect,
 };
 
-/// The inventory of a trace, with the identities of its stacks.
+/// The inventory of a trace and the identities of its stacks.
 pub struct Rows<'t> {
     pub origin: &'t Origin,
     pub inventory: &'t Inventory<'t>,
@@ -36,7 +36,7 @@ impl<'t> Rows<'t> {
         self.stacks.get(&self.inventory.stack_of(stack?, process))
     }
 
-    /// Identity and function of a stack.
+    /// Returns identity and function of a stack.
     fn stack(
         &self,
         stack: Option<StackIdx>,
@@ -165,7 +165,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    /// The stacks, each once by its functions, by identity.
+    /// Returns the stacks by identity; stacks with the same functions appear once.
     pub fn stacks(&self) -> Vec<(StackIdx, &StackIdentity)> {
         let mut stacks: Vec<(StackIdx, &StackIdentity)> =
             self.stacks.iter().map(|((stack, _), identity)| (*stack, identity)).collect();
@@ -174,7 +174,7 @@ impl<'t> Rows<'t> {
         stacks
     }
 
-    /// The row of a stack, which acquired so much.
+    /// Returns the row of a stack; `acquired` has the amounts of all stacks.
     pub fn stack_row<'r>(
         &'r self,
         (index, stack): (StackIdx, &'r StackIdentity),
@@ -192,7 +192,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    /// Number that each stack acquired, by its identities.
+    /// Returns the number that each stack acquired, by its identities.
     pub fn acquired_by_stack(&self) -> HashMap<(&str, &str), u64> {
         let mut acquired = HashMap::new();
         for group in &self.inventory.groups {
@@ -203,7 +203,7 @@ impl<'t> Rows<'t> {
         acquired
     }
 
-    /// The trace, with the number of its stacks and of those without symbols.
+    /// Returns the row of the trace, with its number of stacks and of stacks without symbols.
     pub fn trace(&self, stacks: usize, unnamed: usize) -> TraceRow<'_> {
         let info = &self.origin.info;
         let Place { machine, build, build_order } = self.origin.place(None);
@@ -274,7 +274,7 @@ impl<'t> Rows<'t> {
     }
 }
 
-/// The kind of what a suspect leaks, as groups have it.
+/// Returns the kind of what a suspect leaks, as in the table `groups`.
 fn kind(suspect: &Suspect) -> &str {
     match (suspect.bytes, suspect.type_name.as_str()) {
         (None, handlescope_model::FILE_MAPPING_NAME) => "view",

@@ -1,6 +1,6 @@
-//! Storage of a dataset: a folder or, with the feature `object-store`, a bucket of an object store.
+//! The storage of a dataset: a folder or, with the feature `object-store`, a bucket in an object store.
 //!
-//! Names are those within the dataset, with slashes. A file appears when it is whole, in both.
+//! Names are relative to the dataset, with slashes. In both kinds of storage, a file appears only when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -18,13 +18,13 @@ use super::error::DatasetError;
 const STAGING: &str = "_staging";
 const LOCKS: &str = "_locks";
 
-/// Bytes of a file that is read at once, at most: a manifest has one or two thousand.
+/// Maximum size of a file that is read into memory; a manifest has one or two thousand bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Attempts at moving a folder to its place while other processes remove empty ones.
+/// How often to try moving a folder into place while other processes remove empty folders.
 const ATTEMPTS: usize = 16;
 
-/// Storage of a dataset.
+/// The storage of a dataset.
 #[derive(Debug, Clone)]
 pub enum Store {
     Folder(PathBuf),
@@ -32,16 +32,16 @@ pub enum Store {
     Bucket(Bucket),
 }
 
-/// A file on this machine; a copy in a temporary folder, where it was fetched.
+/// A file on this machine, or a copy in a temporary folder if it was fetched.
 #[derive(Debug)]
 pub struct LocalFile {
     pub path: PathBuf,
-    /// Folder of the file, if it is a copy, which goes with it.
+    /// Folder of the copy, if it is one; dropping it deletes the copy.
     pub copy: Option<TempDir>,
 }
 
 impl Store {
-    /// Storage at a path, or at a URL like `s3://bucket/fleet`.
+    /// Opens the storage at a path, or at a URL like `s3://bucket/fleet`.
     pub fn at(location: &Path) -> Result<Self, DatasetError> {
         match location.to_str().filter(|text| is_url(text)) {
             None => Ok(Self::Folder(location.to_path_buf())),
@@ -52,7 +52,7 @@ impl Store {
         }
     }
 
-    /// The name of the storage as people know it.
+    /// Returns the name of the storage for people.
     pub fn root(&self) -> &Path {
         match self {
             Self::Folder(folder) => folder,
@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Path or URL of a file.
+    /// Returns path or URL of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
             Self::Folder(folder) => folder.join(name),
@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// Content of a file; `None` where it is not there.
+    /// Reads a file; `None` if it does not exist.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -82,7 +82,8 @@ impl Store {
         }
     }
 
-    /// Bytes of a file; `None` where it is not there. A pipe, device or folder in its place is an error.
+    /// Returns the size of a file in bytes; `None` if it does not exist. Fails if there is a pipe, device or folder
+    /// instead.
     pub fn size(&self, name: &str) -> Result<Option<u64>, DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -99,7 +100,7 @@ impl Store {
         }
     }
 
-    /// Names of files and folders in a folder, in order; none where it is not there.
+    /// Returns the sorted names of files and folders in a folder; none if it does not exist.
     pub fn names(&self, folder: &str) -> Result<Vec<String>, DatasetError> {
         match self {
             Self::Folder(root) => {
@@ -118,7 +119,7 @@ impl Store {
         }
     }
 
-    /// Writes a file, which appears when it is whole.
+    /// Writes a file, which appears when it is complete.
     pub fn write(&self, name: &str, content: &mut dyn Read) -> Result<(), DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -130,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Moves a folder of this machine to its place. In a folder all its files appear at once.
+    /// Moves a local folder into place. In folder storage, all its files appear at once.
     pub fn place(&self, staged: &Path, name: &str) -> Result<(), DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -139,7 +140,7 @@ impl Store {
                 for _ in 0..ATTEMPTS {
                     make_folder_of(&target)?;
                     match fs::rename(staged, &target) {
-                        // Another process has just removed the folder of the day, which was empty.
+                        // Another process has just removed the folder of the day because it was empty.
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                         renamed => return renamed.map_err(DatasetError::io(target)),
                     }
@@ -160,7 +161,7 @@ impl Store {
         }
     }
 
-    /// Removes a file or a folder with all in it, if it is there. Of a link only the link goes.
+    /// Removes a file or a folder and its content, if it exists. Of a link, removes only the link.
     pub fn remove(&self, name: &str) -> Result<(), DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -177,10 +178,10 @@ impl Store {
         }
     }
 
-    /// Removes a folder if nothing is in it.
+    /// Removes a folder if it is empty.
     pub fn remove_empty(&self, name: &str) {
         match self {
-            // Another process may add a file to it now.
+            // Another process may be adding a file to it right now.
             Self::Folder(folder) => drop(fs::remove_dir(folder.join(name))),
             // Buckets have no folders.
             #[cfg(feature = "object-store")]
@@ -188,8 +189,8 @@ impl Store {
         }
     }
 
-    /// Waits until no other process changes a trace; it stays so while the file is open. An object store has no locks:
-    /// there processes that add one trace write the same files.
+    /// Locks a trace: waits until no other process changes it, and holds the lock while the file is open. An object
+    /// store has no locks; processes that add the same trace there write the same files.
     pub fn lock(&self, trace: &str) -> Result<Option<File>, DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -205,7 +206,7 @@ impl Store {
         }
     }
 
-    /// A new folder for work in progress; what processes left there that were killed goes.
+    /// Creates a folder for work in progress, and removes what killed processes left there.
     pub fn staging(&self) -> Result<TempDir, DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -220,14 +221,14 @@ impl Store {
         }
     }
 
-    /// Files and folders of work in progress whose process is gone.
+    /// Returns files and folders of work in progress that belong to processes that have ended.
     pub fn left_behind(&self) -> Result<Vec<PathBuf>, DatasetError> {
         let paths = self.names(STAGING)?.into_iter().map(|name| format!("{STAGING}/{name}"));
         let paths = paths.map(|name| self.path(&name));
         Ok(paths.filter(|path| !is_in_use(path)).collect())
     }
 
-    /// Whether a process once changed a trace, which may be removed now.
+    /// Whether a process ever changed a trace; the trace may be removed now.
     pub fn was_locked(&self, trace: &str) -> Result<bool, DatasetError> {
         let locks = self.names(LOCKS)?.into_iter();
         Ok(locks
@@ -235,7 +236,7 @@ impl Store {
             .any(|id| id.starts_with(trace)))
     }
 
-    /// Whether it is a folder of this machine or its network.
+    /// Whether it is a folder on this machine or its network.
     pub fn is_folder(&self) -> bool {
         matches!(self, Self::Folder(_))
     }
@@ -249,7 +250,7 @@ impl Store {
         }
     }
 
-    /// A file on this machine with the content of a file; `None` where that is not there.
+    /// Returns a local file with the content of a file; `None` if it does not exist.
     pub fn local(&self, name: &str) -> Result<Option<LocalFile>, DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -264,7 +265,7 @@ impl Store {
     }
 }
 
-/// Whether a location is a URL, as of an object store.
+/// Whether a location is a URL, such as that of an object store.
 fn is_url(location: &str) -> bool {
     let scheme = location.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| {
@@ -272,7 +273,7 @@ fn is_url(location: &str) -> bool {
     })
 }
 
-/// A result; `None` of what is not there.
+/// Turns "not found" into `None`.
 fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -285,7 +286,7 @@ fn make_folder_of(path: &Path) -> Result<(), DatasetError> {
     fs::create_dir_all(folder).map_err(DatasetError::io(folder))
 }
 
-/// Writes a file, which appears when it is whole, and makes its folder.
+/// Writes a file, which appears when it is complete, and creates its folder.
 fn write_file(path: &Path, content: &mut dyn Read) -> Result<(), DatasetError> {
     make_folder_of(path)?;
     let mut write = || {
@@ -296,7 +297,7 @@ fn write_file(path: &Path, content: &mut dyn Read) -> Result<(), DatasetError> {
     write().map_err(DatasetError::io(path))
 }
 
-/// Refuses a name whose folders include a link: its files may not be those of the dataset.
+/// Rejects a name if one of its folders is a link: the files behind it may not be the dataset's.
 fn refuse_links(root: &Path, name: &str) -> Result<(), DatasetError> {
     let mut folder = root.to_path_buf();
     let (folders, _) = name.rsplit_once('/').unwrap_or_default();
@@ -309,7 +310,7 @@ fn refuse_links(root: &Path, name: &str) -> Result<(), DatasetError> {
     Ok(())
 }
 
-/// Opens a file to read it; a pipe, device or folder is refused.
+/// Opens a file for reading; rejects pipes, devices and folders.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = open_file(path)?;
     if file.metadata()?.is_dir() {

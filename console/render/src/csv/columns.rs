@@ -75,7 +75,7 @@ fn source_process<'r>(row: &'r CsvRow<'_>) -> Cow<'r, str> {
     row.file.process(duplicate.source_process).marked.as_str().into()
 }
 
-/// A fact about the object, which ETWAnalyzer leaves out after handles that were open at the end.
+/// Returns a fact about the object. ETWAnalyzer leaves it out for handles that were open at the end.
 fn of_event<'r>(
     row: &'r CsvRow<'_>,
     fact: impl Fn(&'r ObjectFacts<'_>) -> &'r str,
@@ -86,7 +86,7 @@ fn of_event<'r>(
     }
 }
 
-/// A value that may be unknown.
+/// Formats a value that may be unknown.
 fn number(value: Option<impl ToString>) -> Cow<'static, str> {
     value.map_or_else(String::new, |value| value.to_string()).into()
 }

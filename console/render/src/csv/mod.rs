@@ -1,9 +1,8 @@
-//! The events of objects as a CSV file with ETWAnalyzer's columns.
+//! Writes the events of objects as a CSV file with ETWAnalyzer's columns.
 //!
-//! Differences from ETWAnalyzer: values are quoted instead of altered (but for formulas), numbers are the same in
-//! every country, mappings stand in the right columns, creation and deletion of objects have rows,
-//! and the events of an object come in the order of time, the handles that were open at the end
-//! after them.
+//! Differences from ETWAnalyzer: values are quoted instead of altered (except formulas), numbers look the same in every
+//! country, mappings are in the right columns, and creation and deletion of objects have rows. The events of an object
+//! come in time order, followed by the handles that were open at the end.
 
 mod columns;
 mod row;
@@ -21,7 +20,7 @@ use handlescope_session::paths::names_apart;
 use handlescope_session::settings::Display;
 use handlescope_session::values::CsvText;
 
-/// Line that names the separator to Excel; other programs take it for data.
+/// Line that tells Excel the separator; other programs read it as data.
 const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
 
 /// Separator of values.
@@ -66,7 +65,7 @@ impl<W: Write> Rows<'_, W> {
         let FileFacts { answer: file, listing, .. } = *facts;
         let mut stacks = StackTexts::new(file, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
-            // An object may have no row, so writing alone does not notice a cancel.
+            // An object may have no row, so the writer alone would not notice a cancellation.
             file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
             for item in EventItem::of_object(file, listing, selected) {

@@ -1,4 +1,4 @@
-//! Facts that the columns of a row are made of.
+//! The facts behind the columns of a row.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,9 +26,9 @@ pub struct CsvRow<'a> {
 pub struct FileFacts<'a> {
     pub answer: &'a FileAnswer<'a>,
     pub listing: &'a Listing,
-    /// File name without extension, with folders where another file has its name.
+    /// File name without extension; includes folders if another file has the same name.
     pub name: String,
-    /// Start of the recording; empty where that is unknown.
+    /// Start of the recording; empty if unknown.
     pub date: String,
     processes: PerProcess<ProcessFacts<'a>>,
 }
@@ -38,7 +38,7 @@ pub struct ProcessFacts<'a> {
     /// `name.exe(pid)` with its start and end.
     pub marked: String,
     pub name: &'a str,
-    /// Start of the process, if that is known.
+    /// Start of the process, if known.
     pub start: String,
     /// The part of the command line after the program.
     pub arguments: &'a str,
@@ -50,7 +50,7 @@ pub struct ObjectFacts<'a> {
     pub pointer: String,
     pub name: &'a str,
     pub kind: &'a str,
-    /// Seconds; empty when creation and end are known, but not both of their times.
+    /// Seconds; empty if creation and end are known, but not both of their times.
     pub lifetime: String,
     pub is_multiprocess: bool,
     pub is_overlapped: bool,
@@ -83,7 +83,7 @@ impl<'a> FileFacts<'a> {
         }
     }
 
-    /// The process of a row, or the invalid one where none is known.
+    /// Returns the process of a row, or the invalid one if it is unknown.
     pub fn process(&self, row: Option<ProcessIdx>) -> &ProcessFacts<'a> {
         self.processes.get(row)
     }
@@ -132,7 +132,7 @@ impl<'a> ObjectFacts<'a> {
     }
 }
 
-/// Seconds with as many digits as they have.
+/// Formats seconds with as many digits as they have.
 fn seconds(ns: i64) -> String {
     (ns as f64 / 1e9).to_string()
 }
@@ -141,7 +141,7 @@ pub fn hex(value: u64) -> String {
     format!("0x{value:X}")
 }
 
-/// The highest reference count, as far as the trace shows: it starts at 0.
+/// Returns the highest reference count that the trace shows, counting from 0.
 fn max_ref_count(file: &FileFacts<'_>, object: ObjectIdx) -> i64 {
     let events = file.answer.file.objects.events(object);
     let deltas = events.filter_map(|event| file.listing.ref_delta(event));
@@ -164,13 +164,13 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
 }
 
 impl<'a> CsvRow<'a> {
-    /// The process that acted, or that has the handle.
+    /// Returns the process that acted, or that has the handle.
     pub fn process(&self) -> &ProcessFacts<'a> {
         self.file.process(Some(self.item.actor_row()))
     }
 }
 
-/// The arguments of a command line; all of it if it has no program that ends in `.exe`.
+/// Returns the arguments in a command line; all of it if no program in it ends in `.exe`.
 fn behind_program(command_line: &str) -> &str {
     const EXE: &[u8] = b".exe";
     let bytes = command_line.as_bytes();

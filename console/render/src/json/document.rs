@@ -1,4 +1,4 @@
-//! Members whose names are known only where their values are.
+//! Members whose names are only known together with their values.
 
 use serde::{Serialize, Serializer};
 
@@ -8,7 +8,7 @@ use handlescope_query::GroupKey;
 /// A value of any type in a document.
 type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
-/// Members of a document in their order, which are made while they are written.
+/// The members of a document, in order; each is produced while it is written.
 #[derive(Default)]
 pub struct Document<'a>(Vec<(&'static str, Erased<'a>)>);
 
@@ -19,7 +19,7 @@ impl<'a> Document<'a> {
         self
     }
 
-    /// Adds the common value of a group in a column.
+    /// Adds the value that the handles of a group share in a column.
     pub fn with_key(
         self,
         column: &'static str,

@@ -1,5 +1,5 @@
-//! The layout between compact and pretty: a line for each member of the document, for each element
-//! of its arrays, and for each stack, so that `grep` finds whole objects.
+//! The layout between compact and pretty: one line for each member of the document, for each element of its arrays, and
+//! for each stack. `grep` then finds whole objects.
 
 use std::io::{self, Write};
 
@@ -11,9 +11,9 @@ const STACKS: &str = "stacks";
 /// Breaks lines down to the second level.
 #[derive(Debug, Default)]
 pub struct LineFormatter {
-    /// Arrays and objects that are open.
+    /// Number of open arrays and objects.
     depth: usize,
-    /// Whether the array or object that ends now has anything in it.
+    /// Whether the array or object that ends now has any content.
     has_value: bool,
     /// Whether a name is being written at the first level.
     in_name: bool,
@@ -22,7 +22,7 @@ pub struct LineFormatter {
 }
 
 impl LineFormatter {
-    /// Whether the elements of the open array, or the members of the open object, get lines.
+    /// Whether the elements of the open array, or the members of the open object, get their own lines.
     fn breaks(&self, is_array: bool) -> bool {
         match self.depth {
             1 => !is_array,
@@ -38,7 +38,7 @@ impl LineFormatter {
         is_array: bool,
     ) -> io::Result<()> {
         match (first, self.breaks(is_array)) {
-            // The document starts with its first member, so that the first line says what it is.
+            // The first member follows on the same line, so that the first line says what the document is.
             (true, true) if self.depth == 1 => Ok(()),
             (true, true) => out.write_all(b"\n"),
             (true, false) => Ok(()),

@@ -1,4 +1,4 @@
-//! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
+//! JSON as promised in `docs/dump-json.md`. It is streamed: no document is ever in memory as a whole.
 
 mod document;
 mod lines;
@@ -16,7 +16,7 @@ use handlescope_session::values::JsonMode;
 
 /// Writes one document and ends its last line.
 pub fn write(document: &impl Serialize, mode: JsonMode, out: &mut dyn Write) -> io::Result<()> {
-    // The serializer writes each comma by itself.
+    // The serializer writes every comma separately.
     let mut out = BufWriter::new(Neutral::json(out));
     match mode {
         JsonMode::Pretty => {
@@ -42,7 +42,7 @@ impl Serialize for Hex {
     }
 }
 
-/// Anything as the text it displays.
+/// Serializes anything as its display text.
 #[derive(Clone)]
 pub struct Shown<T>(pub T);
 
@@ -52,7 +52,7 @@ impl<T: Display> Serialize for Shown<T> {
     }
 }
 
-/// An array whose elements are made one by one while they are written.
+/// An array that produces its elements while they are written.
 pub struct Array<F>(pub F);
 
 impl<F, I> Serialize for Array<F>
@@ -65,7 +65,7 @@ where
     }
 }
 
-/// An object whose members are made one by one while they are written.
+/// An object that produces its members while they are written.
 pub struct Members<F>(pub F);
 
 impl<F, I, K, V> Serialize for Members<F>

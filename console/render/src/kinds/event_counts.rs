@@ -14,7 +14,7 @@ use handlescope_session::values::Counted;
 /// A kind of events, with the number of its file.
 pub type EventCountRow<'a> = (u32, &'a CountedEvent);
 
-/// Columns about a kind of events; a document says file and provider once for all events of a provider.
+/// Declares the columns of a kind of events; a document has file and provider once for all events of a provider.
 pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     let mut columns = Columns::<EventCountRow<'a>>::default();
     columns.add("file", "index of the trace", |(file, _)| *file).rows_only();
@@ -78,7 +78,7 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     columns
 }
 
-/// A row for each kind of event; JSON has them by provider.
+/// Returns a row for each kind of event; JSON groups them by provider.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -109,7 +109,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     }))
 }
 
-/// Whether two rows are of one provider of one file.
+/// Whether two rows have the same provider and file.
 fn are_of_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> bool {
     let provider = |row: &CountedEvent| (row.counted.provider.clone(), row.guid.clone());
     first.0 == second.0 && provider(first.1) == provider(second.1)
@@ -118,7 +118,7 @@ fn are_of_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> boo
 /// The rows of a provider.
 type Provider<'a> = Vec<EventCountRow<'a>>;
 
-/// The events of an answer by their providers.
+/// The events of an answer, grouped by provider.
 pub struct EventsHead<'a> {
     providers: Vec<Provider<'a>>,
     no_match: Option<NoMatchRow<'a>>,
@@ -141,7 +141,7 @@ pub fn event_document<'a>() -> Columns<'a, EventsHead<'a>> {
 pub const NO_MATCH: &str = "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
                             `before` counts kinds of events, or single events";
 
-/// Declares what is said of a provider.
+/// Declares the columns of a provider.
 pub fn provider_columns<'a>() -> Columns<'a, Provider<'a>> {
     let mut columns = Columns::<Provider<'a>>::default();
     columns.member("file", "index of the trace", |rows| rows.first().map(|(file, _)| *file));

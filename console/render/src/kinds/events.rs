@@ -1,4 +1,4 @@
-//! Objects and their events, declared once: a document has events in their objects, files have a row for each event.
+//! Objects and their events, declared once. A document nests events in their objects; files have a row for each event.
 
 use std::{io, rc::Rc};
 
@@ -20,7 +20,7 @@ use handlescope_query::{
 };
 use handlescope_session::cancel::{Cancel, Poll};
 
-/// Rows that are in memory at once.
+/// Maximum number of rows in memory at once.
 const BATCH: usize = 1 << 16;
 
 /// Name of the kind of a handle that was open at the end.
@@ -36,7 +36,7 @@ pub struct ObjectRow<'a> {
     parts: Rc<Parts<'a>>,
 }
 
-/// What a document says of parts of objects, declared once for all of them.
+/// The members of parts of objects, declared once for all objects.
 struct Parts<'a> {
     creator: Rc<Members<'a, Creator<'a>>>,
     existing: Rc<Members<'a, ExistingHandle>>,
@@ -56,7 +56,7 @@ pub struct EventRow<'a> {
     stack_text: Option<String>,
 }
 
-/// The objects in a document.
+/// Returns the objects of a document.
 pub fn objects<'a>(answer: &'a ObjectRefAnswer<'a>, traces: &Traces<'a>) -> impl Serialize + 'a {
     let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
@@ -67,8 +67,8 @@ pub fn objects<'a>(answer: &'a ObjectRefAnswer<'a>, traces: &Traces<'a>) -> impl
     })
 }
 
-/// Calls `write` with tables of all events, the handles that were open at the end after those of
-/// their objects. There is at least one table.
+/// Calls `write` with tables of all events. Handles that were open at the end follow the events of their object. There
+/// is at least one table.
 pub fn for_each_batch(
     answer: &ObjectRefAnswer<'_>,
     style: &ObjectRefStyle<'_>,
@@ -104,10 +104,12 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
     Table::new(columns, rows, file_rows)
 }
 
-/// Declares the members of rows once, in the order of documents: as columns, which schemas and files have, and as a row of a
-/// document, which is written without a type being erased, because there may be tens of millions.
+/// Declares the members of rows once, in the order of documents. They become columns for schemas and files, and a row
+/// type for documents. That row type avoids type erasure when it is written, because there may be tens of millions of
+/// rows.
 ///
-/// Files have the members that begin with `file`. A member with `of` is only in documents of events of these kinds.
+/// Files have the members that begin with `file`. A member with `of` appears only in documents, for events of these
+/// kinds.
 macro_rules! members {
     ($json:ident($row:ident): $document_columns:ident, $add_to_file:ident from $part:expr;
         $($target:ident $name:literal, $meaning:literal
@@ -153,7 +155,7 @@ macro_rules! members {
     };
 }
 
-/// The value of a member; the types of the declared closures follow from this call.
+/// Returns the value of a member; this call lets the compiler infer the types of the declared closures.
 fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
     value(row)
 }
@@ -256,7 +258,7 @@ members! {
 /// The process that created an object.
 type Creator<'a> = &'a ProcessInfo;
 
-/// Declares what is said of the process that created an object.
+/// Declares the columns of the process that created an object.
 fn creator_columns<'a>() -> Columns<'a, Creator<'a>> {
     const PROCESS: &str = "its id, name and start; a null start: it ran before the trace";
     let mut columns = Columns::<Creator<'a>>::default();
@@ -274,7 +276,7 @@ fn creator_columns<'a>() -> Columns<'a, Creator<'a>> {
 /// The process and the value of a handle that was open at the end.
 type ExistingHandle = (u32, Option<u64>);
 
-/// Declares what is said of a handle that was open at the end.
+/// Declares the columns of a handle that was open at the end.
 fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
     const HANDLE: &str = "process id and value of such a handle";
     let mut columns = Columns::<ExistingHandle>::default();
@@ -284,7 +286,7 @@ fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
 }
 
 impl<'a> ObjectRow<'a> {
-    /// The objects of a trace that are left.
+    /// Returns the objects of a trace that passed the filters.
     fn of_file(
         answer: &'a FileAnswer<'a>,
         numbers: StackNumbers,

@@ -9,11 +9,10 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;
 use handlescope_session::values::Format;
 
-/// Maximum number of rows in text: more than anyone reads on a screen, and a text is in memory as a
-/// whole to be aligned.
+/// Maximum number of rows in text. Nobody reads more on a screen, and aligning the text needs all of it in memory.
 const MAX_ROWS: usize = 1000;
 
-/// The answer to a query as it is.
+/// Returns the result of a query unchanged.
 pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     let names = frame.get_column_names_owned().iter().map(ToString::to_string).collect();
     let about = (command.to_owned(), names);
@@ -22,10 +21,10 @@ pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     table
 }
 
-/// All rows of a frame.
+/// Writes all rows of a frame.
 ///
 /// # Errors
-/// When `out` cannot be written, or `cancel` asks to stop.
+/// If `out` cannot be written, or `cancel` asks to stop.
 pub fn write_frame(
     frame: DataFrame,
     format: Format,

@@ -27,7 +27,7 @@ pub struct GroupRow<'a> {
     stacks: Rc<StackStyle<'a>>,
 }
 
-/// Declares the columns of a group; a document has what its handles have in common in one member.
+/// Declares the columns of a group; a document has the shared values of its handles in one member.
 fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     columns.add("file", "index", |row| index(row.file.about.index));
@@ -88,7 +88,7 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
     columns
 }
 
-/// The members of a group in a document, with all that options add.
+/// Returns the members of a group in a document, including all that options add.
 pub fn group_members() -> Vec<MemberMeaning> {
     let criteria = GroupCriteria { buckets: Some(1), ..GroupCriteria::default() };
     group_columns(&criteria, true).members()
@@ -108,7 +108,7 @@ fn key_member(column: GroupColumn) -> MemberMeaning {
     )
 }
 
-/// Adds the figures of a group.
+/// Adds the statistics of a group.
 pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stats + Copy + 'a) {
     for (stat, name, title, meaning) in Stat::ALL {
         let value = move |row: &R| stats(row).get(stat);
@@ -121,8 +121,7 @@ pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stat
     }
 }
 
-/// The groups of the innermost level with what they have in common, their figures and, for a stack, its
-/// lines.
+/// Returns the groups of the innermost level with their shared values, their statistics and, for a stack, its lines.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -188,7 +187,7 @@ pub fn group_document<'a>() -> Columns<'a, GroupsHead<'a>> {
     document
 }
 
-/// What options leave out.
+/// The groups and rows that options leave out.
 #[derive(Default)]
 struct LeftOut {
     groups: usize,
@@ -196,7 +195,7 @@ struct LeftOut {
     rows: Option<usize>,
 }
 
-/// Declares what options leave out.
+/// Declares the columns for what options leave out.
 fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
     const OMITTED: &str = "number of omitted groups, and of the handles and views in them";
     let mut columns = Columns::<LeftOut>::default();
@@ -227,7 +226,7 @@ fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> LeftOut {
 }
 
 impl<'a> GroupRow<'a> {
-    /// Returns what the handles of the group have in common, by column.
+    /// Returns the values that the handles of the group share, by column.
     fn keys(&self) -> Document<'a> {
         let nodes = self.groups.path(self.node);
         self.groups.by.iter().zip(nodes).fold(Document::default(), |keys, (column, node)| {
@@ -242,7 +241,7 @@ impl GroupRow<'_> {
         node.map_or(GroupKey::None, |node| self.groups.key(node))
     }
 
-    /// A text, or the lines of a stack.
+    /// Returns the text of a value, or the lines of a stack.
     fn text(&self, level: usize) -> Option<String> {
         match self.key(level) {
             GroupKey::Text(text) => Some(text.to_owned()),

@@ -11,10 +11,10 @@ use crate::{
 };
 use handlescope_session::paths::shown;
 
-/// Text for a fact that the trace does not have.
+/// Text for a fact that is unknown.
 const UNKNOWN: &str = "unknown";
 
-/// A row for each trace, with the number of its file.
+/// Returns a row for each trace, with its file number.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -62,7 +62,7 @@ fn windows(info: &TraceInfo) -> Option<String> {
     })
 }
 
-/// Returns the seconds of which the trace has the events, if that is known.
+/// Returns the duration in seconds that the trace covers, if known.
 fn seconds(info: &TraceInfo) -> Option<f64> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
     Some(to_ns.saturating_sub(from_ns) as f64 / 1e9)

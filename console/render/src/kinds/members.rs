@@ -34,9 +34,9 @@ use handlescope_session::values::TimeFormat;
 pub struct MemberTable {
     /// Commands that print the document, separated by commas.
     commands: &'static str,
-    /// Lists of the rows, separated by commas; empty for the document itself.
+    /// Names of the lists that contain the rows, separated by commas; empty for the document itself.
     lists: &'static str,
-    /// What else there is to know, in Markdown.
+    /// Further notes, in Markdown.
     note: &'static str,
     members: Vec<MemberMeaning>,
 }
@@ -175,7 +175,7 @@ impl fmt::Display for MemberPage {
 }
 
 impl fmt::Display for MemberTable {
-    /// Writes the table in Markdown: a line for each meaning.
+    /// Writes the table in Markdown, one line for each meaning.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_types = self.members.iter().any(|member| !member.kind.is_empty());
         f.write_str(if has_types {
@@ -183,7 +183,7 @@ impl fmt::Display for MemberTable {
         } else {
             "| Member | Value |\n|---|---|\n"
         })?;
-        // Columns of rows stay in their order.
+        // Columns of rows keep their order.
         let is_untyped = |member: &&MemberMeaning| member.kind.is_empty();
         let mut lines: Vec<Vec<&MemberMeaning>> = Vec::new();
         for member in &self.members {
@@ -218,7 +218,7 @@ impl fmt::Display for MemberTable {
 }
 
 impl MemberTable {
-    /// Two sets of columns may share some.
+    /// Drops duplicates, because two sets of columns may share some.
     fn new(commands: &'static str, lists: &'static str, columns: Vec<MemberMeaning>) -> Self {
         let mut members: Vec<MemberMeaning> = Vec::new();
         for member in columns {
@@ -238,18 +238,18 @@ impl MemberTable {
         Self { note, ..self }
     }
 
-    /// Names of the members, each as often as it is described.
+    /// Returns the names of the members; one with several descriptions occurs several times.
     pub fn described(&self) -> Vec<&str> {
         self.members.iter().map(|member| member.name.as_str()).collect()
     }
 
-    /// Returns the headings of the table on the page: that of the document, and that of the list in it.
+    /// Returns the headings of the table on the page: the document's, and that of the list in it.
     pub fn headings(&self) -> (String, String) {
         (in_code(self.commands), in_code(self.lists))
     }
 }
 
-/// Puts each of some names between backticks.
+/// Puts backticks around each name in a list.
 fn in_code(names: &str) -> String {
     let names = names.split(", ").filter(|name| !name.is_empty());
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! The answers of the kinds as tables, one file per kind.
+//! The answers of each kind as tables, one file per kind.
 
 mod diff;
 mod event_counts;
@@ -69,13 +69,13 @@ use crate::no_match::InOptions;
 use handlescope_model::Untrusted;
 use handlescope_query::{NoMatch, Subject};
 
-/// Returns the line that takes the place of rows where a filter lets nothing pass.
+/// Returns the line shown instead of rows if a filter matches nothing.
 fn no_match_line(no_match: &NoMatch) -> String {
     let noun = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
     format!("No {noun} matches {}", Untrusted(&InOptions(no_match).option()))
 }
 
-/// The number of a file as a column has it.
+/// Returns a file number as columns contain it.
 fn index(file: usize) -> u32 {
     u32::try_from(file).unwrap_or(u32::MAX)
 }

@@ -100,7 +100,7 @@ pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
     columns
 }
 
-/// A row for each module; JSON has its loads, too.
+/// Returns a row for each module; JSON also has its loads.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -128,18 +128,18 @@ impl<'a> ModuleRow<'a> {
     }
 }
 
-/// The path with a drive letter.
+/// Returns the path with a drive letter.
 pub fn path_shown(answer: &ModuleAnswer<'_>, loaded: &LoadedModule) -> String {
     answer.volumes.shown(&loaded.module.path).into_owned()
 }
 
-/// The processes that loaded a module; 0 is the kernel.
+/// Returns the ids of the processes that loaded a module; 0 is the kernel.
 pub fn pids(loaded: &LoadedModule) -> Vec<u32> {
     let pids: BTreeSet<u32> = loaded.loads.iter().map(|load| load.pid).collect();
     pids.into_iter().collect()
 }
 
-/// Returns the loaders of a module: the kernel, one process, or a number of them.
+/// Describes who loaded a module: the kernel, one process, or a number of them.
 fn loaders(loaded: &LoadedModule) -> Option<String> {
     match pids(loaded)[..] {
         [] => None,
@@ -153,7 +153,7 @@ fn distinct_bases(loaded: &LoadedModule) -> BTreeSet<u64> {
     loaded.loads.iter().filter_map(|load| load.base).collect()
 }
 
-/// Returns the address of a module, if that is the same everywhere.
+/// Returns the address of a module, if it is the same in every process.
 fn only_base(loaded: &LoadedModule) -> Option<u64> {
     let bases = distinct_bases(loaded);
     bases.first().copied().filter(|_| bases.len() == 1)

@@ -14,7 +14,7 @@ use handlescope_query::{
 };
 use handlescope_session::values::JsonMode;
 
-/// An answer as it was asked for.
+/// An answer and the options it was requested with.
 type ObjectRefHead<'a> = OfTraces<'a, (&'a ObjectRefAnswer<'a>, &'a ObjectRefStyle<'a>)>;
 
 pub fn write_document<'a>(
@@ -90,7 +90,7 @@ pub fn object_ref_document<'a>() -> Columns<'a, ObjectRefHead<'a>> {
     document
 }
 
-/// Declares what `-TopN` leaves out.
+/// Declares the columns for what `-TopN` leaves out.
 fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
     const OMITTED: &str =
         "number of omitted objects, and of the handles and views that their events opened";
@@ -113,7 +113,7 @@ fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
     sum
 }
 
-/// A name with its count, and, of a process of one of several traces, the number of the file.
+/// A name with its count, and a file number if the name is of a process in one of several traces.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum CountJson<'a> {
@@ -121,12 +121,12 @@ enum CountJson<'a> {
     NameInFile(&'a str, u64, usize),
 }
 
-/// The numbers of handles that are not closed.
+/// The counts of handles that are not closed.
 pub struct NotClosed<'a> {
     counts: &'a HandleCounts,
     by: CountBy,
     rows: CountRows<'a>,
-    /// Whether rows have the numbers of their files.
+    /// Whether rows contain file numbers.
     has_files: bool,
     args: &'a ObjectRefStyle<'a>,
 }
@@ -141,7 +141,7 @@ impl<'a> NotClosed<'a> {
     }
 }
 
-/// Declares the numbers of handles that are not closed, and of those that `-TopN` leaves out.
+/// Declares the counts of handles that are not closed, and of those left out by `-TopN`.
 pub fn not_closed_columns<'a>() -> Columns<'a, NotClosed<'a>> {
     const LEFT_OUT: &str = "number of rows, and of the handles they count";
     let mut columns = Columns::<NotClosed<'a>>::default();
@@ -188,7 +188,7 @@ pub fn not_closed_columns<'a>() -> Columns<'a, NotClosed<'a>> {
     columns
 }
 
-/// Declares the numbers of the handles of GDI or USER in a trace.
+/// Declares the counts of GDI or USER handles in a trace.
 pub fn gui_handle_columns<'a>() -> Columns<'a, &'a GuiHandles> {
     const CREATED: &str = "number of handles created and closed";
     let mut columns = Columns::<&GuiHandles>::default();

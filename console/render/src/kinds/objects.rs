@@ -1,4 +1,4 @@
-//! `.dump ObjectRef`, whose text, document and CSV file are ETWAnalyzer's or nested, and so its own.
+//! `.dump ObjectRef`. It has its own text, document and CSV file, because these are ETWAnalyzer's or nested.
 
 use std::io::{self, Write};
 
@@ -18,8 +18,7 @@ use handlescope_session::values::Format;
 /// Sorts the objects as the options say, and writes the answer.
 ///
 /// # Errors
-/// When the options name a column that is not there, the output or the file cannot be written, or
-/// `cancel` asks to stop.
+/// If the options name an unknown column, the output or the file cannot be written, or `cancel` asks to stop.
 pub fn object_ref(
     mut answer: ObjectRefAnswer<'_>,
     style: &ObjectRefStyle<'_>,
@@ -59,7 +58,7 @@ pub fn object_ref(
     })
 }
 
-/// Puts the objects of a file into the order of a column.
+/// Sorts the objects of a file by a column.
 fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
     let Some(listing) = &file.listing else { return Ok(()) };
     let objects = file.selection.objects();

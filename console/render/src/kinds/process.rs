@@ -18,11 +18,10 @@ use handlescope_session::values::{Counted, TimeFormat};
 /// The line below an empty list of zombies.
 const NO_ZOMBIES: &str = "no ended process is known to be still in memory";
 
-/// Columns by which a child is indented.
+/// Number of spaces that indent a child.
 const INDENT: usize = 2;
 
-/// Depth from which children are indented no further: a damaged trace may have a long chain of
-/// them.
+/// Depth from which children are not indented further: a damaged trace may have a long chain of them.
 const DEEPEST: usize = 32;
 
 /// A process and the format of its times.
@@ -30,12 +29,11 @@ pub struct ProcessRow<'a> {
     file: u32,
     listed: &'a ListedProcess,
     clock: Rc<Clock>,
-    /// Whether it is of a trace, which has the events of processes; dumps and text have not.
+    /// Whether the source is a trace, which has process events; dumps and text do not.
     is_traced: bool,
 }
 
-/// Declares the columns of a process, whose times are seconds in text or have a format of their
-/// own.
+/// Declares the columns of a process. Its times are seconds in text unless they have their own format.
 pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<ProcessRow<'a>>::default();
@@ -95,7 +93,7 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
     columns
 }
 
-/// A row for each process.
+/// Returns a row for each process.
 ///
 /// # Errors
 /// None that a caller could do anything about.

@@ -15,14 +15,14 @@ use handlescope_query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnsw
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::values::Counted;
 
-/// An event with its file.
+/// An event and its file.
 #[derive(Clone, Copy)]
 struct ProviderEventRow<'a> {
     answer: &'a ProviderEventsAnswer<'a>,
     event: &'a SingleEvent,
 }
 
-/// Declares the columns of an event, with its fields and the lines of its stack if they are shown.
+/// Declares the columns of an event, including its fields and stack lines if they are shown.
 fn columns<'a>(
     has_fields: bool,
     stacks: StackDisplayArgs,
@@ -83,7 +83,7 @@ fn columns<'a>(
     columns
 }
 
-/// A row for each event, with its fields if they are shown; with stacks, lines of text.
+/// Returns a row for each event, with its fields if they are shown; with stacks, text lines.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -119,7 +119,7 @@ impl<'a> ProviderEventRow<'a> {
         StackStyle::new(Some(self.answer.frames.named()), &self.answer.bases, stacks)
     }
 
-    /// A line for each frame.
+    /// Returns a line for each frame.
     fn lines(self, stacks: StackDisplayArgs) -> Option<Vec<String>> {
         Some(self.stacks(stacks).lines(self.event.stack?)?.collect())
     }
@@ -151,7 +151,7 @@ fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }
 
-/// The fields as people read them; `None` without any.
+/// Formats the fields for people; `None` without any.
 fn text(fields: &[NamedField]) -> Option<String> {
     let field = |field: &NamedField| {
         let values: Vec<String> = field.values.iter().map(FieldValue::to_string).collect();

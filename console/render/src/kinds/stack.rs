@@ -19,7 +19,7 @@ use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{Counted, Format};
 
-/// Note for an extract that does not have the stacks of every event.
+/// Note for an extract that lacks the stacks of some events.
 const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept provider events; \
                             extract with -stacks all for those of every event";
 
@@ -36,7 +36,7 @@ struct FileStyle<'a> {
     stacks: StackStyle<'a>,
 }
 
-/// Declares the columns of a stack; `has_text`: files have its frames.
+/// Declares the columns of a stack. `has_text`: files have its frames.
 pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     let mut columns = Columns::<StackItem<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.file.answer.index));
@@ -72,7 +72,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     columns
 }
 
-/// A row for each stack; JSON has its frames, too, and the text with `-ShowStack`.
+/// Returns a row for each stack; JSON also has its frames, and so does the text with `-ShowStack`.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -133,7 +133,7 @@ impl<'a> StackItem<'a> {
         self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)
     }
 
-    /// The process for people, with its start and end.
+    /// Returns the process for people, with its start and end.
     fn process(&self) -> String {
         self.file.processes.marked(&self.file.answer.process(self.stack))
     }
@@ -159,7 +159,7 @@ fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
     if answer.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
 }
 
-/// What a document says about its stacks.
+/// The head of the document of stacks.
 pub struct StacksHead<'a> {
     stats: FrameStats,
     has_every_stack: bool,

@@ -1,4 +1,4 @@
-//! `.dump Stats` as text: first problems of the trace, then its properties, then its contents.
+//! `.dump Stats` as text: problems of the trace first, then its properties, then its contents.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -20,7 +20,7 @@ use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{Counted, Length, TimeDigits, finding};
 
-/// A kind of events, with the number of its file.
+/// A kind of events and the number of its file.
 pub type EventCountRow<'a> = (u32, &'a EventCount);
 
 /// Declares the columns of a kind of events.
@@ -39,7 +39,7 @@ pub fn stats_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     columns
 }
 
-/// A row for each kind of event, below the facts about the trace; JSON has those, too.
+/// Returns a row for each kind of event, below the facts about the trace; JSON also has these facts.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -62,7 +62,7 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     }))
 }
 
-/// Columns about a trace: members of documents, and lines of the text.
+/// Declares the columns about a trace: members of documents, and lines of the text.
 pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     let mut columns = Columns::<TraceRow<'a>>::default();
     columns
@@ -266,7 +266,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
 }
 
-/// A trace, with the kinds of events that are left.
+/// A trace and the kinds of events that pass the filters.
 pub struct TraceRow<'a> {
     answer: &'a StatsAnswer<'a>,
     file_rows: FileRows,
@@ -294,7 +294,7 @@ fn perf_freq(info: &TraceInfo) -> Option<i64> {
     (info.perf_freq != 0 || !info.is_converted()).then_some(info.perf_freq)
 }
 
-/// Declares what is said of something that was damaged or left out.
+/// Declares the columns of something that was damaged or left out.
 fn warning_columns<'a>() -> Columns<'a, &'a Warning> {
     const WHAT: &str =
         "what, how often, and where first: byte offset in the file, or line of a text";
@@ -306,7 +306,7 @@ fn warning_columns<'a>() -> Columns<'a, &'a Warning> {
     columns
 }
 
-/// Declares what is said of a kind of events.
+/// Declares the columns of a kind of events.
 fn event_count_columns<'a>() -> Columns<'a, &'a EventCount> {
     const KIND: &str = "the kind, see below, its name and its count; TraceLogging events of one kind \
                         with different names have separate rows";
@@ -321,7 +321,7 @@ fn event_count_columns<'a>() -> Columns<'a, &'a EventCount> {
     columns
 }
 
-/// Declares what is said of a time during which events may be missing.
+/// Declares the columns of a time in which events may be missing.
 fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
     const TIMES: &str = "from when to when; null: anywhere in the trace";
     let mut columns = Columns::<&Loss>::default();
@@ -345,7 +345,7 @@ fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
     columns
 }
 
-/// Declares the numbers of object events by the source of their process.
+/// Declares how many object events took their process from each source.
 fn attribution_columns<'a>() -> Columns<'a, &'a TraceInfo> {
     const KNOWN: &str = "their own header, their stack";
     const UNKNOWN: &str = "none: assigned to System, or dropped";
@@ -360,7 +360,7 @@ fn attribution_columns<'a>() -> Columns<'a, &'a TraceInfo> {
     columns
 }
 
-/// The members about a trace that are one value, with their names.
+/// Returns the members about a trace that are single values, with their names.
 fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, Option<String>)>> {
     let text = |value: &Value| match value {
         Value::Null => None,
@@ -375,7 +375,7 @@ fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, O
     Ok(single.map(|(name, value)| (name.clone(), text(value))).collect())
 }
 
-/// ETWAnalyzer's names of some of the properties.
+/// ETWAnalyzer's names for some of the properties.
 const ETW_ANALYZER: [(&str, &str); 11] = [
     ("Machine", "computer"),
     ("SourceETLFileName", "source_etl"),
@@ -390,7 +390,7 @@ const ETW_ANALYZER: [(&str, &str); 11] = [
     ("BootTime", "boot_time_utc"),
 ];
 
-/// A row for each property whose name a filter lets pass.
+/// Returns a row for each property with a name that the filter lets pass.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -419,13 +419,13 @@ pub fn property_columns<'a>() -> Columns<'a, (u32, String, Option<String>)> {
     columns
 }
 
-/// Whether a filter lets a property pass by its name or by that of ETWAnalyzer.
+/// Whether a filter matches a property by its name or by ETWAnalyzer's name for it.
 fn is_selected(name: &str, filter: &Filter) -> bool {
     let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
     filter.matches_lines([name].into_iter().chain(theirs))
 }
 
-/// The name of a property as the filter has it, which lets it pass by this one or by that of ETWAnalyzer.
+/// Returns the name of a property that the filter matches: its own, or ETWAnalyzer's.
 fn requested_name(name: String, filter: &Filter) -> String {
     if filter.matches(&name) {
         return name;
@@ -434,7 +434,7 @@ fn requested_name(name: String, filter: &Filter) -> String {
     theirs.map_or(name, str::to_owned)
 }
 
-/// The names and patterns in a filter that no property has.
+/// Returns the names and patterns in a filter that match no property.
 ///
 /// # Errors
 /// Fails like [`properties`].
@@ -450,7 +450,7 @@ pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::R
     Ok(unknown.map(str::to_owned).collect())
 }
 
-/// Everything but the events.
+/// Returns the text about everything but the events.
 fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -470,11 +470,11 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     Ok(text)
 }
 
-/// The effect of lost events on leaks.
+/// How lost events affect leaks.
 const LOST_CLOSES: &str =
     "A handle whose close event was lost looks leaked, unless it is counted as closed unseen";
 
-/// Writes the losses, and lost events first: they make leaks doubtful.
+/// Writes the losses. Lost events come first, because they make leaks doubtful.
 fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -> fmt::Result {
     let text = match answer.info.losses() {
         None => {
@@ -512,7 +512,7 @@ fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> 
     Ok(())
 }
 
-/// Returns the time of which the trace has events, and the length of the session.
+/// Returns the time that the trace covers, and the length of the session.
 fn recorded(info: &TraceInfo) -> Option<String> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
     let [from, to] = [from_ns, to_ns].map(|ns| Seconds { ns, digits: TimeDigits::default() });
@@ -525,7 +525,7 @@ fn source(info: &TraceInfo) -> String {
     format!("{} ({} bytes)", info.source_path, HumanCount(info.source_size))
 }
 
-/// Version, build and product, where the source names them.
+/// Returns version, build and product, if the source names them.
 fn windows(info: &TraceInfo) -> Option<String> {
     let build =
         info.os_build_string.as_deref().map_or_else(String::new, |build| format!(" ({build})"));
@@ -540,7 +540,7 @@ fn windows(info: &TraceInfo) -> Option<String> {
     Some(format!("{version}{number}{build}{product}"))
 }
 
-/// An offset as in `UTC+02:00`.
+/// Formats an offset as in `UTC+02:00`.
 fn utc_offset(info: &TraceInfo) -> Option<String> {
     let sign = if info.utc_offset_minutes < 0 { '-' } else { '+' };
     let minutes = info.utc_offset_minutes.unsigned_abs();
@@ -575,7 +575,7 @@ fn unknown() -> String {
     "unknown".to_owned()
 }
 
-/// Writes the sources of events' processes, from the most reliable to none.
+/// Writes how many events took their process from each source, from the most reliable to none.
 fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
     writeln!(out, "Process of object events taken from")?;
     for (name, count) in [

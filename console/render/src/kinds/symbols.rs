@@ -11,7 +11,7 @@ use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_query::{ModuleSymbols, SymbolsAnswer};
 use handlescope_session::values::Counted;
 
-/// A module, with the number of its file.
+/// A module and the number of its file.
 pub type ModuleSymbolsRow<'a> = (u32, &'a ModuleSymbols);
 
 /// Declares the columns of a module's symbols.
@@ -98,7 +98,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     columns
 }
 
-/// A row for each module; JSON has the places that were searched, too.
+/// Returns a row for each module; JSON also has the places that were searched.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -111,7 +111,7 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
     Ok(table.within(symbol_document(), ()).with_spare(["Pdb"]))
 }
 
-/// Declares what is said of a place with symbols.
+/// Declares the columns of a place that has symbols.
 fn place_columns<'a>() -> Columns<'a, &'a Origin> {
     const PLACE: &str = "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or \
                          address";
@@ -132,7 +132,7 @@ fn place_columns<'a>() -> Columns<'a, &'a Origin> {
     columns
 }
 
-/// Declares what is said of a server without the symbols.
+/// Declares the columns of a server that lacks the symbols.
 fn missing_columns<'a>() -> Columns<'a, &'a MissingAt> {
     const SERVER: &str = "the server, and whether this is known from an earlier request";
     let mut columns = Columns::<&MissingAt>::default();
@@ -160,7 +160,7 @@ fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
     ))
 }
 
-/// Returns the result of the search, and the file that names come from.
+/// Returns the result of the search, and the file that supplies the names.
 fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
     let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
     let (status, file) = match &symbols.report.outcome {
@@ -183,7 +183,7 @@ fn search(symbols: &ModuleSymbols) -> String {
     }
 }
 
-/// Describes where symbols were found, or why not, and the failures on the way.
+/// Describes where symbols were found or why not, and any failures before that.
 fn outcome(report: &ModuleReport) -> String {
     let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
     let outcome = match &report.outcome {

@@ -21,7 +21,7 @@ use handlescope_session::settings::Display;
 pub struct VersionRow<'a> {
     answer: &'a ModuleAnswer<'a>,
     loaded: &'a LoadedModule,
-    /// The rows of a group have the same processes.
+    /// Number of the group; its rows have the same processes.
     group: u32,
     loaded_by: Rc<str>,
 }
@@ -63,8 +63,8 @@ pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
     columns
 }
 
-/// A row for each module. Modules that the same processes loaded are listed under the names of these, once. JSON is
-/// that of all that is known of these modules.
+/// Returns a row for each module. Modules loaded by the same processes are listed together, below the names of these
+/// processes. JSON has everything known about these modules.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -83,7 +83,7 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::R
     }))
 }
 
-/// The modules of a file, each with its group.
+/// Returns the modules of a file, each with its group.
 fn rows<'a>(
     answer: &'a ModuleAnswer<'a>,
     display: &Display,

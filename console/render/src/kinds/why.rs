@@ -26,35 +26,35 @@ use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::Counted;
 
-/// Returns the command that shows the handles of a suspect of the file with this number.
+/// A function that returns the command for the handles of a suspect; its first argument is the file number.
 type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
 
 /// Share of the worst score, and of the largest amount, below which a suspect is small.
 const SMALL: f64 = 0.1;
 
-/// Maximum number of handles that a stack of the system opens and the end of the process closes in
-/// a small suspect: each process has a few.
+/// A suspect with at most this many handles is small if a system stack opens them and process exit closes them: each
+/// process has a few.
 const MIN_AT_EXIT: u64 = 2;
 
-/// Indentation of the lines below that with the rank, to align with its text.
+/// Indentation that aligns the following lines with the text after the rank.
 const INDENT: &str = "   ";
 
-/// Names of objects of a suspect that the text lists.
+/// Number of object names of a suspect in the text.
 pub const NAMES: usize = 2;
 
-/// Callers of a function that the text lists.
+/// Number of callers of a function in the text.
 pub const CALLERS: usize = 3;
 
-/// Handle values of a suspect that the text lists.
+/// Number of handle values of a suspect in the text.
 const HANDLES: usize = 5;
 
-/// Processes of a suspect that the text lists.
+/// Number of processes of a suspect in the text.
 pub const PROCESSES: usize = 5;
 
-/// Suspects that the first look has a block about.
+/// Number of suspects that get a block in the first look.
 const BLOCKS: usize = 5;
 
-/// Suspects that its table lists.
+/// Number of suspects in the table of the first look.
 const LISTED: usize = 12;
 
 /// A suspect and its presentation.
@@ -64,21 +64,21 @@ pub struct SuspectRow<'a> {
     numbers: StackNumbers,
     stacks: StackStyle<'a>,
     command: String,
-    /// Whether the text only counts it.
+    /// Whether the text only counts this suspect.
     is_small: bool,
-    /// Whether the text says everything about it.
+    /// Whether the text says everything about this suspect.
     is_whole: bool,
 }
 
-/// What the text has of the suspects.
+/// How much the text shows of the suspects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look<'c> {
-    /// A table, blocks about the first ones, and how this command shows the others.
+    /// A table, blocks about the first suspects, and how this command shows the others.
     First(&'c str),
-    /// Blocks about all that are not small, and how this command shows the others.
+    /// Blocks about all suspects that are not small, and how this command shows the others.
     Large(&'c str),
     All,
-    /// All, and everything about each.
+    /// All suspects, and everything about each.
     Whole,
 }
 
@@ -332,8 +332,8 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
 }
 
-/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own, as far as
-/// `look` says.
+/// Returns a row for each suspect; JSON also has its diagnoses and stacks. In text each suspect is a block of lines,
+/// and `look` says how much of it is shown.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -369,8 +369,8 @@ pub fn why<'a>(
     Ok(table.within(why_document(), OfTraces { traces, rest: answers }))
 }
 
-/// The suspects of each trace as findings; `failures`: which of each trace fail a gate, `rows`: which of each trace are
-/// left, `None` for all.
+/// Returns the suspects of each trace as findings. `failures` says which suspects of each trace fail a gate, and `rows`
+/// which are kept; `None` keeps all.
 pub fn why_findings(
     answers: &[WhyAnswer<'_>],
     failures: Option<&[Vec<bool>]>,
@@ -394,7 +394,7 @@ pub fn why_findings(
     answers.iter().enumerate().map(of_trace).collect()
 }
 
-/// A suspect of a trace as the only finding.
+/// Returns one suspect of a trace as the only finding.
 pub fn findings_of_suspect(
     answer: &WhyAnswer<'_>,
     suspect: &Suspect,
@@ -405,23 +405,23 @@ pub fn findings_of_suspect(
     findings(answer, std::slice::from_ref(suspect), list)
 }
 
-/// Returns the style of stacks with files and lines.
+/// Returns a style that shows stacks with files and lines.
 pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
     let shown = StackDisplayArgs { show: true, line: true, ..StackDisplayArgs::default() };
     StackStyle::of(&answer.file, shown)
 }
 
-/// Findings about some suspects of a trace.
+/// Returns findings about some suspects of a trace.
 fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<Finding>) -> Findings {
     let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
     let mut headline = first_lines(answer, suspects);
-    // Where it is asked for them, the suspects are those that are ignored.
+    // If ignored suspects were asked for, all suspects are ignored ones.
     let has_others = suspects.iter().any(|suspect| suspect.ignored.is_none());
     headline.extend(line_of_ignored(answer.ignored.len(), "suspect").filter(|_| has_others));
     Findings { about, headline, list }
 }
 
-/// What is said first of a trace: the headline of some of its suspects, or why there are none.
+/// Returns the first lines about a trace: the headline of some of its suspects, or why there are none.
 pub fn first_lines(answer: &WhyAnswer<'_>, suspects: &[Suspect]) -> Vec<String> {
     if suspects.is_empty() { lines_without_suspects(answer) } else { headline(suspects) }
 }
@@ -446,7 +446,7 @@ fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Findi
     finding.at(stacks.frames.as_ref(), suspect.create_stack)
 }
 
-/// A suspect in one line: `8 of 56 Event handles leaked by leaky.exe(7316)`.
+/// Describes a suspect in one line: `8 of 56 Event handles leaked by leaky.exe(7316)`.
 pub fn title(suspect: &Suspect) -> String {
     format!("{} by {}", amounts(suspect), suspect.process)
 }
@@ -490,7 +490,7 @@ fn part(
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
 }
 
-/// Places of the suspects that the text shows, and of those that it only counts, by whether each is small.
+/// Returns the indexes of the suspects that the text shows, and of the small ones that it only counts.
 fn shown_and_left_out(small: impl Iterator<Item = bool>) -> (Vec<usize>, Vec<usize>) {
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
     for (place, is_small) in small.enumerate() {
@@ -502,7 +502,7 @@ fn shown_and_left_out(small: impl Iterator<Item = bool>) -> (Vec<usize>, Vec<usi
     (shown, left_out)
 }
 
-/// Suspects that the table of the first look lists, and the others.
+/// Returns the suspects in the table of the first look, and the others.
 pub fn listed_and_others<'a>(answer: &'a WhyAnswer<'_>) -> (Vec<&'a Suspect>, Vec<&'a Suspect>) {
     let small = small(&answer.suspects, &stacks_with_lines(answer));
     let (mut listed, mut others) = shown_and_left_out(small.into_iter());
@@ -514,7 +514,7 @@ pub fn listed_and_others<'a>(answer: &'a WhyAnswer<'_>) -> (Vec<&'a Suspect>, Ve
     (suspects(listed), suspects(others))
 }
 
-/// Lines that count the rows that are left out, and say how the command shows them.
+/// Returns lines that count the omitted rows, and say how the command shows them.
 fn lines_of_left_out(
     answer: &WhyAnswer<'_>,
     rows: &[SuspectRow<'_>],
@@ -550,7 +550,7 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
     lines.fold(part, FileRows::below)
 }
 
-/// Lines about processes that have ended and are still in memory, and about who keeps them there.
+/// Returns lines about processes that have ended and are still in memory, and about who keeps them there.
 pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
     let zombies = &answer.zombies;
     let all = line_of_zombies(zombies);
@@ -582,7 +582,7 @@ fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
     columns
 }
 
-/// Declares what is said of a process with open handles to zombies.
+/// Declares the columns of a process with open handles to zombies.
 fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbers)> {
     const PROCESS: &str = "the process, `name.exe(pid)`, and its id";
     const COUNTS: &str = "number of the zombies that it keeps, and of its open handles to them";
@@ -599,8 +599,8 @@ fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbers)> {
     columns
 }
 
-/// Lines about the number that is open over time, and about the time since which the verdict speaks of it, if that is not
-/// the start.
+/// Returns lines about the open handles over time, and about the time where the verdict starts, if that is not the
+/// start of the trace.
 fn over_time(suspect: &Suspect, display: &Display) -> Vec<String> {
     const TITLE: &str = "Open over time  ";
     let open = &suspect.open_over_time;
@@ -617,7 +617,7 @@ fn over_time(suspect: &Suspect, display: &Display) -> Vec<String> {
     lines
 }
 
-/// Returns the leaks of each of several processes, the most first, and so many by name.
+/// Describes the leaks of each process if there are several, the most first; names the first `shown` of them.
 pub fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String> {
     if processes.len() < 2 {
         return None;
@@ -636,7 +636,7 @@ pub fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String
     Some(text)
 }
 
-/// So many of the most frequent names of leaked objects, and the number of the others.
+/// Lists the `shown` most frequent names of leaked objects, and counts the others.
 pub fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     let names = &suspect.names;
     let is_file = suspect.type_name == FILE_MAPPING_NAME;
@@ -661,7 +661,7 @@ pub fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     Some(format!("{title}: {}", parts.join(", ")))
 }
 
-/// The values of leaked handles, where there are any, as in "Handles: 0xAC, 0xB0 and 3 more".
+/// Lists the values of leaked handles, if there are any, as in "Handles: 0xAC, 0xB0 and 3 more".
 fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
     let values = &suspect.names.handles;
     let shown = values.len().min(shown);
@@ -673,7 +673,7 @@ fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
     (shown > 0).then(|| format!("{title}: {texts}{rest}"))
 }
 
-/// Declares what is said of a process of a suspect.
+/// Declares the columns of a process of a suspect.
 fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
     const PROCESS: &str = "the process, as above";
     const COUNTS: &str = "its share of these counts";
@@ -687,7 +687,7 @@ fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
     columns
 }
 
-/// Declares what is said of a caller of the function of a suspect.
+/// Declares the columns of a caller of a suspect's function.
 fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbers)> {
     let mut columns = Columns::<(&Caller, StackNumbers)>::default();
     columns.member(
@@ -705,7 +705,7 @@ fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbers)> {
     columns
 }
 
-/// Declares what is said of names of leaked objects.
+/// Declares the columns of the names of leaked objects.
 fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
     let mut columns = Columns::<&ObjectNames>::default();
     columns.member(
@@ -718,14 +718,14 @@ fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
     columns
 }
 
-/// A cause, and whether the text has it.
+/// A cause, and whether the text shows it.
 struct DiagnosisRow<'a> {
     of: &'a Diagnosis,
     is_shown: bool,
     numbers: StackNumbers,
 }
 
-/// Declares what is said of a cause.
+/// Declares the columns of a cause.
 fn diagnosis_columns<'a>() -> Columns<'a, DiagnosisRow<'a>> {
     let mut columns = Columns::<DiagnosisRow<'a>>::default();
     columns.member(
@@ -773,12 +773,12 @@ impl SuspectRow<'_> {
         format!("{} {}", self.suspect.process, self.suspect.type_name)
     }
 
-    /// Verdict and its evidence, as a sentence.
+    /// Describes the verdict and its evidence in a sentence.
     fn growth(&self) -> String {
         growth(self.suspect)
     }
 
-    /// The program's calls that opened it, in one line.
+    /// Returns the program's calls that opened it, in one line.
     fn calls(&self) -> Option<String> {
         let most = self.suspect.functions_of_all_stacks();
         Some(self.stacks.calls(self.suspect.create_stack?, self.suspect.program(), most))
@@ -790,13 +790,13 @@ impl SuspectRow<'_> {
         words.join(",")
     }
 
-    /// Whether the loader opened the handles when the process started, and no code of the program took part: each
-    /// process has these.
+    /// Whether the loader opened the handles when the process started, and no program code took part. Every process has
+    /// such handles.
     fn is_of_process_start(&self) -> bool {
         is_of_process_start(self.suspect, &self.stacks)
     }
 
-    /// Writes a block about a suspect, and an empty line: rank, amount and process, the calls that opened it, growth,
+    /// Writes a block about a suspect and an empty line: rank, amount and process, the calls that opened it, growth,
     /// causes, and the command that shows it.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let suspect = self.suspect;
@@ -816,7 +816,7 @@ impl SuspectRow<'_> {
                 let most = suspect.functions_of_all_stacks();
                 let calls = self.stacks.calls(stack, suspect.program(), most);
                 let calls = paint(Role::Heading, &Untrusted(&calls).to_string());
-                // An arrow stays with its function.
+                // Keep an arrow on the line of its function.
                 line(calls.replace(&format!("← {}", display.line_break()), "← "))?;
             }
         }
@@ -864,12 +864,12 @@ impl SuspectRow<'_> {
     }
 }
 
-/// The verdict on the growth of a suspect and its evidence, as a sentence.
+/// Describes the verdict on a suspect's growth and its evidence in a sentence.
 fn growth(suspect: &Suspect) -> String {
     format!("{}: {}", suspect.growth.verdict.title(), suspect.evidence())
 }
 
-/// A cause as a sentence, with the functions that close or free others of the group.
+/// Describes a cause in a sentence, with the functions that close or free others of the group.
 pub fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> String {
     let closers = diagnosis.stacks.iter();
     let closers = closers.filter_map(|stack| stacks.representative(*stack, program));
@@ -878,13 +878,13 @@ pub fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> S
     capitalized(&diagnosis.sentence(&closers))
 }
 
-/// The bytes that a suspect leaks, or the handles.
+/// Returns the bytes that a suspect leaks, or the number of handles.
 pub fn unreleased(suspect: &Suspect) -> i64 {
     let count = || i64::try_from(suspect.counts.unreleased()).unwrap_or(i64::MAX);
     suspect.bytes.map_or_else(count, |bytes| bytes.unreleased)
 }
 
-/// Whether each of these suspects says next to nothing beside the others.
+/// Returns for each suspect whether it matters little next to the others.
 fn small(suspects: &[Suspect], stacks: &StackStyle<'_>) -> Vec<bool> {
     let handles = suspects.partition_point(|suspect| suspect.bytes.is_none());
     let (of_handles, of_allocations) = suspects.split_at(handles);
@@ -892,8 +892,8 @@ fn small(suspects: &[Suspect], stacks: &StackStyle<'_>) -> Vec<bool> {
     small.concat()
 }
 
-/// Like [`small`], all of handles or all of allocations: those are small that each process has, and those at the end that
-/// leak little and do not go on.
+/// Like [`small`], for suspects that are all handles or all allocations. Suspects are small if every process has them;
+/// so are those at the end of the list that leak little and do not continue.
 fn small_of_kind(suspects: &[Suspect], stacks: &StackStyle<'_>) -> Vec<bool> {
     let min_score = SMALL * suspects.iter().map(|suspect| suspect.score).fold(0.0, f64::max);
     let largest_amount = suspects.iter().map(unreleased).max().unwrap_or_default();
@@ -913,8 +913,7 @@ fn small_of_kind(suspects: &[Suspect], stacks: &StackStyle<'_>) -> Vec<bool> {
         .collect()
 }
 
-/// Whether each process has such handles: the loader opens them, or a stack of the system does, and process exit closes
-/// them.
+/// Whether each process has such handles: the loader opens them, or a system stack does and process exit closes them.
 fn is_trivial(suspect: &Suspect, stacks: &StackStyle<'_>) -> bool {
     let Suspect { counts, create_stack, bytes, .. } = suspect;
     let is_of_program = |stack| stacks.program_frames(stack).next().is_some();
@@ -930,8 +929,8 @@ fn is_of_process_start(suspect: &Suspect, stacks: &StackStyle<'_>) -> bool {
     stacks.is_of_process_start(*stack)
 }
 
-/// Diagnoses, each with whether the text has it: the first one, and further ones that each explain more than those
-/// before or add to them.
+/// Returns each diagnosis with whether the text shows it: the first one, and later ones that explain more than all
+/// earlier ones or add to them.
 fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bool)> {
     let mut explained = 0;
     diagnoses.iter().map(move |diagnosis| {

@@ -1,4 +1,4 @@
-//! Flame graphs: the stacks that opened handles, as wide as the handles are many.
+//! Flame graphs of the stacks that opened handles; the width is the number of handles.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -17,14 +17,13 @@ use handlescope_query::{
 };
 use handlescope_session::paths::stem;
 
-/// Title that names the handles that count.
+/// Title that says which handles count.
 const TITLE: &str = "Handles and views opened and not closed";
 
-/// Maximum width of all stacks together, because inferno adds them up: bytes are as many as a file
-/// claims.
+/// Maximum total width of all stacks. Inferno adds them up, and a file may claim any number of bytes.
 const MAX_WIDTH: u64 = 1 << 62;
 
-/// Meaning of the colours of a difference.
+/// Meaning of the colours in a comparison.
 const COLOURS: &str = "red: more, blue: fewer";
 
 /// The stacks of some traces.
@@ -38,7 +37,7 @@ pub struct FlameGraph {
 }
 
 impl FlameGraph {
-    /// Weighs the stacks of traces that were asked for groups by process, create stack and type.
+    /// Weighs the stacks of traces. The answers must have groups by process, create stack and type.
     pub fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
         let stacks =
             files.iter().map(|file| FoldedFile::new(file.about.path, folded(file, weight)));
@@ -46,8 +45,8 @@ impl FlameGraph {
         Self { title: TITLE.to_owned(), subtitle: names(&files), unit: unit(&files), files }
     }
 
-    /// Weighs the stacks of allocations that were asked for groups by process, create stack, kind and allocator: by
-    /// their bytes, or by their number if that is asked for or nothing has bytes.
+    /// Weighs the stacks of allocations by their bytes, or by their number if requested or if nothing has bytes. The
+    /// answers must have groups by process, create stack, kind and allocator.
     pub fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
         let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
         let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
@@ -62,7 +61,7 @@ impl FlameGraph {
         Self { title, subtitle: names(&files), unit, files }
     }
 
-    /// Weighs the allocations or handles at the second of two points, against those at the first.
+    /// Weighs the allocations or handles at the second of two points, compared with the first.
     pub fn of_points<'a, F: TraceAnswer<'a>>(answers: &[PointsDiff<F>], points: [&str; 2]) -> Self {
         let groups = answers.iter().flat_map(|answer| &answer.groups);
         let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
@@ -92,7 +91,7 @@ impl FlameGraph {
         Self { title, subtitle, unit, files }
     }
 
-    /// Weighs the leaks of the second of two traces, against those expected if nothing had changed.
+    /// Weighs the leaks of the second of two traces, compared with the number expected if nothing had changed.
     pub fn of_traces<'a, F: TraceAnswer<'a>>(answer: &TracesDiff<F>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
@@ -135,10 +134,10 @@ impl FlameGraph {
         self.files.iter().all(|file| file.stacks.is_empty())
     }
 
-    /// Writes a picture with a script that zooms and searches. Of several traces each is a frame.
+    /// Writes a picture with a script that zooms and searches. If there are several traces, each gets a frame.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_svg(&self, out: &mut dyn Write) -> io::Result<()> {
         let lines = self.lines();
         let mut options = options();
@@ -152,14 +151,13 @@ impl FlameGraph {
     /// Writes a document for speedscope.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write_speedscope(&self, out: &mut dyn Write) -> io::Result<()> {
         speedscope::write(&self.title, self.unit, &self.files, out)
     }
 
-    /// Returns stacks in inferno's format: frames divided by `;`, then the number before, if there
-    /// is one, and the number. Each stack appears once: of a repeated one inferno would drop the
-    /// difference.
+    /// Returns stacks in inferno's format: frames separated by `;`, then the number before if there is one, and the
+    /// number. Each stack appears once, because inferno would drop the difference of a repeated one.
     fn lines(&self) -> Vec<String> {
         let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
         for file in &self.files {
@@ -188,25 +186,25 @@ impl FlameGraph {
     }
 }
 
-/// Options of every flame graph.
+/// Returns the options of every flame graph.
 fn options<'a>() -> Options<'a> {
     let mut options = Options::default();
     options.colors = Palette::Basic(BasicPalette::Hot);
-    // The same picture every time.
+    // Makes the picture the same every time.
     options.hash = true;
     options
 }
 
-/// Returns the colours that flame graphs give to frames of some names, as in `#ff8000`; the empty name is that of all
-/// stacks together.
+/// Returns the colours that flame graphs give to frames with these names, as in `#ff8000`; the empty name is the frame
+/// of all stacks together.
 ///
 /// # Errors
-/// When a flame graph cannot be written, which has them.
+/// If the flame graph that assigns the colours cannot be written.
 pub fn colors<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> io::Result<HashMap<&'n str, String>> {
     let names: Vec<&str> = names.into_iter().collect();
-    // A frame of a type protects numbers at the end of a name.
+    // A type frame at the end protects a number at the end of a name.
     let lines: Vec<String> = names.iter().map(|name| format!("{};[] 1", escaped(name))).collect();
     if lines.is_empty() {
         return Ok(HashMap::new());
@@ -222,12 +220,12 @@ pub fn colors<'n>(
     Ok(names.into_iter().chain([""]).filter_map(color).collect())
 }
 
-/// The frames of a stack as flame graphs order stacks by.
+/// Returns the frames of a stack as the text by which flame graphs order stacks.
 pub fn line(frames: &[PictureFrame]) -> String {
     frames.iter().map(|frame| escaped(&frame.name)).collect::<Vec<String>>().join(";")
 }
 
-/// The names of traces.
+/// Joins the names of traces.
 fn names(files: &[FoldedFile]) -> String {
     files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
@@ -250,7 +248,7 @@ fn leaked(group: &ResourceGroup) -> Amount {
     Amount { count: group.stats.unreleased(), bytes: group.stats.unreleased_bytes() }
 }
 
-/// The stacks of allocations that were not freed, of some groups of an answer.
+/// Returns the stacks of unfreed allocations in some groups of an answer.
 pub fn folded_leaks<'g>(
     answer: &ResourcesAnswer<'_>,
     groups: impl Iterator<Item = &'g ResourceGroup>,
@@ -266,7 +264,7 @@ pub fn folded_leaks<'g>(
     stacks.collect()
 }
 
-/// Process, frames and type, or kind with allocator, of a group.
+/// Returns the frames of a group: process, frames, and its type, or its kind and allocator.
 fn frames<'a>(
     answer: &impl TraceAnswer<'a>,
     process: Option<&str>,
@@ -282,8 +280,8 @@ fn frames<'a>(
         .collect()
 }
 
-/// Replaces the characters of a name that inferno misreads: `;` divides frames, and `# ` starts a
-/// comment. A number after a space is a count, but only at the end, where the type has brackets.
+/// Replaces characters in a name that inferno misreads: `;` separates frames, and `# ` starts a comment. A number after
+/// a space is a count, but only at the end, where the type has brackets.
 fn escaped(name: &str) -> String {
     name.replace(';', ":").replace("# ", "#\u{A0}")
 }

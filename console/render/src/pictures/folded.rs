@@ -1,4 +1,4 @@
-//! Stacks, each with the number of its handles.
+//! Stacks with the number of handles each opened.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use handlescope_query::{
 };
 use handlescope_session::paths::stem;
 
-/// Returns the number of a group's handles that count.
+/// A function that returns how many handles of a group count.
 pub type Weight = fn(&Stats) -> u32;
 
 /// Unit of handles.
@@ -20,7 +20,7 @@ const HANDLES: &str = "handles";
 /// Unit of file mappings.
 const VIEWS: &str = "views";
 
-/// Name of the stack of a handle without one.
+/// Name of the stack of a handle that has none.
 const NO_STACK: &str = "no stack";
 
 /// Name of an unknown property of a handle.
@@ -30,9 +30,9 @@ pub const UNKNOWN: &str = "unknown";
 pub struct Folded {
     /// Frames from the outermost to the innermost: process, frames, type of the object.
     pub frames: Vec<PictureFrame>,
-    /// Handles that count.
+    /// Number of handles that count.
     pub count: u64,
-    /// Count before, in a comparison.
+    /// Number before, in a comparison.
     pub before: Option<u64>,
 }
 
@@ -54,13 +54,13 @@ impl FoldedFile {
 pub struct PictureFrame {
     /// Name, escaped as [`Untrusted`].
     pub name: String,
-    /// Source file and line, where symbols say.
+    /// Source file and line, if the symbols have them.
     pub source: Option<(String, Option<u32>)>,
-    /// Whether it is a function of a program, not of the system.
+    /// Whether it is a function of a program rather than of the system.
     pub is_of_program: bool,
 }
 
-/// Frames, each once.
+/// Frames without duplicates.
 #[derive(Default)]
 pub struct FrameTable {
     pub frames: Vec<PictureFrame>,
@@ -68,7 +68,7 @@ pub struct FrameTable {
 }
 
 impl FrameTable {
-    /// The number of a frame.
+    /// Returns the number of a frame.
     pub fn number(&mut self, frame: &PictureFrame) -> usize {
         if let Some(known) = self.known.get(frame) {
             return *known;
@@ -80,7 +80,7 @@ impl FrameTable {
     }
 }
 
-/// The stacks of a file that was asked for groups by process, create stack and type, in any order.
+/// Returns the stacks of a file in any order. The file must have groups by process, create stack and type.
 pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
     let Some(groups) = &file.groups else { return Vec::new() };
     let leaves = groups.tree.leaves();
@@ -98,7 +98,7 @@ pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
     stacks.collect()
 }
 
-/// The frames that a group stands for.
+/// Returns the frames that represent a group.
 fn group_frames(
     file: &FileAnswer<'_>,
     groups: &Groups,
@@ -114,7 +114,7 @@ fn group_frames(
     }
 }
 
-/// Returns the unit of the counts: the innermost frame is the type of the object.
+/// Returns the unit of the counts, from the innermost frames: they are the types of the objects.
 pub fn unit(files: &[FoldedFile]) -> &'static str {
     let mapping = PictureFrame::of_type(FILE_MAPPING_NAME);
     let types =
@@ -126,7 +126,7 @@ pub fn unit(files: &[FoldedFile]) -> &'static str {
     }
 }
 
-/// The frames of a stack, the outermost first, as far as they are not trimmed.
+/// Returns the untrimmed frames of a stack, outermost first.
 pub fn stack_frames<'a>(
     answer: &impl TraceAnswer<'a>,
     stack: Option<StackIdx>,
@@ -142,7 +142,7 @@ pub fn stack_frames<'a>(
 }
 
 impl PictureFrame {
-    /// Creates a frame for a type, with brackets, which no function has.
+    /// Creates a frame for a type. It has brackets, which no function has.
     pub fn of_type(name: &str) -> Self {
         Self::named(&format!("[{name}]"))
     }
@@ -151,7 +151,7 @@ impl PictureFrame {
         Self { name: Untrusted(name).to_string(), source: None, is_of_program: false }
     }
 
-    /// The frames of a stack, in their order.
+    /// Returns the frames of a stack, in the same order.
     pub fn of_stack<'f>(frames: impl Iterator<Item = FrameView<'f>>) -> impl Iterator<Item = Self> {
         with_program(frames).map(|(frame, is_of_program)| Self::of(&frame, is_of_program))
     }
@@ -161,7 +161,7 @@ impl PictureFrame {
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
         let source = file.map(|file| (Untrusted(file).to_string(), line));
-        // Unknown code is equal only at one address.
+        // Unknown code is only the same at the same address.
         let name = match frame.identity().address() {
             Some(address) => format!("{frame} 0x{address:X}"),
             None => frame.to_string(),

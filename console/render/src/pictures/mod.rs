@@ -17,7 +17,7 @@ pub use self::plot_text::{columns, write_text as write_plot_text};
 pub use self::timeline::Timeline;
 use handlescope_query::Amount;
 
-/// The unit of counts over time, and of the width of frames.
+/// The unit of counts over time and of frame widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     Handles,
@@ -26,12 +26,12 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Returns bytes where any of these allocations have some: handles of GDI and USER have none.
+    /// Returns bytes if any of these allocations have some; GDI and USER handles have none.
     pub fn of(mut amounts: impl Iterator<Item = Amount>) -> Self {
         Self::of_bytes(amounts.any(|amount| amount.bytes != 0))
     }
 
-    /// Bytes of allocations if these have some, else their number.
+    /// Returns bytes if the allocations have some, else their number.
     pub fn of_bytes(has_bytes: bool) -> Self {
         if has_bytes { Self::Bytes } else { Self::Allocations }
     }
@@ -45,7 +45,7 @@ impl Measure {
         }
     }
 
-    /// Returns the amount in this unit; sums of bytes may be negative if events say so.
+    /// Returns the amount in this unit. Sums of bytes may be negative if the events say so.
     pub fn width(self, amount: Amount) -> u64 {
         match self {
             Self::Bytes => u64::try_from(amount.bytes).unwrap_or_default(),
@@ -53,7 +53,7 @@ impl Measure {
         }
     }
 
-    /// Returns the subject of a drawing, for its caption.
+    /// Returns what a drawing shows, for its caption.
     pub fn caption(self) -> &'static str {
         match self {
             Self::Handles => "open handles",
@@ -62,7 +62,7 @@ impl Measure {
         }
     }
 
-    /// Returns the criterion for counting.
+    /// Describes which of them count.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Handles => "opened in the trace and not yet closed",
@@ -70,8 +70,7 @@ impl Measure {
         }
     }
 
-    /// Like [`meaning`](Self::meaning), with its subject, which for allocations is part of the
-    /// text.
+    /// Like [`meaning`](Self::meaning), including the subject; for allocations it is part of the text.
     pub fn sentence(self) -> String {
         match self {
             Self::Allocations => "allocations of the trace not yet freed".to_owned(),
@@ -79,7 +78,7 @@ impl Measure {
         }
     }
 
-    /// A number as people read it.
+    /// Formats a number for people.
     pub fn shown(self, number: u64) -> String {
         match self {
             Self::Bytes => HumanBytes(number).to_string(),

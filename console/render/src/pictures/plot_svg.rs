@@ -8,16 +8,16 @@ use plotters::prelude::*;
 
 use super::timeline::Timeline;
 
-/// Pixels of the picture of a trace.
+/// Size of a trace's picture in pixels.
 const SIZE: (u32, u32) = (1200, 480);
 
-/// Pixels between a picture and its edge.
+/// Margin around a picture in pixels.
 const MARGIN: u32 = 12;
 
 /// Height of labels in pixels.
 const LABEL: u32 = 14;
 
-/// Colours that the colour-blind distinguish, too (Okabe and Ito); the last is for the others.
+/// Colours that colour-blind people can also distinguish (Okabe and Ito); the last is for the other groups.
 const COLORS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -30,7 +30,7 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(153, 153, 153),
 ];
 
-/// Writes the pictures of traces, one below the other.
+/// Writes the pictures of traces, one below another.
 pub fn write_svg(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
     let mut svg = String::new();
     let height = SIZE.1.saturating_mul(u32::try_from(timelines.len()).unwrap_or(u32::MAX));
@@ -51,7 +51,7 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
     let buckets = stacked.first().map_or(1, Vec::len);
     let nanoseconds = |seconds: f64| (seconds * 1e9).round() as i64;
-    // A hostile trace may begin at the last nanosecond, and an axis needs a length.
+    // A hostile trace may begin at the last nanosecond, but an axis needs a length.
     let start = timeline.window.start_ns.min(i64::MAX - 1);
     let end = timeline.ends(buckets).last().map_or(start, nanoseconds).max(start + 1);
     let amounts = timeline.amount_ticks(highest);
@@ -62,7 +62,7 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{}: {}", timeline.file, measure.caption()), ("sans-serif", 20))
         .margin(MARGIN)
-        // The last label has the end of the axis in its middle.
+        // The last label is centred on the end of the axis.
         .margin_right(MARGIN + width(last_time) / 2)
         .x_label_area_size(44)
         .y_label_area_size(72)
@@ -82,7 +82,7 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .y_desc(measure.meaning())
         .label_style(("sans-serif", LABEL))
         .draw()?;
-    // The highest first, because the areas below are drawn over it.
+    // Draws the highest first, because the areas below are drawn over it.
     for (index, (series, sums)) in timeline.series.iter().zip(&stacked).enumerate().rev() {
         let color = COLORS[index % COLORS.len()];
         let points = timeline.ends(sums.len()).map(nanoseconds).zip(sums.iter().copied());
@@ -101,7 +101,7 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .draw()
 }
 
-/// Returns the places of ticks.
+/// Returns the positions of ticks.
 fn points<T: Copy>(ticks: &[(T, String)]) -> Vec<T> {
     ticks.iter().map(|(value, _)| *value).collect()
 }
@@ -112,7 +112,7 @@ fn text<T: PartialEq>(ticks: &[(T, String)], at: &T) -> String {
     tick.map(|(_, text)| text.clone()).unwrap_or_default()
 }
 
-/// Width of a label in pixels, of characters that are two thirds as wide as they are high.
+/// Returns the width of a label in pixels; characters are two thirds as wide as they are high.
 fn width(label: &str) -> u32 {
     u32::try_from(label.chars().count()).unwrap_or(u32::MAX).saturating_mul(LABEL * 2) / 3
 }

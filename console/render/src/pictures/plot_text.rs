@@ -1,4 +1,4 @@
-//! Open handles and allocations over time as text: lines of braille, and a row for each group.
+//! Open handles and allocations over time as text: braille lines, and a row for each group.
 
 use std::io::{self, Write};
 
@@ -10,29 +10,29 @@ use handlescope_query::long_sparkline;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::table;
 
-/// Columns where there is no terminal.
+/// Number of columns without a terminal.
 const COLUMNS: usize = 80;
 
-/// Columns beside the lines, for the numbers of the axis.
+/// Columns next to the lines for the numbers of the axis.
 const AXIS: usize = 12;
 
-/// Columns of the lines: the minimum that textplots draws, and a maximum for wide windows.
+/// Minimum and maximum number of columns for the lines: textplots draws no fewer, and wide windows need no more.
 const LINES: (usize, usize) = (16, 160);
 
-/// Dots in a column, and dots of the height: 15 lines.
+/// Dots per column, and dots of height: 15 lines.
 const DOTS: (u32, u32) = (2, 60);
 
-/// Parts of time in the row of a group.
+/// Number of time buckets in the row of a group.
 const BUCKETS: usize = 24;
 
-/// Columns that lines have on a screen; each shows two parts of time.
+/// Returns the number of columns for lines on a screen; each shows two time buckets.
 pub fn columns(display: &Display) -> usize {
     let width = display.screen.width.unwrap_or(COLUMNS);
     width.saturating_sub(AXIS).clamp(LINES.0, LINES.1)
 }
 
-/// Writes a stacked plot, in which each line adds the open handles of its group to those below, and
-/// the groups in the order of the lines.
+/// Writes a stacked plot, and below it the groups in the order of the lines. Each line adds the open handles of its
+/// group to the line below.
 pub fn write_text(
     timeline: &Timeline,
     by: &str,

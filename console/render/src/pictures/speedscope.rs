@@ -1,4 +1,4 @@
-//! Documents for <https://www.speedscope.app>, whose format is
+//! Documents for <https://www.speedscope.app>, in the format of
 //! <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
 
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The stacks of a trace: a "sampled" profile, one sample for each.
+/// The stacks of a trace: a "sampled" profile with one sample per stack.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Profile<'a> {
@@ -57,7 +57,7 @@ struct Profile<'a> {
     unit: &'static str,
     start_value: u64,
     end_value: u64,
-    /// Indexes in the list of frames, the outermost first.
+    /// Indexes in the list of frames, outermost first.
     samples: Vec<Vec<usize>>,
     weights: Vec<u64>,
 }
@@ -70,7 +70,7 @@ pub fn write(title: &str, unit: &str, files: &[FoldedFile], out: &mut dyn Write)
         profiles.push(Profile {
             r#type: "sampled",
             name,
-            // The only unit of the format that fits.
+            // The other units of the format do not fit.
             unit: if unit == "bytes" { "bytes" } else { "none" },
             start_value: 0,
             end_value: weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)),

@@ -1,29 +1,29 @@
 //! Round numbers on the axes of pictures.
 
-/// Numbers on an axis, at most.
+/// Maximum number of ticks on an axis.
 const MOST: f64 = 8.0;
 
-/// Multiples of a round step on an axis.
+/// Multiples of a round step, for an axis.
 #[derive(Debug, PartialEq)]
 pub struct Ticks {
     pub values: Vec<f64>,
-    /// Digits after the point that tell them apart.
+    /// Number of decimals that tells them apart.
     pub decimals: usize,
 }
 
-/// The kind of numbers that people call round.
+/// Which numbers count as round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
     /// 1, 2 or 5 times a power of ten.
     Decimal,
-    /// The same without fractions.
+    /// The same, without fractions.
     Whole,
-    /// Powers of two, because units of bytes are these.
+    /// Powers of two, because units of bytes are powers of two.
     Binary,
 }
 
 impl Ticks {
-    /// Returns the multiples of the least round step that are not too many between two numbers.
+    /// Returns the multiples of a round step between two numbers; takes the smallest step that does not give too many.
     pub fn new(low: f64, high: f64, round: Round) -> Self {
         let span = high - low;
         if !span.is_finite() || span <= 0.0 {
@@ -33,16 +33,16 @@ impl Ticks {
         let (first, last) =
             ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         let values = (first..=last).map(|number| number as f64 * step);
-        // Far from 0, numbers have no such digits.
+        // Far from 0, numbers do not have enough digits for the step.
         let values = values.filter(|value| (low - step..=high + step).contains(value));
-        // Of 0.2, the logarithm is -0.7.
+        // For example, the logarithm of 0.2 is -0.7.
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         Self { values: values.collect(), decimals }
     }
 }
 
 impl Round {
-    /// Returns the least round number that is not below another.
+    /// Returns the smallest round number that is at least `least`.
     fn step(self, least: f64) -> f64 {
         match self {
             Self::Binary => least.max(1.0).log2().ceil().exp2(),

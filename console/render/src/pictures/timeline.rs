@@ -16,38 +16,37 @@ use handlescope_query::{
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
 
-/// Columns of a name that are shown.
+/// Maximum number of columns of a displayed name.
 const NAME_LENGTH: usize = 60;
 
-/// Name of a group without a common value.
+/// Name of a group without a shared value.
 const NONE: &str = "none";
 
-/// The open handles or allocations of a trace over time. Only those opened or allocated in the
-/// trace count.
+/// The open handles or allocations of a trace over time. Counts only what was opened or allocated in the trace.
 pub struct Timeline {
     pub measure: Measure,
     /// The name of the trace.
     pub file: String,
-    /// The time of the trace, nanoseconds since session start.
+    /// The time span of the trace, in nanoseconds since session start.
     pub window: Window,
-    /// The groups that had most open at once, then the sum of the others.
+    /// The groups with the highest peaks, then the sum of the others.
     pub series: Vec<Series>,
     pub axis: Axis,
 }
 
-/// What the axis of time shows.
+/// What the time axis shows.
 #[derive(Clone)]
 pub enum Axis {
     /// Seconds since the session started.
     Seconds,
-    /// Days, a second of the window for each.
+    /// Days; each takes a second of the window.
     Days(Vec<String>),
-    /// Percent of the time of each trace, a second of the window for each.
+    /// Percent of each trace's duration; each takes a second of the window.
     Percent,
 }
 
 impl Axis {
-    /// The unit of the axis.
+    /// Returns the title of the axis.
     pub fn title(&self) -> &'static str {
         match self {
             Self::Seconds => "seconds since the session started",
@@ -56,7 +55,7 @@ impl Axis {
         }
     }
 
-    /// A time, in seconds of the window, as people read it, with this many digits.
+    /// Formats a time for people; it is given in seconds of the window.
     pub fn label(&self, seconds: f64, decimals: usize) -> String {
         match self {
             Self::Seconds => format!("{seconds:.decimals$} s"),
@@ -70,18 +69,18 @@ impl Axis {
     }
 }
 
-/// The open handles of a group.
+/// The open handles of a group over time.
 pub struct Series {
     pub name: String,
-    /// The largest number at any time.
+    /// The highest number at any time.
     pub peak: u64,
-    /// The number at the end of each bucket of time.
+    /// The number at the end of each time bucket.
     pub open: Vec<u64>,
 }
 
 impl Timeline {
-    /// Builds the timeline of an answer about groups with times: its outermost groups, `top` of them
-    /// by themselves, in `buckets` parts of its time; `None` for a trace without a clock.
+    /// Builds the timeline of an answer that has groups with times. The `top` outermost groups with the highest peaks
+    /// get their own series, and time is divided into `buckets`. `None` for a trace without a clock.
     pub fn of(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
         let open = |node: &NodeIdx| {
@@ -98,7 +97,7 @@ impl Timeline {
         Some(Self { measure, file, window: groups.window?, series, axis })
     }
 
-    /// Like [`of`](Self::of), for allocations that were asked for groups over time.
+    /// Like [`of`](Self::of), for allocations with groups over time.
     pub fn of_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
@@ -113,8 +112,8 @@ impl Timeline {
         Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
     }
 
-    /// Like [`of_allocations`](Self::of_allocations), for one kind of an answer with groups by kind
-    /// and process; each goes by its process.
+    /// Like [`of_allocations`](Self::of_allocations), for one kind in an answer with groups by kind and process; the
+    /// series are named by process.
     pub fn of_kind(
         answer: &ResourcesAnswer<'_>,
         kind: &str,
@@ -131,7 +130,8 @@ impl Timeline {
         Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
     }
 
-    /// Builds the timeline of a dataset with this name: the first lines by themselves, and the others as one.
+    /// Builds the timeline of a dataset with this name; the first `top` lines get their own series, and the others are
+    /// one.
     pub fn of_fleet(growth: FleetGrowth, dataset: &Path, top: usize) -> Self {
         let FleetGrowth { axis, labels, mut lines, has_bytes, .. } = growth;
         let rest = lines.split_off(lines.len().min(top));
@@ -168,8 +168,8 @@ impl Timeline {
         self.series.is_empty()
     }
 
-    /// Returns for each group the sums of its open counts and those of the groups before it, so
-    /// that each lies on the others.
+    /// Returns for each group the running sums of its open counts and those of the groups before it, so that the areas
+    /// stack.
     pub fn stacked(&self) -> Vec<Vec<u64>> {
         let mut sums: Vec<u64> = Vec::new();
         let sums_below = self.series.iter().map(|series| {
@@ -197,7 +197,7 @@ impl Timeline {
         values.into_iter().map(|time| (time, self.axis.label(time, decimals))).collect()
     }
 
-    /// The end of each bucket, seconds since session start.
+    /// Returns the end of each bucket in seconds since session start.
     pub fn ends(&self, buckets: usize) -> impl Iterator<Item = f64> {
         let Window { start_ns, end_ns } = self.window;
         let length = (end_ns as f64 - start_ns as f64) / 1e9;
@@ -214,7 +214,7 @@ fn peaks<'g>(
     rows.into_iter().map(|group| (most_in_order(groups.changes(group)), group)).collect()
 }
 
-/// Returns the `top` groups with the highest peaks by themselves, and the sum of the rest.
+/// Returns a series for each of the `top` groups with the highest peaks, and the sum of the rest.
 fn series<G>(
     mut peaks: Vec<(u64, &G)>,
     open: impl Fn(&G) -> Vec<u64>,
@@ -242,21 +242,19 @@ fn series<G>(
     series
 }
 
-/// Returns the allocated amount of a group at the end of each part; sums may be negative where
-/// events say so.
+/// Returns the allocated amount of a group at the end of each bucket. Sums may be negative if the events say so.
 fn allocated(group: &ResourceGroup) -> Vec<u64> {
     let sums = group.over_time.iter().flatten();
     sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
 }
 
-/// The owner of allocations, with marks for its start and end: an id may be used again.
+/// Returns the owner of allocations with marks for its start and end, because an id may be reused.
 fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
     let process = answer.process(group)?;
     Some(format!("{}{}", process.shown_label(false), process.marks()))
 }
 
-/// Returns the common value of allocations: process, kind with allocator, or the first function of
-/// a program.
+/// Returns the shared value of allocations: process, kind with allocator, or the first function of a program.
 fn allocated_name(
     answer: &ResourcesAnswer<'_>,
     groups: &ResourceGroups,
@@ -276,7 +274,7 @@ fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
     cut(text(groups.key(node), function).as_deref().unwrap_or(NONE))
 }
 
-/// Returns the common value of handles or allocations in a column; a stack goes by a function.
+/// Returns the shared value of handles or allocations in a column; a stack is represented by a function.
 fn text(
     key: GroupKey<impl ToString>,
     function: impl Fn(StackIdx) -> Option<String>,
@@ -289,7 +287,7 @@ fn text(
     }
 }
 
-/// A name as it is shown.
+/// Shortens a name for display.
 fn cut(text: &str) -> String {
     cut_in_the_middle(&Untrusted(text).to_string(), NAME_LENGTH).into_owned()
 }

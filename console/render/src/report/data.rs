@@ -1,4 +1,4 @@
-//! The data that the script of the page reads.
+//! The data that the page's script reads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
 };
 
-/// Data about the traces.
+/// Returns the data about the traces.
 pub fn data<'a>(
     answers: &'a [ReportAnswer<'a>],
     command: impl Fn(usize, &Suspect) -> String,
@@ -43,7 +43,7 @@ pub fn data<'a>(
         .with("color", color_of_all))
 }
 
-/// A trace, by its index in the page.
+/// Returns the data about a trace; `index` is its number on the page.
 fn file<'a>(
     index: usize,
     answer: &'a ReportAnswer<'a>,
@@ -85,7 +85,7 @@ fn file<'a>(
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 
-/// The allocations of one kind; the pictures count `unit`, bytes or allocations.
+/// Returns the allocations of one kind. The pictures count `unit`: bytes or allocations.
 fn kind<'a>(
     overview: &AllocationsOverview<'_>,
     kind: &AllocatedKind,
@@ -104,7 +104,7 @@ fn clean(text: &str) -> String {
     Untrusted(text).to_string()
 }
 
-/// The frames of a stack in the list of all.
+/// Adds the frames of a stack to the list of all frames, and returns their numbers.
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
     let named = frames.named();

@@ -1,4 +1,4 @@
-//! The page about a dataset.
+//! The report page about a dataset.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,25 +19,25 @@ use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
 use handlescope_session::values::Counted;
 
-/// Suspects in the table that is there without the script.
+/// Number of suspects in the table that is visible without the script.
 const LISTED: usize = 12;
 
-/// Machines of the heat map: those that leak most.
+/// Maximum number of machines in the heat map; it has the machines that leak most.
 const MACHINES: usize = 200;
 
-/// Answers that a page is made of.
+/// The answers for a page.
 pub struct FleetReport<'a> {
     pub folder: &'a Path,
     pub fleet: &'a Fleet,
     pub why: &'a FleetWhy,
     /// The command line, if it chose traces or processes.
     pub command_line: Option<&'a str>,
-    /// Pages of traces, by the ids of the traces, as paths relative to this page.
+    /// Paths of the pages of traces, relative to this page, by trace id.
     pub pages: BTreeMap<String, String>,
 }
 
 impl FleetReport<'_> {
-    /// The name of the dataset.
+    /// Returns the name of the dataset.
     pub fn name(&self) -> String {
         let name =
             shown(self.folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -45,7 +45,7 @@ impl FleetReport<'_> {
     }
 }
 
-/// Returns the part of the page that is there without its script.
+/// Returns the part of the page that is visible without its script.
 pub fn summary(report: &FleetReport<'_>) -> String {
     let FleetReport { fleet, why, command_line, .. } = report;
     let mut html = summary::limited(*command_line);
@@ -86,7 +86,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     html
 }
 
-/// Data that the script of the page reads.
+/// Returns the data that the page's script reads.
 pub fn data<'a>(report: &'a FleetReport<'a>) -> Document<'a> {
     let FleetReport { fleet, why, .. } = report;
     let days = fleet.days();
@@ -99,7 +99,7 @@ pub fn data<'a>(report: &'a FleetReport<'a>) -> Document<'a> {
         .with("heat", heat(fleet, &days))
 }
 
-/// Leaked handles of each machine on each day, on average per trace.
+/// Returns the average number of leaked handles per trace, for each machine and day.
 fn heat<'a>(fleet: &Fleet, days: &[&str]) -> Document<'a> {
     let places: BTreeMap<&str, usize> = days.iter().copied().zip(0..).collect();
     let mut sums = vec![vec![(0_i64, 0_usize); days.len()]; fleet.machines.len()];

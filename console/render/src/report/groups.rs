@@ -1,4 +1,4 @@
-//! Groups of handles and of allocations: the page has their columns once, and each trace its rows.
+//! Groups of handles and of allocations. The page has their columns once, and each trace has its rows.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use handlescope_query::{
     FileAnswer, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceStats, ResourcesAnswer, Stats,
 };
 
-/// Groups of a trace that are listed; the others are counted.
+/// Maximum number of listed groups of a trace; the others are counted.
 const GROUPS: usize = 2_000;
 
-/// Handles of one process, type and stack.
+/// The handles of one process, type and stack.
 #[derive(Clone, Copy)]
 struct Handles<'a> {
     file: &'a FileAnswer<'a>,
@@ -24,13 +24,13 @@ struct Handles<'a> {
     leaf: NodeIdx,
 }
 
-/// Allocations of one kind, allocator, process and stack.
+/// The allocations of one kind, allocator, process and stack.
 struct Allocations<'a> {
     answer: &'a ResourcesAnswer<'a>,
     group: &'a ResourceGroup,
 }
 
-/// The columns of both tables.
+/// Returns the columns of both tables.
 pub fn columns() -> Document<'static> {
     Document::default()
         .with("allocated", allocation_columns().drawn())
@@ -48,7 +48,7 @@ pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> 
     listed(document, "groups", "groups_left_out", handle_columns(), handles)
 }
 
-/// Adds the first of some groups, and the number of those left out.
+/// Adds the first groups, and the number of groups left out.
 fn listed<'a, R: 'a, I: Iterator<Item = R>>(
     document: Document<'a>,
     rows: &'static str,
@@ -84,7 +84,7 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
 }
 
 impl<'a> Handles<'a> {
-    /// Returns the groups of a trace, those that leak most first.
+    /// Returns the groups of a trace; those with the most leaks come first.
     fn of_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
         let rows = file.groups.iter().flat_map(|groups| {
             groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
@@ -140,8 +140,7 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
 }
 
 impl<'a> Allocations<'a> {
-    /// Returns the groups of a trace in the order of the answer, without those of which only frees
-    /// were found.
+    /// Returns the groups of a trace in the order of the answer, except groups with frees only.
     fn of_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
         let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
         let allocated = groups.filter(|group| group.stats.allocs > 0);

@@ -1,11 +1,11 @@
-//! The HTML of a page that stands there before its script runs.
+//! The HTML that a page shows before its script runs.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use handlescope_model::Untrusted;
 use quick_xml::escape::escape;
 
-/// A text of which nothing is markup.
+/// A text that contains no markup.
 pub struct Text<'a>(pub &'a str);
 
 impl Display for Text<'_> {
@@ -14,7 +14,7 @@ impl Display for Text<'_> {
     }
 }
 
-/// A text that breaks behind the parts of the name of a function, not inside of words.
+/// A function name that can break after its parts, but not inside words.
 pub struct Name<'a>(pub &'a str);
 
 impl Display for Name<'_> {
@@ -27,7 +27,7 @@ impl Display for Name<'_> {
     }
 }
 
-/// The parts of a name: modules, namespaces, classes, functions, arguments.
+/// Splits a name into parts: modules, namespaces, classes, functions, arguments.
 fn parts(name: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let mut letters = name.char_indices().peekable();
@@ -56,7 +56,7 @@ pub fn paragraph(html: &mut String, class: &str, text: &str) {
     let _ = writeln!(html, "<p class=\"{class}\">{}</p>", Text(text));
 }
 
-/// Adds a table that is one without a style, too.
+/// Adds a table that also looks like one without a style sheet.
 pub fn table<C: Display>(
     html: &mut String,
     titles: &[&str],

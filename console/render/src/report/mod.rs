@@ -1,6 +1,6 @@
-//! One page about all that leaks. The summary is HTML, which is there where no script may run; the rest is JSON in the
-//! page, from which its script makes the text: no name of a trace is markup. The policy in the page allows nothing but
-//! its own style and script, by their hashes.
+//! One page about everything that leaks. The summary is HTML, which is visible even if no script may run. The rest is
+//! JSON in the page, which its script turns into text, so no name of a trace is ever markup. The page's policy allows
+//! only its own style and script, by their hashes.
 
 mod data;
 mod fleet;
@@ -25,7 +25,7 @@ use handlescope_query::{AllocationsOverview, Suspect, WhyAnswer};
 use handlescope_session::trace::{Caveat, CaveatKind};
 use handlescope_session::values::JsonMode;
 
-/// The answers for a trace on the page.
+/// The answers about a trace on the page.
 pub struct ReportAnswer<'a> {
     /// Suspects and their causes.
     pub why: WhyAnswer<'a>,
@@ -34,7 +34,7 @@ pub struct ReportAnswer<'a> {
 }
 
 impl ReportAnswer<'_> {
-    /// Returns the caveats about allocations that were not given for handles.
+    /// Returns the caveats about allocations that were not already given for handles.
     pub fn allocation_caveats(&self) -> impl Iterator<Item = &Caveat> {
         let groups = self.allocations.iter().map(|allocations| &allocations.groups);
         groups.flat_map(|groups| &groups.about.caveats).filter(|caveat| {
@@ -54,8 +54,8 @@ pub fn write_fleet(answer: &FleetReport<'_>, out: &mut dyn Write) -> io::Result<
     write_page(&title, &body, &fleet::data(answer), FLEET_SCRIPT, out)
 }
 
-/// Writes the page; `command_line` is the one that selected handles, if any did, `command` shows those of a
-/// suspect.
+/// Writes the page. `command_line` is the one that selected handles, if any did; `command` returns the one that shows a
+/// suspect's handles.
 pub fn write(
     answers: &[ReportAnswer<'_>],
     command_line: Option<&str>,
@@ -101,8 +101,8 @@ fn write_page(
     out.write_all(rest.as_bytes())
 }
 
-/// The source expression of an inline style or script (Content Security Policy Level 3, section 2.3.1).
-/// Browsers read the lines of a Windows clone as those of others.
+/// Returns the source expression of an inline style or script (Content Security Policy Level 3, section 2.3.1). A clone
+/// on Windows has other line ends, but browsers normalize them.
 fn hash(content: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(content.replace("\r\n", "\n"))))
 }

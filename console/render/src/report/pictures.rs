@@ -1,21 +1,21 @@
-//! Pictures of a page, as its script reads them.
+//! The pictures on a page, as data for its script.
 
 use std::cmp::Reverse;
 
 use crate::json::Document;
 use crate::pictures::{Folded, FrameTable, PictureFrame, Timeline, line};
 
-/// Stacks of a flame graph; the others are one.
+/// Maximum number of stacks in a flame graph; all others become one.
 const STACKS: usize = 5_000;
 
-/// Frames of a stack that are shown. Windows records 192 at most, a hostile file may claim any number.
+/// Maximum number of displayed frames of a stack. Windows records at most 192, but a hostile file may claim any number.
 const FRAMES: usize = 200;
 
-/// Parts of the time, and processes that are shown separately.
+/// Number of time buckets, and of processes that are shown separately.
 pub const BUCKETS: usize = 300;
 pub const PROCESSES: usize = 8;
 
-/// Adds handles and allocations over time, if there were any, and stacks of leaks.
+/// Adds handles or allocations over time if there were any, and the stacks of leaks.
 pub fn with_pictures<'a>(
     document: Document<'a>,
     over_time: Option<Timeline>,
@@ -41,7 +41,7 @@ fn timeline(timeline: Timeline) -> Document<'static> {
         .with("series", series.collect::<Vec<_>>())
 }
 
-/// Returns the stacks that leaked most, the outermost frame first, and all others as one, in the order of `.flame`.
+/// Returns the stacks that leaked most, outermost frame first, and all others as one, in the order of `.flame`.
 fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
     let rest = stacks.split_off(stacks.len().min(STACKS));
@@ -58,7 +58,7 @@ fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a
     stacks.collect()
 }
 
-/// Returns the numbers of the first frames, and the number of further ones.
+/// Returns the numbers of the first frames, and of a frame that says how many more there are.
 pub fn numbers(
     mut frames: impl Iterator<Item = PictureFrame>,
     table: &mut FrameTable,

@@ -1,4 +1,5 @@
-//! What a page says before its script runs, and where none may: mail, chats and trackers show files without.
+//! The text of a page before its script runs. It is all that is visible if scripts are blocked, as in mail, chats and
+//! trackers.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,17 +19,17 @@ use handlescope_session::paths::stem;
 use handlescope_session::trace::CaveatKind;
 use handlescope_session::values::{Counted, Length, Size};
 
-/// Programs that are named at the top; the others are counted.
+/// Maximum number of programs named at the top; the others are counted.
 const PROGRAMS: usize = 5;
 
 /// The program that wrote the page.
 pub const EXPORTER: &str = concat!("handlescope ", env!("CARGO_PKG_VERSION"));
 
-/// What needs the script.
+/// Says what needs the script.
 pub const REST: &str = "Stacks, pictures, the search of all suspects and texts to copy need the script of this page: \
                     save the file and open it in a browser.";
 
-/// Returns the title of a page about things of these names.
+/// Returns the title of a page about traces or a dataset with these names.
 pub fn title(names: impl Iterator<Item = String>) -> String {
     format!("{} - handlescope report", names.collect::<Vec<String>>().join(", "))
 }
@@ -38,7 +39,7 @@ pub fn names(answers: &[ReportAnswer<'_>]) -> impl Iterator<Item = String> {
     answers.iter().map(|answer| Untrusted(&stem(answer.why.file.about.path)).to_string())
 }
 
-/// Returns the part of a page about traces that is there without its script, after the options that selected handles.
+/// Returns the part of a page about traces that is visible without its script, after the options that selected handles.
 pub fn of_traces(answers: &[ReportAnswer<'_>], command_line: Option<&str>) -> String {
     let mut html = limited(command_line);
     for (index, (answer, name)) in answers.iter().zip(names(answers)).enumerate() {
@@ -50,7 +51,7 @@ pub fn of_traces(answers: &[ReportAnswer<'_>], command_line: Option<&str>) -> St
     html
 }
 
-/// The line about the options that limit what the page is about.
+/// Returns the line about the options that limit the page.
 pub fn limited(command_line: Option<&str>) -> String {
     let mut html = String::new();
     if let Some(line) = command_line {
@@ -93,12 +94,12 @@ fn of_trace(html: &mut String, answer: &ReportAnswer<'_>) {
     lines_of_zombies(why).iter().for_each(|line| paragraph(html, "dim", line));
 }
 
-/// Adds a sentence about all that leaks.
+/// Adds a sentence about everything that leaks.
 pub fn headline(html: &mut String, text: &str) {
     let _ = writeln!(html, "<p class=\"headline\"><b>{}</b></p>", Text(text));
 }
 
-/// When the trace was recorded, what leaks in it, and what wrote the page.
+/// Describes when the trace was recorded, what leaks in it, and what wrote the page.
 fn about(why: &WhyAnswer<'_>) -> String {
     let info = &why.file.about.info;
     let mut parts = Vec::new();
@@ -124,7 +125,7 @@ fn about(why: &WhyAnswer<'_>) -> String {
     parts.join(" · ")
 }
 
-/// Whether the trace says anything of handles.
+/// Whether the trace has any information about handles.
 pub fn has_handles(why: &WhyAnswer<'_>) -> bool {
     !why.file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents)
 }
@@ -160,7 +161,7 @@ fn totals_of_kind(kind: &AllocatedKind) -> String {
     )
 }
 
-/// The table of the first look of `.why`, and the number of the others.
+/// Adds the table of `.why`'s first look, and the number of other suspects.
 fn suspects(html: &mut String, why: &WhyAnswer<'_>) {
     let stacks = stacks_with_lines(why);
     let (listed, others) = listed_and_others(why);

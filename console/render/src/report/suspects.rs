@@ -1,4 +1,4 @@
-//! The table of suspects: its lines are those of `.why`, with the cause.
+//! The table of suspects, with the same lines as `.why` and the cause.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use handlescope_query::Suspect;
 /// Number of columns.
 const COLUMNS: usize = TITLES.len() + 1;
 
-/// Headings, and the member of a suspect by whose number the script sorts, if not by the text.
+/// Headings, and the member of a suspect with the number that the script sorts by; `None` sorts by text.
 const HEADINGS: [(&str, Option<&str>); COLUMNS] = [
     ("Rank", Some("rank")),
     (TITLES[1], Some("amount")),
@@ -21,19 +21,19 @@ const HEADINGS: [(&str, Option<&str>); COLUMNS] = [
     ("Cause", None),
 ];
 
-/// The place of the function.
+/// Index of the function column.
 pub const FUNCTION: usize = 6;
 
 /// The texts of a suspect, one for each column.
 pub type Line = [String; COLUMNS];
 
-/// A column as the script draws it.
+/// A column for the script to draw.
 #[derive(Serialize)]
 pub struct SuspectColumn {
-    /// Its place in a line.
+    /// Its index in a line.
     pub at: usize,
     pub title: &'static str,
-    /// The member by which the script sorts.
+    /// The member that the script sorts by.
     by: Option<&'static str>,
     /// Whether it links to the details.
     is_link: bool,
@@ -47,7 +47,7 @@ pub fn line(suspect: &Suspect, stacks: &StackStyle<'_>) -> Line {
     [rank, leaked, growth, bars, type_name, process, function, cause.unwrap_or_default()]
 }
 
-/// Returns the columns that are not empty in all lines.
+/// Returns the columns that have text in at least one line.
 pub fn columns(lines: &[Line]) -> Vec<SuspectColumn> {
     let is_used =
         |at: usize| lines.iter().any(|line| line.get(at).is_some_and(|text| !text.is_empty()));

@@ -7,7 +7,7 @@ use crate::output::{COLUMNS, OutputError, OutputOptions};
 use handlescope_session::values::{ColumnChoice, Format, TopN};
 
 impl Table<'_> {
-    /// Sorts the rows of each file as the options say, and leaves some out.
+    /// Sorts the rows of each file as the options say, and drops the rows that they leave out.
     pub fn arrange(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
         if let Some(name) = &options.sort_by {
             self.sort_by(name)?;
@@ -18,13 +18,13 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// The rows of each file that the options leave, counted from its first.
+    /// Returns the rows of each file that the options keep, counted from its first row.
     pub fn rows_left(mut self, options: &OutputOptions) -> Result<Vec<Vec<usize>>, OutputError> {
         self.arrange(options)?;
         Ok(self.files.iter().map(|file| file.relative_rows().collect()).collect())
     }
 
-    /// Keeps the first rows without a word about the others, whose number is returned.
+    /// Keeps the first rows without mentioning the others, and returns how many there are.
     pub fn limit(&mut self, rows: usize) -> usize {
         let mut left_out = 0;
         for file in &mut self.files {
@@ -54,7 +54,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Columns whose values have an order.
+    /// Returns the columns that can be sorted by.
     fn sortable(&self) -> impl Iterator<Item = (usize, &Column)> {
         let columns = self.frame.columns().iter().enumerate();
         columns.filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
@@ -69,7 +69,7 @@ impl Table<'_> {
             || self.specs.get(column).is_some_and(|spec| spec.is_titled(name))
     }
 
-    /// Keeps the selected columns, in their order. A document has all.
+    /// Keeps the selected columns, in the order given. A document keeps all.
     pub fn choose(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
         let names = match &options.columns {
             _ if options.is_document() => return Ok(()),
@@ -101,7 +101,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// A column by its heading or its name; in text, that with the heading shows more.
+    /// Finds a column by its heading, or else by its name. The heading wins because that column shows more in text.
     fn column_named(&self, name: &str, is_text: bool) -> Option<usize> {
         let columns = self.specs.iter().enumerate();
         let written = columns.filter(|(_, spec)| is_text || spec.scope != Scope::Text);
@@ -111,8 +111,8 @@ impl Table<'_> {
     }
 }
 
-/// The rows of a file by a column: the largest number first, texts from a to z in any case, unknown
-/// values last.
+/// Sorts the rows of a file by a column: numbers from the largest, texts from a to z ignoring case, unknown values
+/// last.
 fn sorted(column: &Column, file: &FileRows) -> PolarsResult<Vec<usize>> {
     let mut rows: Vec<usize> = file.rows().collect();
     if *column.dtype() == DataType::String {
@@ -134,7 +134,7 @@ fn sorted(column: &Column, file: &FileRows) -> PolarsResult<Vec<usize>> {
 }
 
 impl FileRows {
-    /// Keeps some rows, and counts the others.
+    /// Keeps the selected rows, and counts the others.
     fn cut(&mut self, TopN { take, skip }: TopN) {
         let before = self.height();
         match &mut self.order {

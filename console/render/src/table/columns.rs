@@ -1,4 +1,4 @@
-//! Columns: name, value, and how each format shows it, said in one place, before there are rows.
+//! Columns: their names, values and display in each format, declared in one place before there are rows.
 
 use std::{
     io::{self, Write},
@@ -14,15 +14,15 @@ use super::document::{Depth, MemberMeaning, PartOf, PartsOf};
 use super::value::{CellType, Member, Show, Value, cell, hex};
 use handlescope_session::values::Size;
 
-/// The number of a file; its rows stand together anyway.
+/// The number of a file; its rows are together anyway.
 pub const FILE: &str = "file";
 
-/// The heading of a column, and the format of its values.
+/// The heading of a column and the format of its values.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnSpec {
     title: Option<String>,
     show: Show,
-    /// Texts to show, by rows of the frame, instead of the values.
+    /// Texts to show instead of the values, by row of the frame.
     texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
     pub rank: i8,
@@ -30,19 +30,19 @@ pub struct ColumnSpec {
     pub omits_unknown: bool,
 }
 
-/// The formats that have a column.
+/// The formats that include a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
     #[default]
     All,
-    /// Text only: the column repeats what others say.
+    /// Text only: the column repeats what other columns say.
     Text,
     /// Text and files of rows; the document has something else instead.
     Rows,
 }
 
 impl ColumnSpec {
-    /// A column that came without a description.
+    /// Creates the description of a column that came without one.
     pub fn of(column: &Column) -> ColumnSpec {
         ColumnSpec {
             title: Some(column.name().to_string()),
@@ -52,8 +52,8 @@ impl ColumnSpec {
         }
     }
 
-    /// Adapts a column that the user chose: it stands where it was named, under its name if it has
-    /// no title.
+    /// Adapts a column that the user chose: it keeps the chosen position, and is shown under its name if it has no
+    /// title.
     pub fn selected_by(self, name: &str) -> ColumnSpec {
         let show = match (&self.title, self.show) {
             (None, Show::Plain) => Show::Lines,
@@ -71,7 +71,7 @@ impl ColumnSpec {
         self.show == Show::Clipped
     }
 
-    /// The heading with the unit of the values.
+    /// Returns the heading with the unit of the values.
     pub fn heading(&self) -> Option<String> {
         let title = Untrusted(self.title.as_deref()?);
         Some(match self.show {
@@ -80,20 +80,20 @@ impl ColumnSpec {
         })
     }
 
-    /// Whether the text calls it so, in any case and with or without the unit.
+    /// Whether this is the heading in text, ignoring case, with or without the unit.
     pub fn is_titled(&self, name: &str) -> bool {
         let names = [self.title.clone(), self.heading()];
         names.into_iter().flatten().any(|title| title.eq_ignore_ascii_case(name))
     }
 
-    /// The value of a row as programs read it.
+    /// Returns the value of a row for programs.
     pub fn value<'c>(&self, column: &'c Column, row: usize) -> PolarsResult<AnyValue<'c>> {
         let value = column.get(row)?;
         let is_hex = self.is_hex() && !value.is_null();
         Ok(if is_hex { AnyValue::StringOwned(hex(&value).into()) } else { value })
     }
 
-    /// The value of a row as text.
+    /// Returns the value of a row as text.
     pub fn shown(&self, value: &AnyValue<'_>, row: usize) -> String {
         let number = || value.extract::<i64>().unwrap_or_default();
         let text = self.texts.as_ref().and_then(|texts| texts.get(row));
@@ -117,49 +117,49 @@ impl ColumnSpec {
     }
 }
 
-/// The columns of a row and its text.
+/// The columns of a row, and its text.
 pub struct Columns<'a, R> {
     columns: Vec<Declared<'a, R>>,
     text: Option<RowText<'a, R>>,
 }
 
-/// Writes a row as a text of its own instead of as a line of a grid, by its number or itself.
+/// Writes a row as its own text instead of as a line of a grid; gets the row or its number.
 pub type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
-/// Takes a value, whatever its type is.
+/// Receives a value of any type.
 type Taker<'t> = &'t mut dyn FnMut(Member<'_>);
 
-/// The text of a value of a row, the value for a document, and the values of rows under a name.
+/// The text of a row's value, its value for a document, and the values of all rows as a named series.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
 type ValueOf<'a, R> = Box<dyn Fn(&R, Taker<'_>) + 'a>;
 type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
 
-/// Whether a document has a member of a row.
+/// Whether a row has this member in a document.
 type Applies<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
 
 /// A column and the source of its values.
 pub struct Declared<'a, R> {
     name: &'static str,
-    /// The type as in JSON Schema, with `?` where it may be null.
+    /// The type as in JSON Schema, with `?` if it may be null.
     kind: &'static str,
-    /// What the value says, in Markdown.
+    /// The meaning of the value, in Markdown.
     meaning: &'static str,
     /// The members of the value.
     inner: Vec<MemberMeaning>,
     depth: Depth,
     value: ValueOf<'a, R>,
-    /// Values in tables; a member of documents only has none.
+    /// The values in tables; `None` for a member that only documents have.
     series: Option<SeriesOf<'a, R>>,
     texts: Option<TextOf<'a, R>>,
     applies: Option<Applies<'a, R>>,
-    /// The column that it follows in a document, if not the one in front of it.
+    /// The column that it follows in a document, if not the one declared before it.
     follows: Option<&'static str>,
-    /// Index in the frame of the rows of a document.
+    /// Index of the column in the frame of a document's rows.
     cell: Option<usize>,
     spec: ColumnSpec,
 }
 
-/// A column as a script draws it.
+/// A column for a script to draw.
 #[derive(Serialize)]
 pub struct DrawnColumn {
     key: &'static str,
@@ -168,19 +168,19 @@ pub struct DrawnColumn {
     bytes: bool,
 }
 
-/// The member that says how many rows are left out.
+/// The member for the number of rows left out.
 const LEFT_OUT: &str = "left_out";
 
 /// The type of lists in JSON Schema.
 const LIST: &str = "array";
 
-/// The members of the rows of a document, in their order.
+/// The members of a document's rows, in order.
 pub struct Members<'a, R>(Vec<Declared<'a, R>>);
 
-/// Hands the members of a row over, by the frame of all rows and the number of the row.
+/// Passes on the members of a row, given the frame of all rows and the number of the row.
 pub type RowDocument<'a> = Box<dyn Fn((&DataFrame, usize), MemberTaker<'_>) + 'a>;
 
-/// Takes a member by its name.
+/// Receives a member and its name.
 pub type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, Member<'_>);
 
 impl<R> Default for Columns<'_, R> {
@@ -190,7 +190,7 @@ impl<R> Default for Columns<'_, R> {
 }
 
 impl<'a, R> Columns<'a, R> {
-    /// A column of numbers, texts, flags or lists: its name, its meaning, and the value of a row.
+    /// Adds a column of numbers, texts, flags or lists: its name, its meaning, and the value of a row.
     pub fn add<T: CellType + 'a>(
         &mut self,
         name: &'static str,
@@ -206,7 +206,7 @@ impl<'a, R> Columns<'a, R> {
         added
     }
 
-    /// A member that only documents have: its name, its type, its meaning, and the value of a row.
+    /// Adds a member that only documents have: its name, its type, its meaning, and the value of a row.
     pub fn nest<T: Serialize + 'a>(
         &mut self,
         name: &'static str,
@@ -217,7 +217,7 @@ impl<'a, R> Columns<'a, R> {
         self.declare(name, kind, meaning, move |row, take| take(Member::Made(&value(row))))
     }
 
-    /// A member of a document, or of a member: its name, its meaning, and its value.
+    /// Adds a member of a document, or of a member: its name, its meaning, and its value.
     pub fn member<T: Serialize + 'a>(
         &mut self,
         name: &'static str,
@@ -227,7 +227,7 @@ impl<'a, R> Columns<'a, R> {
         self.nest(name, "", meaning, value)
     }
 
-    /// Like [`member`](Self::member), but left out without a value.
+    /// Like [`member`](Self::member), but omits the member if it has no value.
     pub fn member_if<T: Serialize + 'a>(
         &mut self,
         name: &'static str,
@@ -241,7 +241,7 @@ impl<'a, R> Columns<'a, R> {
         })
     }
 
-    /// A member that has members itself, and is left out without a value.
+    /// Adds a member that has members itself; omits it if it has no value.
     pub fn part_if<P: 'a>(
         &mut self,
         name: &'static str,
@@ -255,7 +255,7 @@ impl<'a, R> Columns<'a, R> {
         self.member_if(name, meaning, value).inner(inner)
     }
 
-    /// A list of values that have members.
+    /// Adds a list of values that have members.
     pub fn parts<P: 'a>(
         &mut self,
         name: &'static str,
@@ -269,17 +269,17 @@ impl<'a, R> Columns<'a, R> {
         self.nest(name, LIST, meaning, values).inner(inner)
     }
 
-    /// The word for what a document is.
+    /// Adds the word for the kind of document.
     pub fn kind(&mut self, meaning: &'static str, word: &'static str) {
         self.member("kind", meaning, move |_| word).for_programs();
     }
 
-    /// The rows, in a document around them.
+    /// Places the rows in the document around them.
     pub fn rows(&mut self, name: &'static str, meaning: &'static str) -> &mut Declared<'a, R> {
         self.declare(name, "", meaning, |_, take| take(Member::Rows))
     }
 
-    /// The number of rows that `-TopN` leaves out, in a document around them.
+    /// Places the number of rows that `-TopN` leaves out in the document around them.
     pub fn left_out(&mut self, rows: &'static str, meaning: &'static str) {
         let left_out =
             self.declare(LEFT_OUT, "", "only if `-TopN` omits something", move |_, take| {
@@ -313,7 +313,7 @@ impl<'a, R> Columns<'a, R> {
         &mut self.columns[last]
     }
 
-    /// Keeps the columns of these names, in their order, with headings of their own.
+    /// Keeps the columns with these names, in this order, and gives them new headings.
     pub fn only(mut self, selected: &[(&'static str, &str)]) -> Self {
         let columns = selected.iter().filter_map(|(name, title)| {
             let index = self.columns.iter().position(|column| column.name == *name)?;
@@ -335,7 +335,7 @@ impl<'a, R> Columns<'a, R> {
         self.columns.iter().map(drawn).collect()
     }
 
-    /// Lets text show rows as lines of their own instead of in a grid.
+    /// Makes text show rows as their own lines instead of in a grid.
     pub fn row_text(&mut self, text: impl Fn(&R, &mut dyn Write) -> io::Result<()> + 'a) {
         self.text = Some(Box::new(text));
     }
@@ -347,22 +347,22 @@ impl<'a, R> Columns<'a, R> {
         sortable.map(|column| column.name.to_owned()).collect()
     }
 
-    /// Describes the members of a document or of its rows, in their order.
+    /// Describes the members of a document or of its rows, in order.
     pub fn members(self) -> Vec<MemberMeaning> {
         self.in_document().described()
     }
 
-    /// A value with the names of its members.
+    /// Combines a value with the names of its members.
     pub fn part(self, value: R) -> PartOf<'a, R> {
         PartOf(Rc::new(self.in_document()), value)
     }
 
-    /// Values with the names of their members.
+    /// Combines values with the names of their members.
     pub fn parts_of(self, values: Vec<R>) -> PartsOf<'a, R> {
         PartsOf(Rc::new(self.in_document()), values)
     }
 
-    /// The columns of documents, in their order.
+    /// Returns the columns of documents, in order.
     pub fn in_document(self) -> Members<'a, R> {
         let columns = self.columns.into_iter().filter(|column| column.spec.scope == Scope::All);
         let (moved, mut members): (Vec<_>, Vec<_>) =
@@ -376,7 +376,7 @@ impl<'a, R> Columns<'a, R> {
         Members(members)
     }
 
-    /// The values of some rows.
+    /// Returns the values of some rows.
     pub fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
         let columns = self.columns.iter().filter_map(|column| {
             let series = column.series.as_ref()?(column.name.into(), rows);
@@ -422,7 +422,7 @@ impl<R> Members<'_, R> {
         described.collect()
     }
 
-    /// Hands each member that a row has over, as the frame has it where the row is one of a frame.
+    /// Passes on each member that a row has. If the row belongs to a frame, takes the values from the frame.
     pub fn each(&self, row: &R, frame_row: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
         for Declared { name, value, cell, spec, applies, .. } in &self.0 {
             if applies.as_ref().is_some_and(|applies| !applies(row)) {
@@ -440,13 +440,13 @@ impl<R> Members<'_, R> {
 }
 
 impl<'a, R> Declared<'a, R> {
-    /// Leaves it out of brief answers to agents, unless they ask for details.
+    /// Omits it in brief answers to agents, unless they ask for details.
     pub fn detail(&mut self) -> &mut Self {
         self.depth = Depth::Detail;
         self
     }
 
-    /// Leaves it out of all answers to agents: it is for programs, or repeats the question.
+    /// Omits it in all answers to agents: it is for programs, or repeats the question.
     pub fn for_programs(&mut self) -> &mut Self {
         self.depth = Depth::Programs;
         self
@@ -462,13 +462,13 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Sets the heading in the text, which shows only columns with one.
+    /// Sets the heading in text; text shows only columns with a heading.
     pub fn title(&mut self, title: &str) -> &mut Self {
         self.spec.title = Some(title.to_owned());
         self
     }
 
-    /// Sets the heading where each value has a line, and separates the thousands of counts.
+    /// Sets the heading for a display with one value per line, and separates the thousands of counts.
     pub fn fact(&mut self, title: &str) -> &mut Self {
         if self.kind.starts_with("integer") {
             self.show(Show::Grouped);
@@ -482,26 +482,26 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Sets the text of a row, in the place of a known value.
+    /// Sets the text of a row, to replace a known value.
     pub fn texts(&mut self, text: impl Fn(&R) -> String + 'a) -> &mut Self {
         self.texts = Some(Box::new(text));
         self
     }
 
-    /// Sets the text for an unknown value, in the place of `-`.
+    /// Sets the text for an unknown value, instead of `-`.
     pub fn unknown(&mut self, unknown: &'static str) -> &mut Self {
         self.spec.unknown = Some(unknown);
         self
     }
 
-    /// Sets its rank in the text, if not where it was declared: before the others with a negative
-    /// number, after them with a positive one.
+    /// Sets its position in text, if not where it was declared: a negative rank comes before the other columns, a
+    /// positive one after.
     pub fn rank(&mut self, rank: i8) -> &mut Self {
         self.spec.rank = rank;
         self
     }
 
-    /// Restricts it to text, because it repeats what other columns say.
+    /// Restricts it to text, because it repeats other columns.
     pub fn text_only(&mut self) -> &mut Self {
         self.spec.scope = Scope::Text;
         self
@@ -513,14 +513,14 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Leaves it out of JSON where it is unknown, instead of writing null.
+    /// Omits it from JSON if it is unknown, instead of writing null.
     pub fn omit_unknown(&mut self, is_known: impl Fn(&R) -> bool + 'a) -> &mut Self {
         self.spec.omits_unknown = true;
         self.applies = Some(Box::new(is_known));
         self
     }
 
-    /// Sets the column that it follows in a document.
+    /// Sets the column that precedes it in a document.
     pub fn follows(&mut self, name: &'static str) -> &mut Self {
         self.follows = Some(name);
         self
@@ -531,15 +531,14 @@ fn exit_code(code: i32) -> String {
     if (-0x1000..0x1_0000).contains(&code) { code.to_string() } else { format!("0x{code:X}") }
 }
 
-/// Lines of a stack stay lines, with an empty one after them.
+/// Escapes a text but keeps its lines; a stack gets an empty line after it.
 fn lines(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| Untrusted(line).to_string()).collect();
     let end = if lines.len() > 1 { "\n" } else { "" };
     lines.join("\n") + end
 }
 
-/// Six digits after the point are what a nanosecond of a millisecond needs; more digits give no more
-/// information.
+/// Formats a number with at most six decimals. Milliseconds need six to show nanoseconds, and more would mean nothing.
 fn rounded(number: f64) -> String {
     const MIN: f64 = 1e-3;
     if !number.is_finite() || (number != 0.0 && number.abs() < MIN) {

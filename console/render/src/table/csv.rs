@@ -1,4 +1,4 @@
-//! Comma-separated values as RFC 4180 describes them.
+//! Comma-separated values as in RFC 4180.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use handlescope_session::values::CsvText;
 const SEPARATOR: u8 = b',';
 
 impl Table<'_> {
-    /// A header and the rows; an unknown value is empty, a list is written as in JSON.
+    /// Writes a header and the rows; an unknown value is empty, a list is written as JSON.
     pub fn csv(&self, csv: CsvText, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
         for (index, _) in self.data_columns() {

@@ -1,4 +1,4 @@
-//! Members of documents: their meanings, and values with the names of their members.
+//! Members of documents: their meanings, and values combined with the names of their members.
 
 use std::rc::Rc;
 
@@ -10,38 +10,38 @@ use serde::{
 use super::columns::{MemberTaker, Members};
 use super::value::Member;
 
-/// The answers to agents that have a member of a document or of its rows.
+/// The answers to agents that include a member of a document or of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// All.
+    /// All answers.
     Brief,
-    /// Those with details.
+    /// Answers with details.
     Detail,
-    /// None.
+    /// No answers.
     Programs,
 }
 
 /// A member of a document, or of its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberMeaning {
-    /// The name; that of a member of a member is like `member.name`.
+    /// The name; a member of a member is named like `member.name`.
     pub name: String,
-    /// The type as in JSON Schema, with `?` where it may be null; empty where it was not declared.
+    /// The type as in JSON Schema, with `?` if it may be null; empty if it was not declared.
     pub kind: &'static str,
     /// The meaning in Markdown.
     pub meaning: &'static str,
-    /// The answers to agents that have it.
+    /// The answers to agents that include it.
     pub depth: Depth,
 }
 
 impl MemberMeaning {
-    /// A member of documents.
+    /// Creates a member of documents.
     pub fn new(name: &str, meaning: &'static str) -> Self {
         Self { name: name.to_owned(), kind: "", meaning, depth: Depth::Brief }
     }
 }
 
-/// A row with the names of its members.
+/// A row and the names of its members.
 pub struct RowOf<'r, 'a, R>(pub &'r Members<'a, R>, pub &'r R);
 
 impl<R> Serialize for RowOf<'_, '_, R> {
@@ -50,14 +50,14 @@ impl<R> Serialize for RowOf<'_, '_, R> {
     }
 }
 
-/// A value with the names of its members.
+/// A value and the names of its members.
 pub struct PartOf<'a, P>(pub Rc<Members<'a, P>>, pub P);
 
-/// Values with the names of their members.
+/// Values and the names of their members.
 pub struct PartsOf<'a, P>(pub Rc<Members<'a, P>>, pub Vec<P>);
 
 impl<P> PartOf<'_, P> {
-    /// Hands the members over one by one.
+    /// Passes the members on one by one.
     pub fn each(&self, take: MemberTaker<'_>) {
         self.0.each(&self.1, None, take);
     }
@@ -75,7 +75,7 @@ impl<P> Serialize for PartsOf<'_, P> {
     }
 }
 
-/// A document around rows, whose type is not erased because there may be tens of millions.
+/// A document around rows. The type of the rows is not erased, because there may be tens of millions.
 pub struct Around<'d, R> {
     pub members: &'d dyn Fn(MemberTaker<'_>),
     pub rows: R,
@@ -87,7 +87,7 @@ impl<R: Serialize> Serialize for Around<'_, R> {
     }
 }
 
-/// Writes members that are handed over one by one, and the rows where these belong.
+/// Writes members as they are passed on, and the rows in their place.
 pub fn serialize_members<S: Serializer>(
     serializer: S,
     rows: &impl Serialize,
@@ -106,7 +106,7 @@ pub fn serialize_members<S: Serializer>(
     map.end()
 }
 
-/// Rows with the names of their members, which are made one by one while they are written.
+/// Rows and the names of their members; each row is produced while it is written.
 pub struct RowsOf<'a, R, F>(pub Rc<Members<'a, R>>, pub F);
 
 impl<R, F, I> Serialize for RowsOf<'_, R, F>

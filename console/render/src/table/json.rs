@@ -1,4 +1,4 @@
-//! Tables as JSON: one document, or one object a line.
+//! Tables as JSON: one document, or one object per line.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use handlescope_session::terminal::Neutral;
 use handlescope_session::values::JsonMode;
 
 impl Table<'_> {
-    /// The document with the rows that are left.
+    /// Writes the document with the rows that were kept.
     pub fn json(&self, mode: JsonMode, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         cancel.check().map_err(io::Error::other)?;
         let left_out = self.frame.height() - self.rows().count();
@@ -36,7 +36,7 @@ impl Table<'_> {
         json::write(&Around { members: &members, rows: Rows(self) }, mode, out)
     }
 
-    /// One JSON object a line.
+    /// Writes one JSON object per line.
     pub fn ndjson(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Neutral::json(out);
         let (columns, mut poll) = (self.data().collect::<Vec<_>>(), Poll::new(cancel));
@@ -48,14 +48,14 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// The columns of documents and files, with their values.
+    /// Returns the columns of documents and files, with their values.
     pub fn data(&self) -> impl Iterator<Item = (&Column, &ColumnSpec)> {
         self.data_columns()
             .filter_map(|(index, spec)| Some((self.frame.columns().get(index)?, spec)))
     }
 }
 
-/// The rows that are left, which a frame without declarations has as files have them.
+/// The rows that were kept. A frame without declared columns has them as files do.
 struct Rows<'t, 'a>(&'t Table<'a>);
 
 impl Serialize for Rows<'_, '_> {
@@ -87,7 +87,7 @@ impl Serialize for JsonRow<'_, '_> {
     }
 }
 
-/// A row of files with the names of its columns.
+/// A row of a file, and the names of its columns.
 struct Cells<'a> {
     columns: &'a [(&'a Column, &'a ColumnSpec)],
     row: usize,

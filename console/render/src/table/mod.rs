@@ -1,6 +1,6 @@
-//! Tables: the columns and rows of an answer, once for all formats.
+//! Tables: the columns and rows of an answer, declared once for all formats.
 //!
-//! A kind of `.dump` makes a [`Table`] of its answer; [`Table::write`] sorts, cuts and writes it.
+//! Each kind of `.dump` makes a [`Table`] of its answer; [`Table::write`] sorts, cuts and writes it.
 
 mod arrange;
 mod columns;
@@ -36,7 +36,7 @@ use handlescope_session::paths::{Overwrite, shown};
 use handlescope_session::settings::Display;
 use handlescope_session::values::{Format, JsonMode};
 
-/// Writes the JSON document of a kind whose elements are not its rows.
+/// Writes the JSON document of a kind that has other elements than its rows.
 type OtherDocument<'a> = Box<dyn Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Columns and rows, by file.
@@ -49,12 +49,12 @@ pub struct Table<'a> {
     /// The members of the document around the rows.
     around: Box<dyn Fn(MemberTaker<'_>) + 'a>,
     pub files: Vec<FileRows>,
-    /// The group of each row, as long as no column orders the rows: the value of the last column
-    /// stands above the rows of a group as their heading.
+    /// The group of each row, unless a column orders the rows. Text shows the value of the last column as a heading
+    /// above the rows of a group.
     pub groups: Option<Vec<u32>>,
-    /// The columns, by their headings, that the text leaves out where a screen is too narrow for all, in this order.
+    /// Headings of the columns that the text drops, in this order, if the screen is too narrow for all.
     pub spare: Vec<&'static str>,
-    /// Maximum number of rows in the text, unless `-TopN` says so.
+    /// Maximum number of rows in text, unless `-TopN` is given.
     pub max_rows: Option<usize>,
     document: Option<OtherDocument<'a>>,
     row_text: Option<RowText<'a>>,
@@ -63,28 +63,27 @@ pub struct Table<'a> {
 /// The rows of one file.
 #[derive(Clone, Default)]
 pub struct FileRows {
-    /// The file, which stands above its rows in the text.
+    /// Path of the file; text shows it above the rows.
     path: Option<String>,
     rows: Range<usize>,
-    /// Some of the rows, or all in another order than that of the frame.
+    /// Some of the rows, or all of them in another order than the frame's.
     order: Option<Vec<usize>>,
-    /// The first of its rows in the frame.
+    /// Index of its first row in the frame.
     first: usize,
-    /// Number of rows that `-TopN` has left out.
+    /// Number of rows that `-TopN` left out.
     left_out: usize,
-    /// Noun for rows that are left out, as in "more suspect".
+    /// Noun for rows left out, as in "more suspect".
     noun: Option<&'static str>,
-    /// Text between the path and the rows, lines ended.
+    /// Text between the path and the rows, including line ends.
     above: String,
-    /// Text after the number of rows in the line that counts them; without it that line only counts
-    /// those left out.
+    /// Text after the number of rows in the line that counts them. Without it, that line only counts rows left out.
     counted: Option<String>,
     /// Lines of text below the rows.
     below: Vec<String>,
 }
 
 impl FileRows {
-    /// The rows of a file that are left, in order, as rows of the frame.
+    /// Returns the rows of a file that were kept, in order, as rows of the frame.
     pub fn rows(&self) -> impl Iterator<Item = usize> + '_ {
         let (rows, order) = match &self.order {
             None => (self.rows.clone(), &[][..]),
@@ -102,12 +101,12 @@ impl FileRows {
         self.order.as_ref().map_or(self.rows.len(), Vec::len)
     }
 
-    /// Creates a number of rows without a path.
+    /// Creates rows without a path.
     pub fn rows_of(rows: usize) -> FileRows {
         FileRows { rows: 0..rows, ..FileRows::default() }
     }
 
-    /// Creates a number of rows of a file.
+    /// Creates rows of a file.
     pub fn of(path: &Path, rows: usize) -> FileRows {
         FileRows {
             path: Some(shown(path).to_string_lossy().into_owned()),
@@ -115,24 +114,24 @@ impl FileRows {
         }
     }
 
-    /// Puts the start of the recording in front of the path, if times below it have no date.
+    /// Puts the start of the recording before the path, if the times below have no date.
     pub fn started(self, info: &TraceInfo, display: &Display) -> FileRows {
         let is_heading = display.clip && info.has_clock();
         let heading = |path: String| if is_heading { Clock::heading(info, &path) } else { path };
         FileRows { path: self.path.map(heading), ..self }
     }
 
-    /// Keeps only some of its rows, counted from its first.
+    /// Keeps only these rows, counted from the first row of the file.
     pub fn only(self, rows: Vec<usize>) -> FileRows {
         FileRows { order: Some(rows), ..self }
     }
 
-    /// Names rows that are left out, as in "more suspect".
+    /// Sets the noun for rows left out, as in "more suspect".
     pub fn of_each(self, noun: &'static str) -> FileRows {
         FileRows { noun: Some(noun), ..self }
     }
 
-    /// Adds text between the path and the rows, lines ended.
+    /// Adds text between the path and the rows, including line ends.
     pub fn above(self, above: String) -> FileRows {
         FileRows { above, ..self }
     }
@@ -150,7 +149,7 @@ impl FileRows {
 }
 
 impl<'a> Table<'a> {
-    /// Rows of several files, one after the other.
+    /// Creates a table from the rows of several files, one after another.
     pub fn new<R: 'a>(
         columns: Columns<'a, R>,
         rows: Vec<R>,
@@ -170,7 +169,7 @@ impl<'a> Table<'a> {
         Ok(Table { files, specs, row_document, row_text, ..Table::of_frame(frame) })
     }
 
-    /// A frame as it is.
+    /// Creates a table from a frame, unchanged.
     pub fn of_frame(frame: DataFrame) -> Table<'a> {
         Table {
             row_document: None,
@@ -186,13 +185,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Sets the group of each row, whose headings are the values of the last column.
+    /// Sets the group of each row; the values of the last column become headings.
     pub fn grouped(self, groups: Vec<u32>) -> Table<'a> {
         Table { groups: Some(groups), ..self }
     }
 
-    /// Sets the columns, by their headings, that the text leaves out where a screen is too narrow
-    /// for all, in this order.
+    /// Sets the headings of the columns that the text drops, in this order, if the screen is too narrow for all.
     pub fn with_spare(self, spare: impl IntoIterator<Item = &'static str>) -> Table<'a> {
         Table { spare: spare.into_iter().collect(), ..self }
     }
@@ -203,7 +201,7 @@ impl<'a> Table<'a> {
         Table { around: Box::new(move |take| document.each(take)), ..self }
     }
 
-    /// Sets a JSON document of its own.
+    /// Sets a special JSON document.
     pub fn with_document(
         self,
         document: impl Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
@@ -211,17 +209,16 @@ impl<'a> Table<'a> {
         Table { document: Some(Box::new(document)), ..self }
     }
 
-    /// The rows that others have left, in their order.
+    /// Keeps the same rows as `files`, in the same order.
     pub fn in_order_of(self, files: &[FileRows]) -> Table<'a> {
         Table { files: files.to_vec(), ..self }
     }
 
-    /// Sorts and cuts the rows and chooses the columns as the options say, and writes them. Returns how many rows are left
-    /// out because the text would be too long.
+    /// Sorts and cuts the rows, chooses the columns as the options say, and writes them. Returns how many rows were
+    /// left out because the text would be too long.
     ///
     /// # Errors
-    /// When the options name a column that is not there, the output or the file cannot be written,
-    /// or `cancel` asks to stop.
+    /// If the options name an unknown column, the output or the file cannot be written, or `cancel` asks to stop.
     pub fn write(
         mut self,
         options: &OutputOptions,
@@ -240,7 +237,7 @@ impl<'a> Table<'a> {
         Ok(left_out.unwrap_or_default())
     }
 
-    /// Writes the rows that are left.
+    /// Writes the rows that were kept.
     pub fn write_as(
         &self,
         format: Format,
@@ -260,12 +257,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// All rows that are left.
+    /// Returns all rows that were kept.
     pub fn rows(&self) -> impl Iterator<Item = usize> {
         self.files.iter().flat_map(FileRows::rows)
     }
 
-    /// The columns that files and documents have.
+    /// Returns the columns that files and documents have.
     fn data_columns(&self) -> impl Iterator<Item = (usize, &ColumnSpec)> {
         self.specs.iter().enumerate().filter(|(_, spec)| spec.scope != Scope::Text)
     }
@@ -275,10 +272,10 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Writes rows that come in tables of the same columns, one table in memory at a time.
+/// Writes rows that come in tables with the same columns; only one table is in memory at a time.
 ///
 /// # Errors
-/// When `out` cannot be written, or `cancel` asks to stop.
+/// If `out` cannot be written, or `cancel` asks to stop.
 pub fn write_batches(
     format: Format,
     display: &Display,

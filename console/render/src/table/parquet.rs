@@ -7,7 +7,7 @@ use polars::prelude::{Column, DataFrame, IdxCa, IdxSize, PolarsResult};
 
 use super::{ColumnSpec, Table, value::hex};
 
-/// A file that takes tables of the same columns one after the other.
+/// A file that receives tables with the same columns one after another.
 pub struct Parquet<W: Write> {
     out: Option<W>,
     file: Option<ParquetFile<W>>,
@@ -18,7 +18,7 @@ impl<W: Write> Parquet<W> {
         Parquet { out: Some(out), file: None }
     }
 
-    /// Adds the rows of a table that are left.
+    /// Adds the rows of a table that were kept.
     pub fn add(&mut self, table: &Table<'_>) -> io::Result<()> {
         let frame = table.data_frame().map_err(io::Error::other)?;
         if let Some(out) = self.out.take() {
@@ -43,7 +43,7 @@ impl Table<'_> {
         file.finish()
     }
 
-    /// The columns of files, with the rows that are left.
+    /// Returns the columns of files, with the rows that were kept.
     fn data_frame(&self) -> PolarsResult<DataFrame> {
         let columns = self.data().map(|(column, spec)| data_column(column, spec));
         let frame =
@@ -54,7 +54,7 @@ impl Table<'_> {
     }
 }
 
-/// A column as JSON has it.
+/// Converts a column to the values that JSON has.
 fn data_column(column: &Column, spec: &ColumnSpec) -> PolarsResult<Column> {
     if !spec.is_hex() {
         return Ok(column.clone());

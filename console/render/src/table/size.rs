@@ -1,17 +1,17 @@
-//! The size of a grid in memory: a table printer pads each line of a cell to the width of its
-//! column, and each cell of a row to as many lines as the highest has.
+//! The size of a grid in memory. A table printer pads each line of a cell to the width of its column, and each cell to
+//! the height of its row.
 
 use std::borrow::Cow;
 
 use indicatif::HumanCount;
 
-/// Rows of one grid. Those after them get columns of their own.
+/// Maximum number of rows in one grid. Later rows get another grid with its own widths.
 const MAX_ROWS: usize = 50_000;
 
-/// Bytes of one grid, all cells padded.
+/// Maximum number of bytes in one grid, with all cells padded.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Lines of a cell that are printed, if they fit, and bytes of a line.
+/// Maximum number of printed lines of a cell, if they fit, and of bytes in a line.
 const MAX_LINES: usize = 10_000;
 const MAX_LINE_LENGTH: usize = 32 << 10;
 
@@ -46,7 +46,7 @@ fn longest(cell: &str) -> usize {
     cell.lines().map(str::len).max().unwrap_or_default()
 }
 
-/// A cell as far as it is printed. What is left out is counted in its last line.
+/// Shortens a cell to what is printed; its last line counts what is left out.
 pub fn cut(cell: String) -> String {
     let count = cell.lines().count();
     let longest = longest(&cell);

@@ -1,4 +1,4 @@
-//! Rows in every format, in every order.
+//! Tests of rows in every format and order.
 
 use std::io;
 
@@ -89,7 +89,7 @@ fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Tabl
     table.within(document, ())
 }
 
-/// Returns the output with some options.
+/// Returns the output for some options.
 fn written(options: &OutputOptions) -> Result<String, OutputError> {
     on_screen(Screen::PLAIN, table(), options)
 }

@@ -1,4 +1,4 @@
-//! Tables as text for people: drawn on a terminal, aligned columns in a pipe.
+//! Tables as text for people: drawn on a terminal, aligned in a pipe.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use handlescope_session::settings::Display;
 use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
 use handlescope_session::values::Counted;
 
-/// Rows that are measured to choose between a line for each row and a line for each value.
+/// Number of rows measured to choose between one line per row and one line per value.
 const MEASURED_ROWS: usize = 1_000;
 
 impl Table<'_> {
@@ -44,7 +44,7 @@ impl Table<'_> {
         self.write_lines(&rows, display, out)
     }
 
-    /// A line for each row, or for each value.
+    /// Writes a line for each row, or for each value.
     fn write_lines(
         &self,
         rows: &[usize],
@@ -65,7 +65,7 @@ impl Table<'_> {
         out.write_all(fitting.left_out.as_bytes())
     }
 
-    /// Headings, and the rows below them.
+    /// Writes headings and the rows below each.
     fn write_groups(
         &self,
         mut rows: Vec<usize>,
@@ -85,7 +85,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// A line for each row.
+    /// Writes a line for each row.
     fn write_grid(
         &self,
         rows: &[usize],
@@ -117,7 +117,7 @@ impl Table<'_> {
         }
     }
 
-    /// Places of the columns whose texts are cut, unless `-NoClip` shows them whole.
+    /// Returns the indexes of columns with shortened texts; `-NoClip` shows them whole.
     fn clipped(&self, columns: &[(usize, String)], display: &Display) -> Vec<usize> {
         let is_clipped =
             |column: &usize| self.specs.get(*column).is_some_and(ColumnSpec::is_clipped);
@@ -126,12 +126,12 @@ impl Table<'_> {
         clipped.map(|(place, _)| place).collect()
     }
 
-    /// The cells of a row as far as they are printed.
+    /// Returns the cells of a row, shortened to what is printed.
     fn cells(&self, columns: &[(usize, String)], row: usize) -> io::Result<Vec<String>> {
         columns.iter().map(|(column, _)| Ok(cut(self.cell(*column, row)?))).collect()
     }
 
-    /// A line for each value: more columns than fit beside each other.
+    /// Writes a line for each value, for columns that do not fit next to each other.
     fn write_records(
         &self,
         rows: &[usize],
@@ -150,15 +150,15 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// The headings and values of the first row.
+    /// Returns the headings and values of the first row.
     pub fn facts(&self) -> io::Result<Vec<(String, String)>> {
         let columns = self.shown().into_iter();
         columns.map(|(column, heading)| Ok((heading, self.cell(column, 0)?))).collect()
     }
 
-    /// The columns with a heading, from left to right, and their headings.
+    /// Returns the columns that have a heading, from left to right, and their headings.
     fn shown(&self) -> Vec<(usize, String)> {
-        // The last column is the heading of a group.
+        // The last column becomes the heading of a group.
         let count = self.specs.len() - usize::from(self.groups.is_some());
         let columns = self.specs.iter().enumerate().take(count);
         let titled = columns.filter_map(|(index, spec)| Some((spec.rank, index, spec.heading()?)));
@@ -177,7 +177,7 @@ impl Table<'_> {
 }
 
 impl FileRows {
-    /// Writes the lines below the rows, none of which is cut on a narrow screen.
+    /// Writes the lines below the rows; they are never cut on a narrow screen.
     fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let wrapped_line =
             |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));

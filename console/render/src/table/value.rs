@@ -13,12 +13,12 @@ use crate::json::Hex;
 /// The format of a value in text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Show {
-    /// The value as it is.
+    /// The value unchanged.
     #[default]
     Plain,
-    /// The value as it is, lines as lines.
+    /// The value unchanged, including its line breaks.
     Lines,
-    /// A text that is cut in the middle where a screen is too narrow for it.
+    /// A text that is cut in the middle if the screen is too narrow for it.
     Clipped,
     /// A number with separators between thousands.
     Grouped,
@@ -26,16 +26,15 @@ pub enum Show {
     Bytes,
     /// Nanoseconds as seconds.
     Seconds,
-    /// A number like 0xC0, in every format: it may exceed 2^53.
+    /// A number like 0xC0 in every format, because it may exceed 2^53.
     Hex,
-    /// An exit code: small ones are chosen by programs, the others are NTSTATUS values that people
-    /// know in hex.
+    /// An exit code: programs choose small ones, and the others are NTSTATUS values that people know in hex.
     ExitCode,
 }
 
-/// A type of the values of columns.
+/// A type that column values can have.
 pub trait CellType: Serialize + Sized {
-    /// The type's name in JSON Schema, with `?` where a value may be unknown.
+    /// The type's name in JSON Schema, with `?` if a value may be unknown.
     const JSON: &'static str;
 
     const SHOW: Show = Show::Plain;
@@ -101,14 +100,14 @@ list_types! {
     i64: Int64Type, Int64;
 }
 
-/// A value in a document. There may be tens of millions: those of tables go to the serializer as they are, without the
-/// price of a type that is erased.
+/// A value in a document. There may be tens of millions, so values from tables go to the serializer directly, without
+/// the cost of type erasure.
 pub enum Member<'v> {
     Cell(Value<'v>),
     Made(&'v dyn erased_serde::Serialize),
     /// The rows of the document.
     Rows,
-    /// The number of its rows of this name that are left out.
+    /// How many of the document's rows with this name are left out.
     LeftOut(&'static str),
 }
 
@@ -122,14 +121,14 @@ impl Serialize for Member<'_> {
     }
 }
 
-/// A value as text; nothing when it is unknown.
+/// Writes a value as text; nothing if it is unknown.
 pub fn cell(value: &AnyValue<'_>, text: &mut String) {
     // Writing to a string does not fail.
     let _ = match value {
         AnyValue::Null => Ok(()),
         AnyValue::String(value) => text.write_str(value),
         AnyValue::StringOwned(value) => text.write_str(value),
-        // Polars would round them.
+        // Polars would round floats.
         AnyValue::Float32(value) => write!(text, "{value}"),
         AnyValue::Float64(value) => write!(text, "{value}"),
         AnyValue::List(_) => match serde_json::to_string(&Value(value.clone())) {
@@ -142,17 +141,17 @@ pub fn cell(value: &AnyValue<'_>, text: &mut String) {
     };
 }
 
-/// Bytes as hexadecimal digits.
+/// Writes bytes as hexadecimal digits.
 fn digits(bytes: &[u8], text: &mut String) -> std::fmt::Result {
     bytes.iter().try_for_each(|byte| write!(text, "{byte:02x}"))
 }
 
-/// A number like 0xC0.
+/// Formats a number like 0xC0.
 pub fn hex(value: &AnyValue<'_>) -> String {
     format!("0x{:X}", value.extract::<u64>().unwrap_or_default())
 }
 
-/// A cell; a value that JSON has no type for is text.
+/// A cell; values that JSON has no type for become text.
 pub struct Value<'a>(pub AnyValue<'a>);
 
 impl Serialize for Value<'_> {

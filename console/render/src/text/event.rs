@@ -51,14 +51,14 @@ struct InheritedHandle {
 }
 
 impl InheritedHandle {
-    /// Whether a close is the child's, of this handle.
+    /// Whether the child closed this handle.
     fn is_closed_by(&self, close: &EventRow) -> bool {
         self.child == close.process && self.handle.map(handle_slot) == close.handle.map(handle_slot)
     }
 }
 
 impl EventWriter<'_> {
-    /// Writes the events of an object that are left, in time order.
+    /// Writes the events of an object that passed the filters, in time order.
     pub fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
         let inherited = self.inherited(selected);
         for row in self.answer.events(selected) {
@@ -71,7 +71,7 @@ impl EventWriter<'_> {
         Ok(())
     }
 
-    /// Writes everything in front of the stack.
+    /// Writes everything before the stack.
     fn write_facts(
         &self,
         out: &mut impl Write,
@@ -100,7 +100,7 @@ impl EventWriter<'_> {
         self.write_rest(out, inherited, row, event)
     }
 
-    /// Returns the name of the event, and its role.
+    /// Returns the name of the event and its role.
     fn label(&self, row: usize, event: &EventRow) -> (Role, &'static str) {
         match event.kind {
             EventKind::HandleCreate => (Role::Opened, "HandleCreate"),
@@ -150,7 +150,7 @@ impl EventWriter<'_> {
         write!(out, "{}Stack: ", self.display.line_break())
     }
 
-    /// Notes that the handle or view of an event was closed, though the trace has no close.
+    /// Notes that the handle or view of an event was closed although the trace has no close event.
     fn write_unseen_close(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
         let Some(close) = self.listing.unseen_close(row) else { return Ok(()) };
         let evidence = close.evidence.name();
@@ -180,7 +180,7 @@ impl EventWriter<'_> {
         self.write_caller(out, duplicate.caller_process, event)
     }
 
-    /// Names the process that called, if that is not the one of the event.
+    /// Names the calling process if it is not the process of the event.
     fn write_caller(
         &self,
         out: &mut impl Write,
@@ -204,8 +204,7 @@ impl EventWriter<'_> {
         )
     }
 
-    /// The handles of an object that children inherited, whether a filter removed their events or
-    /// not.
+    /// Returns the handles of an object that children inherited, even if a filter removed their events.
     fn inherited(&self, selected: Selected) -> Vec<InheritedHandle> {
         let events = self.answer.file.objects.events(selected.object());
         let handles = events.filter_map(|row| {
@@ -217,12 +216,12 @@ impl EventWriter<'_> {
     }
 }
 
-/// Whether an event has a line.
+/// Whether an event gets a line.
 pub fn is_shown(event: &EventRow, args: &ObjectRefStyle<'_>) -> bool {
     args.criteria.show_ref || !REFERENCE_CHANGES.contains(event.kind)
 }
 
-/// Characters of the columns in front of the process, at least those of ETWAnalyzer.
+/// Widths of the columns before the process in characters; at least ETWAnalyzer's widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     pub time: usize,
@@ -232,7 +231,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Fits events with the ids of their processes.
+    /// Fits the widths to events and the ids of their processes.
     pub fn of(events: impl Iterator<Item = (EventRow, u32)>, clock: &Clock) -> Self {
         let (mut pid, mut tid, mut handle) = (0, 0, 0);
         let mut times: Option<(i64, i64)> = None;

@@ -1,4 +1,4 @@
-//! `.dump ObjectRef -GroupBy` as text: a tree, the figures of a group in front of it.
+//! `.dump ObjectRef -GroupBy` as text: a tree with the statistics of each group before it.
 
 use std::cell::LazyCell;
 use std::io::{self, Write};
@@ -19,13 +19,13 @@ use handlescope_session::values::ColumnChoice;
 /// Indentation of a level.
 const INDENT: &str = "  ";
 
-/// Like [`INDENT`], on a terminal, where cells are wrapped at spaces.
+/// Like [`INDENT`], for a terminal, where cells are wrapped at spaces.
 const FIRM_INDENT: &str = "\u{a0}\u{a0}";
 
-/// Name of a group without a common value.
+/// Name of a group without a shared value.
 const NOTHING: &str = "-";
 
-/// A column in front of the tree.
+/// A column before the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TreeColumn {
     Stat(Stat),
@@ -37,7 +37,7 @@ enum TreeColumn {
 }
 
 impl TreeColumn {
-    /// Every column, with its name in files and its title.
+    /// Returns every column with its name in files and its title.
     fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
         let stats = Stat::ALL.into_iter();
         let stats = stats.map(|(stat, name, title, _)| (Self::Stat(stat), name, title));
@@ -50,31 +50,31 @@ impl TreeColumn {
         ])
     }
 
-    /// Whether `-ShowTime` asks for it.
+    /// Whether only `-ShowTime` shows it.
     fn is_of_time(self) -> bool {
         matches!(self, Self::OpenOverTime | Self::Numbers | Self::Growth)
     }
 }
 
-/// Returns the names that `-Columns` accepts in front of the tree.
+/// Returns the names that `-Columns` accepts for columns before the tree.
 pub fn tree_columns() -> impl Iterator<Item = &'static str> {
     TreeColumn::all().map(|(_, name, _)| name)
 }
 
-/// The columns in front of the tree.
+/// The columns before the tree.
 #[derive(Default)]
 pub struct TreeColumns {
     /// The columns with their titles, from left to right.
     columns: Vec<(TreeColumn, &'static str)>,
-    /// Whether they were selected, also those that are 0 in every group.
+    /// Whether the user selected them; selected columns are shown even if they are 0 in every group.
     are_selected: bool,
-    /// Titles of those that are left out where a screen is too narrow for all, in this order.
+    /// Titles of the columns to drop, in this order, if the screen is too narrow for all.
     spare: Vec<&'static str>,
 }
 
 impl TreeColumns {
     /// # Errors
-    /// When a column is chosen that is not there.
+    /// If a selected column does not exist.
     pub fn of(criteria: &GroupCriteria, choice: &ColumnChoice) -> Result<Self, OutputError> {
         let has_times = criteria.buckets.is_some();
         let available =
@@ -137,7 +137,7 @@ pub fn write(
     let (mut rows, mut frames) = (Vec::new(), Vec::new());
     writer.add(&mut rows, &mut frames, None, 0)?;
     let header: Vec<&str> = titles.into_iter().chain(["Group"]).collect();
-    // The names of groups are cut, unless `-NoClip` shows them whole.
+    // Names of groups are shortened; `-NoClip` shows them whole.
     let clipped = |column| if display.clip { vec![column] } else { Vec::new() };
     let names = clipped(header.len() - 1);
     let fitting = table::fitting(display.screen, &header, &rows, &columns.spare, &names);
@@ -155,8 +155,8 @@ pub fn write(
     write!(out, "{}{}", table::text_with(table, &names, &frames), fitting.left_out)
 }
 
-/// The name of each group, and below and further indented its figures and frames: more figures than fit beside each
-/// other.
+/// Writes the name of each group, and indented below it its statistics and frames. Used if the statistics do not fit
+/// next to each other.
 fn write_lines(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -170,7 +170,7 @@ fn write_lines(
         let stats = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
         let stats: Vec<String> = stats.map(|(title, text)| format!("{title}: {text}")).collect();
         if !stats.is_empty() {
-            // A number stays with its unit.
+            // Keeps a number and its unit on one line.
             let stats = stats.join(", ").replace(" %", "\u{a0}%");
             let level = label.chars().take_while(|char| char.is_whitespace()).count();
             let indent = " ".repeat(level) + &display.indent(2);
@@ -186,18 +186,18 @@ struct Writer<'a> {
     columns: Vec<TreeColumn>,
     clock: Clock,
     stacks: StackStyle<'a>,
-    /// Whether some of the counts may include views.
+    /// Whether some counts may include views.
     has_views: bool,
     /// Whether stacks are shown with all frames.
     has_frames: bool,
     indent: &'static str,
-    /// Number of parts that time is divided into, with `-ShowTime`.
+    /// Number of time buckets, with `-ShowTime`.
     buckets: usize,
     display: &'a Display,
 }
 
 impl Writer<'_> {
-    /// Adds the rows within a group, and the lines of frames below each.
+    /// Adds the rows within a group, and the frame lines below each.
     fn add(
         &self,
         rows: &mut Vec<Vec<String>>,
@@ -231,8 +231,7 @@ impl Writer<'_> {
         matches!(self.columns.get(column), Some(TreeColumn::Stat(_) | TreeColumn::Share))
     }
 
-    /// Returns a cell; `open` are the open handles in each part of the time, which more than one
-    /// column shows.
+    /// Returns a cell. `open` has the open handles in each time bucket; more than one column shows them.
     fn cell(
         &self,
         column: TreeColumn,
@@ -249,7 +248,7 @@ impl Writer<'_> {
             TreeColumn::OpenOverTime => sparkline(open),
             TreeColumn::Numbers => {
                 let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
-                // On a terminal the numbers stay in one line, or the column is left out.
+                // On a terminal the numbers stay on one line, or the column is dropped.
                 let gap = if self.display.screen.is_terminal() { "\u{a0}" } else { " " };
                 numbers.join(gap)
             }
@@ -274,8 +273,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the lines of the frames of a group's stack, with `-ShowStack`. They have the whole screen: figures stand
-    /// only in front of names.
+    /// Returns the frame lines of a group's stack, with `-ShowStack`. They may use the whole width of the screen,
+    /// because statistics appear only before names.
     fn frames(&self, node: NodeIdx) -> io::Result<String> {
         let mut lines = Vec::new();
         if let (true, GroupKey::Stack(stack)) = (self.has_frames, self.groups.key(node)) {

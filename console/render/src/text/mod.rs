@@ -1,4 +1,4 @@
-//! Text in ETWAnalyzer's shape, so that its users read it at once and their scripts keep working.
+//! Text in ETWAnalyzer's style, so that its users can read it at once and their scripts keep working.
 
 mod event;
 mod groups;
@@ -27,12 +27,12 @@ pub use self::suspect::{amounts, callers, capitalized, headline, more, named, un
 pub use self::zombies::{line_of_holders, line_of_zombies};
 use handlescope_session::values::Counted;
 
-/// A number, with separators between its thousands if `separate`.
+/// Formats a number; `separate` adds separators between thousands.
 pub fn grouped(number: u64, separate: bool) -> String {
     if separate { HumanCount(number).to_string() } else { number.to_string() }
 }
 
-/// A number as it is formatted, or `unknown`.
+/// Displays a value, or `unknown`.
 pub struct OrUnknown<T>(pub Option<T>);
 
 impl<T: fmt::Display> fmt::Display for OrUnknown<T> {
@@ -53,13 +53,12 @@ impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
     }
 }
 
-/// Formats a count of something, with its plural and, as in the lines of ETWAnalyzer, without
-/// separators.
+/// Formats a count and its noun, in the plural if needed. It has no separators, like ETWAnalyzer's lines.
 pub fn counted(count: u64, noun: &'static str) -> String {
     format!("{count} {noun}{}", Counted(count, noun).plural())
 }
 
-/// A number of handles, and views where there are any.
+/// Formats a number of handles, or of handles and views if there are any views.
 pub fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
     let number = grouped(count, separate);
     match (count, has_views) {

@@ -1,4 +1,4 @@
-//! Lines about what `.why` does not list, and about traces without suspects.
+//! Lines about leaks that `.why` does not list, and about traces without suspects.
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
@@ -8,26 +8,26 @@ use handlescope_query::{CountBy, CountOrder, NotCounted, Reason, Totals, WhyAnsw
 use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{Counted, TopN};
 
-/// Types of open handles that the text lists.
+/// Maximum number of types of open handles in the text.
 const OPEN_TYPES: usize = 6;
 
-/// Lines about what is leaked, but of no suspect.
+/// Returns lines about leaks that belong to no suspect.
 pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item = String> + 'a {
     let has_views = answer.file.totals.map_count > 0;
     let lines = answer.not_counted.iter();
     let lines = lines.map(move |not_counted| line_of_not_counted(not_counted, has_views));
-    // Where it is asked for them, the suspects are those that are ignored.
+    // If ignored suspects were asked for, all suspects are ignored ones.
     let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
     lines.chain(line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown))
 }
 
-/// The line about known leaks that are left out.
+/// Returns the line about known leaks that are left out.
 pub fn line_of_ignored(number: usize, noun: &'static str) -> Option<String> {
     let ignored = Counted(number as u64, noun);
     (number > 0).then(|| format!("ignored: {ignored}; -Ignored shows them with their reasons"))
 }
 
-/// The line about the reason why a leak is ignored, and the place that says so.
+/// Returns the line that says why a leak is ignored, and where this is written.
 pub fn ignored_because(entry: &IgnoreEntry) -> String {
     format!("Ignored: {} ({entry})", Untrusted(entry.reason()))
 }
@@ -75,7 +75,7 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
     format!("not counted: {counted} of {groups} {reason}; also in {list} {option}")
 }
 
-/// Lines about a trace without suspects: whether anything leaks, and what is not counted.
+/// Returns lines about a trace without suspects: whether anything leaks, and what is not counted.
 pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
     let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
     let verdict = nothing_leaks(answer);
@@ -104,7 +104,7 @@ pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
     lines
 }
 
-/// The verdict on a trace without suspects.
+/// Returns the verdict on a trace without suspects.
 fn nothing_leaks(answer: &WhyAnswer<'_>) -> &'static str {
     let is_unclear = |not_counted: &NotCounted| not_counted.reason == Reason::LongLived;
     match (answer.not_counted.iter().any(is_unclear), answer.ignored.is_empty()) {
@@ -115,7 +115,7 @@ fn nothing_leaks(answer: &WhyAnswer<'_>) -> &'static str {
     }
 }
 
-/// Says what is open in a trace whose events do not say what is leaked.
+/// Describes what is open in a trace that cannot show what leaks.
 fn lines_of_unknown(answer: &WhyAnswer<'_>) -> Vec<String> {
     let mut lines = vec!["Unknown whether anything leaks".to_owned()];
     let Some(open) = &answer.open else { return lines };

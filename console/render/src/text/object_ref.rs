@@ -27,13 +27,13 @@ pub struct ObjectRefStyle<'a> {
     pub criteria: &'a ObjectCriteria,
     /// The command line as typed.
     pub text: &'a str,
-    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    /// `-NoCSVSeparator`: no `sep = ;` line at the start.
     pub no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub no_command_line: bool,
 }
 
-/// Columns that a name is cut to before the text after it moves to the next line.
+/// Number of columns that a name may be cut to; if that is not enough, the text after it moves to the next line.
 const SHORTEST_NAME: usize = 24;
 
 pub fn object_ref(
@@ -44,7 +44,7 @@ pub fn object_ref(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
-    // Lines are written word by word.
+    // Buffers, because lines are written word by word.
     let mut lines = BufWriter::new(clip);
     let out = &mut lines;
     let by = CountBy::of(args.criteria);
@@ -70,7 +70,7 @@ pub fn object_ref(
             write_objects(file, listing, args, display, out)?;
         }
         write_left_out(file.left_out, out)?;
-        // The summary of a file says more than a table of one row.
+        // The summary of a file says more than a table with one row.
         if let (Some(counts), Some(by)) =
             (&file.handle_counts, by.filter(|by| *by != CountBy::File))
         {
@@ -103,7 +103,7 @@ pub fn object_ref(
     lines.into_inner()?.finish()
 }
 
-/// Returns the number of handles of GDI or USER, and a hint at the details of those that leaked.
+/// Describes the number of GDI or USER handles, with a hint at the details of the leaked ones.
 fn gui_handles(handles: &GuiHandles) -> String {
     let GuiHandles { kind, created, closed, leaked, closed_at_exit, leaked_by_type, .. } = handles;
     let mut line = format!(
@@ -119,7 +119,7 @@ fn gui_handles(handles: &GuiHandles) -> String {
     line
 }
 
-/// Notes the objects that are not printed, if there are any.
+/// Writes how many objects are not printed, if there are any.
 fn write_left_out(
     LeftOut { objects, handles, views, existing }: LeftOut,
     out: &mut impl Write,
@@ -167,7 +167,7 @@ fn write_totals(
     writeln!(out, "{}", display.screen.paint(Role::Alarm, summary))
 }
 
-/// Writes the start of the recording, and the name of the trace.
+/// Writes the start of the recording and the name of the trace.
 fn write_header(
     file: &FileAnswer<'_>,
     name: &str,
@@ -178,11 +178,11 @@ fn write_header(
     writeln!(out, "{}", display.screen.paint(Role::Name, heading))
 }
 
-/// Names of the files, which differ where two files have one name.
+/// Returns distinct names of the files, even if two files have the same name.
 fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
     let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names: Vec<PathBuf> = if display.full_file_name {
-        // The path as it was named, if the current folder is gone.
+        // Takes the path as given if the current folder is gone.
         paths.iter().map(|path| absolute(path).unwrap_or_else(|_| path.to_path_buf())).collect()
     } else {
         names_apart(&paths, stem)
@@ -297,7 +297,7 @@ impl ObjectLine<'_> {
         }
     }
 
-    /// Creates, duplicates and closes that are left.
+    /// Counts the creates, duplicates and closes that passed the filters.
     fn count_events(&self) -> [i64; 3] {
         let mut counts = [0; 3];
         for row in self.file.events(self.selected) {

@@ -1,4 +1,4 @@
-//! The table above the blocks of `.why`: what leaks, how fast and where, a line for each suspect.
+//! The table above the blocks of `.why`: what leaks, how fast and where, one line per suspect.
 
 use std::fmt::Write;
 
@@ -12,16 +12,16 @@ use handlescope_session::terminal::Role;
 use handlescope_session::terminal::clip::{cut_in_the_middle, width_of};
 use handlescope_session::values::Size;
 
-/// Columns of a terminal below which bars are shorter and processes go by their programs.
+/// On a terminal with fewer columns, bars are shorter and processes are shown by program.
 const NARROW: usize = 100;
 
-/// Bars of a line, and of a line on a narrow terminal.
+/// Number of bars in a line, and in a line on a narrow terminal.
 const BARS: (usize, usize) = (12, 8);
 
-/// Columns for a type and for a process on a narrow terminal, at most.
+/// Maximum widths of a type and of a process on a narrow terminal.
 const NARROW_COLUMNS: (usize, usize) = (10, 14);
 
-/// Columns for a function, at least.
+/// Minimum width of a function.
 const MIN_FUNCTION: usize = 16;
 
 /// Space between two columns.
@@ -30,12 +30,12 @@ const GAP: &str = "  ";
 /// Headings of the columns.
 pub const TITLES: [&str; 7] = ["", "Leaked", "Growth", "Over time", "Type", "Process", "Function"];
 
-/// Whether a terminal has no room for long bars.
+/// Whether a terminal is too narrow for long bars.
 pub fn is_narrow(display: &Display) -> bool {
     display.screen.width.is_some_and(|width| width < NARROW)
 }
 
-/// Returns the lines of a table of suspects, with a heading.
+/// Returns the lines of a table of suspects, including a heading.
 pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     let is_narrow = is_narrow(display);
     let rows = suspects.iter().map(|suspect| cells(suspect, is_narrow));
@@ -65,7 +65,7 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
                 None => cell.into(),
             };
             let space = " ".repeat(width.saturating_sub(width_of(&cell)));
-            // Numbers stand to the right.
+            // Numbers are right-aligned.
             let _ = match column {
                 0 | 1 => write!(line, "{space}{cell}{GAP}"),
                 _ => write!(line, "{cell}{space}{GAP}"),
@@ -80,7 +80,7 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     text
 }
 
-/// The line of a suspect, a text for each column.
+/// Returns the line of a suspect, one text per column.
 pub fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
     let program = suspect.program();
     let process = if is_narrow { program } else { &suspect.process };
@@ -105,7 +105,7 @@ pub fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
     ]
 }
 
-/// The bytes, or the number of all, that the program did not release.
+/// Returns the bytes that the program did not release, or how many of all.
 fn leaked(suspect: &Suspect) -> String {
     match suspect.bytes.filter(|bytes| bytes.unreleased > 0) {
         Some(bytes) => Size(bytes.unreleased).to_string(),
@@ -116,7 +116,7 @@ fn leaked(suspect: &Suspect) -> String {
     }
 }
 
-/// The rate, of bytes if there are any, or the verdict.
+/// Returns the rate, in bytes if there are any, or else the verdict.
 fn growth(suspect: &Suspect) -> String {
     match suspect.bytes.and_then(|bytes| bytes.per_minute) {
         Some(per_minute) => format!("{}/min", Size(per_minute as i64)),
@@ -124,7 +124,8 @@ fn growth(suspect: &Suspect) -> String {
     }
 }
 
-/// What is open at the ends of so many equal parts of the trace, a divisor of [`Suspect::PARTS`].
+/// Draws how much is open at the end of each of `count` equal parts of the trace; `count` must divide
+/// [`Suspect::PARTS`].
 pub fn bars(suspect: &Suspect, count: usize) -> String {
     let step = Suspect::PARTS / count;
     let open = suspect.open_over_time.iter().skip(step - 1).step_by(step);

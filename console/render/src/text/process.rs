@@ -1,4 +1,4 @@
-//! Processes, with their start and end as far as known.
+//! Processes with their start and end, if known.
 
 use handlescope_model::tables::TraceInfo;
 
@@ -37,22 +37,22 @@ impl ProcessStyle {
         process.shown_name(self.plain_names)
     }
 
-    /// `name.exe` with its start and end.
+    /// Returns `name.exe` with its start and end.
     pub fn marked_name(&self, process: &ProcessInfo) -> String {
         format!("{}{}", Untrusted(self.name(process)), self.suffix(process))
     }
 
-    /// `name.exe(pid)`.
+    /// Returns `name.exe(pid)`.
     pub fn label(&self, process: &ProcessInfo) -> String {
         Untrusted(&process.shown_label(self.plain_names)).to_string()
     }
 
-    /// `name.exe(pid)` with its start and end.
+    /// Returns `name.exe(pid)` with its start and end.
     pub fn marked(&self, process: &ProcessInfo) -> String {
         format!("{}{}", self.label(process), self.suffix(process))
     }
 
-    /// Start and end of a process, after its name; nothing when it was there all the time.
+    /// Returns start and end of a process, to follow its name; empty if it ran all the time.
     pub fn suffix(&self, process: &ProcessInfo) -> String {
         let (clock, digits) = match &self.suffix {
             SuffixStyle::None => return String::new(),

@@ -1,4 +1,4 @@
-//! Stacks, after `Stack: `.
+//! Stacks, as they follow `Stack: `.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -12,14 +12,14 @@ use handlescope_query::{
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::{Role, wrapped_name};
 
-/// Frames of the program that are shown of a stack in short.
+/// Number of program frames in an abbreviated stack.
 const PROGRAM_FRAMES: usize = 3;
 
 /// The style of stacks.
 pub struct StackStyle<'a> {
     /// The names, with `-ShowStack`.
     pub frames: Option<NamedFrames<'a>>,
-    /// The addresses of modules, with `-ShowAddress`.
+    /// The base addresses of modules, with `-ShowAddress`.
     pub bases: Option<&'a ModuleBases>,
     /// Whether file and line are shown, with `-ShowLine`.
     pub has_lines: bool,
@@ -43,8 +43,8 @@ impl<'a> StackStyle<'a> {
 }
 
 impl StackStyle<'_> {
-    /// Writes the number of the stack of an event and ends its line; with `-ShowStack` a line for
-    /// each frame, indented by `levels`, and an empty one follow.
+    /// Writes the number of an event's stack and ends its line. With `-ShowStack`, a line for each frame follows,
+    /// indented by `levels`, and then an empty line.
     pub fn write(
         &self,
         out: &mut impl Write,
@@ -55,7 +55,7 @@ impl StackStyle<'_> {
         self.write_trimmed(out, stack, None, display, levels)
     }
 
-    /// Like [`write`](Self::write), without the frames that are trimmed.
+    /// Like [`write`](Self::write), without trimmed frames.
     pub fn write_trimmed(
         &self,
         out: &mut impl Write,
@@ -73,8 +73,7 @@ impl StackStyle<'_> {
         writeln!(out)
     }
 
-    /// Writes a line for each frame, if frames are to be shown, and an empty one: those of the system
-    /// dim, those of programs bold.
+    /// Writes a line for each frame and an empty line, if frames are shown: system frames dim, program frames bold.
     pub fn write_frames(
         &self,
         out: &mut impl Write,
@@ -89,8 +88,8 @@ impl StackStyle<'_> {
         writeln!(out)
     }
 
-    /// Writes a line for each frame that is not trimmed, if frames are to be shown: those of the system dim, those of
-    /// programs bold. One that is too long for the screen goes on in the next line, further indented.
+    /// Writes a line for each untrimmed frame, if frames are shown: system frames dim, program frames bold. A line that
+    /// is too long for the screen continues on the next line, indented further.
     pub fn write_frames_trimmed(
         &self,
         out: &mut impl Write,
@@ -117,13 +116,13 @@ impl StackStyle<'_> {
         Ok(())
     }
 
-    /// A line for each frame of a stack, if frames are to be shown.
+    /// Returns a line for each frame of a stack, if frames are shown.
     pub fn lines(&self, stack: StackIdx) -> Option<impl Iterator<Item = String> + '_> {
         let frames = self.frames.as_ref()?.stack(stack);
         Some(frames.map(|frame| self.line(frame).to_string()))
     }
 
-    /// Like [`lines`](Self::lines), without the frames that are trimmed.
+    /// Like [`lines`](Self::lines), without trimmed frames.
     pub fn trimmed_lines(
         &self,
         stack: StackIdx,
@@ -133,13 +132,12 @@ impl StackStyle<'_> {
         Some(frames.map(|frame| self.line(frame).to_string()))
     }
 
-    /// The lines of a stack as one text, without the frames that are trimmed.
+    /// Returns the untrimmed lines of a stack as one text.
     pub fn text(&self, stack: Option<StackIdx>, trims: Option<&TrimmedStacks>) -> Option<String> {
         Some(self.trimmed_lines(stack?, trims)?.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Like [`representative_line`](Self::representative_line), among the frames that are not
-    /// trimmed.
+    /// Like [`representative_line`](Self::representative_line), among the untrimmed frames.
     pub fn trimmed_representative_line(
         &self,
         stack: StackIdx,
@@ -149,32 +147,32 @@ impl StackStyle<'_> {
         Some(self.line(frame).to_string())
     }
 
-    /// The frames of the program.
+    /// Returns the frames of the program.
     pub fn program_frames(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.iter().flat_map(move |frames| with_program(frames.stack(stack)));
         frames.filter(|(_, is_of_program)| *is_of_program).map(|(frame, _)| frame)
     }
 
-    /// Whether the loader starts a process in a stack without frames of the program.
+    /// Whether a stack without program frames is the loader starting a process.
     pub fn is_of_process_start(&self, stack: StackIdx) -> bool {
         let is_start = |frames: &NamedFrames<'_>| is_of_process_start(frames.stack(stack));
         self.frames.as_ref().is_some_and(is_start)
     }
 
-    /// The line of the representative frame of a stack.
+    /// Returns the line of the representative frame of a stack.
     pub fn representative_line(&self, stack: StackIdx) -> Option<String> {
         self.trimmed_representative_line(stack, None)
     }
 
-    /// The representative frame of a stack, as the `program` knows it.
+    /// Returns the representative frame of a stack, from the view of the `program`.
     pub fn representative(&self, stack: StackIdx, program: &str) -> Option<String> {
         let frame = TrimmedStacks::representative_view(None, self.frames.as_ref()?, stack)?;
         let call = Call { line: self.line(frame), program, callee: None, gap: " " };
         Some(call.to_string())
     }
 
-    /// The first frames of the program in one line, the innermost first, as the `program` knows them:
-    /// `Cache::Get   cache.cpp:29  ← Worker::Run :71`; no more than `most`.
+    /// Returns the innermost program frames in one line, innermost first, from the view of the `program`: `Cache::Get
+    /// cache.cpp:29  ← Worker::Run :71`. Returns at most `most`.
     pub fn calls(&self, stack: StackIdx, program: &str, most: Option<usize>) -> String {
         let mut calls = String::new();
         let mut callee = None;
@@ -191,7 +189,8 @@ impl StackStyle<'_> {
         }
     }
 
-    /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.
+    /// Returns all lines of a stack, or the first lines of the program. For a group without a stack, says that it has
+    /// none.
     pub fn short_lines(&self, stack: Option<StackIdx>, full: bool) -> Vec<String> {
         let Some(stack) = stack else { return vec!["no create stack".to_owned()] };
         if full {
@@ -210,7 +209,7 @@ impl StackStyle<'_> {
     }
 }
 
-/// The line of a frame, as the trace and the symbols have it.
+/// The line of a frame, with the names from the trace and the symbols.
 struct Line<'a> {
     frame: FrameView<'a>,
     bases: Option<&'a ModuleBases>,
@@ -222,13 +221,13 @@ impl fmt::Display for Line<'_> {
         let Self { frame, bases, has_lines } = self;
         frame.fmt(f)?;
         if frame.is_inlined() {
-            // Its address is that of the frame below.
+            // An inlined frame has the address of the frame below.
             f.write_str(" [inlined]")?;
         } else {
             if let (Some(_), Some(offset)) = (bases, frame.offset()) {
                 write!(f, "+0x{offset:X}")?;
             }
-            // A frame outside of all modules has only an address.
+            // A frame outside all modules has only an address.
             let shown = bases.and_then(|bases| bases.address(frame));
             if let Some(address) = shown.or(frame.address.filter(|_| frame.is_unknown())) {
                 write!(f, " 0x{address:X}")?;
@@ -246,13 +245,13 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// A frame in a line about a program: without the module if that is the program, and without what it shares with the
-/// frame that it calls.
+/// A frame in a line about a program. Omits the module if it is the program itself, and what it shares with the frame
+/// that it calls.
 struct Call<'a> {
     line: Line<'a>,
     program: &'a str,
     callee: Option<FrameView<'a>>,
-    /// Stands in front of file and line.
+    /// The text before file and line.
     gap: &'static str,
 }
 
@@ -283,7 +282,7 @@ impl fmt::Display for Call<'_> {
     }
 }
 
-/// A function without the namespace that it shares with the function it calls, as long as a class is left.
+/// Removes the namespace that a function shares with the function it calls, if a class remains.
 pub fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
     let namespace = callee.and_then(|callee| callee.split_once("::"));
     let short =

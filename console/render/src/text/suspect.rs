@@ -1,4 +1,4 @@
-//! The amounts that suspects leak, each and together.
+//! The amounts that suspects leak, one by one and together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use super::handles_and_views;
 use handlescope_query::{Bytes, Counts, Leaked, PRIVATE_HEAP, SharedFunction, Suspect};
 use handlescope_session::values::{Counted, Size};
 
-/// The verb for the end of a handle, of a view, or of an allocation.
+/// Returns the verb for the end of a handle, view or allocation.
 fn closed(suspect: &Suspect) -> &'static str {
     match (suspect.bytes, suspect.type_name.as_str()) {
         (Some(_), _) => "freed",
@@ -20,7 +20,7 @@ fn closed(suspect: &Suspect) -> &'static str {
     }
 }
 
-/// A number of handles or allocations like those of a suspect, with a name of their type, as in "56 Event handles".
+/// Formats a number of handles or allocations of a suspect's kind, with their type name, as in "56 Event handles".
 fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
     let noun = match (suspect.bytes, suspect.type_name.as_str()) {
         (None, FILE_MAPPING_NAME) => " view",
@@ -28,13 +28,13 @@ fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
         (_, PRIVATE_HEAP) => "",
         _ => " allocation",
     };
-    // What is not known needs no name.
+    // An unknown type needs no name.
     let name = if name == UNKNOWN_TYPE_NAME { "" } else { name };
     let things = format!("{name}{noun}");
     format!("{} {}{}", HumanCount(count), things.trim_start(), Counted(count, noun).plural())
 }
 
-/// A number that leaked, or that only process exit `closed`, and what is said of it.
+/// Returns how many leaked, or only process exit `closed`, and the words that say so.
 pub fn unreleased(leaked: u64, at_exit: u64, closed: &str) -> (u64, String) {
     let exits = format!("{closed} only by process exit");
     match (leaked, at_exit) {
@@ -44,7 +44,8 @@ pub fn unreleased(leaked: u64, at_exit: u64, closed: &str) -> (u64, String) {
     }
 }
 
-/// The amount that a suspect leaks, of all that was opened or allocated, as in "8 of 56 Event handles leaked".
+/// Formats the amount that a suspect leaks out of all that was opened or allocated, as in "8 of 56 Event handles
+/// leaked".
 pub fn amounts(suspect: &Suspect) -> String {
     let Counts { leaked, closed_at_exit, opened, .. } = suspect.counts;
     let (count, rest) = unreleased(leaked, closed_at_exit, closed(suspect));
@@ -57,7 +58,7 @@ pub fn amounts(suspect: &Suspect) -> String {
     let opened = acquired(suspect, &name, opened);
     let text = format!("{} of {opened} {rest}", HumanCount(count));
     let Some(Bytes { unreleased, allocated, per_minute }) = suspect.bytes else { return text };
-    // Events may have sizes that are negative, or none.
+    // Events may have negative sizes, or none.
     if unreleased <= 0 {
         return text;
     }
@@ -65,14 +66,14 @@ pub fn amounts(suspect: &Suspect) -> String {
     format!("{text}, {} of {}{}", Size(unreleased), Size(allocated), rate.unwrap_or_default())
 }
 
-/// A function as its program knows it: the module that is the program itself says nothing new.
+/// Returns a function without its module if the module is the program itself, because that says nothing new.
 pub fn own_name<'a>(function: &'a str, program: &str) -> &'a str {
     let own = function.split_once('!').filter(|(module, _)| module.eq_ignore_ascii_case(program));
     own.map_or(function, |(_, function)| function)
 }
 
-/// The callers of the function of a suspect, at most so many, and those of its callers that leak otherwise; sentences
-/// without a full stop.
+/// Describes the callers of a suspect's function, at most `shown`, and how much other callers of it leak. Returns
+/// sentences without a full stop.
 pub fn callers(suspect: &Suspect, shown: usize) -> Vec<String> {
     let Some(SharedFunction { path, callers, others, .. }) = &suspect.function_of_stacks else {
         return Vec::new();
@@ -106,14 +107,14 @@ pub fn callers(suspect: &Suspect, shown: usize) -> Vec<String> {
     lines
 }
 
-/// A sentence with its first letter in upper case.
+/// Capitalizes the first letter of a sentence.
 pub fn capitalized(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Sentences about all that leaks: one about handles, and one about each kind of allocations. Their bytes are not
-/// added up, because blocks of a heap lie in pages that are allocations, too.
+/// Returns sentences about everything that leaks: one about handles, and one about each kind of allocations. Their
+/// bytes are not added up, because heap blocks are in pages that are allocations, too.
 pub fn headline(suspects: &[Suspect]) -> Vec<String> {
     let mut kinds: BTreeMap<Option<&str>, Vec<&Suspect>> = BTreeMap::new();
     for suspect in suspects {
@@ -123,7 +124,7 @@ pub fn headline(suspects: &[Suspect]) -> Vec<String> {
     kinds.values().map(|suspects| sentence(suspects)).collect()
 }
 
-/// A sentence about suspects of handles, or of one kind of allocations, together.
+/// Returns a sentence about all suspects of handles, or of one kind of allocations.
 fn sentence(suspects: &[&Suspect]) -> String {
     let Some(first) = suspects.first() else { return String::new() };
     let closed = closed(first);
@@ -138,7 +139,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     let bytes = suspects.iter().filter_map(|suspect| suspect.bytes);
     let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased.max(0)));
     let bytes = if bytes > 0 { format!("{} in ", Size(bytes)) } else { String::new() };
-    // Bytes are known only of what leaked and what an exit freed together.
+    // Bytes are only known for leaks and exit frees together.
     let (shown, count) = match first.bytes {
         None if leaks > 0 => (of_leaks, leaks),
         _ => (suspects.to_vec(), leaks + exits),
@@ -153,7 +154,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
         false => format!("the exit of {}", named(&of_exits)),
     };
     let exits_shown = HumanCount(exits);
-    // Suspects that are not counted as those that leak.
+    // Suspects that do not count as leaking.
     let more = match suspects.len().saturating_sub(shown.len()) {
         0 => String::new(),
         more => format!(" ({})", Counted(more as u64, "more suspect")),
@@ -173,7 +174,7 @@ fn programs<'a>(suspects: &[&'a Suspect]) -> BTreeSet<&'a str> {
     suspects.iter().map(|suspect| suspect.program()).collect()
 }
 
-/// Returns the only program, or the number of them.
+/// Returns the name of the only program, or the number of programs.
 pub fn named(programs: &BTreeSet<&str>) -> String {
     match programs.first() {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
@@ -181,7 +182,7 @@ pub fn named(programs: &BTreeSet<&str>) -> String {
     }
 }
 
-/// A number of handles, or of allocations of the kind of a suspect.
+/// Formats a number of handles, or of allocations of a suspect's kind.
 fn counted(suspect: &Suspect, count: u64, has_views: bool) -> String {
     match suspect.bytes {
         None => handles_and_views(count, has_views, true),
@@ -193,7 +194,7 @@ fn has_views(suspects: &[&Suspect]) -> bool {
     suspects.iter().any(|suspect| suspect.type_name == FILE_MAPPING_NAME)
 }
 
-/// The number of suspects that are left out, and the range of their leaks, as in "11 more suspects with 1 to 3 handles
+/// Formats how many suspects are left out and the range of their leaks, as in "11 more suspects with 1 to 3 handles
 /// each".
 pub fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
@@ -206,7 +207,7 @@ pub fn more(left_out: &[&Suspect]) -> String {
     let bytes = bytes.filter(|bytes| *bytes > 0);
     let sized = bytes.clone().count();
     let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
-    // Events may have sizes that are negative, or none.
+    // Events may have negative sizes, or none.
     let unsized_counts = of_allocations
         .iter()
         .filter(|suspect| suspect.bytes.is_some_and(|bytes| bytes.unreleased <= 0))
@@ -226,7 +227,7 @@ pub fn more(left_out: &[&Suspect]) -> String {
     texts.collect::<Vec<_>>().join(" and ")
 }
 
-/// The least and the most of some amounts; `None` where there are none.
+/// Formats the smallest and the largest of some amounts; `None` if there are none.
 fn range<T: Copy + Ord, L: fmt::Display>(
     amounts: impl Iterator<Item = T> + Clone,
     min_text: impl Fn(T) -> L,

@@ -13,11 +13,10 @@ use handlescope_query::{
 };
 use handlescope_session::terminal::{Screen, table, wrapped};
 
-/// The summary, one to three lines without the last line end; a few more where the first would not
-/// fit.
+/// The summary: one to three lines without the final line end, or a few more if the first would not fit.
 pub struct Summary {
     pub totals: Totals,
-    /// Columns of the terminal; `None` without limit.
+    /// Columns of the terminal; `None` for no limit.
     pub width: Option<usize>,
     /// Whether thousands are separated.
     pub digit_separator: bool,
@@ -61,14 +60,14 @@ fn difference(a: u64, b: u64) -> i128 {
     i128::from(a) - i128::from(b)
 }
 
-/// Counts of everything that `-Leak` and `-LeakAtExit` print or leave out; empty without them.
+/// Counts of everything that `-Leak` and `-LeakAtExit` print or leave out; empty without these options.
 pub struct LeakLines<'a> {
     pub criteria: &'a ObjectCriteria,
     pub totals: Totals,
-    /// Objects that stay for their creation or end alone.
+    /// Number of objects that remain only because of their creation or end.
     pub without_leak: u64,
     pub exit_stacks: Option<ExitStacks>,
-    /// Whether there are any events of handles, without which nothing is known of leaks.
+    /// Whether the trace has any handle events; without them nothing is known about leaks.
     pub knows_leaks: bool,
 }
 
@@ -139,7 +138,7 @@ pub struct CountTable<'a> {
     pub counts: &'a HandleCounts,
     pub by: CountBy,
     pub criteria: &'a ObjectCriteria,
-    /// Names of the files by their numbers, for a table of processes of several.
+    /// Names of the files by number, for a table about the processes of several files.
     pub files: Option<&'a HashMap<usize, String>>,
     pub screen: Screen,
 }
@@ -162,7 +161,7 @@ impl CountTable<'_> {
         }
     }
 
-    /// ETWAnalyzer's titles for handles that are open at the end.
+    /// Returns ETWAnalyzer's titles for handles that are open at the end.
     fn title(&self) -> String {
         let count = self.counts.process_count();
         let processes = if count == 1 { "process" } else { "processes" };

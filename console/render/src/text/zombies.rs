@@ -5,10 +5,10 @@ use indicatif::HumanCount;
 use super::StackStyle;
 use handlescope_query::{ZombieHolder, ZombieSummary};
 
-/// Programs and processes that a line names.
+/// Maximum number of programs and processes that a line names.
 const NAMED: usize = 3;
 
-/// How many zombies there are, and of which programs; `None` if there are none.
+/// Describes how many zombies there are, and of which programs; `None` if there are none.
 pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
     let programs = zombies.programs.iter();
     let programs = programs.map(|(name, count)| format!("{} {name}", HumanCount(*count)));
@@ -16,7 +16,7 @@ pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
     Some(format!("{} still in memory: {programs}", ended(zombies.count)))
 }
 
-/// Who has handles to zombies, and where they were opened; `None` if no open handle to one is known.
+/// Describes who has handles to zombies, and where they were opened; `None` if no open handle to one is known.
 pub fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Option<String> {
     let holders = zombies.holders.iter().map(|holder| {
         let ZombieHolder { process, zombies, program, .. } = holder;
@@ -42,7 +42,7 @@ fn named(texts: impl ExactSizeIterator<Item = String>, noun: &str) -> Option<Str
     named_with(texts, noun, ", ")
 }
 
-/// The first texts, and the number of the others.
+/// Lists the first texts, and counts the others.
 fn named_with(
     mut texts: impl ExactSizeIterator<Item = String>,
     noun: &str,

@@ -1,4 +1,4 @@
-//! What documents say about the traces of an answer, of handles or of allocations.
+//! The part of documents about the traces of an answer, for handles or allocations.
 
 mod stack;
 
@@ -19,7 +19,7 @@ use handlescope_query::{
 };
 use handlescope_session::trace::Caveat;
 
-/// A trace in a document, of handles or of allocations.
+/// A trace in a document, for handles or allocations.
 pub struct TraceJson<'a> {
     header: TraceHeader,
     pub numbers: StackNumbers,
@@ -33,8 +33,8 @@ pub struct TraceJson<'a> {
     no_match: Option<&'a NoMatch>,
 }
 
-/// The numbers of the stacks of a trace in a document: its rows and what is added, so that stacks of several traces
-/// have different numbers.
+/// The numbers of a trace's stacks in a document: row number plus an offset, so that stacks of several traces get
+/// different numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackNumbers(u64);
 
@@ -47,7 +47,7 @@ impl StackNumbers {
 /// The traces of a document.
 pub type Traces<'a> = Rc<[TraceJson<'a>]>;
 
-/// The traces of some answers, with the numbers of their stacks.
+/// Returns the traces of some answers, with the numbers of their stacks.
 pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
     answers: impl IntoIterator<Item = &'a T>,
 ) -> Traces<'a> {
@@ -86,7 +86,7 @@ impl<'a> TraceJson<'a> {
     }
 }
 
-/// The stacks of traces, by their numbers.
+/// The stacks of traces, by number.
 struct StacksJson<'a>(Traces<'a>);
 
 impl Serialize for StacksJson<'_> {
@@ -95,14 +95,14 @@ impl Serialize for StacksJson<'_> {
     }
 }
 
-/// A document about traces, and what else it is about.
+/// A document about traces, and its other contents.
 pub struct OfTraces<'a, T> {
     pub traces: Traces<'a>,
     pub rest: T,
 }
 
 impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
-    /// The traces.
+    /// Adds the traces.
     pub fn files(&mut self, meaning: &'static str) -> &mut Declared<'a, OfTraces<'a, T>> {
         self.member("files", meaning, |of| {
             file_columns().parts_of(of.traces.iter().map(|trace| trace.header.clone()).collect())
@@ -110,14 +110,14 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
         .for_programs()
     }
 
-    /// The stacks that the answers refer to, if these are shown.
+    /// Adds the stacks that the answers refer to, if they are shown.
     pub fn stacks(&mut self, meaning: &'static str, are_shown: impl Fn(&T) -> bool + 'a) {
         self.member_if("stacks", meaning, move |of| {
             are_shown(&of.rest).then(|| StacksJson(Traces::clone(&of.traces)))
         });
     }
 
-    /// The caveats of the answers, and the reason why nothing matches.
+    /// Adds the caveats of the answers, and the reason if nothing matches.
     pub fn caveats(&mut self, meaning: &'static str, no_match: &'static str) {
         self.member("caveats", meaning, |of| caveats(&of.traces)).for_programs();
         self.no_match(no_match, |of| {
@@ -134,7 +134,7 @@ fn caveats<'a>(traces: &Traces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
     caveat_columns().parts_of(caveats.collect())
 }
 
-/// The facts about a trace in a document.
+/// The facts about a trace, for a document.
 #[derive(Clone)]
 pub struct TraceHeader {
     file: usize,
@@ -178,7 +178,7 @@ pub fn header_columns<'a>() -> Columns<'a, TraceHeader> {
     columns
 }
 
-/// Declares the facts about a trace, and about what passed in it.
+/// Declares the facts about a trace, and the sums over what passed in it.
 pub fn file_columns<'a>() -> Columns<'a, TraceHeader> {
     let mut columns = header_columns();
     columns.member_if(
@@ -250,10 +250,10 @@ pub fn totals_columns<'a>() -> Columns<'a, Totals> {
     columns
 }
 
-/// A caveat, with the number of its file.
+/// A caveat and the number of its file.
 pub type CaveatRow<'a> = (usize, &'a Caveat);
 
-/// Declares what is said of a caveat.
+/// Declares the columns of a caveat.
 pub fn caveat_columns<'a>() -> Columns<'a, CaveatRow<'a>> {
     let mut columns = Columns::<CaveatRow<'a>>::default();
     columns.member("file", "the file, as in `files.file`", |(file, _)| *file);

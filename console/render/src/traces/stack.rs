@@ -11,11 +11,11 @@ use crate::table::{Columns, RowsOf};
 use handlescope_query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
 pub struct StackJson<'a> {
-    /// The frames of the trace; `None` when they are not shown.
+    /// The frames of the trace; `None` if they are not shown.
     pub frames: Option<&'a Frames<'a>>,
     pub bases: &'a ModuleBases,
     pub stack: StackIdx,
-    /// Trims that leave out some of its frames.
+    /// Trims that hide some of its frames.
     pub trims: Option<&'a TrimmedStacks>,
 }
 
@@ -25,7 +25,7 @@ pub struct FrameRow<'a> {
     address: Option<u64>,
 }
 
-/// Declares what is said of a frame.
+/// Declares the columns of a frame.
 pub fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     const SOURCE: &str = "source of the call, if the symbols have it";
     let mut columns = Columns::<FrameRow<'a>>::default();

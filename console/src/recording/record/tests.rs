@@ -1,4 +1,4 @@
-//! Recordings with a session that is none.
+//! Tests of recordings with a fake session.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ struct Line {
 #[derive(Default)]
 struct Fake {
     refusal: Option<SessionError>,
-    /// Creates of handles by process 7, one after the other.
+    /// Number of handles that process 7 creates, one after another.
     creates: u32,
     is_unmerged: bool,
     /// The file that it writes as its trace; `further` is a second one.
@@ -105,7 +105,7 @@ impl Running for Runs {
     }
 }
 
-/// Records with these options; returns what was said.
+/// Records with these options; returns the result and the messages.
 fn recorded(fake: &Fake, options: &[&str], cancel: &Cancel) -> (Result<(), CommandError>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("leak.etl").to_string_lossy().into_owned();

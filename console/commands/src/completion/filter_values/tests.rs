@@ -1,4 +1,4 @@
-//! Values of filters are offered from the loaded traces.
+//! Tests of filter values offered from the loaded traces.
 
 use std::sync::Arc;
 

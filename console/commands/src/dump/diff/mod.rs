@@ -1,4 +1,4 @@
-//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments have a file of their own.
+//! `.dump Diff`, and `.diff`, which is the same but takes its points as words. The arguments are in their own file.
 
 mod options;
 
@@ -25,7 +25,7 @@ use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, LoadedTrace, Session};
 use handlescope_session::values::Counted;
 
-/// The kind, which has every option and format that kinds have.
+/// The kind, with all options and formats of kinds.
 pub struct Diff;
 
 pub static COMMAND: KindCommand = KindCommand {
@@ -131,22 +131,22 @@ impl Command for Diff {
     }
 }
 
-/// Words of a command about handles, or about allocations.
+/// The words of a command about handles or about allocations.
 trait Words<'a>: Compared<'a> {
     /// Noun for what is compared, as in "handles".
     const NOUN: &'static str;
-    /// Message that the second of two traces leaks none of it.
+    /// Message if the second of two traces leaks nothing.
     const NOTHING: &'static str;
-    /// Message that nothing is there at the second of two points.
+    /// Message if nothing is open at the second of two points.
     const NONE_KEPT: &'static str;
 
-    /// Refuses to compare a trace without any of it: a gate would pass.
+    /// Refuses to compare a trace that lacks such events, because a gate would pass.
     fn check_events(
         &self,
         session: &Session,
         messages: &mut Messages<'_>,
     ) -> Result<(), CommandError>;
-    /// Says where else something may be found.
+    /// Suggests where else to look.
     fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
 
     fn lacks(&self, kind: CaveatKind) -> bool {
@@ -274,7 +274,7 @@ fn compare<'a, F: Words<'a>>(
         Some(path) => {
             note_ignored(answer.ignored, args, dump.messages);
             match FlameGraph::of_traces(&answer) {
-                // Where the question is whether something got worse, that is not a failure.
+                // If the question is whether something got worse, an empty picture is not a failure.
                 graph if graph.is_empty() => {
                     let nothing = F::NOTHING;
                     dump.messages.note(format_args!("no picture: {nothing} in the second trace"));
@@ -283,14 +283,14 @@ fn compare<'a, F: Words<'a>>(
             }
         }
     }
-    // A mistyped name would pass any gate.
+    // Otherwise, a mistyped name would pass any gate.
     match answer.no_match {
         Some(no_match) => Err(CommandError::NothingChosen { no_match }),
         None => Ok(()),
     }
 }
 
-/// Says how many groups are not in a picture, because they are known leaks.
+/// Says how many groups are missing in a picture because they are known leaks.
 fn note_ignored(ignored: usize, args: &DiffArgs, messages: &mut Messages<'_>) {
     if ignored > 0 && !args.ignore.shows_ignored() {
         let groups = Counted(ignored as u64, "group");
@@ -314,8 +314,8 @@ const FORGOTTEN: &str = "one of the dumps lacks stacks of handles of their types
                          off or has forgotten them; trace from the start of the program, with \
                          Application Verifier";
 
-/// Says that groups got worse, or may have, and ends with the status that says so, before the answer is written: its reader
-/// may leave early.
+/// Reports groups that got worse, or may have, and sets the exit status. This happens before the answer is written,
+/// because its reader may leave early.
 fn got_worse(
     worse: usize,
     uncertain: usize,
@@ -340,28 +340,28 @@ fn got_worse(
     }
 }
 
-/// The points as they are shown.
+/// Returns the names of the points for display.
 fn point_names(args: &DiffArgs) -> [&str; 2] {
     [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")]
 }
 
-/// The points of each trace that is queried.
+/// Returns the points of each queried trace.
 fn spans(args: &DiffArgs, dump: &DumpContext<'_, '_>) -> Result<Vec<Span>, CommandError> {
     let files = dump.sources.iter().filter_map(|source| dump.session.files.get(source.index));
     let spans: Result<Vec<Span>, CommandError> = files.map(|file| span(file, args)).collect();
-    // Without points a span needs nothing of the session.
+    // A span without points needs nothing from the session.
     let mut spans = spans?;
     spans.resize(dump.sources.len(), Span { after_ns: None, until_ns: None });
     Ok(spans)
 }
 
-/// The points of a trace that were asked for.
+/// Returns the requested points of a trace.
 fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
     let point_of = |text: &Option<String>| text.as_ref().map(|text| point(file, text)).transpose();
     let (after, until) = (point_of(&args.from)?, point_of(&args.to)?);
-    // The end of a trace is after all that is in it.
+    // The end of a trace is after everything in it.
     let ns = |point: Option<i64>| point.unwrap_or(i64::MAX);
-    // Between a point and itself nothing is opened.
+    // Two equal points are fine: nothing is opened between them.
     if after.is_some_and(|after| ns(after) > ns(until.flatten())) {
         let text =
             |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
@@ -371,7 +371,7 @@ fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
     Ok(Span { after_ns: after.map(ns), until_ns: until.flatten() })
 }
 
-/// A snapshot of a trace, or a time in it; `None` for its end.
+/// Returns the time of a snapshot, or a time in a trace; `None` for the end.
 fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
     if let Some(snapshot) = file.snapshot(text) {
         return Ok(snapshot.ns);

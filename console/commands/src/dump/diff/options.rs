@@ -1,4 +1,4 @@
-//! The arguments of `.dump Diff`, and the options that fill them.
+//! The arguments of `.dump Diff` and their options.
 
 use std::path::PathBuf;
 
@@ -21,13 +21,13 @@ use handlescope_session::settings::StackDisplayArgs;
 /// Arguments of `.dump Diff`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DiffArgs {
-    /// `-From`: a snapshot or a time; none for the start.
+    /// `-From`: a snapshot or a time; `None` for the start.
     pub from: Option<String>,
-    /// `-To`: a snapshot or a time; none for the end.
+    /// `-To`: a snapshot or a time; `None` for the end.
     pub to: Option<String>,
     /// `-flame`: the file to write.
     pub flame: Option<PathBuf>,
-    /// `-Kind`: allocations of such kinds instead of handles.
+    /// `-Kind`: allocations of these kinds instead of handles.
     pub kind: Option<Filter>,
     pub criteria: DiffCriteria,
     /// `-Format`: findings of two traces.

@@ -1,4 +1,4 @@
-//! `.dump ObjectRef` as entered.
+//! The arguments of `.dump ObjectRef`.
 
 use crate::shared::fields;
 use handlescope_query::{
@@ -16,9 +16,9 @@ pub struct ObjectRefArgs {
     pub display: DisplayArgs,
     /// `-csv`, with ETWAnalyzer's columns.
     pub formats: Vec<RequestedFormat>,
-    /// A column; beside `-ShowTotal` or `-GroupBy` a word of theirs.
+    /// A column, or a word for the order of `-ShowTotal` or `-GroupBy`.
     pub sort_by: Option<String>,
-    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    /// `-NoCSVSeparator`: no `sep = ;` line at the start.
     pub no_csv_separator: bool,
     /// `-NoCmdLine`: an empty command line column in the CSV file.
     pub no_command_line: bool,
@@ -38,7 +38,7 @@ fields!(ObjectRefArgs {
 });
 
 impl ObjectRefArgs {
-    /// Criteria for groups.
+    /// Returns the criteria for groups.
     pub fn groups(&self, output: &OutputOptions) -> GroupCriteria {
         let saturated = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         GroupCriteria {
@@ -51,7 +51,7 @@ impl ObjectRefArgs {
         }
     }
 
-    /// The first of the options about groups where none are asked for.
+    /// Returns the first option about groups, if the line does not ask for groups.
     pub fn option_without_groups(&self, output: &OutputOptions) -> Option<&'static str> {
         let trims = &self.criteria.groups.trims;
         let options = [
@@ -66,7 +66,7 @@ impl ObjectRefArgs {
         options.into_iter().flatten().find(|_| is_ungrouped)
     }
 
-    /// The order of totals; `None` when `-SortBy` names a column that they do not have.
+    /// Returns the order of totals; `None` if `-SortBy` names a column that they do not have.
     pub fn order(&self, output: &OutputOptions) -> Option<CountOrder> {
         match (&output.sort_by, CountBy::of(&self.criteria)) {
             (Some(column), Some(by)) => CountOrder::by(column, by.title()),
@@ -74,7 +74,7 @@ impl ObjectRefArgs {
         }
     }
 
-    /// Style of the answer to these criteria.
+    /// Returns the style of the answer to these criteria.
     pub fn style<'a>(&self, criteria: &'a ObjectCriteria, text: &'a str) -> ObjectRefStyle<'a> {
         ObjectRefStyle {
             criteria,

@@ -1,11 +1,11 @@
-//! Options about how things are printed.
+//! Options for how things are printed.
 
 use super::args::ObjectRefArgs;
 use crate::shared::choice::{time_digits_option, time_format_option};
 use handlescope_session::grammar::value::{PROCESS_FORMAT, SWITCH};
 use handlescope_session::grammar::{Opt, to};
 
-/// Options about further output.
+/// Options for additional output.
 pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowRef"],

@@ -9,7 +9,7 @@ use handlescope_session::grammar::{Opt, to};
 /// Default number of time intervals.
 const BUCKETS: u64 = 12;
 
-/// Groups instead of objects.
+/// Options for groups instead of objects.
 pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-GroupBy"],

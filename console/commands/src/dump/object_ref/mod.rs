@@ -1,4 +1,4 @@
-//! `.dump ObjectRef`. Its options have one file per purpose.
+//! `.dump ObjectRef`. Its options are in one file per purpose.
 
 mod args;
 mod display;
@@ -42,7 +42,7 @@ impl Command for ObjectRef {
         OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
     ];
 
-    /// Columns of events: their files hold nothing else, and the totals have an order of their own.
+    /// The columns of events only: files contain nothing else, and totals have their own order.
     const TABLE: Option<Tabular> = Some(Tabular {
         choices: || render::tree_columns().map(str::to_owned).collect(),
         ..Tabular::for_traces(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
@@ -104,7 +104,7 @@ impl Command for ObjectRef {
     }
 }
 
-/// Looks whether the options about groups fit the others.
+/// Checks whether the options about groups fit the other options.
 fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), ParseError> {
     if args.criteria.groups.by.is_empty() {
         return Ok(());
@@ -120,10 +120,10 @@ fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), Pars
     }
 }
 
-/// The options that choose handles, for every command that does.
+/// The options that select handles, for every command that does.
 pub static FILTERS: &[OptionGroup<ObjectRefArgs>] = &[LEAKS, CHOICE, STACKS, SHARED, MAPPINGS];
 
-/// Like [`FILTERS`], for a command about everything that leaks, which it compares with what is closed.
+/// Like [`FILTERS`], for a command about all leaks, which it compares with what is closed.
 pub static LEAK_FILTERS: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
 
 const LEAKS: OptionGroup<ObjectRefArgs> =
@@ -137,7 +137,7 @@ const SHARED: OptionGroup<ObjectRefArgs> =
 const MAPPINGS: OptionGroup<ObjectRefArgs> =
     OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS };
 
-/// Questions with the command lines that answer them.
+/// Questions, with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
     Example {
         goal: "who holds the most handles",

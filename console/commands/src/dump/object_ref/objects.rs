@@ -1,4 +1,4 @@
-//! Options that choose objects and events by what they are and when they were.
+//! Options that select objects and events by properties and times.
 
 use super::args::ObjectRefArgs;
 use crate::shared::choice::{
@@ -10,7 +10,7 @@ use handlescope_session::grammar::value::{
 };
 use handlescope_session::grammar::{Opt, to};
 
-/// Leaks and lifetimes.
+/// Options about leaks and lifetimes.
 pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Leak"],
@@ -44,7 +44,7 @@ pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
-/// Options about what an object is, and what happened to it.
+/// Options about the properties of an object and what happened to it.
 pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
     process_option(
         "objects created by these processes",

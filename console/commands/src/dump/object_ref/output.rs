@@ -7,7 +7,7 @@ use handlescope_session::grammar::value::{COLUMN, MAYBE_FILE, MAYBE_WORD, SWITCH
 use handlescope_session::grammar::{Choices, Opt, choice, to, words};
 use handlescope_session::values::{CSV, RequestedFormat};
 
-/// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, that prints the same as File.
+/// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, Method prints the same as File.
 const TOTALS_OF: &Choices<ShowTotal> = &[
     ("Total", "handles by object type", ShowTotal::Total),
     ("Process", "handles by process", ShowTotal::Process),
@@ -16,7 +16,7 @@ const TOTALS_OF: &Choices<ShowTotal> = &[
     ("None", "list the objects, but no totals", ShowTotal::None),
 ];
 
-/// Tables instead of objects.
+/// Options for tables instead of objects.
 pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
@@ -51,7 +51,7 @@ pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
     ),
 ];
 
-/// Files and documents instead of text.
+/// Options for files and documents instead of text.
 pub static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-csv"],

@@ -5,7 +5,7 @@ use handlescope_query::MapMode;
 use handlescope_session::grammar::value::{ADDRESS, SIZES, SWITCH, TEXTS, Value, WORD};
 use handlescope_session::grammar::{Choices, Opt, choice, to, words};
 
-/// Objects that several processes or threads use.
+/// Options about objects that several processes or threads use.
 pub static SHARED: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-MultiProcess"],
@@ -37,7 +37,7 @@ const MAPS: &Choices<MapMode> = &[
     ("1", "file mappings", MapMode::Mappings),
 ];
 
-/// Views of files in memory.
+/// Options about views of files in memory.
 pub static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Map"],

@@ -8,7 +8,7 @@ use crate::shared::choice::{
 use handlescope_session::grammar::value::FRAMES;
 use handlescope_session::grammar::{Opt, to};
 
-/// Filters on stacks, and how stacks are shown.
+/// Options that filter by stacks, and say how stacks are shown.
 pub static STACKS: &[Opt<ObjectRefArgs>] = &[
     show_stack_option(),
     CREATE_STACK,
@@ -18,7 +18,7 @@ pub static STACKS: &[Opt<ObjectRefArgs>] = &[
     show_line_option(),
 ];
 
-/// Filters on stacks.
+/// Options that filter by stacks.
 pub static FILTERS: &[Opt<ObjectRefArgs>] = &[
     CREATE_STACK,
     DESTROY_STACK,

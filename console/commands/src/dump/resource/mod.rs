@@ -1,4 +1,4 @@
-//! `.dump Resource`. Its arguments have a file of their own.
+//! `.dump Resource`. Its arguments are in their own file.
 
 mod options;
 
@@ -68,7 +68,8 @@ impl Command for Resource {
         let display = dump.display_as(&args.display);
         let mut output =
             OutputOptions { sort_by: column(&criteria, args.sort_by.as_deref()), ..output.clone() };
-        // A document has no sums over all groups, but all stacks of those that it has.
+        // A document has no sums over all groups, but it has all stacks of the groups it shows. So drop the other
+        // groups first.
         let is_cut_first =
             output.is_document() && criteria.by.is_some() && output.sort_by.is_none();
         if let Some(top) = output.top.take_if(|_| is_cut_first) {
@@ -82,7 +83,7 @@ impl Command for Resource {
     }
 }
 
-/// The column that `-SortBy` means: count and bytes are those of what nothing freed.
+/// Returns the column that `-SortBy` means: `count` and `bytes` are those of unfreed allocations.
 fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
     let is_unreleased = criteria.shows_leaks();
@@ -92,7 +93,7 @@ fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     Some(column.to_owned())
 }
 
-/// Questions with the command lines that answer them.
+/// Questions, with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
     Example { goal: "allocations, and how many are left", line: ".dump Resource" },
     Example {

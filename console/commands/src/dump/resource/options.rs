@@ -1,4 +1,4 @@
-//! The arguments of `.dump Resource`, and the options that fill them.
+//! The arguments of `.dump Resource` and their options.
 
 use crate::shared::choice::{
     add_columns, command_line_option, fold_stack_option, kind_option, new_process_option,
@@ -21,7 +21,7 @@ pub struct ResourceArgs {
     pub criteria: ResourceCriteria,
     /// `-GroupBy`
     pub by: Vec<ResourceColumn>,
-    /// `-ShowTotal`: what sums are of.
+    /// `-ShowTotal`: the columns to sum up by.
     pub total: Option<&'static [ResourceColumn]>,
     /// `-ShowTime`
     pub buckets: Option<u64>,

@@ -1,4 +1,4 @@
-//! The CSV file as other programs read it.
+//! Tests of the CSV file, as other programs read it.
 
 use super::*;
 use crate::dump::object_ref::ObjectRefArgs;
@@ -13,7 +13,7 @@ fn csv_text(saved: &[&Saved], options: &str) -> String {
     printed(saved, &format!(".dump ObjectRef -csv {options}"), Screen::PLAIN)
 }
 
-/// The rows of a CSV file, each with a name for every value.
+/// The rows of a CSV file; each value has its column name.
 struct Sheet(Vec<Vec<(String, String)>>);
 
 impl Sheet {
@@ -41,13 +41,13 @@ impl Sheet {
         (0..self.0.len()).map(|row| self.get(row, column)).collect()
     }
 
-    /// The first row of this event.
+    /// Returns the first row of this event.
     fn first(&self, event: &str) -> usize {
         let names = self.column("EventName");
         names.iter().position(|name| *name == event).unwrap_or_else(|| panic!("no {event}"))
     }
 
-    /// Values of a row that are not empty, without those that every row of a file has.
+    /// Returns the values of a row that are not empty, except those that all rows of a file share.
     fn values_of(&self, row: usize) -> String {
         const COMMON: [&str; 4] = ["CSVOptions", "FileName", "Date", "TestCase"];
         let values = self.0[row]

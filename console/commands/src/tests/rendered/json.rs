@@ -1,4 +1,4 @@
-//! JSON as docs/dump-json.md promises it.
+//! Tests of JSON as promised in docs/dump-json.md.
 
 use std::collections::BTreeSet;
 
@@ -133,7 +133,7 @@ fn json_tables_replace_objects() {
     let line = ".dump ObjectRef -ShowTotal Process -TopN 1 -json";
     let document = json_of(&[&one, &two], line);
     assert_eq!(document["objects"], json!([]));
-    // Processes of one name in two traces are two.
+    // Processes with the same name in two traces are two processes.
     let expected = json!({
         "by": "process", "counted": "open_at_end", "order": "largest_last", "rows": [["app.exe(100)", 2, 0]], "sum": 2,
         "left_out": { "rows": 3, "count": 6 }, "process_count": 4,
@@ -198,7 +198,7 @@ fn stacks_of_several_traces_have_different_numbers() {
     assert_eq!(document["stacks"].as_object().map(serde_json::Map::len), Some(2));
 }
 
-/// Names of the members of a value and of all values in it, except the numbers of stacks.
+/// Collects the names of the members of a value and of all values in it, except stack numbers.
 fn member_names(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Array(elements) => elements.iter().for_each(|element| member_names(element, names)),

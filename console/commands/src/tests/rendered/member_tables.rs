@@ -1,4 +1,4 @@
-//! The page about the members of documents is the one that the program prints.
+//! Tests that the page about the members of documents is what the program prints.
 
 use std::{collections::BTreeSet, env, fs};
 

@@ -1,4 +1,4 @@
-//! Output for users and scripts, of small traces made by hand.
+//! Tests of output for users and scripts, on small handmade traces.
 
 mod csv;
 mod json;
@@ -56,7 +56,7 @@ fn json_of(saved: &[&Saved], line: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// An event, a file, a mapping and a handle from before the trace.
+/// Returns a trace with an event, a file, a mapping, and a handle from before the trace.
 fn mixed() -> Saved {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&["nt.exe!NtCreateEvent", "app.exe+0x1a2b", "0x1F4B0000123"]);

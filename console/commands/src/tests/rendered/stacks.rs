@@ -1,8 +1,8 @@
-//! Text of stacks.
+//! Tests of stacks in text.
 
 use super::*;
 
-/// An event on a stack with an inlined function.
+/// Returns an event on a stack with an inlined function.
 fn inlined() -> Saved {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&["nt.exe!NtCreateEvent", "app.exe!Find < Cache::Open"]);
@@ -10,7 +10,7 @@ fn inlined() -> Saved {
     fixture.save()
 }
 
-/// The lines of the stack.
+/// Returns the lines of the stack.
 fn lines(options: &str) -> Vec<String> {
     let printed = printed(&[&inlined()], &format!(".dump ObjectRef {options}"), Screen::PLAIN);
     let stack = printed.split("Stack: ").nth(1).expect("a stack");

@@ -25,7 +25,7 @@ fn report(name: &str, outcome: Outcome) -> ModuleReport {
     ModuleReport::new(module, outcome)
 }
 
-/// Modules with every kind of outcome.
+/// Returns modules with every kind of outcome.
 fn saved() -> Saved {
     let frames = ["a.dll!one", "a.dll!two", "b.dll+0x1", "c.dll+0x1", "d.dll+0x1", "d.dll!x"];
     let mut fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! Text and JSON of the other dumps.
+//! Tests of text and JSON of the other dumps.
 
 use super::*;
 

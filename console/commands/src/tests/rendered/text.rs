@@ -1,4 +1,4 @@
-//! Text of `.dump ObjectRef`.
+//! Tests of the text of `.dump ObjectRef`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The trace itself, its processes and modules.
+//! Rows about the trace itself, its processes and its modules.
 
 use super::place::{Owner, Place};
 use crate::dataset::column::{Utc, columns};

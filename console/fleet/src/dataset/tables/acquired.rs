@@ -1,4 +1,4 @@
-//! What processes acquired: single acquisitions, groups, and what is open over time.
+//! Rows about what processes acquired: single acquisitions, groups, and what is open over time.
 
 use super::place::{Owner, What};
 use crate::dataset::column::{Utc, columns};

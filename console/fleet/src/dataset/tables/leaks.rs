@@ -1,4 +1,4 @@
-//! Suspects, and stacks.
+//! Rows about suspects and stacks.
 
 use super::place::{Place, What};
 use crate::dataset::column::columns;

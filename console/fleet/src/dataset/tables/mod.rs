@@ -1,4 +1,4 @@
-//! Tables of a dataset: their columns and rows.
+//! The tables of a dataset: their columns and rows.
 
 mod about;
 mod acquired;
@@ -14,24 +14,26 @@ use polars::prelude::Schema;
 
 use super::column::{ColumnSpec, DatasetRow, schema, specs};
 
-/// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
+/// Version of the layout and of the tables. A new version only adds columns, so programs that read an older version
+/// still work.
 pub const SCHEMA_VERSION: i32 = 1;
 
 /// A table as readers see it.
 pub struct DatasetTable {
     pub name: &'static str,
     pub doc: &'static str,
-    /// Names and types of its columns, without those of the partitions.
+    /// Names and types of its columns, without the partition columns.
     pub schema: fn() -> Schema,
-    /// Its columns, without those of the partitions.
+    /// Its columns, without the partition columns.
     pub columns: fn() -> Vec<ColumnSpec>,
 }
 
-/// Rows in memory of a table, and of one that has the texts of stacks, which take most of the memory of a row.
+/// Number of rows of a table in memory, and of a table with the texts of stacks. These texts take most of a row's
+/// memory.
 const ROWS: usize = 1 << 17;
 const ROWS_WITH_TEXTS: usize = 1 << 14;
 
-/// Declares the tables: number, names, rows in memory, and meanings.
+/// Declares the tables: their number, names, rows in memory, and meanings.
 macro_rules! tables {
     ($count:literal: $( $row:ident = $name:literal, $batch:ident, $doc:literal; )+) => {
         $(

@@ -1,11 +1,11 @@
-//! What rows of several tables are of: a machine and a build, a process, and what it acquired.
+//! Columns that rows of several tables share: machine and build, process, and what it acquired.
 
 use crate::dataset::column::columns;
 
-/// Digits of each number in a build that sorts as text.
+/// Number of digits that each number in a sortable build is padded to.
 const ORDER_DIGITS: usize = 10;
 
-/// Build of a program.
+/// The build of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
     pub name: String,
@@ -18,7 +18,7 @@ impl Build {
         Self { name: name.to_owned(), order: sortable(name) }
     }
 
-    /// Build of a file version, whose text may go on behind the numbers; `None` where it has none.
+    /// Returns the build in a file version; text after the numbers is ignored. `None` if there are no numbers.
     pub fn of_file_version(version: &str) -> Option<Self> {
         let numbers = version.split_whitespace().next()?;
         let is_version = numbers.starts_with(|first: char| first.is_ascii_digit());
@@ -26,7 +26,7 @@ impl Build {
     }
 }
 
-/// A text whose numbers have equal length.
+/// Pads the numbers in a text to equal length.
 fn sortable(name: &str) -> String {
     let mut text = String::new();
     let mut digits = String::new();

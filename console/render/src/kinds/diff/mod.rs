@@ -1,4 +1,4 @@
-//! `.diff`: a row for each group, one file for each of its answers.
+//! `.diff`: a row for each group, and one file for each of its two answers.
 
 mod points;
 mod traces;
@@ -22,7 +22,7 @@ use crate::{
 use handlescope_query::{Domain, Side, State, Window};
 use handlescope_session::settings::{Display, IgnoreEntry, StackDisplayArgs};
 
-/// The examined time of a trace; null where the trace has no clock.
+/// The compared time of a trace; null if the trace has no clock.
 #[derive(Clone, Copy)]
 struct Span {
     file: usize,
@@ -37,7 +37,7 @@ impl Span {
     }
 }
 
-/// Meanings of members that groups between points and groups of two traces have in common.
+/// Meanings of members that both comparisons have: between two points, and of two traces.
 const PROCESS: &str = "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the owners; null \
                        if unknown";
 const CREATE_STACK: &str = "number of the stack in `stacks`; of two traces that of the trace after, else of the trace \
@@ -135,7 +135,7 @@ fn growth(side: &Side) -> Option<&'static str> {
     side.verdict.map(|verdict| verdict.word())
 }
 
-/// Shows stacks in any case: in short, or all of them.
+/// Shows stacks in any case: abbreviated, or complete.
 fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {
     StackDisplayArgs { show: true, ..stacks }
 }
@@ -150,7 +150,7 @@ fn write_ignored(
     writeln!(out, "{}{}", display.indent(1), display.whole(&ignored_because(entry)))
 }
 
-/// Writes the frames of the stack of a group: all, or the first of the program.
+/// Writes the frames of a group's stack: all of them, or the first ones of the program.
 fn write_stack(
     stacks: &StackStyle<'_>,
     stack: Option<StackIdx>,
@@ -163,12 +163,12 @@ fn write_stack(
     lines.iter().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))
 }
 
-/// A number of handles by minutes, as people read it; nothing where the minutes are unknown.
+/// Formats handles per minute for people; `None` if the duration is unknown.
 pub fn rate(per_minute: Option<f64>) -> Option<String> {
     let rate = per_minute?;
     Some(match rate.abs() {
         100.0.. => format!("{rate:.0}"),
-        // Two digits of a slow leak, which is not none.
+        // A slow leak gets two digits, so that it does not look like none.
         size if size > 0.0 && size < 0.05 => {
             let decimals = (1.0 - size.log10().floor()).clamp(1.0, 9.0) as usize;
             format!("{rate:.decimals$}")

@@ -1,4 +1,4 @@
-//! `.diff` between two points of a trace, of handles or of allocations.
+//! `.diff` between two points of a trace, for handles or allocations.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ pub struct GrowthRow<'a> {
     group: &'a OpenedGroup,
     numbers: StackNumbers,
     stacks: StackStyle<'a>,
-    /// Whether columns have the names of executables.
+    /// Whether columns show names of executables.
     is_plain: bool,
 }
 
@@ -124,7 +124,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     per_minute.title("Per minute").show(Show::Bytes).follows("outstanding_bytes");
 }
 
-/// The names of a number and of its bytes, the title, the meaning, and the figure.
+/// The names of a count and of its bytes, the title, the meaning, and the value.
 type AmountColumns = ([&'static str; 2], &'static str, &'static str, fn(&Between) -> Amount);
 
 /// Amounts of a group of allocations.
@@ -155,7 +155,7 @@ const AMOUNTS: [AmountColumns; 4] = [
     ),
 ];
 
-/// A row for each group with something that is still there; `points` are the points as they were given.
+/// Returns a row for each group that still has something open. `points` are the points as typed.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -235,7 +235,7 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
     ignored.into_iter().fold(rows, FileRows::below)
 }
 
-/// A number, with its bytes where there are any.
+/// Formats a count, with its bytes if it has any.
 fn shown_amount(amount: Amount) -> String {
     match amount.bytes {
         0 => HumanCount(amount.count).to_string(),

@@ -1,4 +1,4 @@
-//! `.diff` of two traces, of handles or of allocations.
+//! `.diff` of two traces, for handles or allocations.
 
 use std::io::{self, Write};
 
@@ -27,11 +27,11 @@ pub struct DiffRow<'a> {
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
     numbers: StackNumbers,
-    /// Word for what the traces have of a group.
+    /// The word for what the traces count: open or leaked.
     counted: &'static str,
 }
 
-/// What got worse, or may have, as findings; only the former fail.
+/// Returns groups that got worse, or may have, as findings. Only groups that did get worse fail the gate.
 pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings {
     let counted = if are_dumps(&answer.files) { "open" } else { "leaked" };
     let is_finding =
@@ -62,7 +62,7 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
     Findings { about: paths.join(" -> "), headline, list }
 }
 
-/// The rates of both traces, unless either has too little data for one.
+/// Returns the rates in both traces, unless either trace has too little data.
 fn rates(group: &ComparedGroup) -> Option<(String, String)> {
     let ComparedGroup { before, after, .. } = group;
     let is_short = [before, after].iter().any(|side| side.verdict == Some(Verdict::Short));
@@ -70,7 +70,7 @@ fn rates(group: &ComparedGroup) -> Option<(String, String)> {
     rates.filter(|_| !is_short)
 }
 
-/// Whether all are dumps, of which all that is open counts, leaked or not.
+/// Whether all files are dumps. In dumps everything that is open counts, leaked or not.
 fn are_dumps<'t, F: TraceAnswer<'t>>(files: &[F]) -> bool {
     files.iter().all(|file| file.about().info.is_of_one_moment())
 }
@@ -275,7 +275,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     function.title("Function").unknown("").follows("create_stack");
 }
 
-/// A row for each group that leaks in either trace.
+/// Returns a row for each group that leaks in either trace.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -340,7 +340,7 @@ impl<'a> DiffRow<'a> {
             stack => (*after, stack),
         };
         let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
-        // Of two dumps all that is open counts, leaked or not.
+        // In a comparison of two dumps everything that is open counts, leaked or not.
         let are_dumps = files.iter().all(|(file, _)| file.about().info.is_of_one_moment());
         let counted = if are_dumps { "open" } else { "leaked" };
         Some(DiffRow { group, stacks, stack, numbers, counted })
@@ -350,8 +350,7 @@ impl<'a> DiffRow<'a> {
         self.group.process.as_deref().unwrap_or_default()
     }
 
-    /// Returns the increase in leaked handles per minute; where the lengths are unknown, the
-    /// increase in leaked handles.
+    /// Returns the increase in leaked handles per minute, or in leaked handles if the durations are unknown.
     fn change(&self) -> f64 {
         let (before, after) = (&self.group.before, &self.group.after);
         let by_time = after.per_minute.zip(before.per_minute);

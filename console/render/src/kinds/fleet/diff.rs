@@ -90,7 +90,7 @@ fn add_sides<T: CellType + 'static>(
     }
 }
 
-/// A row for each group that leaks in either build.
+/// Returns a row for each group that leaks in either build.
 ///
 /// # Errors
 /// None that a caller could do anything about.

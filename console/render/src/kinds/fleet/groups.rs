@@ -15,7 +15,7 @@ use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
 use handlescope_session::settings::Display;
 use handlescope_session::values::{Counted, Size};
 
-/// Columns that the text leaves out where a screen is too narrow for all, in this order.
+/// Columns that the text drops, in this order, if the screen is too narrow for all.
 const SPARE: [&str; 8] =
     ["Share", "Closed", "Allocated", "Bytes", "At exit", "Opened", "Traces", "Unfreed"];
 
@@ -27,7 +27,7 @@ pub struct GroupRow<'a> {
 
 type Amount = fn(&FleetGroup) -> i64;
 
-/// Declares the columns of a group; `has_bytes`: some are of allocations.
+/// Declares the columns of a group. `has_bytes`: some groups are of allocations.
 pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
@@ -107,7 +107,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     columns
 }
 
-/// A row for each group.
+/// Returns a row for each group.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -138,7 +138,7 @@ pub fn fleet_groups<'a>(
     Ok(table.within(fleet_group_document(), (answer, command)).with_spare(SPARE))
 }
 
-/// Sums of amounts of all groups, with the words for them.
+/// Formats the total amounts of all groups, with the given words.
 fn sums(
     answer: &FleetGroups,
     of: fn(&FleetGroup) -> Amounts,
@@ -156,7 +156,7 @@ fn sums(
 }
 
 impl<'a> GroupRow<'a> {
-    /// Values that the group has in the columns; of a stack its identity, function and frames.
+    /// Returns the group's value in each column; a stack has its identity, function and frames.
     fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
         by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
             let keys = keys.with(column.word, key);

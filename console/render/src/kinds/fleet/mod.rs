@@ -17,7 +17,7 @@ use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_fleet::dataset::ListedTrace;
 use handlescope_fleet::{CallSite, FleetCaveat};
 
-/// Declares the caveats of an answer, with the meanings of the member and of its members.
+/// Declares the caveats of an answer; the arguments give the meanings.
 fn add_caveats<'a, H>(
     document: &mut Columns<'a, H>,
     [caveats, kind, text, traces]: [&'static str; 4],
@@ -30,7 +30,7 @@ fn add_caveats<'a, H>(
     document.parts("caveats", caveats, columns, move |about| of(about).iter().collect());
 }
 
-/// Declares the columns of what is acquired where, with their meanings.
+/// Declares the columns of a call site; the arguments give the meanings.
 fn add_site<'a, R: 'a>(
     columns: &mut Columns<'a, R>,
     [process, kind, type_name, allocator, stack]: [&'static str; 5],
@@ -43,15 +43,15 @@ fn add_site<'a, R: 'a>(
     columns.add("stack_id", stack, move |row| site(row).stack.as_deref());
 }
 
-/// The meaning of members that the document of `.why` has, too.
+/// The meaning of members that the document of `.why` also has.
 const AS_IN_WHY: &str = "as in `.dump Why` over a dataset";
 
-/// A number of a table of the dataset, none of which is negative.
+/// Converts a number of a dataset table; none of them is negative.
 fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// `dataset list`: a row for each trace.
+/// Returns the rows of `dataset list`, one for each trace.
 ///
 /// # Errors
 /// None that a caller could do anything about.

@@ -1,17 +1,17 @@
-//! Stacks of a dataset, whose frames are lines of text.
+//! Stacks of a dataset; their frames are lines of text.
 
 use crate::text::within;
 use handlescope_fleet::CallSite;
 use handlescope_session::filter::SystemModules;
 
-/// Frames of the program in a line about a stack.
+/// Number of program frames in a line about a stack.
 const FRAMES: usize = 3;
 
-/// The first calls of the program in one line, the innermost first, as in `Cache::Get  ← Worker::Run  ← main`.
+/// Returns the program's innermost calls in one line, innermost first, as in `Cache::Get  ← Worker::Run  ← main`.
 pub fn calls(site: &CallSite, system: &SystemModules) -> String {
     let (function, text) = (site.function.as_deref(), site.stack_text.as_deref());
     let lines = text.into_iter().flat_map(str::lines).filter(|line| {
-        // A frame outside of all modules has only an address.
+        // A frame outside all modules has only an address.
         line.split_once('!').is_some_and(|(module, _)| !system.has(module))
     });
     let from_function = lines.skip_while(|line| Some(*line) != function).take(FRAMES);
@@ -38,7 +38,7 @@ pub fn calls(site: &CallSite, system: &SystemModules) -> String {
     if calls.is_empty() { "no create stack".to_owned() } else { calls }
 }
 
-/// Lines of a stack, or that there is none.
+/// Returns the lines of a stack, or says that there is none.
 pub fn lines(text: Option<&str>) -> Vec<String> {
     match text {
         Some(text) => text.lines().map(str::to_owned).collect(),

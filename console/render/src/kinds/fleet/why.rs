@@ -17,7 +17,7 @@ use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{Counted, Size};
 
-/// Indentation of the lines below that with the rank, to align with its text.
+/// Indentation that aligns the following lines with the text after the rank.
 const INDENT: &str = "   ";
 
 /// A suspect and its presentation.
@@ -151,7 +151,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
 }
 
-/// A row for each suspect, in the text lines of its own.
+/// Returns a row for each suspect; in text each is a block of lines.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -179,13 +179,13 @@ pub fn fleet_why<'a>(
     Ok(Table::new(columns, rows, [part])?.within(fleet_why_document(), answer))
 }
 
-/// The line about suspects that are left out.
+/// Returns the line about suspects that are left out.
 pub fn line_of_ignored_suspects(answer: &FleetWhy) -> Option<String> {
     let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
     line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown)
 }
 
-/// A sentence about all that leaks. What only process exit closed is not *leaked*.
+/// Sums up everything that leaks in one sentence. Handles that only process exit closed do not count as *leaked*.
 pub fn headline(answer: &FleetWhy) -> String {
     let (machines, traces) = (answer.machines as u64, answer.traces as u64);
     let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
@@ -204,7 +204,7 @@ pub fn headline(answer: &FleetWhy) -> String {
     let programs = named(&programs.collect());
     let all = answer.suspects.len() as u64;
     let of_handles = handles().count() as u64;
-    // Without suspects of handles, all are of allocations.
+    // Without handle suspects, all of them are allocations.
     let suspects = Counted(if of_handles > 0 { of_handles } else { all }, "suspect");
     let rest = match all.saturating_sub(of_handles) {
         0 => String::new(),
@@ -234,7 +234,7 @@ pub fn headline(answer: &FleetWhy) -> String {
     }
 }
 
-/// Amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
+/// Formats the amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
 pub fn amount(suspect: &FleetSuspect) -> String {
     let CallSite { kind, type_name, allocator, .. } = &suspect.site;
     let (noun, verb) = match kind.as_str() {
@@ -258,7 +258,7 @@ pub fn amount(suspect: &FleetSuspect) -> String {
     format!("{number} of {acquired} {name} {noun}{plural} {rest}{bytes}")
 }
 
-/// The builds and days of a suspect, as a sentence.
+/// Describes the builds and days of a suspect in a sentence.
 pub fn builds(suspect: &FleetSuspect) -> String {
     let [first_day, last_day] = suspect.days();
     let days = match first_day == last_day {
@@ -279,7 +279,7 @@ pub fn builds(suspect: &FleetSuspect) -> String {
     }
 }
 
-/// Declares words with their numbers of traces: as one text, and in documents each with its number.
+/// Declares words with the number of traces of each: one text in rows, separate members in documents.
 fn add_words<'a>(
     columns: &mut Columns<'a, SuspectRow<'a>>,
     [name, title]: [&'static str; 2],
@@ -294,10 +294,10 @@ fn add_words<'a>(
     columns.parts(name, words, members, move |row| of(row.suspect).iter().collect());
 }
 
-/// A day, and its leaks.
+/// A day and its leaks.
 type Day<'a> = (&'a String, &'a DayLeaks);
 
-/// Declares what is said of the leaks of a day.
+/// Declares the columns of a day.
 fn day_columns<'a>() -> Columns<'a, Day<'a>> {
     const DAY: &str = "the day, and the number of traces that have the suspect";
     let mut columns = Columns::<Day<'a>>::default();
@@ -311,7 +311,7 @@ fn day_columns<'a>() -> Columns<'a, Day<'a>> {
     columns
 }
 
-/// Declares what is said of the trace in which a suspect has its highest score.
+/// Declares the columns of the trace in which a suspect has its highest score.
 fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
     const WHERE: &str = "where and when it was recorded, and its id";
     let mut columns = Columns::<&WorstTrace>::default();
@@ -324,17 +324,17 @@ fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
     columns
 }
 
-/// Words with their numbers, as in `steady 12, burst 1`.
+/// Joins words and their numbers, as in `steady 12, burst 1`.
 fn joined(words: &[(String, usize)]) -> String {
     let words = words.iter().map(|(word, traces)| format!("{word} {traces}"));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The causes of a suspect in words, each with its number of traces.
+/// Describes the causes of a suspect, each with its number of traces.
 pub fn causes(suspect: &FleetSuspect) -> String {
     let known = [causes_of_handles(), causes_of_allocations()].concat();
     let causes = suspect.causes.iter().map(|(word, traces)| {
-        // A newer version may know more.
+        // A newer version may have written causes that this one does not know.
         let meaning = known.iter().find(|(cause, _)| cause == word).map(|(_, meaning)| *meaning);
         let traces = Counted(*traces as u64, "trace");
         format!("{} ({traces})", meaning.unwrap_or(word))
@@ -347,7 +347,7 @@ impl SuspectRow<'_> {
         self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
     }
 
-    /// Growth on the machines, as a sentence.
+    /// Describes the growth on the machines in a sentence.
     fn growth(&self) -> String {
         let verdicts = joined(&self.suspect.verdicts);
         let Some((median, most)) = self.suspect.rate_per_minute else {
@@ -363,7 +363,7 @@ impl SuspectRow<'_> {
         }
     }
 
-    /// Writes a block about a suspect, and an empty line: rank, machines and process, its calls, amount, growth, builds,
+    /// Writes a block about a suspect and an empty line: rank, machines and process, its calls, amount, growth, builds,
     /// causes, and the commands that show the worst trace.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let (suspect, site) = (self.suspect, &self.suspect.site);
@@ -403,7 +403,7 @@ impl SuspectRow<'_> {
     }
 }
 
-/// A rate with the digits that mean something.
+/// Formats a rate with its significant digits.
 fn shown_rate(rate: f64) -> String {
     match rate {
         rate if rate >= 100.0 => format!("{rate:.0}"),

@@ -1,5 +1,5 @@
-//! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and allocations that
-//! were never freed, by their stacks.
+//! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and never-freed allocations grouped by
+//! stack.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 use handlescope_query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
 
-/// Declares the columns of a group of one kind, allocator and process, and of its counts.
+/// Declares the columns of a group of one kind, allocator and process, and its counts.
 fn columns<'a>(
     add_counted: fn(&mut Columns<'a, AllocationRow<'a>>),
 ) -> Columns<'a, AllocationRow<'a>> {
@@ -76,10 +76,10 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("last_ns", "time of the last allocation", |row| row.stats().last_ns);
 }
 
-/// Some of the groups of an answer.
+/// A function that selects groups of an answer.
 type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 
-/// The lists of an answer; where a table shows the same groups, `file_rows` are its rows after filters, in its order.
+/// The lists of an answer. If a table shows the same groups, `file_rows` are its filtered rows in its order.
 #[derive(Clone, Copy)]
 pub struct ResourceLists<'d, 'a> {
     pub command: &'d str,
@@ -99,7 +99,7 @@ impl<'d, 'a> ResourceLists<'d, 'a> {
         })
     }
 
-    /// Allocations that were never freed, or only by the end of their process.
+    /// Returns allocations that were never freed, or freed only by the end of their process.
     fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'d, 'a> {
         RowsOf(Rc::new(leak_columns().in_document()), move || {
             let rows = self.rows(|answer| answer.unreleased.as_ref());
@@ -145,7 +145,7 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
     document
 }
 
-/// Some of the groups of a trace: in the order of the table if it shows these.
+/// Returns groups of a trace, in the order of the table if the table shows them.
 fn rows_of<'a>(
     file: &Rc<FileStyle<'a>>,
     groups: Option<&'a ResourceGroups>,

@@ -25,7 +25,7 @@ use handlescope_query::{
 use handlescope_session::settings::Display;
 use handlescope_session::values::{Counted, Format, Size};
 
-/// Declares the columns of a group; `has_text`: files have the frames of its stacks.
+/// Declares the columns of a group. `has_text`: files have the frames of its stacks.
 pub fn resource_columns<'a>(
     criteria: &ResourceCriteria,
     has_text: bool,
@@ -109,14 +109,14 @@ fn key_member(column: ResourceColumn) -> MemberMeaning {
     )
 }
 
-/// The members of a group of `-GroupBy` in a document, with all that options add.
+/// Returns the members of a `-GroupBy` group in a document, including all that options add.
 pub fn resource_group_members() -> Vec<MemberMeaning> {
     let by = Some(vec![ResourceColumn::Process]);
     let criteria = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
     resource_columns(&criteria, false).members()
 }
 
-/// A row for each group: totals, or leaks, or the groups of `-GroupBy`.
+/// Returns a row for each group: totals, or leaks, or the groups of `-GroupBy`.
 ///
 /// # Errors
 /// None that a caller could do anything about.
@@ -174,7 +174,7 @@ fn groups<'a>(
     answer.shown(criteria).into_iter().flat_map(|groups| &groups.rows)
 }
 
-/// Adds the text of a column of keys; a document has all of them in one member.
+/// Adds the text of a key column; a document has all keys in one member.
 fn add_key<'a>(
     columns: &mut Columns<'a, AllocationRow<'a>>,
     column: ResourceColumn,
@@ -228,7 +228,7 @@ fn add_key<'a>(
     }
 }
 
-/// Bytes over time as bars.
+/// Draws bytes over time as bars.
 fn bars(over_time: Option<&[i64]>) -> String {
     let Some(bytes) = over_time else { return String::new() };
     let known = bytes.iter().map(|bytes| u64::try_from(*bytes).unwrap_or_default());
@@ -264,7 +264,7 @@ fn file_rows(
     ))
 }
 
-/// What a document says about its groups.
+/// The head of the document of groups.
 pub struct ResourceGroupsHead<'a> {
     command: &'a str,
     by: Vec<&'static str>,

@@ -56,7 +56,7 @@ impl<'a> FileStyle<'a> {
 }
 
 impl<'a> AllocationRow<'a> {
-    /// Returns what the allocations of the group have in common, by column.
+    /// Returns the values that the allocations of the group share, by column.
     pub fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
         by.iter().fold(Document::default(), |keys, column| {
             keys.with_key(column.word(), self.key(*column), self.file.numbers)
@@ -73,12 +73,12 @@ impl<'a> AllocationRow<'a> {
 }
 
 impl AllocationRow<'_> {
-    /// The number of a stack in a document.
+    /// Returns the number of a stack in a document.
     pub fn number(&self, stack: Option<StackIdx>) -> Option<u64> {
         Some(self.file.numbers.of(stack?))
     }
 
-    /// The text that the allocations have in common in a column; of a process, as programs know it.
+    /// Returns the text that the allocations share in a column; for a process, the text for programs.
     pub fn text(&self, column: ResourceColumn) -> Option<String> {
         match self.key(column) {
             GroupKey::Text(text) => Some(text.into_owned()),
@@ -86,7 +86,7 @@ impl AllocationRow<'_> {
         }
     }
 
-    /// The owner for people, with its start and end.
+    /// Returns the owner for people, with its start and end.
     pub fn process(&self) -> Option<String> {
         Some(self.file.processes.marked(&self.file.answer.process(self.group)?))
     }
@@ -130,7 +130,7 @@ impl AllocationRow<'_> {
         Ok(())
     }
 
-    /// Writes the common values of a group's allocations, except stacks.
+    /// Writes the values that the allocations of a group share, except stacks.
     fn write_key(
         &self,
         column: ResourceColumn,
@@ -166,7 +166,7 @@ pub fn add_owner<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
         .for_programs();
 }
 
-/// Adds the counts, with their bytes.
+/// Adds the counts and their bytes.
 pub fn add_amounts<'a, R>(
     columns: &mut Columns<'a, R>,
     stats: impl Fn(&R) -> &'a ResourceStats + Copy + 'a,
