@@ -10,7 +10,7 @@ use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::Value;
 
-/// The rows of a file, and the number of each column.
+/// A parsed CSV file: its rows, and the index of each column.
 struct Sheet {
     columns: StringRecord,
     rows: Vec<StringRecord>,
@@ -31,7 +31,7 @@ impl Sheet {
         self.rows.iter().map(|row| &row[index]).collect()
     }
 
-    /// Rows by what they are about.
+    /// Counts the rows by event name and kind.
     fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         for name in self.column("EventName") {
@@ -46,7 +46,7 @@ fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout[start..]).expect("JSON")
 }
 
-/// Expected counts of a CSV file, from the JSON answer to the same question.
+/// Computes the counts a CSV file should have from the JSON answer to the same question.
 fn expected_counts(document: &Value) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
     for object in document["objects"].as_array().expect("objects") {

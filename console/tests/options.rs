@@ -12,7 +12,7 @@ use handlescope_tests::scenario::{TraceBuilder, View};
 const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 
-/// A trace that has what the sample lacks: views, references, a service.
+/// Builds a trace with what the sample lacks: views, references, a service.
 fn other_trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -63,7 +63,7 @@ fn the_example_of_every_option_runs() {
     for kind in REGISTRY.kinds() {
         let line =
             |option: &dyn OptionSpec| format!(".dump {} {}\n", kind.name(), option.doc().example);
-        // Of two traces, .dump Diff says with its status that the second is worse; and findings are of two.
+        // `.dump Diff` of two traces reports a worse second trace by its exit status, and its findings need two traces.
         let is_of_one = |option: &&dyn OptionSpec| {
             kind.name() != "Diff" || !option.doc().names.contains(&"-Format")
         };
@@ -77,7 +77,7 @@ fn the_example_of_every_option_runs() {
     }
 }
 
-/// Option, what else is typed, and a value that makes a difference in the two traces.
+/// An option, what else is typed, and a value that makes a difference in the two traces.
 const EFFECTS: &[(&str, &str, &str)] = &[
     ("-Leak", "", ""),
     ("-LeakAtExit", "", ""),
@@ -135,8 +135,8 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-Columns", "-GroupBy type", "share"),
 ];
 
-/// Options that change nothing here: how lines are cut on a terminal, as a pipe gets whole lines; and those for
-/// files that exist and texts that look like formulas, which have tests of their own.
+/// Options that change nothing here. `-Clip` and `-NoClip` only cut lines on a terminal; a pipe gets whole lines.
+/// `-Force` (existing files) and `-csvraw` (texts that look like formulas) have tests of their own.
 const WITHOUT_EFFECT: [&str; 4] = ["-Clip", "-NoClip", "-Force", "-csvraw"];
 
 #[test]
@@ -148,7 +148,7 @@ fn every_option_changes_what_is_printed() {
         let arguments = ["--symbol-path", &symbols, "leaky.etl", "other.etl", "-c", &line];
         let stdout = shell.run(&arguments).ok().stdout;
         let file = std::fs::read(shell.path("b.csv")).unwrap_or_default();
-        // A document repeats the command that was typed.
+        // A JSON document repeats the command that was typed.
         (stdout.replace(options.trim(), ""), file)
     };
     for (name, others, value) in EFFECTS {

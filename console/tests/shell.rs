@@ -1,4 +1,4 @@
-//! The binary from outside: what goes to which stream, and the exit status.
+//! The binary from outside: which output goes to which stream, and the exit status.
 
 use std::{
     fs::{self, File},
@@ -92,7 +92,7 @@ fn a_reader_that_leaves_is_no_failure() {
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
-    // The program may be gone before everything is written.
+    // The program may exit before everything is written.
     let _ = stdin.write_all(".help ObjectRef\n".repeat(1000).as_bytes());
     drop(stdin);
     let ended = Run::from(child.wait_with_output().unwrap());

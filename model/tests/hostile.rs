@@ -11,12 +11,12 @@ use handlescope_model::{
 use sevenz_rust::{ArchiveEntry, ArchiveReader, EncoderConfiguration, EncoderMethod, Password};
 use tempfile::TempDir;
 
-/// The members of a sound archive with some names.
+/// Returns the members of a sound archive with `names` names.
 fn members(names: u32) -> Vec<(String, Vec<u8>)> {
     members_with(Objects::default(), names)
 }
 
-/// The members of an archive with these objects, whatever they claim.
+/// Returns the members of an archive with these objects, whatever they claim.
 fn members_with(objects: Objects, names: u32) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json7z");
@@ -38,7 +38,7 @@ struct Built {
     path: PathBuf,
 }
 
-/// An archive of these members.
+/// Builds an archive of these members.
 fn built(method: EncoderMethod, members: &[(String, Vec<u8>)]) -> Built {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json7z");

@@ -1,6 +1,6 @@
-//! Names random frames in a folder of modules and PDBs, and prints how long that took.
+//! Resolves random frames in a folder of modules and PDBs, and prints how long that took.
 //!
-//!     resolve-frames FOLDER SYMCACHES FRAMES
+//! resolve-frames FOLDER SYMCACHES FRAMES
 //!
 //! The frames are the same in every run. See `benches/symbols.sh`.
 
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// A module and addresses in it.
 type Request = (ModuleIdentity, Vec<CodeAddress>);
 
-/// As many distinct addresses in every module.
+/// Picks the same number of distinct addresses in every module.
 fn requests(folder: &Path, frames: usize) -> Result<Vec<Request>, Box<dyn Error>> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
