@@ -71,7 +71,7 @@ impl Tables {
         format!("{}({})", process.name, process.pid)
     }
 
-    /// Returns the key of totals. The start is given only for a process with a reused pid.
+    /// Returns the key of totals; the start tells the lives of a reused pid apart.
     fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
         let process = allocator.process.unwrap();
         let start = self.processes[process.row()].start_ns.unwrap_or_default();
