@@ -146,8 +146,8 @@ fn temporary(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Commands that write files of every kind. A file left by a killed run may be unfinished, so it is not recorded as
-/// ours.
+/// Commands that write files of every kind. They need `-Force`, because a file that a killed run left unfinished is not
+/// known to be handlescope's.
 const WORK: [&str; 11] = [
     "leaky.etl",
     "-c",

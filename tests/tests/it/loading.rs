@@ -38,7 +38,7 @@ fn a_trace_that_is_named_is_extracted_whatever_lies_beside_it() {
     let run = shell.run(&["all/leaky.etl", "-c", ".dump Process"]).ok();
     assert!(run.stdout.contains("explorer.exe"), "{run:?}");
     assert!(run.stderr.contains("is another program's extract and stays"), "{run:?}");
-    // There is now an extract by handlescope, but the folder still loads the one inside it.
+    // Handlescope's own extract exists now, but the folder still loads the extract that is in it.
     let folder = shell.run(&["all", "-c", ".list"]).ok();
     assert!(folder.stdout.contains("LAB-PC1"), "{folder:?}");
 }

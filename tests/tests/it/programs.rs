@@ -105,7 +105,7 @@ mod at_the_prompt {
         terminal.press(Key::Ctrl('c'));
         terminal.wait_for("cancelled");
         terminal.run(PROMPT, ".list");
-        // A program may ignore Ctrl-C, however often it is pressed.
+        // A program may survive Ctrl-C, however often it is pressed.
         terminal.send(".dump Process | trap 'echo stay$((20 + 3))' INT; echo start$((20 + 3)); sleep 1; sleep 1; cat > all.txt");
         terminal.press(Key::Enter);
         terminal.wait_for("start23");

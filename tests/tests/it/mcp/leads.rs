@@ -13,7 +13,7 @@ fn follow(server: &mut McpServer, next: &Value) -> Value {
     server.call(tool, &next["arguments"]).unwrap_or_else(|error| panic!("{next}: {error}"))
 }
 
-/// Starts a server with two traces; the first is loaded from a scenario.
+/// Starts a server for a folder with two traces of a scenario.
 fn of_two(shell: &Shell, scenario: &str) -> McpServer {
     let traces = shell.path("traces");
     fs::create_dir(&traces).unwrap();
