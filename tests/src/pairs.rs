@@ -20,8 +20,8 @@ pub enum Behaviour {
     Leaks { at_once: u64, apart_ns: i64 },
     /// Operations at random times, each leaking 1 to 9 handles.
     LeaksMixed,
-    /// Operations that leak one handle each, at random times in phases. A phase takes a minute on average; three
-    /// minutes lie between two.
+    /// Operations that leak one handle each, at random times in phases. A phase takes a minute on average, and the
+    /// phases are three minutes apart.
     Phases,
     /// Caches that fill in the first seconds; the standard deviation of their sizes is 25 %.
     Fills,

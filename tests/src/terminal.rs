@@ -274,7 +274,7 @@ impl Terminal {
         colored
     }
 
-    /// Returns the first rows of lines that were too wide for the screen and continued in the next row.
+    /// Returns the rows of lines that were too wide for the screen and continued in the next row.
     #[must_use]
     pub fn too_wide(&self) -> Vec<String> {
         let mut lines = Vec::new();

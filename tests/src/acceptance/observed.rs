@@ -10,7 +10,7 @@ use serde_json::{Deserializer, Value};
 pub struct Observed {
     /// The row of the trace itself.
     pub trace: Value,
-    /// Rows of the view `handles`, with the addresses of mapped views.
+    /// Rows of the view `handles`, which also has mapped views.
     pub handles: Vec<Value>,
     /// Rows of the view `allocations`.
     pub allocations: Vec<Value>,

@@ -88,7 +88,7 @@ fn end_of(trace: &LargeTrace) -> i64 {
     (events as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
 }
 
-/// Builds the processes, modules, types and rundowns that go before and after the handle events.
+/// Builds the processes, modules and types, and the rundowns before and after the handle events.
 fn frame(trace: &LargeTrace, options: FileOptions) -> EtlFile {
     let mut frame = TraceBuilder::with_options(options);
     for (id, name) in OBJECT_TYPES {
@@ -109,7 +109,7 @@ struct Late {
     event: Vec<u8>,
 }
 
-/// The handle events on their way into the file.
+/// The writer of the handle events.
 struct Stream<W: Write + Seek> {
     events: FileWriter<W>,
     /// Stack parts still to be written, about 20 at a time.

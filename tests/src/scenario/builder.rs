@@ -12,7 +12,7 @@ use crate::payload::{
     ClassicPayload, HandleRecord, KernelPayload, ProcessRecord, StackPart, ViewRecord,
 };
 
-/// An event on its way into the file.
+/// An event to be written to the file.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub time: i64,

@@ -15,7 +15,7 @@ use crate::rng::Rng;
 const US: i64 = 1_000;
 /// A tick of the finest clock.
 const TICK: i64 = 100;
-/// Minimum time from the end event to the first close of the sweep.
+/// Time from the end event to the first close of the sweep.
 const FIRST: i64 = 300 * US;
 /// Maximum time from the end event to the end of the sweep.
 const LONGEST: i64 = 50_000 * US;

@@ -120,7 +120,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the process with a pid at a time; before its start, a pid already means its first process.
+    /// Returns the process with a pid at a time; before its start, the pid already means its first process.
     fn process(&self, pid: u32, ns: i64) -> Option<usize> {
         let list = self.lifetimes.get(&pid)?;
         let started = list.partition_point(|(start, _)| *start <= ns);

@@ -9,7 +9,7 @@ use handlescope_tests::containers::{trace_of_handles, write_7z, write_cab, write
 
 type Write = fn(&Path, &[(&str, Vec<u8>)]);
 
-/// Visual Studio's `.diagsession` is a zip archive.
+/// Archive formats with their writers; Visual Studio's `.diagsession` is a zip archive.
 const ARCHIVES: [(&str, Write); 4] =
     [("zip", write_zip), ("7z", write_7z), ("diagsession", write_zip), ("cab", write_cab)];
 

@@ -36,8 +36,8 @@ const QUESTIONS: &str = "\
 .sql SELECT * FROM threads
 ";
 
-/// A folder with three archives of one trace, each named `trace.json7z` in its own folder: our tables, our tables with
-/// ETWAnalyzer's members, and ETWAnalyzer's members alone.
+/// A folder with three archives of one trace, each named `trace.json7z` in its own folder: with our tables, with our
+/// tables and ETWAnalyzer's members, and with ETWAnalyzer's members alone.
 struct ThreeWays {
     home: TempDir,
 }

@@ -157,7 +157,7 @@ fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
     assert!(nothing.stderr.contains("no trace is loaded"), "{nothing:?}");
 }
 
-/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI makes one.
+/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI provides one.
 #[needs_duckdb]
 #[test]
 fn the_leak_query_has_the_same_answer_in_duckdb() {

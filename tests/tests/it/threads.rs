@@ -1,4 +1,4 @@
-//! The table of threads: lifetimes of thread ids, and who started them.
+//! The table of threads: lifetimes of thread ids, and which threads started them.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -216,7 +216,7 @@ fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &Object)
     create(machine, worker, ns, event, CREATE_EVENT, outer)
 }
 
-/// `Session::Connect`, and `Session::Close` if it succeeds.
+/// `Session::Connect`, and `Session::Close` if connecting succeeds.
 fn session_of(machine: &mut Machine, worker: Caller, ns: i64, id: u32) {
     let connect = "leaky::Session::Connect leaky::Worker::Run leaky::ThreadPool::WorkerMain";
     let ready = machine.object(EVENT, "");

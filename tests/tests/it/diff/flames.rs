@@ -1,4 +1,4 @@
-//! Flame graphs of what changed.
+//! Flame graphs of changes.
 
 use std::fs;
 

@@ -16,7 +16,7 @@ pub type ByProcess = BTreeMap<String, u64>;
 pub struct Handles {
     /// Handles that were created or duplicated.
     pub opened: u64,
-    /// Handles and views that something closed.
+    /// Handles and views that were closed.
     pub closed: u64,
     pub leaked: ByProcess,
     pub closed_at_exit: ByProcess,

@@ -43,7 +43,7 @@ pub enum Fate {
     Closed(i64),
 }
 
-/// A handle: its program and its fate.
+/// A handle: its program and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handle {
     pub program: String,

@@ -182,7 +182,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
         assert!(refused.stderr.contains(&expected), "{command}: {}", refused.stderr);
         assert_ne!(refused.status, Some(0), "{command}");
     }
-    // A trace without allocations has no suspects' allocations, either.
+    // Without any allocations in the trace, the answer is empty, whatever the id.
     let empty = run(&format!(".dump Resource -Suspect {unknown} -json")).ok();
     assert_eq!(document(&empty.stdout)["totals"], json!([]));
 }
