@@ -140,7 +140,7 @@ fn any_trace_becomes_the_same_archive_damaged_ones_too() {
             bytes[(position % length) as usize] = value;
         }
         fs::write(&path, bytes).unwrap();
-        // Only without all stacks are rows gathered, and do parts of stacks come with their events.
+        // Unless all stacks are kept, rows are gathered, and stack parts come with their events.
         for stacks in [StackChoice::HandleEvents, StackChoice::All] {
             let alone = extracted(&path, stacks, 1);
             assert!(extracted(&path, stacks, threads) == alone, "{stacks:?}");

@@ -16,8 +16,8 @@ const SECOND: i64 = 1_000 * MS;
 const KEY: u64 = 0xffff_8100_0000_1080;
 const PROCESS: u16 = 7;
 
-/// Builds a service that keeps two of three workers in memory, one of them by a handle from before the trace, and a
-/// program that reuses the pid of a worker.
+/// Builds a service that keeps two of three workers in memory, one of them by a handle from before the trace. Another
+/// program reuses the pid of a worker.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");

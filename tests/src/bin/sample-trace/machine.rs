@@ -203,8 +203,8 @@ impl Machine {
         }
     }
 
-    /// The user part of a stack is logged some microseconds after the event, when the thread is back in user mode, and
-    /// now and then on another processor.
+    /// The user part of a stack is logged some microseconds after the event, when the thread is back in user mode. Now
+    /// and then that is on another processor.
     fn before_event(&mut self, thread: Caller, ns: i64) {
         assert!(self.taken.insert(self.trace.options().raw(ns)), "two handle events at {ns} ns");
         self.trace.user_stack_delay(2_000 + 100 * self.rng.below(30) as i64);

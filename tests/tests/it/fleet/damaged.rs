@@ -63,7 +63,7 @@ fn documents(run: &Run) -> Vec<Value> {
     Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
 }
 
-/// Returns the first trace's part of a table, a path below the table's folder.
+/// Returns the path of the first trace's part in a table.
 fn part(shell: &Shell, table: &str) -> PathBuf {
     let only = |folder: PathBuf| {
         let mut paths: Vec<PathBuf> =
