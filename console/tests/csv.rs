@@ -31,7 +31,7 @@ impl Sheet {
         self.rows.iter().map(|row| &row[index]).collect()
     }
 
-    /// Counts the rows by event name and kind.
+    /// Counts the rows by event name.
     fn counts(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();
         for name in self.column("EventName") {

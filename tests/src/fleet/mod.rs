@@ -1,7 +1,8 @@
 //! A fleet: traces of many machines over days, during which a program is updated from build to build, and the truth
 //! about its leaks.
 //!
-//! * Each machine records one trace of five to ten minutes a day. All machines get all builds, some of them later.
+//! * Each machine records one trace of five to ten minutes a day. All machines get all builds, some of
+//!   them a day later.
 //! * Two builds leak handles on known stacks ([`LEAKS`]), at rates that differ between machines. Everything else the
 //!   program opens is closed, kept until it exits, or opened only once.
 //! * Another program, without symbols or version, closes what it opens.

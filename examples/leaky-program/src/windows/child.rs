@@ -79,7 +79,7 @@ fn duplicate_into(truth: &Truth, child: &Child) -> Done {
     Ok(())
 }
 
-/// Runs the child: opens handles and exits without closing them once the parent lets it.
+/// Runs the child: opens handles and, when the parent lets it, exits without closing them.
 pub fn run(truth: &Truth) -> Done {
     truth.started()?;
     for _ in 0..OPENED {
