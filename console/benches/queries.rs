@@ -1,7 +1,7 @@
-//! Classes of queries: `cargo bench -p handlescope --bench queries`.
+//! Benchmarks one query of each class: `cargo bench -p handlescope --bench queries`.
 //!
-//! On a generated trace of 200,000 handle events of 2,000 stacks. *Cold* is a session that loads the archive for the
-//! query; *warm* is a session that had the query before.
+//! The trace is generated: 200,000 handle events with 2,000 stacks. *Cold* is a session that loads the archive for the
+//! query; *warm* is a session that ran the query before.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use handlescope_session::terminal::{Messages, Screen};
 use handlescope_sources::extract;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 
-/// Each class, and a query of it.
+/// The classes, each with a sample query.
 const QUERIES: [(&str, &str); 6] = [
     ("totals by process", ".dump ObjectRef -Leak -ShowTotal Process"),
     ("filter by process", ".dump ObjectRef -pn app1.exe -ShowTotal Total"),
@@ -26,7 +26,7 @@ const QUERIES: [(&str, &str); 6] = [
     ("why", ".why"),
 ];
 
-/// An archive in a folder.
+/// Writes an archive into a folder.
 fn archive(folder: &Path) -> PathBuf {
     let (trace, archive) = (folder.join("trace.etl"), folder.join("trace.json7z"));
     let large =
@@ -37,7 +37,7 @@ fn archive(folder: &Path) -> PathBuf {
     archive
 }
 
-/// A session with an archive.
+/// Starts a session and loads an archive.
 fn loaded(archive: &Path) -> Console {
     let mut console = Console::new(Settings::default(), Cancel::default());
     run(&mut console, &format!(".load \"{}\"", archive.display()));

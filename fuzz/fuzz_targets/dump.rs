@@ -1,5 +1,5 @@
-//! No minidump, however damaged or malicious, makes an extraction panic, hang or take all memory, and what it makes of one
-//! can be read.
+//! No minidump, however damaged or malicious, makes an extraction panic, hang or exhaust memory, and the archive it
+//! makes can be read.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! No trace, however damaged or malicious, makes an extraction panic, hang or take all memory; the number of threads makes no
-//! difference, and what it makes of one can be read.
+//! No trace, however damaged or malicious, makes an extraction panic, hang or exhaust memory. The number of threads
+//! makes no difference, and the archive can be read.
 
 #![no_main]
 

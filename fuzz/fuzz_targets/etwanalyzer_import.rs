@@ -1,5 +1,4 @@
-//! No extract of ETWAnalyzer, however damaged or malicious, makes the import panic, hang or take all
-//! memory.
+//! No ETWAnalyzer extract, however damaged or malicious, makes the import panic, hang or exhaust memory.
 
 #![no_main]
 

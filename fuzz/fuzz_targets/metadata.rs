@@ -1,5 +1,4 @@
-//! No metadata of a trace, however damaged or malicious, makes the decoder of events panic, hang or take
-//! all memory.
+//! No metadata in a trace, however damaged or malicious, makes the event decoder panic, hang or exhaust memory.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Every text is a symbol path, and every value of `-symserver` is one or an error.
+//! Any text is a valid symbol path, and any value of `-symserver` is valid or an error.
 
 #![no_main]
 

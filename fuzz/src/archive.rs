@@ -1,11 +1,11 @@
-//! What is done with any bytes as an extract: every table of it is read.
+//! Treats any bytes as an extract and reads every table of it.
 //!
-//! The first byte says what the rest is, as a flipped bit in a packed archive is only found by its
-//! checksum:
+//! The first byte says what the rest is. Whole files alone would not do, because the checksum of a packed archive finds
+//! any flipped bit:
 //!
-//! * below 128: the content of a member, of the table with this number; the archive around it is sound;
-//! * below 192: the table of contents of a 7z file, after its checksum; two bytes say how much of it is
-//!   the packed members;
+//! * below 128: the content of the table with this number; the archive around it is sound;
+//! * below 192: the table of contents of a 7z file, whose checksum is then set right; two bytes say how much of the
+//!   input is the packed members;
 //! * else: a whole file.
 
 use std::fmt::Write as _;
@@ -22,13 +22,13 @@ use sevenz_rust::{
     ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
 };
 
-/// The first byte of a whole file.
+/// First byte of input that is a whole file.
 pub const WHOLE: u8 = 255;
 
-/// The first byte of a table of contents.
+/// First byte of input that is a table of contents.
 pub const CONTENTS: u8 = 128;
 
-/// Reads the tables of an extract that is made of these bytes; says how many could be read.
+/// Reads the tables of an extract made from these bytes; returns how many could be read.
 pub fn read(bytes: &[u8]) -> usize {
     let Some((kind, rest)) = bytes.split_first() else { return 0 };
     let folder = tempfile::tempdir().expect("a folder");
@@ -64,7 +64,7 @@ pub fn read(bytes: &[u8]) -> usize {
     tables.iter().filter(read).count()
 }
 
-/// The tables of a sound archive, each of which can be another one's.
+/// Returns the tables of a sound archive; the input replaces one of them.
 fn sound_tables() -> &'static [(Table, Vec<u8>)] {
     static TABLES: OnceLock<Vec<(Table, Vec<u8>)>> = OnceLock::new();
     TABLES.get_or_init(|| {
@@ -82,7 +82,7 @@ fn sound_tables() -> &'static [(Table, Vec<u8>)] {
     })
 }
 
-/// Writes an archive of these members, with a manifest; a table that is there twice counts once, the later.
+/// Writes an archive of these members and a manifest. If a table occurs twice, the later one counts.
 fn write(path: &Path, members: &[(Table, &[u8])]) {
     let file = File::create(path).expect("a file");
     let mut writer = ArchiveWriter::new(file).expect("an archive");
@@ -103,13 +103,13 @@ fn write(path: &Path, members: &[(Table, &[u8])]) {
     writer.finish().expect("an archive");
 }
 
-/// The rows that a table claims; 0 where it is damaged.
+/// Returns the number of rows a table claims, or 0 if it is damaged.
 fn rows(content: &[u8]) -> usize {
     let rows = || ParquetReader::new(Cursor::new(content)).num_rows();
     quietly(rows).ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// A 7z file with right checksums of its headers, whatever they say.
+/// Builds a 7z file with correct header checksums, whatever the headers say.
 fn with_contents(bytes: &[u8]) -> Vec<u8> {
     let (length, rest) = bytes.split_at(bytes.len().min(2));
     let length = length.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte));

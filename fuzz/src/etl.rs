@@ -1,14 +1,15 @@
-//! What is done with any bytes as an `.etl`: one thread and several make the same of it, and what they make can be read.
+//! Treats any bytes as an `.etl`: one thread and several must give the same result, and the result must be readable.
 //!
 //! The first byte says what the rest is, and what is done with it:
 //!
-//! * 128 is set: a whole file, else a recipe of buffers and events, in which every change leaves headers that are read;
-//! * 64 is set: events are merged and decoded, else they become an archive, which takes a hundred times as long;
-//! * 32 is set: the archive has the stacks of its events, else those of all events.
+//! * bit 128 set: a whole file; clear: a recipe of buffers and events, which still has readable headers after any
+//!   change;
+//! * bit 64 set: events are merged and decoded; clear: they become an archive, which takes a hundred times as long;
+//! * bit 32 set: the archive has the stacks of its own events; clear: the stacks of all events.
 //!
-//! A recipe has pieces of a kind (one byte), a length (two), and content. The first piece is the event of the trace
-//! header. An event, a buffer header and content of a buffer stand as they would in the file, but sizes and markers are set
-//! when the file is made.
+//! A recipe is a sequence of pieces, each with a kind (one byte), a length (two) and content. The first piece is the
+//! event of the trace header. Events, buffer headers and buffer content are as they would be in the file, except that
+//! sizes and markers are set when the file is made.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -29,12 +30,12 @@ pub const WHOLE: u8 = 128;
 pub const DECODED: u8 = 64;
 pub const STACKS_OF_EVENTS: u8 = 32;
 
-/// Kinds of pieces: an event, the header of the next buffer, and content of a buffer as it is stored, expanded or not.
+/// Kinds of pieces: an event, the header of the next buffer, and stored content of a buffer, compressed or not.
 const EVENT: u8 = 0;
 const BUFFER: u8 = 1;
 const STORED: u8 = 2;
 
-/// Bytes of a buffer header, and the places of its fields.
+/// Size of a buffer header, and the offsets of its fields.
 const BUFFER_HEADER: usize = 72;
 const SIZE: usize = 0;
 const FILLED: usize = 48;
@@ -42,25 +43,25 @@ const FLAGS: usize = 52;
 const KIND: usize = 54;
 const FLAG_COMPRESSED: u8 = 0x40;
 
-/// Bytes of the trace header's event, without names, and the places of its fields.
+/// Size of the trace header's event without names, and the offsets of its fields.
 const TRACE_HEADER: usize = 32 + 288;
 const FREQUENCY: usize = 32 + 256;
 const CLOCK: usize = 32 + 272;
 
-/// Last byte of the header of an event, and of a trace message.
+/// Last byte of an event header, and of a trace message.
 const MARKER: u8 = 0xC0;
 const MESSAGE: u8 = 0x90;
 
-/// Types of headers of events.
+/// Types of event headers.
 const TYPES: [u8; 12] = [1, 2, 3, 4, 0x10, 0x11, 10, 20, 11, 21, 18, 19];
 
-/// Largest content of an event and of a buffer.
+/// Maximum size of the content of an event or a buffer.
 const LARGEST: usize = 60_000;
 
-/// Decodes or extracts a trace that is made of these bytes; says whether that could be done.
+/// Decodes or extracts a trace made from these bytes; returns whether that succeeded.
 ///
 /// # Panics
-/// When the number of threads makes a difference, or the archive cannot be read.
+/// If the number of threads makes a difference, or the archive cannot be read.
 pub fn read(bytes: &[u8]) -> bool {
     let Some((kind, rest)) = bytes.split_first() else { return false };
     let trace = if kind & WHOLE == 0 { assembled(rest) } else { rest.to_vec() };
@@ -83,10 +84,10 @@ pub fn read(bytes: &[u8]) -> bool {
     alone.is_ok()
 }
 
-/// An event: its id, time, process, place and payload.
+/// An event: its id, time, process, offset and payload.
 type Read = (EventId, i64, Option<u32>, u64, Vec<u8>);
 
-/// The events of the trace, which the families take, too; or the reason why there are none.
+/// Returns the events of the trace, after feeding them to the event families, or the reason why there are none.
 fn decoded(trace: &Path, threads: usize) -> Result<Vec<Read>, String> {
     let threads = NonZeroUsize::new(threads).expect("some threads");
     let mut collector = Collector::new(KeptStacks::all()).keeping(EventChoice::All);
@@ -102,7 +103,7 @@ fn decoded(trace: &Path, threads: usize) -> Result<Vec<Read>, String> {
     Ok(events)
 }
 
-/// The bytes of the archive, or the reason why there is none.
+/// Returns the bytes of the archive, or the reason why there is none.
 fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
     let output = trace.with_extension("json7z");
     let options = ExtractOptions {
@@ -123,7 +124,7 @@ fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8
     Ok(fs::read(&output).expect("the archive can be read"))
 }
 
-/// The recipe of a file with buffers that are not compressed.
+/// Turns a file with uncompressed buffers into a recipe.
 pub fn recipe(file: &[u8]) -> Vec<u8> {
     let mut recipe = vec![0];
     let mut buffers = file;
@@ -145,13 +146,13 @@ pub fn recipe(file: &[u8]) -> Vec<u8> {
     recipe
 }
 
-/// A piece of a recipe.
+/// Builds a piece of a recipe.
 fn piece(kind: u8, content: &[u8]) -> Vec<u8> {
     let [low, high, ..] = content.len().to_le_bytes();
     [&[kind, low, high], content].concat()
 }
 
-/// The file that a recipe, without its first byte, describes.
+/// Builds the file that a recipe describes; the recipe comes without its first byte.
 pub fn assembled(recipe: &[u8]) -> Vec<u8> {
     let mut pieces = Pieces(recipe);
     let mut buffer = Buffer::default();
@@ -183,7 +184,7 @@ pub fn assembled(recipe: &[u8]) -> Vec<u8> {
 struct Buffer {
     header: [u8; BUFFER_HEADER],
     content: Vec<u8>,
-    /// Whether the content stands in the file as it is, although the buffer may be compressed.
+    /// Whether the content goes into the file as it is, even if the buffer is compressed.
     is_stored: bool,
 }
 
@@ -198,7 +199,7 @@ impl Buffer {
         let is_compressed = self.header[FLAGS] & FLAG_COMPRESSED != 0;
         let mut filled = BUFFER_HEADER + self.content.len();
         if is_compressed && self.is_stored {
-            // What the stream expands to.
+            // The size that the stream expands to.
             filled +=
                 usize::from(u16::from_le_bytes([self.header[FILLED], self.header[FILLED + 1]]));
         } else if is_compressed {
@@ -212,7 +213,7 @@ impl Buffer {
     }
 }
 
-/// A compressed stream without matches: a word of flags and 32 bytes, each time. Flags of ones end it.
+/// Compresses content without matches: a word of flags before every 32 bytes. A word of all ones ends the stream.
 fn literals(content: &[u8]) -> Vec<u8> {
     let mut stream = Vec::new();
     let mut chunks = content.chunks_exact(32);
@@ -241,7 +242,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The event of a trace header with a clock.
+/// Builds the event of a trace header with a clock.
 fn trace_header(content: &[u8]) -> Vec<u8> {
     let mut event = content.to_vec();
     event.resize(event.len().clamp(TRACE_HEADER, LARGEST), 0);
@@ -256,7 +257,7 @@ fn trace_header(content: &[u8]) -> Vec<u8> {
     padded(event)
 }
 
-/// An event with a header of a known type that has its size.
+/// Builds an event whose header has a known type and the right size.
 fn event(content: &[u8]) -> Vec<u8> {
     let mut event = content.to_vec();
     event.resize(event.len().clamp(8, LARGEST), 0);
@@ -274,12 +275,12 @@ fn event(content: &[u8]) -> Vec<u8> {
     padded(event)
 }
 
-/// The place of the size in a header of a type.
+/// Returns the offset of the size in a header of a type.
 fn size_at(header: u8) -> usize {
     if matches!(header, 1..=4 | 0x10 | 0x11) { 4 } else { 0 }
 }
 
-/// Events begin at multiples of eight bytes.
+/// Pads an event: events begin at multiples of eight bytes.
 fn padded(mut event: Vec<u8>) -> Vec<u8> {
     event.resize(event.len().next_multiple_of(8), 0);
     event

@@ -1,5 +1,5 @@
-//! What the targets do with their input. It is done with seeds and damaged seeds in `tests/tests/it/fuzz_bodies.rs`, too,
-//! which includes these files by their paths.
+//! What the fuzz targets do with their input. `tests/tests/it/fuzz_bodies.rs` includes these files by path and runs
+//! them on seeds and damaged seeds.
 
 pub mod archive;
 pub mod etl;

@@ -1,22 +1,22 @@
-//! What is done with any bytes as the metadata of a trace: schemas are made of it, and payloads decoded.
+//! Treats any bytes as the metadata of a trace: builds schemas from it and decodes payloads.
 //!
-//! The first byte says what the rest is, and the second where it ends and a payload begins:
+//! The first byte says what the rest is. The second says where it ends and a payload begins:
 //!
 //! * 0: an EventInfo record; 1: an EventMapInfo record;
-//! * 2: a chunk of a manifest that has one; 3: a chunk as it stands in the event;
+//! * 2: the content of a manifest's only chunk, which gets a chunk header; 3: a whole chunk as in the event;
 //! * else: a TraceLogging schema.
 
 use handlescope_extract::etl::{Event, EventId, Guid};
 use handlescope_extract::metadata::{Decoder, line};
 
-/// The provider of metadata.
+/// The provider of metadata events.
 const METADATA: Guid =
     Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
 
-/// The provider of events in a manifest and in TraceLogging.
+/// The provider of events with a manifest or TraceLogging schema.
 const PROVIDER: Guid = Guid([7; 16]);
 
-/// Decodes events by metadata that is made of these bytes; says how many had a schema.
+/// Decodes events with metadata made from these bytes; returns how many had a schema.
 pub fn decode(bytes: &[u8]) -> usize {
     let [kind, share, rest @ ..] = bytes else { return 0 };
     let (schema, payload) = rest.split_at(rest.len() * usize::from(*share) / 255);

@@ -1,4 +1,4 @@
-//! What is done with any bytes as an input that is no trace of Windows: it becomes an archive, which is read.
+//! Treats any bytes as an input that is not a Windows trace: it becomes an archive, which is then read.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ const MAIN: &[u8] = br#"{"SessionStart":"2024-05-10T12:46:34+02:00","Processes":
 const STACKS: &[u8] = br#"{"StackList":["","a.exe!F\r\nb.dll+0x12\r\n"]}"#;
 const HANDLE: &[u8] = br#"{"ObjectReferences":[{"HandleCreateEvents":[{"StackIdx":1}]}]}"#;
 
-/// Converts an extract of ETWAnalyzer that is made of these bytes; says whether it could be.
+/// Converts an ETWAnalyzer extract made from these bytes; returns whether that succeeded.
 ///
-/// Input that starts like an archive is one; everything else is the handle part, or, after a line
-/// `main`, `modules` or `stacks`, that part of an extract whose other parts are sound.
+/// Input that starts like an archive is taken as one. Everything else is the handle part of an extract, or, after a
+/// line `main`, `modules` or `stacks`, that part; the other parts are sound.
 pub fn import_extract(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, content: &[u8]| {
@@ -54,11 +54,11 @@ pub fn import_extract(bytes: &[u8]) -> bool {
     converted.is_ok()
 }
 
-/// Extracts bytes as a minidump; says whether that made an archive.
+/// Extracts bytes as a minidump; returns whether that made an archive.
 pub fn read_dump(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (path, output) = (folder.path().join("a.dmp"), folder.path().join("a.json7z"));
-    // Other files are the business of other targets.
+    // Other kinds of files have their own targets.
     let bytes = [b"MDMP", bytes.get(4..).unwrap_or_default()].concat();
     fs::write(&path, bytes).expect("the dump can be written");
     let (options, cancel) = (ExtractOptions::default(), Cancel::default());
@@ -69,16 +69,16 @@ pub fn read_dump(bytes: &[u8]) -> bool {
     true
 }
 
-/// Extracts bytes as text of a debugger, or as a list of handles; says whether it is one.
+/// Extracts bytes as debugger text or a handle list; returns whether it is one.
 ///
 /// # Panics
-/// When what looks like one cannot be extracted, or the archive cannot be read.
+/// If something that looks like one cannot be extracted, or the archive cannot be read.
 pub fn read_text(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (path, output) = (folder.path().join("a.log"), folder.path().join("a.json7z"));
     fs::write(&path, bytes).expect("the text can be written");
     let cancel = Cancel::default();
-    // Other files are the business of other targets.
+    // Other kinds of files have their own targets.
     let content = recognize(&path, &cancel).expect("any text can be read");
     if !matches!(content, TextContent::Debugger | TextContent::List) {
         return false;

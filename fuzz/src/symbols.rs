@@ -1,4 +1,4 @@
-//! What is done with any bytes as symbols, and with any text that says where they are.
+//! Treats any bytes as symbols, and any text as a symbol path.
 
 use std::path::Path;
 use std::{fs, panic};
@@ -10,8 +10,8 @@ use handlescope_symbols::{
 };
 use symbolic::debuginfo::pdb::PdbObject;
 
-/// Looks for functions of a module in these bytes, as a PDB or an image; says how many of its places have one. They lie on
-/// the symbol path under the identity that they state themselves, so that they are read to the end.
+/// Resolves functions of a module from these bytes as a PDB or an image; returns how many of its addresses have one.
+/// The bytes are put on the symbol path under the identity they claim themselves, so that they are read to the end.
 pub fn resolve(bytes: &[u8]) -> usize {
     let parse = || PdbObject::parse(bytes).ok().map(|pdb| pdb.debug_id());
     let pdb = panic::catch_unwind(parse).ok().flatten();
@@ -48,12 +48,12 @@ pub fn resolve(bytes: &[u8]) -> usize {
         let _ = symbolizer.report().iter().map(ToString::to_string).collect::<Vec<_>>();
         resolved.iter().filter(|chain| !chain.is_empty()).count()
     };
-    // As a large PDB, in parts, and as a whole.
+    // Once in parts, as for a large PDB, and once as a whole.
     named(0);
     named(u64::MAX)
 }
 
-/// Reads a text as a symbol path, and as a list of servers, and checks what holds for every path.
+/// Parses a text as a symbol path and as a server list, and checks what holds for every path.
 pub fn read_path(text: &str) {
     let path = SymbolPath::parse(text);
     assert_eq!(path.text(), text);

@@ -1,6 +1,6 @@
-//! Stages of an extraction: `cargo bench -p handlescope -p handlescope-tests --bench extraction`.
+//! Benchmarks the stages of an extraction: `cargo bench -p handlescope -p handlescope-tests --bench extraction`.
 //!
-//! Traces of 200,000 handle events of 2,000 stacks; the throughput is that of their events, or of their bytes.
+//! The traces have 200,000 handle events with 2,000 stacks; throughput is in events or bytes of the trace.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -51,7 +51,7 @@ impl Generated {
         output
     }
 
-    /// The events of the families, and the trace that they are of.
+    /// Collects the events of all families, and returns the recording with them.
     fn collect(&self) -> (Recording, Collector) {
         let mut collector = Collector::new(KeptStacks::default());
         let mut selector = KernelSelector::default();
@@ -69,7 +69,7 @@ fn read(
     open.read(selector, |_| ControlFlow::Continue(()), sink).expect("a trace")
 }
 
-/// Selects nothing, so that events are only framed.
+/// Selects nothing: events are framed but not decoded.
 struct NoEvent;
 
 impl Selector for NoEvent {
@@ -120,7 +120,7 @@ fn stages(criterion: &mut Criterion) {
     events.finish();
 }
 
-/// The objects of all events.
+/// Computes the objects of all events.
 fn lifetimes(recording: &Recording, collected: &Collector) -> usize {
     let (clock, cancel) = (&recording.clock, &Cancel::default());
     let mut diagnostics = Diagnostics::default();
@@ -134,12 +134,12 @@ fn lifetimes(recording: &Recording, collected: &Collector) -> usize {
     tracked.objects.rows.len()
 }
 
-/// The events of an archive, with all columns.
+/// Loads the events of an archive with all columns.
 fn load(archive: &Path) -> usize {
     Trace::open(archive).and_then(|trace| trace.frame(Table::Events)).expect("events").height()
 }
 
-/// Parts of stacks, of which each comes back some times.
+/// Interns parts of stacks, each of which recurs several times.
 fn interning(criterion: &mut Criterion) {
     const PARTS: u64 = 100_000;
     const DISTINCT: u64 = 5_000;
@@ -155,7 +155,7 @@ fn interning(criterion: &mut Criterion) {
         bencher.iter(|| {
             let mut fragments = Fragments::default();
             for number in 0..PARTS {
-                // Odd, so that all parts come in an order without pattern.
+                // The factor is odd, so that the parts come in an order without a pattern.
                 let at = number.wrapping_mul(0x9E37_79B9) % DISTINCT;
                 fragments.intern(&parts[at as usize], 8, true);
             }

@@ -1,4 +1,5 @@
-//! Finds what tests may need. A test that was built where it is there fails where it is not.
+//! Finds out what this machine has for tests that need it. A test that was built where it exists fails where it does
+//! not.
 
 use std::env;
 use std::env::consts::EXE_SUFFIX;
@@ -28,7 +29,7 @@ fn is_set(variable: &str) -> bool {
     env::var_os(variable).is_some()
 }
 
-/// Whether the interpreter that `HANDLESCOPE_PYTHON` names has a package.
+/// Whether the interpreter named by `HANDLESCOPE_PYTHON` has a package.
 fn has_package(name: &str) -> bool {
     let python = env::var_os("HANDLESCOPE_PYTHON").unwrap_or_default();
     let import = format!("import {name}");

@@ -1,17 +1,17 @@
-//! A trace with allocations, for tests of what is said of them.
+//! A trace with allocations, for tests of the answers about them.
 
 use crate::bytes::{Bytes, Guid, PointerSize};
 use crate::header::{ExtendedItem, ManifestEvent, Stamp};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 use crate::scenario::TraceBuilder;
 
-/// Nanoseconds of a millisecond.
+/// Nanoseconds in a millisecond.
 pub const MS: i64 = 1_000_000;
 
 /// The handle of the heap.
 pub const HEAP: u64 = 0x1_0000;
 
-/// Two programs: one leaks blocks of a heap, one commits memory and ends.
+/// Builds a trace of two programs: one leaks heap blocks, the other commits memory and exits.
 #[must_use]
 pub fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
@@ -37,12 +37,12 @@ pub fn trace() -> TraceBuilder {
     trace
 }
 
-/// Creates a handle of GDI, which has no bytes, on a stack of its own process.
+/// Creates a GDI handle, which has no size in bytes, with a stack in its own process.
 pub fn gdi_handle(trace: &mut TraceBuilder, ns: i64, pid: u32, value: u64) {
     gui_event(trace, ns, (pid, pid + 1), GuiEvent::CREATE_GDI, &[value], pid);
 }
 
-/// Kind of event of a handle of GDI or USER, and its stack.
+/// The kind of an event of a GDI or USER handle, and its stack.
 #[derive(Debug, Clone, Copy)]
 pub struct GuiEvent<'a> {
     id: u16,
@@ -63,15 +63,15 @@ impl<'a> GuiEvent<'a> {
         Self { id, stack: &[] }
     }
 
-    /// The event on a stack, innermost frame first.
+    /// Returns the event with a stack, innermost frame first.
     #[must_use]
     pub fn on(self, stack: &'a [u64]) -> Self {
         Self { stack, ..self }
     }
 }
 
-/// An event of a bitmap or window that a thread logs; `values` are the value of the handle or, of a transformed handle, the
-/// value before and after.
+/// Logs an event of a GDI or USER handle on a thread. `values` holds the handle's value, or the old and the new value
+/// for [`GuiEvent::TRANSFORM`].
 pub fn gui_event(
     trace: &mut TraceBuilder,
     ns: i64,

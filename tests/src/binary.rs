@@ -1,4 +1,4 @@
-//! The `handlescope` program, run the way a user runs it.
+//! Runs the `handlescope` program the way a user does.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use crate::scenario::TraceBuilder;
 
-/// The built program, which lies beside the folder of the test programs.
+/// Returns the path of the built program, beside the folder of the test programs.
 ///
 /// # Panics
-/// When it was not built: `cargo test --workspace` builds it.
+/// If it was not built; `cargo test --workspace` builds it.
 #[must_use]
 pub fn handlescope_path() -> PathBuf {
     let test = env::current_exe().expect("a running test has a path");
@@ -24,44 +24,44 @@ pub fn handlescope_path() -> PathBuf {
     found.unwrap_or_else(|| panic!("no {name} beside {}: build it first", test.display()))
 }
 
-/// The sample trace, `examples/leaky.etl`.
+/// Returns the path of the sample trace, `examples/leaky.etl`.
 #[must_use]
 pub fn sample_trace() -> PathBuf {
     examples().join("leaky.etl")
 }
 
-/// The symbols of the sample trace.
+/// Returns the folder with the symbols of the sample trace.
 #[must_use]
 pub fn sample_symbols() -> PathBuf {
     examples().join("symbols")
 }
 
-/// The script of the leak hunt in the sample trace.
+/// Returns the script of the leak hunt in the sample trace.
 ///
 /// # Panics
-/// When it cannot be read.
+/// If it cannot be read.
 #[must_use]
 pub fn sample_hunt() -> String {
     fs::read_to_string(examples().join("leak-hunt.txt")).expect("the script can be read")
 }
 
-/// The folder `examples`.
+/// Returns the folder `examples`.
 #[must_use]
 pub fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
 }
 
-/// A folder of its own with a copy of the sample trace, for one run after the other.
+/// A temporary folder with a copy of the sample trace, for consecutive runs.
 #[derive(Debug)]
 pub struct Shell {
     folder: TempDir,
 }
 
 impl Shell {
-    /// A new folder that holds `leaky.etl`.
+    /// Makes a folder that holds `leaky.etl`.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// If it cannot be made.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "it makes a folder and copies a file")]
     pub fn new() -> Self {
@@ -70,13 +70,13 @@ impl Shell {
         shell
     }
 
-    /// A file in the folder.
+    /// Returns the path of a file in the folder.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The program with these arguments, at work in the folder, without input.
+    /// Returns a command with these arguments that runs in the folder, without input.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = handlescope(self.folder.path());
@@ -87,16 +87,16 @@ impl Shell {
     /// Runs the program.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn run(&self, arguments: &[&str]) -> Run {
         self.command(arguments).output().expect("the program starts").into()
     }
 
-    /// The kinds of `.dump`, as its help lists them, each with its options.
+    /// Returns the kinds of `.dump` that its help lists, each with its options.
     ///
     /// # Panics
-    /// When the help lists none.
+    /// If the help lists none.
     #[must_use]
     pub fn kinds(&self) -> Vec<Kind> {
         let help = self.run(&["-c", ".help .dump"]).ok().stdout;
@@ -119,7 +119,7 @@ impl Shell {
     /// Runs the program with a script as its standard input.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn script(&self, arguments: &[&str], script: &str) -> Run {
         run_script(&mut self.command(arguments), script)
@@ -130,12 +130,12 @@ impl Shell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     pub name: String,
-    /// Options with all their names, each as the help writes it: `-TopN N [SKIP]`.
+    /// Options with all their names, as the help writes them: `-TopN N [SKIP]`.
     pub options: Vec<String>,
 }
 
 impl Kind {
-    /// Commands that print this kind: as it is, and in each of the formats that it has.
+    /// Returns commands that print this kind: as text, and in each format it has.
     #[must_use]
     pub fn in_every_format(&self) -> Vec<String> {
         let name = &self.name;
@@ -155,10 +155,10 @@ impl Kind {
     }
 }
 
-/// Runs the program over a trace, which it finds as `trace.etl`, with a script as its input.
+/// Runs the program with a script as its input on a trace, which it finds as `trace.etl`.
 ///
 /// # Panics
-/// When the trace cannot be written or the program not be started.
+/// If the trace cannot be written or the program cannot be started.
 #[must_use]
 pub fn run_over(trace: &TraceBuilder, script: &str) -> Run {
     let home = tempfile::tempdir().expect("a temporary folder can be made");
@@ -173,15 +173,15 @@ pub struct Run {
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Exit status; `None` when a signal ended it.
+    /// Exit status; `None` if a signal ended it.
     pub status: Option<i32>,
 }
 
 impl Run {
-    /// The run, if it ended with status 0.
+    /// Returns the run if it ended with status 0.
     ///
     /// # Panics
-    /// When it did not; the message shows both streams.
+    /// If it did not; the message shows both streams.
     #[must_use]
     #[track_caller]
     pub fn ok(self) -> Self {
@@ -200,8 +200,8 @@ impl From<Output> for Run {
     }
 }
 
-/// The program with these arguments, in an environment of its own: no symbol path, no colours, and
-/// configuration and caches in `home`.
+/// Returns a command for the program in a clean environment: no symbol path, no colours, and configuration and caches
+/// in `home`.
 #[must_use]
 pub fn handlescope(home: &Path) -> Command {
     let mut command = Command::new(handlescope_path());
@@ -209,7 +209,7 @@ pub fn handlescope(home: &Path) -> Command {
         .env_remove("_NT_SYMBOL_PATH")
         .env_remove("NO_COLOR")
         .env("PAGER", "")
-        // Servers of tests are on this machine, whatever proxy leads to others.
+        // The servers of tests are on this machine and must not go through a proxy.
         .env("NO_PROXY", "127.0.0.1")
         .env("no_proxy", "127.0.0.1")
         .env("HOME", home)
@@ -221,20 +221,20 @@ pub fn handlescope(home: &Path) -> Command {
     command
 }
 
-/// The exit status of a program that is to end by itself.
+/// Returns the exit status of a program that should end by itself.
 ///
 /// # Panics
-/// When it still runs after a minute; then it is ended, so that no other test waits for it.
+/// If it still runs after a minute. It is ended first, so that no other test waits for it.
 #[track_caller]
 pub fn ended(program: &mut Child) -> ExitStatus {
     let status = ended_within(program, Duration::from_secs(60));
     status.expect("the program can be waited for").expect("the program ends")
 }
 
-/// The exit status of a program; `None` when it ran for too long, and was ended.
+/// Returns the exit status of a program, or `None` if it ran for too long and was ended.
 ///
 /// # Errors
-/// When it cannot be waited for or ended.
+/// If it cannot be waited for or ended.
 pub fn ended_within(program: &mut Child, longest: Duration) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     while start.elapsed() < longest {
@@ -251,7 +251,7 @@ pub fn ended_within(program: &mut Child, longest: Duration) -> io::Result<Option
 /// Runs a program with a script as its standard input.
 ///
 /// # Panics
-/// When the program cannot be started.
+/// If the program cannot be started.
 #[must_use]
 pub fn run_script(command: &mut Command, script: &str) -> Run {
     let mut child = command
@@ -262,14 +262,14 @@ pub fn run_script(command: &mut Command, script: &str) -> Run {
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("standard input is piped");
     let script = script.to_owned();
-    // A program that stops at an error closes its input; that is for the test to judge.
+    // A program that stops at an error closes its input; the test judges that.
     let writer = thread::spawn(move || drop(stdin.write_all(script.as_bytes())));
     let output = child.wait_with_output().expect("the program ends");
     let _ = writer.join();
     output.into()
 }
 
-/// The frames of a stack of a document, as in `module!function`, a line each.
+/// Returns the frames of a stack in a document, one `module!function` per line.
 #[must_use]
 pub fn stack_text(document: &Value, id: &Value) -> String {
     let frame = |frame: &Value| match (&frame["module"], &frame["function"], &frame["rva"]) {

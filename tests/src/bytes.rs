@@ -13,7 +13,7 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
-    /// The width in bytes.
+    /// Returns the width in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl Guid {
         Self(digits)
     }
 
-    /// The 16 bytes as stored in a trace: the first three groups are little-endian.
+    /// Returns the 16 bytes as stored in a trace: the first three groups are little-endian.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = self.0.to_be_bytes();
@@ -58,7 +58,7 @@ impl fmt::Display for Guid {
 pub struct Bytes(Vec<u8>);
 
 impl Bytes {
-    /// An empty byte string.
+    /// Creates an empty byte string.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -94,7 +94,7 @@ impl Bytes {
         self.raw(&value.to_le_bytes())
     }
 
-    /// Appends an address; its upper half is cut off when pointers have 4 bytes.
+    /// Appends an address; 4-byte pointers drop its upper half.
     #[must_use]
     pub fn ptr(self, size: PointerSize, value: u64) -> Self {
         self.raw(&value.to_le_bytes()[..size.bytes()])
@@ -117,14 +117,14 @@ impl Bytes {
         text.encode_utf16().fold(self, Self::u16).u16(0)
     }
 
-    /// Appends a UTF-16 string of exactly `units` units, cut or filled with zeros.
+    /// Appends a UTF-16 string of exactly `units` units, cut or padded with zeros.
     #[must_use]
     pub fn utf16_fixed(self, text: &str, units: usize) -> Self {
         let padded = text.encode_utf16().chain(std::iter::repeat(0)).take(units);
         padded.fold(self, Self::u16)
     }
 
-    /// Appends a string of one byte per character with its terminator.
+    /// Appends a string of one byte per character, with its terminator.
     #[must_use]
     pub fn ansiz(self, text: &str) -> Self {
         self.raw(text.as_bytes()).u8(0)
@@ -144,19 +144,19 @@ impl Bytes {
         self
     }
 
-    /// Bytes appended so far.
+    /// Returns the number of bytes appended so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True while nothing was appended.
+    /// Whether nothing was appended yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The finished bytes.
+    /// Returns the finished bytes.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {
         self.0

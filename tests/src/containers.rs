@@ -1,5 +1,5 @@
-//! Archives: with traces, written by the libraries that read them, and of members that claim something else than
-//! they have.
+//! Archives with traces, written by the libraries that read them, and archives that make false claims about their
+//! members.
 
 use std::fs::File;
 use std::io::{Cursor, Write};
@@ -11,7 +11,7 @@ use zip::write::SimpleFileOptions;
 
 use crate::scenario::TraceBuilder;
 
-/// A trace with this many handles, by which it is recognized.
+/// Builds a trace with this many handles, which make it recognizable.
 #[must_use]
 pub fn trace_of_handles(handles: u32) -> Vec<u8> {
     let mut trace = TraceBuilder::new();
@@ -26,7 +26,7 @@ pub fn trace_of_handles(handles: u32) -> Vec<u8> {
 /// Writes a `.zip` of members with these names and contents.
 ///
 /// # Panics
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_zip(path: &Path, members: &[(&str, Vec<u8>)]) {
     let mut archive = ZipWriter::new(File::create(path).unwrap());
     for (name, content) in members {
@@ -36,10 +36,10 @@ pub fn write_zip(path: &Path, members: &[(&str, Vec<u8>)]) {
     archive.finish().unwrap();
 }
 
-/// Writes a `.7z` of members with these names and contents, each in a block of its own.
+/// Writes a `.7z` of members with these names and contents, each in its own block.
 ///
 /// # Panics
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
     let mut archive = ArchiveWriter::create(path).unwrap();
     for (name, content) in members {
@@ -52,7 +52,7 @@ pub fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
 /// Writes a `.cab` of members with these names and contents in one folder, as `makecab` packs files.
 ///
 /// # Panics
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_cab(path: &Path, members: &[(&str, Vec<u8>)]) {
     let mut builder = cab::CabinetBuilder::new();
     let folder = builder.add_folder(cab::CompressionType::MsZip);
@@ -66,7 +66,7 @@ pub fn write_cab(path: &Path, members: &[(&str, Vec<u8>)]) {
     archive.finish().unwrap();
 }
 
-/// A member of a `.7z` and what the archive says of it.
+/// A member of a `.7z` and what the archive claims about it.
 #[derive(Debug, Clone)]
 pub struct Claimed {
     pub name: String,
@@ -78,7 +78,7 @@ pub struct Claimed {
 }
 
 impl Claimed {
-    /// A member of which the archive says what it is.
+    /// Makes a member that the archive describes correctly.
     #[must_use]
     pub fn sound(name: &str, content: Vec<u8>) -> Self {
         let (size, checksum) = (content.len() as u64, Some(crc32(&content)));
@@ -86,10 +86,10 @@ impl Claimed {
     }
 }
 
-/// The members of a `.7z`.
+/// Returns the members of a `.7z`.
 ///
 /// # Panics
-/// When it cannot be read.
+/// If it cannot be read.
 #[must_use]
 pub fn members_of(path: &Path) -> Vec<Claimed> {
     let mut archive = ArchiveReader::open(path, Password::empty()).unwrap();
@@ -98,26 +98,26 @@ pub fn members_of(path: &Path) -> Vec<Claimed> {
     names.into_iter().map(content).collect()
 }
 
-/// A `.7z` of stored members, each in a block of its own, with a table of contents that is not packed (7zFormat.txt
-/// of 7-Zip). Checksums are there of all members or of none.
+/// Builds a `.7z` of stored members, each in its own block, with an uncompressed table of contents (7zFormat.txt of
+/// 7-Zip). Either all members have checksums or none.
 #[must_use]
 pub fn stored_7z(members: &[Claimed]) -> Vec<u8> {
     with_contents_7z(members, &contents_7z(members))
 }
 
-/// The table of contents of [`stored_7z`].
+/// Builds the table of contents of [`stored_7z`].
 #[must_use]
 pub fn contents_7z(members: &[Claimed]) -> Vec<u8> {
     let count = number(members.len() as u64);
     let packed = members.iter().flat_map(|member| number(member.content.len() as u64));
-    // The header, its streams, their packed sizes; folders of one coder each, which copies.
+    // The header, its streams and their packed sizes; then folders with one coder each, which copies.
     let mut bytes = [&[0x01, 0x04, 0x06, 0x00], &count[..], &[0x09]].concat();
     bytes.extend(packed);
     bytes.extend([&[0x00, 0x07, 0x0B], &count[..], &[0x00]].concat());
     bytes.extend([0x01, 0x01, 0x00].repeat(members.len()));
     bytes.push(0x0C);
     bytes.extend(members.iter().flat_map(|member| number(member.size)));
-    // Each folder has one member, and here are the checksums, as 7-Zip writes them.
+    // Each folder has one member. The checksums go here, as 7-Zip writes them.
     bytes.extend([0x00, 0x08]);
     let checksums: Option<Vec<u32>> = members.iter().map(|member| member.checksum).collect();
     if let Some(checksums) = checksums {
@@ -134,7 +134,7 @@ pub fn contents_7z(members: &[Claimed]) -> Vec<u8> {
     bytes
 }
 
-/// The members with any table of contents, whose checksum is right.
+/// Builds an archive of the members with any table of contents, and sets its checksum right.
 #[must_use]
 pub fn with_contents_7z(members: &[Claimed], contents: &[u8]) -> Vec<u8> {
     let packed: Vec<u8> = members.iter().flat_map(|member| member.content.clone()).collect();
@@ -148,7 +148,7 @@ pub fn with_contents_7z(members: &[Claimed], contents: &[u8]) -> Vec<u8> {
     [b"7z\xBC\xAF\x27\x1C\x00\x04", &checksum[..], &start, &packed, contents].concat()
 }
 
-/// A number as the format writes it: the leading ones of the first byte count the bytes that follow.
+/// Encodes a number as the format does: the leading ones of the first byte count the bytes that follow.
 fn number(value: u64) -> Vec<u8> {
     let following = (0..8).find(|following| value >> (7 * (following + 1)) == 0).unwrap_or(8);
     let high = if following < 8 { (value >> (8 * following)) as u8 } else { 0 };

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::rng::Rng;
 
-/// Change that [`damage`] made, for the message of a failing test.
+/// A change that [`damage`] made, for the message of a failing test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Damage {
     /// Cut off at this length.
@@ -46,10 +46,10 @@ fn flip_bits(bytes: &mut [u8], seed: u64, count: usize) -> Vec<usize> {
     (0..count).map(|_| flip()).collect()
 }
 
-/// Ranges of the buffers of a whole file; the first has the trace header.
+/// Returns the ranges of the buffers in a whole file; the first one has the trace header.
 ///
 /// # Panics
-/// When it is not one buffer after another.
+/// If the file is not a sequence of buffers.
 #[must_use]
 pub fn buffers(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
@@ -62,7 +62,7 @@ pub fn buffers(bytes: &[u8]) -> Vec<Range<usize>> {
     places
 }
 
-/// The file without one of its [`buffers`].
+/// Returns the file without one of its [`buffers`].
 #[must_use]
 pub fn without(bytes: &[u8], buffer: Range<usize>) -> Vec<u8> {
     [&bytes[..buffer.start], &bytes[buffer.end..]].concat()

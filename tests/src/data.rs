@@ -1,7 +1,7 @@
-//! The published traces with known answers, which are not part of this repository.
+//! The published traces with known answers; they are not part of this repository.
 //!
-//! The variable `HANDLESCOPE_DATA` names their folder. Without it the tests that need them, which are
-//! marked `#[needs_data]`, are ignored; with it a missing file is a failure.
+//! The variable `HANDLESCOPE_DATA` names their folder. Without it, tests marked `#[needs_data]` are ignored; with it, a
+//! missing file is a failure.
 
 use std::env;
 use std::fs::{self, File};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use zip::ZipArchive;
 
-/// The folder of the published traces.
+/// Returns the folder of the published traces.
 ///
 /// # Panics
-/// When it is missing.
+/// If it is missing.
 #[must_use]
 pub fn shared_data() -> PathBuf {
     let folder = env::var_os("HANDLESCOPE_DATA").map(PathBuf::from);
@@ -22,10 +22,10 @@ pub fn shared_data() -> PathBuf {
     folder
 }
 
-/// The folder of the traces that were made for this purpose.
+/// Returns the folder of the synthetic traces.
 ///
 /// # Panics
-/// When it is missing.
+/// If it is missing.
 #[must_use]
 pub fn synthetic() -> PathBuf {
     let folder = shared_data().join("synthetic");
@@ -33,10 +33,10 @@ pub fn synthetic() -> PathBuf {
     folder
 }
 
-/// The files that did harm.
+/// Returns the folder of files that did harm.
 ///
 /// # Panics
-/// When their folder is missing.
+/// If it is missing.
 #[must_use]
 pub fn hostile() -> PathBuf {
     let folder = shared_data().join("hostile");
@@ -44,10 +44,10 @@ pub fn hostile() -> PathBuf {
     folder
 }
 
-/// Small inputs of known faults.
+/// Returns the folder of small inputs for known faults.
 ///
 /// # Panics
-/// When their folder is missing.
+/// If it is missing.
 #[must_use]
 pub fn faults() -> PathBuf {
     let folder = shared_data().join("faults");
@@ -55,10 +55,10 @@ pub fn faults() -> PathBuf {
     folder
 }
 
-/// A published trace, unpacked when it is an archive.
+/// A published trace, unpacked if it is in an archive.
 #[derive(Debug)]
 pub struct SharedTrace {
-    /// Folder and name without ending.
+    /// Folder and name without extension.
     stem: PathBuf,
     etl: PathBuf,
     /// Keeps the unpacked file.
@@ -66,10 +66,10 @@ pub struct SharedTrace {
 }
 
 impl SharedTrace {
-    /// The trace of this folder and name, e.g. `synthetic/eventleak`.
+    /// Opens the trace with this folder and name, e.g. `synthetic/eventleak`.
     ///
     /// # Panics
-    /// When it is missing, or cannot be unpacked.
+    /// If it is missing or cannot be unpacked.
     #[must_use]
     pub fn open(name: &str) -> Self {
         let stem = shared_data().join(name);
@@ -88,26 +88,26 @@ impl SharedTrace {
         Self { stem, etl, _unpacked: Some(folder) }
     }
 
-    /// The `.etl` file.
+    /// Returns the path of the `.etl` file.
     #[must_use]
     pub fn etl(&self) -> &Path {
         &self.etl
     }
 
-    /// The file of expected results.
+    /// Returns the path of the expected results.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there are none.
     #[must_use]
     pub fn expected(&self) -> PathBuf {
         self.file(".expected.json")
     }
 
-    /// Another file of the trace, e.g. `.symbols.json`: that of the folder `next` where there is one, because it has the
-    /// answers of the current rules.
+    /// Returns the path of another file of the trace, e.g. `.symbols.json`. Prefers the file in the folder `next`,
+    /// which has the answers of the current rules.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is no such file.
     #[must_use]
     pub fn file(&self, ending: &str) -> PathBuf {
         let path = beside(&self.stem, ending);
@@ -121,10 +121,10 @@ impl SharedTrace {
         path
     }
 
-    /// The folder of PDBs in symbol server layout, removed when dropped.
+    /// Unpacks the PDBs into a folder laid out like a symbol server, removed when dropped.
     ///
     /// # Panics
-    /// When there is none, or it cannot be unpacked.
+    /// If there are none, or they cannot be unpacked.
     #[must_use]
     pub fn pdbs(&self) -> TempDir {
         unpack(&self.file(".pdbs.7z"))
@@ -134,7 +134,7 @@ impl SharedTrace {
 /// Unpacks a `.7z` or `.zip` archive into a folder that is removed when dropped.
 ///
 /// # Panics
-/// When the archive cannot be read or the folder not be written.
+/// If the archive cannot be read or the folder cannot be written.
 #[must_use]
 pub fn unpack(archive: &Path) -> TempDir {
     let folder = TempDir::new().expect("a temporary folder can be made");
@@ -164,7 +164,7 @@ fn only_etl(folder: &Path) -> PathBuf {
     }
 }
 
-/// `path` with `ending` after its whole name, which may have dots of its own.
+/// Appends `ending` to the whole of `path`, which may contain dots of its own.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

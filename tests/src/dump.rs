@@ -2,10 +2,10 @@
 
 use crate::bytes::{Bytes, Guid, PointerSize};
 
-/// When dumps were written unless stated otherwise: 2026-07-20 12:00:00 UTC.
+/// Default time at which dumps were written: 2026-07-20 12:00:00 UTC.
 pub const WRITTEN: u32 = 1_784_548_800;
 
-/// Bytes of a MINIDUMP_HEADER and of an entry of the directory.
+/// Sizes of a MINIDUMP_HEADER and of a directory entry.
 const HEADER: usize = 32;
 const DIRECTORY_ENTRY: usize = 12;
 
@@ -30,7 +30,7 @@ pub struct DumpModule {
 }
 
 impl DumpModule {
-    /// A module of a path, place and size.
+    /// Creates a module with a path, base address and size.
     #[must_use]
     pub fn new(path: &str, base: u64, size: u32) -> Self {
         Self { path: path.to_owned(), base, size, ..Self::default() }
@@ -74,9 +74,9 @@ pub struct DumpOperation {
 #[derive(Debug, Clone)]
 pub struct Dump {
     pub pointer_size: PointerSize,
-    /// Whether it is of Linux, as Mozilla's minidump-writer writes it: without a version.
+    /// Whether it is a Linux dump as Mozilla's minidump-writer writes it: without a version.
     pub is_linux: bool,
-    /// UTC = local time + bias, minutes, of a zone without daylight saving time.
+    /// UTC = local time + bias, in minutes, for a zone without daylight saving time.
     pub zone: Option<i32>,
     pub written: u32,
     pub pid: u32,
@@ -86,11 +86,11 @@ pub struct Dump {
     pub handles: Option<Vec<DumpHandle>>,
     /// Whether descriptors have 40 bytes, with two links of object information each.
     pub has_information: bool,
-    /// In the order in which they are stored; `None` for a dump without the stream.
+    /// In the order they are stored; `None` for a dump without the stream.
     pub operations: Option<Vec<DumpOperation>>,
-    /// Found through the memory of the process, which the dump then has.
+    /// Readers find it through the memory of the process, which the dump then contains.
     pub command_line: Option<String>,
-    /// Bytes of further memory at the end, which [`Self::to_bytes`] lacks.
+    /// Size of more memory at the end; [`Self::to_bytes`] does not write it.
     pub further_memory: u64,
 }
 
@@ -125,7 +125,7 @@ impl Dump {
         self
     }
 
-    /// Adds an operation of a thread of the process after those in the file.
+    /// Adds an operation by a thread of the process after those already there.
     #[must_use]
     pub fn operation(mut self, operation: Traced, handle: u64, addresses: &[u64]) -> Self {
         let addresses = addresses.to_vec();
@@ -139,7 +139,7 @@ impl Dump {
         self
     }
 
-    /// The file.
+    /// Returns the bytes of the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut streams: Vec<(u32, Stream)> = vec![
@@ -159,7 +159,7 @@ impl Dump {
         if self.command_line.is_some() {
             streams.push((THREAD_LIST, Self::thread_list));
         }
-        // Memory is last, as in dumps of Windows.
+        // Memory comes last, as in dumps by Windows.
         if self.command_line.is_some() || self.further_memory > 0 {
             streams.push((MEMORY_64_LIST, Self::memory_list));
         }
@@ -183,7 +183,7 @@ impl Dump {
         let head = [header.into_vec(), entries.into_vec()].concat();
         file.0[..directory].copy_from_slice(&head);
         if let Some(place) = streams.iter().position(|(kind, _)| *kind == MEMORY_64_LIST) {
-            // The list is followed by the memory that the file has.
+            // The memory in the file follows the list.
             let entry = HEADER + place * DIRECTORY_ENTRY;
             let start = u32::from_le_bytes(file.0[entry + 8..entry + 12].try_into().unwrap());
             let base = (file.0.len() - self.memory().len()) as u64;
@@ -313,7 +313,8 @@ impl Dump {
         file.add(list)
     }
 
-    /// Environment blocks of thread and process, its parameters and its command line, from [`Self::memory_address`] on.
+    /// Returns the environment blocks of thread and process, the process parameters and the command line, from
+    /// [`Self::memory_address`] on.
     fn memory(&self) -> Vec<u8> {
         let Some(command_line) = &self.command_line else { return Vec::new() };
         let (size, start) = (self.pointer_size, self.memory_address());
@@ -371,18 +372,18 @@ impl Dump {
 
 type Stream = fn(&Dump, &mut File) -> u32;
 
-/// The bytes so far.
+/// The bytes written so far.
 struct File(Vec<u8>);
 
 impl File {
-    /// Appends bytes; returns their number.
+    /// Appends bytes; returns how many.
     fn add(&mut self, bytes: Bytes) -> u32 {
         let bytes = bytes.into_vec();
         self.0.extend_from_slice(&bytes);
         bytes.len() as u32
     }
 
-    /// Appends room; returns its place.
+    /// Appends zeros for later; returns their offset.
     fn reserve(&mut self, size: usize) -> usize {
         let start = self.0.len();
         self.0.resize(start + size, 0);
@@ -393,7 +394,7 @@ impl File {
         self.0[start..start + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Appends a MINIDUMP_STRING; returns its place.
+    /// Appends a MINIDUMP_STRING; returns its offset.
     fn text(&mut self, text: &str) -> u32 {
         self.align();
         let start = self.0.len() as u32;

@@ -1,12 +1,12 @@
-//! Folders with all below them.
+//! Reads and copies whole folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every file below a folder with its content, sorted by name.
+/// Returns every file below a folder with its content, sorted by name.
 ///
 /// # Panics
-/// When one cannot be read.
+/// If one cannot be read.
 #[must_use]
 pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
@@ -24,7 +24,7 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 /// Copies a folder.
 ///
 /// # Panics
-/// When that fails.
+/// If that fails.
 pub fn copy_folder(from: &Path, to: &Path) {
     for (file, content) in files(from) {
         let copy = to.join(file.strip_prefix(from).unwrap());

@@ -1,4 +1,4 @@
-//! Extracts of ETWAnalyzer, made by hand.
+//! Handmade ETWAnalyzer extracts.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use sevenz_rust::{
 
 use crate::binary::{Run, Shell};
 
-/// The members of a small extract with a leaked event, a view and a handle from before.
+/// The members of a small extract with a leaked event, a view and a handle from before the trace.
 #[derive(Debug, Clone)]
 pub struct Members {
     /// The main part.
@@ -78,7 +78,7 @@ impl Default for Members {
 }
 
 impl Members {
-    /// Names and contents for an extract called `base`.
+    /// Returns names and contents for an extract called `base`.
     #[must_use]
     pub fn named(&self, base: &str) -> Vec<(String, Vec<u8>)> {
         [
@@ -95,7 +95,7 @@ impl Members {
     /// Writes an archive of an extract called `base`.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn pack(&self, path: &Path, base: &str) {
         pack(path, &self.named(base));
     }
@@ -104,15 +104,15 @@ impl Members {
 /// Writes an archive of uncompressed members.
 ///
 /// # Panics
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn pack(path: &Path, members: &[(String, Vec<u8>)]) {
     pack_with(path, members, EncoderMethod::COPY);
 }
 
-/// Writes an archive of members compressed in some way.
+/// Writes an archive of members compressed with a method.
 ///
 /// # Panics
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn pack_with(path: &Path, members: &[(String, Vec<u8>)], method: EncoderMethod) {
     let mut archive = ArchiveWriter::new(fs::File::create(path).unwrap()).unwrap();
     archive.set_content_methods(vec![EncoderConfiguration::new(method)]);
@@ -123,10 +123,10 @@ pub fn pack_with(path: &Path, members: &[(String, Vec<u8>)], method: EncoderMeth
     archive.finish().unwrap();
 }
 
-/// The members of an archive that are JSON, which is all that ETWAnalyzer reads of it.
+/// Returns the JSON members of an archive; ETWAnalyzer reads nothing else.
 ///
 /// # Panics
-/// When it cannot be read.
+/// If it cannot be read.
 #[must_use]
 pub fn json_members(archive: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = ArchiveReader::open(archive, Password::empty()).unwrap();
@@ -144,10 +144,10 @@ pub fn json_members(archive: &Path) -> Vec<(String, Vec<u8>)> {
     members
 }
 
-/// Message about a file that could not be loaded; nothing may be left behind.
+/// Returns the message about a file that could not be loaded; checks that nothing was left behind.
 ///
 /// # Panics
-/// When it was loaded.
+/// If it was loaded.
 #[must_use]
 pub fn refusal(shell: &Shell, file: &str) -> String {
     let Run { stderr, status, .. } = shell.run(&[file, "-c", ".list"]);

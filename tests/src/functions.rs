@@ -22,7 +22,7 @@ pub struct Module {
 #[derive(Debug, Default, Clone)]
 pub struct Functions {
     modules: Vec<Module>,
-    /// RVAs that the calls return to, in the order of the code, by module, caller and callee.
+    /// Return RVAs of calls in code order, by module, caller and callee.
     calls: HashMap<(String, String, String), Vec<u64>>,
 }
 
@@ -30,7 +30,7 @@ impl Functions {
     /// Reads the text.
     ///
     /// # Errors
-    /// When a line cannot be read, which the error names.
+    /// The line that cannot be read.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut functions = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -41,13 +41,13 @@ impl Functions {
         Ok(functions)
     }
 
-    /// A module by its file name.
+    /// Finds a module by its file name.
     #[must_use]
     pub fn module(&self, file: &str) -> Option<&Module> {
         self.modules.iter().find(|module| module.file == file)
     }
 
-    /// The RVA that the `nth` call (from 0) of `callee` in a function returns to.
+    /// Returns the return RVA of the `nth` call (from 0) to `callee` in a function.
     #[must_use]
     pub fn return_rva(&self, module: &str, caller: &str, callee: &str, nth: usize) -> Option<u64> {
         let key = (module.to_owned(), caller.to_owned(), callee.to_owned());

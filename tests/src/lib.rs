@@ -1,34 +1,34 @@
 //! Writes `.etl` trace files for tests, benchmarks and sample traces.
 //!
-//! The writer is independent of the reader: it shares no code with it and is built from the
-//! description of the format alone, so that a mistake in the reader cannot hide in its fixtures.
+//! The writer shares no code with the reader. It is built from the description of the format alone, so that a mistake
+//! in the reader cannot hide in its fixtures.
 //!
 //! The layers, from bottom to top:
 //! * [`bytes`]: little-endian byte strings,
 //! * [`header`]: every kind of event header around a payload,
 //! * [`payload`]: one builder per event family,
 //! * [`file`](mod@file): per-processor buffers, compression, circular and preallocated files, clocks, loss,
-//! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
+//! * [`scenario`]: processes, modules, handles and stacks at times in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`allocations`]: a trace with allocations,
 //! * [`fleet`]: traces of many machines and builds, and the truth about them,
-//! * [`planted`]: traces with planted leaks of any seed, and the truth about them,
-//! * [`mod@windows_handles`]: a trace with all that Windows does with handles,
+//! * [`planted`]: traces with planted leaks for any seed, and the truth about them,
+//! * [`mod@windows_handles`]: a trace with everything that Windows does with handles,
 //! * [`corrupt`]: repeatable damage,
-//! * [`data`]: the published traces, for tests that are marked [`needs_data`],
+//! * [`data`]: the published traces, for tests marked [`needs_data`],
 //! * [`dump`]: minidumps of processes,
 //! * [`containers`]: archives with traces,
-//! * [`folders`]: folders with all below them,
+//! * [`folders`]: reading and copying whole folders,
 //! * [`functions`] and [`stacks`]: addresses and stacks of the sample's modules,
-//! * [`linked`]: images that lld-link linked,
-//! * [`foreign`]: extracts of ETWAnalyzer,
+//! * [`linked`]: images linked by lld-link,
+//! * [`foreign`]: ETWAnalyzer extracts,
 //! * [`binary`]: the program itself, in a pipe, and what it prints,
 //! * [`mcp`]: the program as a server for agents,
-//! * [`symbol_server`]: a server of PDBs, good or bad,
+//! * [`symbol_server`]: a PDB server, good or bad,
 //! * [`thorough`]: how many cases a long test tries,
 //! * `terminal`: the program in a terminal (on Unix).
 //!
-//! Mistakes of a test author (an event larger than a buffer, for example) panic.
+//! Mistakes of a test author panic, for example an event larger than a buffer.
 
 pub use handlescope_needs::{
     needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp, needs_pandas,

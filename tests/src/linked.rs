@@ -1,4 +1,4 @@
-//! Images for Windows, compiled by clang++ and linked by lld-link: their PDBs, identities and functions.
+//! Windows images compiled by clang++ and linked by lld-link: their PDBs, identities and functions.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use crate::bytes::Guid;
 
-/// Properties of an image that traces have.
+/// Properties of an image that traces contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
     /// GUID of its PDB.
@@ -23,7 +23,7 @@ impl Image {
     /// Reads an image with a PDB.
     ///
     /// # Errors
-    /// When it cannot be read, or is not such an image.
+    /// If it cannot be read, or is no such image.
     pub fn read(path: &Path) -> io::Result<Self> {
         let bytes = fs::read(path)?;
         Self::parse(&bytes).ok_or_else(|| io::Error::other("no image with a PDB"))
@@ -46,20 +46,20 @@ impl Image {
     }
 }
 
-/// No option brings a path of the temporary folder into the PDB, so that its GUID is the same each time.
+/// The options keep the path of the temporary folder out of the PDB, so that its GUID is always the same.
 const COMPILE: &str = "-no-canonical-prefixes --target=x86_64-pc-windows-msvc -std=c++17 -O1 -g -gcodeview \
     -ffreestanding -nostdinc -resource-dir=. -fdebug-compilation-dir=. -fcoverage-compilation-dir=. -fno-ident \
     -fno-exceptions -fno-optimize-sibling-calls -c program.cpp -o program.obj";
 const LINK: &str = "/nologo /nodefaultlib /debug /Brepro /opt:noref,noicf /pdbaltpath:%_PDB% /pdbsourcepath:. \
     /subsystem:console /entry:Main /map:program.map program.obj";
 
-/// Address that the linker assumes for an image.
+/// Base address that the linker assumes for an image.
 const PREFERRED: u64 = 0x1_4000_0000;
 
-/// Compiles and links a program in a folder, and returns the map of the linker.
+/// Compiles and links a program in a folder, and returns the linker's map.
 ///
 /// # Errors
-/// When a file cannot be written, or the compiler or linker fails.
+/// If a file cannot be written, or the compiler or linker fails.
 pub fn compile(source: &str, program: &str, pdb: &str, folder: &Path) -> io::Result<String> {
     fs::write(folder.join("program.cpp"), source)?;
     run("clang++", COMPILE.split_whitespace().map(str::to_owned), folder)?;
@@ -76,7 +76,7 @@ fn run(program: &str, arguments: impl Iterator<Item = String>, folder: &Path) ->
     Err(io::Error::other(format!("{program}: {}", String::from_utf8_lossy(&output.stderr))))
 }
 
-/// Functions of a linker's map, with their RVAs.
+/// Returns the functions in a linker map, with their RVAs.
 #[must_use]
 pub fn publics(map: &str) -> Vec<(String, u64)> {
     let function = |line: &str| {
@@ -90,7 +90,7 @@ pub fn publics(map: &str) -> Vec<(String, u64)> {
     map.lines().filter_map(function).collect()
 }
 
-/// The name of a function: `?Open@Cache@fleet@@…` is `fleet::Cache::Open`.
+/// Returns the plain name of a function: `?Open@Cache@fleet@@…` is `fleet::Cache::Open`.
 fn undecorated(symbol: &str) -> String {
     let Some((path, _)) = symbol.strip_prefix('?').and_then(|rest| rest.split_once("@@")) else {
         return symbol.to_owned();

@@ -1,4 +1,4 @@
-//! The program as an MCP server, and the lines of JSON that a client exchanges with it.
+//! The program as an MCP server, and the JSON lines that a client exchanges with it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
 use crate::folders::copy_folder;
 
-/// Longest time that an answer may take.
+/// Maximum time for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server at work.
+/// A running server.
 #[derive(Debug)]
 pub struct McpServer {
     program: Child,
     input: Option<ChildStdin>,
     answers: Receiver<Value>,
-    /// Answers that came while another one was waited for.
+    /// Answers that arrived while waiting for another one.
     early: Vec<Value>,
     last_id: u64,
 }
 
 impl McpServer {
-    /// Starts `handlescope mcp` as [`McpServer::uninitialized`] does, and agrees on the protocol with it.
+    /// Starts `handlescope mcp` like [`McpServer::uninitialized`], and agrees on the protocol with it.
     ///
     /// # Panics
-    /// When it does not start, or prints anything that is not a message of the protocol.
+    /// If it does not start, or prints anything that is not a protocol message.
     #[must_use]
     pub fn start(home: &Path, arguments: &[&str]) -> Self {
         let mut server = Self::uninitialized(home, arguments);
@@ -39,11 +39,10 @@ impl McpServer {
         server
     }
 
-    /// Starts `handlescope mcp` with these arguments at work in `home`, whose folder `tmp` is the only one for
-    /// temporary files.
+    /// Starts `handlescope mcp` with these arguments in `home`. Its folder `tmp` is the only one for temporary files.
     ///
     /// # Panics
-    /// When it does not start, or prints anything that is not a message of the protocol.
+    /// If it does not start, or prints anything that is not a protocol message.
     #[must_use]
     pub fn uninitialized(home: &Path, arguments: &[&str]) -> Self {
         fs::create_dir_all(home.join("tmp")).expect("a folder can be made");
@@ -71,10 +70,10 @@ impl McpServer {
         Self { program, input, answers, early: Vec::new(), last_id: 0 }
     }
 
-    /// Asks for a version of the protocol, and returns what the server answers.
+    /// Asks for a protocol version, and returns the server's answer.
     ///
     /// # Panics
-    /// When no answer comes.
+    /// If there is no answer.
     pub fn initialize(&mut self, version: &str) -> Value {
         let client = json!({"name": "test", "version": "1"});
         let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
@@ -86,7 +85,7 @@ impl McpServer {
     /// Starts a server that may read `traces` in the folder of a shell, with the sample and its `symbols`.
     ///
     /// # Panics
-    /// When these cannot be copied, or as [`McpServer::start`] does.
+    /// If they cannot be copied, or like [`McpServer::start`].
     #[must_use]
     pub fn of_sample(shell: &Shell, options: &[&str]) -> Self {
         let traces = shell.path("traces");
@@ -98,13 +97,13 @@ impl McpServer {
     /// Loads the sample with its symbols.
     ///
     /// # Panics
-    /// When that fails.
+    /// If that fails.
     pub fn load_sample(&mut self) -> Value {
         let sample = json!({"paths": ["leaky.etl"], "symbols": ["symbols"]});
         self.call("load", &sample).expect("the sample can be loaded")
     }
 
-    /// Process id of the server.
+    /// Returns the process id of the server.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.program.id()
@@ -113,7 +112,7 @@ impl McpServer {
     /// Sends a request, and returns its number.
     ///
     /// # Panics
-    /// When the server has gone.
+    /// If the server has exited.
     pub fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -124,15 +123,15 @@ impl McpServer {
     /// Sends a notification.
     ///
     /// # Panics
-    /// When the server has gone.
+    /// If the server has exited.
     pub fn notify(&mut self, method: &str, params: &Value) {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// The answer to the request of this number.
+    /// Waits for the answer to the request with this number.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If it does not come.
     pub fn receive(&mut self, id: u64) -> Value {
         if let Some(at) = self.early.iter().position(|answer| answer["id"] == id) {
             return self.early.swap_remove(at);
@@ -146,10 +145,10 @@ impl McpServer {
         }
     }
 
-    /// The next message of the server, whatever it answers.
+    /// Waits for the server's next message, whatever it answers.
     ///
     /// # Panics
-    /// When none comes.
+    /// If none comes.
     pub fn next_message(&mut self) -> Value {
         self.answers.recv_timeout(ANSWER_TIMEOUT).expect("an answer comes in time")
     }
@@ -157,19 +156,19 @@ impl McpServer {
     /// Sends a request and waits for its answer.
     ///
     /// # Panics
-    /// When it does not come.
+    /// If it does not come.
     pub fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         self.receive(id)
     }
 
-    /// Answer of a tool.
+    /// Calls a tool and returns its answer.
     ///
     /// # Errors
-    /// The text of its error.
+    /// The text of the tool's error.
     ///
     /// # Panics
-    /// When no answer comes, or one with nulls, or with its content a second time as text.
+    /// If no answer comes, or if it contains nulls or repeats its content as text.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value, String> {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.request("tools/call", &params);
@@ -185,10 +184,11 @@ impl McpServer {
         Ok(content)
     }
 
-    /// The rows of all pages of a tool's answer, with at most this many rows on a page, and the pages.
+    /// Collects the rows of all pages of a tool's answer, with at most this many rows per page; returns them with the
+    /// pages.
     ///
     /// # Panics
-    /// When a page is an error.
+    /// If a page is an error.
     pub fn pages(
         &mut self,
         tool: &str,
@@ -213,10 +213,10 @@ impl McpServer {
         }
     }
 
-    /// Ends the input and waits for the end of the program.
+    /// Closes the input and waits for the program to exit.
     ///
     /// # Panics
-    /// When it cannot be waited for.
+    /// If it cannot be waited for.
     #[must_use]
     pub fn end(mut self) -> Run {
         drop(self.input.take());
@@ -230,7 +230,7 @@ impl McpServer {
     /// Sends a line that need not be a message.
     ///
     /// # Panics
-    /// When the server has gone.
+    /// If the server has exited.
     pub fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().expect("standard input is open");
         input.write_all(&[line, b"\n"].concat()).expect("the server reads");
@@ -243,7 +243,7 @@ impl McpServer {
 
 impl Drop for McpServer {
     fn drop(&mut self) {
-        // A test that fails leaves no server behind.
+        // A failing test leaves no server behind.
         let _ = self.program.kill();
         let _ = self.program.wait();
     }

@@ -1,4 +1,4 @@
-//! Pairs of traces for `handlescope diff`: of a program that did not change, and of one that leaks anew.
+//! Pairs of traces for `handlescope diff`: of a program that did not change, and of one with a new leak.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,31 +13,32 @@ const EVENT: u16 = 16;
 const PID: u32 = 700;
 const BASE: u64 = 0x7ff6_0000_0000;
 
-/// Behaviour of the groups of handles of a program.
+/// How a program opens and leaks its groups of handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Operations at random times leak this many handles each, one after the other.
+    /// Operations at random times, each leaking this many handles one after the other.
     Leaks { at_once: u64, apart_ns: i64 },
-    /// Operations at random times leak 1 to 9 handles each.
+    /// Operations at random times, each leaking 1 to 9 handles.
     LeaksMixed,
-    /// Operations leak a handle each, at random times in phases of a minute on average, three minutes apart.
+    /// Operations that leak one handle each, at random times in phases. A phase takes a minute on average, and the
+    /// phases are three minutes apart.
     Phases,
-    /// Caches are filled in the first seconds; the standard deviation of their sizes is 25 %.
+    /// Caches that fill in the first seconds; the standard deviation of their sizes is 25 %.
     Fills,
-    /// Caches get entries at random times, which live this many seconds.
+    /// Caches that get entries at random times; an entry lives this many seconds.
     Caches { seconds: i64 },
 }
 
-/// Recording of a trace.
+/// How a trace is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     pub seconds: i64,
-    /// Number of its last buffers that are kept, if it is a ring.
+    /// Number of last buffers to keep, if it is a ring.
     pub ring: Option<usize>,
 }
 
 impl Recorded {
-    /// A whole trace of this many seconds.
+    /// Records the whole trace of this many seconds.
     #[must_use]
     pub fn whole(seconds: i64) -> Self {
         Self { seconds, ring: None }
@@ -47,20 +48,20 @@ impl Recorded {
 /// Two traces of a program.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// The row of the table.
+    /// Name of the row in the table.
     pub name: String,
     pub behaviour: Behaviour,
-    /// Groups of handles of the program.
+    /// Number of handle groups in the program.
     pub groups: u64,
     pub before: Recorded,
     pub after: Recorded,
-    /// Handles that are newly leaked in the second trace, one by one at random times.
+    /// Number of handles newly leaked in the second trace, one by one at random times.
     pub new: u64,
-    /// Seconds from the start on within which these times lie.
+    /// The new leaks happen in this many seconds from the start.
     pub new_within: i64,
 }
 
-/// Rows of a program that did not change.
+/// Returns rows for a program that did not change.
 #[must_use]
 pub fn unchanged() -> Vec<Pair> {
     let times = |before, after| (Recorded::whole(before), Recorded::whole(after));
@@ -101,7 +102,7 @@ pub fn unchanged() -> Vec<Pair> {
     rows
 }
 
-/// Rows of a program that did not change, and in which handles leak together for longer than the rule can tell.
+/// Returns rows for an unchanged program with handles that leak together over a longer time than the rule can detect.
 #[must_use]
 pub fn unchanged_in_bursts() -> Vec<Pair> {
     let recorded = Recorded::whole(600);
@@ -112,8 +113,8 @@ pub fn unchanged_in_bursts() -> Vec<Pair> {
     ]
 }
 
-/// Rows of a program that leaks handles anew, beside what it leaked before, one handle at once: in all of the trace,
-/// or when it starts.
+/// Returns rows for a program with new leaks besides its old ones, one handle at a time: throughout the trace, or when
+/// it starts.
 #[must_use]
 pub fn leaking_anew() -> Vec<Pair> {
     let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| Pair {
@@ -141,7 +142,7 @@ pub fn leaking_anew() -> Vec<Pair> {
 }
 
 impl Behaviour {
-    /// Operations that leak this many handles each, within a millisecond.
+    /// Returns operations that leak this many handles each, within a millisecond.
     fn leaks(at_once: u64) -> Self {
         Self::Leaks { at_once, apart_ns: 60_000 }
     }
@@ -153,13 +154,13 @@ impl Pair {
         Self { name, behaviour, groups, before, after, new: 0, new_within: 0 }
     }
 
-    /// The exit status of `handlescope diff` of a pair, which lies in a folder.
+    /// Writes the pair into a folder and returns the exit status of `handlescope diff`.
     ///
     /// # Panics
-    /// When it cannot be written or run.
+    /// If it cannot be written or run.
     #[must_use]
     pub fn status(&self, seed: u64, program: &Path, folder: &Path) -> Option<i32> {
-        // Rows of one seed would have the same times.
+        // The name goes into the seed, or all rows of one seed would have the same times.
         let row = self
             .name
             .bytes()
@@ -205,7 +206,7 @@ impl Pair {
     }
 }
 
-/// Kernel handles that a driver opens in the context of the program and closes in that of System.
+/// Adds kernel handles that a driver opens in the context of the program and closes in the context of System.
 fn drivers(trace: &mut TraceBuilder, end: i64) {
     let (file, bit) = (0xffff_8a00_0000_0000, KERNEL_HANDLE);
     for ns in (SECOND..end - SECOND).step_by(7 * SECOND as usize) {
@@ -220,17 +221,17 @@ fn drivers(trace: &mut TraceBuilder, end: i64) {
 struct Writer {
     trace: TraceBuilder,
     end: i64,
-    /// Times at which the program has something to do.
+    /// Times at which the program is active.
     phases: Vec<Range<i64>>,
     handles: u32,
 }
 
-/// A random number above 0, up to 1.
+/// Returns a random number above 0, up to 1.
 fn uniform(rng: &mut Rng) -> f64 {
     1.0 - (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Phases of a minute on average, with three minutes between them.
+/// Returns phases of a minute on average, with three minutes between them on average.
 fn phases(end: i64, rng: &mut Rng) -> Vec<Range<i64>> {
     let mut random = |seconds: f64| (-uniform(rng).ln() * seconds * SECOND as f64) as i64;
     let mut phases = Vec::new();
@@ -243,13 +244,13 @@ fn phases(end: i64, rng: &mut Rng) -> Vec<Range<i64>> {
     phases
 }
 
-/// A random number of the standard normal distribution (Box and Muller).
+/// Returns a random number of the standard normal distribution (Box-Muller).
 fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * uniform(rng).ln()).sqrt() * (std::f64::consts::TAU * uniform(rng)).cos()
 }
 
 impl Writer {
-    /// The handles of one group; groups have rates and sizes of their own.
+    /// Writes the handles of one group. Groups have different rates and sizes.
     fn group(&mut self, behaviour: Behaviour, place: u64, group: u64, rng: &mut Rng) {
         let per_minute = [0.5, 1.0, 2.0, 4.0, 6.0, 12.0][(group % 6) as usize];
         match behaviour {
@@ -285,7 +286,7 @@ impl Writer {
         }
     }
 
-    /// Random times, with this many a minute.
+    /// Returns random times, this many per minute.
     fn times(&self, per_minute: f64, rng: &mut Rng) -> Vec<i64> {
         let mut ns = 0.0;
         let next = || {
@@ -295,7 +296,7 @@ impl Writer {
         std::iter::from_fn(next).collect()
     }
 
-    /// Opens some handles, one after the other.
+    /// Opens several handles, one after the other.
     fn operation(&mut self, ns: i64, place: u64, handles: u64, apart_ns: i64) {
         for number in 0..handles {
             self.open(ns + number as i64 * apart_ns, place, None);

@@ -1,4 +1,4 @@
-//! Traces with planted leaks, as the published ones have, of any seed, and the truth about them.
+//! Traces with planted leaks for any seed, like the published ones, and the truth about them.
 
 use crate::bytes::PointerSize;
 use crate::payload::{DuplicateRecord, file_name};
@@ -18,7 +18,7 @@ const KEY: u16 = 44;
 
 const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
 
-/// Place of a program in memory, the same for all.
+/// Base address of every program.
 const PROGRAM: u64 = 0x7ff6_0000_0000;
 
 const NAMES: [&str; 6] =
@@ -31,31 +31,31 @@ pub struct Planted {
     pub process: String,
     /// Type of the objects.
     pub kind: &'static str,
-    /// The program's function that opens them.
+    /// The function of the program that opens them.
     pub function: String,
-    /// Word of the cause.
+    /// The word for the cause.
     pub cause: &'static str,
-    /// Handles that are leaked, and all that the function opens.
+    /// Number of leaked handles, and of all handles that the function opens.
     pub leaked: u64,
     pub opened: u64,
     /// Rate of a steady leak.
     pub per_minute: Option<f64>,
 }
 
-/// A trace and what is planted in it.
+/// A trace and the leaks planted in it.
 #[derive(Debug)]
 pub struct PlantedTrace {
     pub trace: TraceBuilder,
     pub leaks: Vec<Planted>,
 }
 
-/// The scenarios, named like the published traces that they correspond to.
+/// The scenarios, named after the published traces they resemble.
 pub const SCENARIOS: [&str; 5] = ["eventleak", "threadleak", "growth", "duplicates", "filemap"];
 
-/// The trace of a scenario and a seed.
+/// Builds the trace of a scenario for a seed.
 ///
 /// # Panics
-/// When there is no such scenario.
+/// If there is no such scenario.
 #[must_use]
 pub fn planted(scenario: &str, seed: u64) -> PlantedTrace {
     let mut script = Script::new(seed);
@@ -112,18 +112,18 @@ impl Script {
         Program { name, pid }
     }
 
-    /// A function of a program, by its offset.
+    /// Returns a random offset of a function in a program.
     fn function(&mut self) -> u64 {
         0x1000 + 0x10 * self.rng.below(0xe000)
     }
 
-    /// A new object and handle.
+    /// Returns a new object and handle.
     fn object(&mut self) -> (u64, u32) {
         self.next += 1;
         (0xffff_8100_0000_0000 + 0x100 * self.next, 4 * self.next as u32)
     }
 
-    /// So many times from one second to another, one after the other at about equal distances.
+    /// Returns this many times between two seconds, in order and roughly evenly spaced.
     fn times(&mut self, count: u64, from_s: i64, to_s: i64) -> Vec<i64> {
         let step = (to_s - from_s) * SECOND / count as i64;
         let times = (0..count as i64)
@@ -180,7 +180,7 @@ impl Script {
         });
     }
 
-    /// Two threads open one object at nearly the same time, and one of the handles is closed.
+    /// Two threads open the same object at nearly the same time, and only one of the handles is closed.
     fn races(&mut self) {
         let (program, function) = (self.program(), self.function());
         let tids = [program.pid + 1, program.pid + 2];
@@ -200,7 +200,7 @@ impl Script {
         self.plant(&program, "Event", function, "race", (&times, 2 * count), true);
     }
 
-    /// Threads that end while their handles stay open.
+    /// Threads exit while their handles stay open.
     fn threads(&mut self) {
         let (program, function) = (self.program(), self.function());
         let (creator, count) = (program.pid + 1, 24 + self.rng.below(60));
@@ -214,7 +214,7 @@ impl Script {
         self.plant(&program, "Thread", function, "thread_or_process_handle", leaked, true);
     }
 
-    /// A steady leak, an error path, a burst and a cache, each of a program.
+    /// A steady leak, an error path, a burst and a cache, each in its own program.
     fn groups(&mut self) {
         let (program, function) = (self.program(), self.function());
         let count = 40 + self.rng.below(80);
@@ -248,7 +248,7 @@ impl Script {
         self.plant(&program, "Event", function, "never_closed", (&times, count), false);
     }
 
-    /// Handles that one process duplicates into another, which never closes them.
+    /// One process duplicates handles into another, which never closes them.
     fn duplicates(&mut self) {
         let (source, target, function) = (self.program(), self.program(), self.function());
         let count = 25 + self.rng.below(40);
@@ -272,12 +272,12 @@ impl Script {
         let leaked = (times.as_slice(), count);
         self.plant(&target, "Event", function, "duplicate_not_closed", leaked, true);
         if let Some(planted) = self.leaks.last_mut() {
-            // The source's stack.
+            // The stack is the source's.
             planted.function = format!("{}+0x{function:X}", source.name);
         }
     }
 
-    /// Views of a file of which some are never unmapped.
+    /// Views of a file; some of them are never unmapped.
     fn views(&mut self) {
         let (program, function) = (self.program(), self.function());
         let (count, every) = (100 + self.rng.below(60), 3 + self.rng.below(3));
@@ -304,7 +304,7 @@ impl Script {
         self.plant(&program, "FileMapping", function, "view_not_unmapped", (&leaked, count), true);
     }
 
-    /// Handles that are closed soon, of a program without leaks.
+    /// A program without leaks opens handles and soon closes them.
     fn healthy_work(&mut self) {
         let (program, function) = (self.program(), self.function());
         for ns in self.times(400, 2, 598) {
@@ -317,7 +317,7 @@ impl Script {
         self.children(&program);
     }
 
-    /// A driver opens kernel handles of files in the context of a program and closes them in that of another process.
+    /// A driver opens kernel handles of files in the context of one program, and closes them there or in System.
     fn drivers(&mut self, program: &Program) {
         let thread = (program.pid, program.pid + 1);
         for ns in self.times(120, 3, 595) {
@@ -331,7 +331,7 @@ impl Script {
         }
     }
 
-    /// Keys of HKEY_CLASSES_ROOT, which the program closes with a tag bit.
+    /// The program closes keys of HKEY_CLASSES_ROOT with a tag bit.
     fn classes(&mut self, program: &Program) {
         let thread = (program.pid, program.pid + 1);
         for ns in self.times(60, 4, 594) {
@@ -342,7 +342,7 @@ impl Script {
         }
     }
 
-    /// Children that inherit a handle, get a standard handle and end with both open.
+    /// Children inherit a handle, get a standard handle, and exit with both open.
     fn children(&mut self, program: &Program) {
         let thread = (program.pid, program.pid + 1);
         for (number, ns) in (0..).zip(self.times(6, 20, 560)) {

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::binary::{handlescope, run_script};
 use crate::data::SharedTrace;
 
-/// A published trace with its symbols, and what it is asked.
+/// A published trace with its symbols, ready to be queried.
 pub struct Published {
     home: TempDir,
     pdbs: TempDir,
@@ -16,10 +16,10 @@ pub struct Published {
 }
 
 impl Published {
-    /// Copies the trace of this name from the folder of the published ones.
+    /// Copies a trace from the folder of published traces.
     ///
     /// # Panics
-    /// When it is not there, or cannot be copied.
+    /// If it is missing or cannot be copied.
     #[must_use]
     pub fn open(name: &str) -> Self {
         Self::in_folder("synthetic", name)
@@ -28,7 +28,7 @@ impl Published {
     /// Copies the small trace of a known fault.
     ///
     /// # Panics
-    /// When it is not there, or cannot be copied.
+    /// If it is missing or cannot be copied.
     #[must_use]
     pub fn fault(name: &str) -> Self {
         Self::in_folder("faults", name)
@@ -42,19 +42,19 @@ impl Published {
         Self { home, pdbs: trace.pdbs(), name }
     }
 
-    /// Output of a line.
+    /// Returns the output of a command.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     #[must_use]
     pub fn ask(&self, line: &str) -> String {
         self.ask_with(line, &[])
     }
 
-    /// Like [`Self::ask`], with some variables in the environment.
+    /// Like [`Self::ask`], with extra environment variables.
     ///
     /// # Panics
-    /// When it fails.
+    /// If it fails.
     #[must_use]
     pub fn ask_with(&self, line: &str, variables: &[(&str, &str)]) -> String {
         let mut program = handlescope(self.home.path());
@@ -65,20 +65,20 @@ impl Published {
         run_script(&mut program, &format!("{line}\n")).ok().stdout
     }
 
-    /// Content of the file that a line writes.
+    /// Returns the content of the file that a command writes.
     ///
     /// # Panics
-    /// When it fails, or there is no such file.
+    /// If it fails, or there is no such file.
     #[must_use]
     pub fn picture(&self, line: &str, file: &str) -> String {
         let _ = self.ask(line);
         fs::read_to_string(self.home.path().join(file)).unwrap()
     }
 
-    /// Answer of `.why`.
+    /// Returns the answer of `.why`.
     ///
     /// # Panics
-    /// When that is not JSON.
+    /// If it is not JSON.
     #[must_use]
     pub fn why(&self) -> Value {
         serde_json::from_str(&self.ask(".why -json")).unwrap()

@@ -5,14 +5,14 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator for this seed; every seed is valid.
+    /// Creates a generator for this seed; every seed is valid.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // The state must not be 0, and neighbouring seeds must not start alike.
+        // The state must not be 0, and neighbouring seeds must not start with similar numbers.
         Self((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -20,18 +20,18 @@ impl Rng {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number in `0..limit`; 0 when `limit` is 0.
+    /// Returns a number in `0..limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The high half of the product is unbiased enough for fixtures and needs no division.
         ((u128::from(self.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// An index into a list of `len` items; 0 when `len` is 0.
+    /// Returns an index into a list of `len` items, or 0 if `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns true in `percent` of 100 cases.
     pub fn percent(&mut self, percent: u32) -> bool {
         self.below(100) < u64::from(percent)
     }

@@ -1,4 +1,4 @@
-//! Stacks: chains of calls turned into the return addresses that a stack walk finds.
+//! Stacks: turns chains of calls into the return addresses that a stack walk finds.
 
 use crate::functions::{Functions, Module};
 
@@ -15,8 +15,8 @@ const PLACES: [(&str, u64, &str); 8] = [
 ];
 const SYSTEM32: &str = r"\Device\HarddiskVolume3\Windows\System32\";
 
-/// The way from a Win32 function to the kernel function that logs the event. Each part lists
-/// functions, innermost first.
+/// The path from a Win32 function to the kernel function that logs the event. Each part lists functions, innermost
+/// first.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
     kernel: &'static str,
@@ -54,7 +54,7 @@ pub const DUPLICATE: Service =
     service("ObDuplicateObject NtDuplicateObject", "NtDuplicateObject", "DuplicateHandle");
 pub const CLOSE: Service = service(CLOSE_KERNEL, "NtClose", "CloseHandle");
 pub const CLOSE_KEY: Service = service(CLOSE_KERNEL, "NtClose", "RegCloseKey");
-/// The three events of a new process: what it inherits, its process handle, its thread handle.
+/// The three events of a new process: what it inherits, its process handle, and its thread handle.
 pub const INHERIT: Service = service(
     "ObDupHandleProcedure ExDupHandleTable ObInitProcess PspAllocateProcess NtCreateUserProcess",
     "NtCreateUserProcess",
@@ -70,7 +70,7 @@ pub const NEW_PROCESS_THREAD: Service = service(
     "NtCreateUserProcess",
     CREATE_PROCESS,
 );
-/// The end of a process closes what it left open; such a thread never returns to user mode.
+/// The exit of a process closes what it left open; its thread never returns to user mode.
 pub const PROCESS_EXIT: &str = "ObCloseHandleTableEntry ExSweepHandleTable ObKillProcess \
     PspRundownSingleProcess PspExitThread NtTerminateProcess";
 
@@ -82,11 +82,11 @@ const CREATE_PROCESS: &str = "CreateProcessInternalW CreateProcessW";
 pub struct Stack {
     /// Kernel addresses.
     pub kernel: Vec<u64>,
-    /// User addresses; empty when the thread did not return to user mode.
+    /// User addresses; empty if the thread did not return to user mode.
     pub user: Vec<u64>,
 }
 
-/// Makes stacks out of function names.
+/// Makes stacks from function names.
 #[derive(Debug)]
 pub struct Stacks {
     functions: Functions,
@@ -98,10 +98,10 @@ impl Stacks {
         Self { functions }
     }
 
-    /// A module with its base address and its NT path.
+    /// Returns a module with its base address and NT path.
     ///
     /// # Panics
-    /// When `functions.txt` does not list the module.
+    /// If `functions.txt` does not list the module.
     #[must_use]
     pub fn module(&self, file: &str) -> (&Module, u64, String) {
         let (base, folder) = place(file);
@@ -110,11 +110,11 @@ impl Stacks {
         (module, base, format!("{folder}{file}"))
     }
 
-    /// The stack of a service called by these functions of `module`, innermost first. `name#2` is
-    /// the second place in `name` that calls the next inner function.
+    /// Returns the stack of a service called by these functions of `module`, innermost first. `name#2` is the second
+    /// place in `name` that calls the next inner function.
     ///
     /// # Panics
-    /// When `functions.txt` lacks one of the calls.
+    /// If `functions.txt` lacks one of the calls.
     #[must_use]
     pub fn called(&self, service: Service, module: &str, program: &str) -> Stack {
         let user = chain("ntdll.dll", service.ntdll)
@@ -125,7 +125,7 @@ impl Stacks {
         Stack { kernel: self.kernel(service.kernel), user: self.addresses("syscall", user) }
     }
 
-    /// The kernel frames of a service.
+    /// Returns the kernel frames of a service.
     ///
     /// # Panics
     /// See [`Stacks::called`].
@@ -149,7 +149,7 @@ impl Stacks {
             let calls = &self.functions;
             let rva = calls
                 .return_rva(module, caller, callee, nth)
-                // System services and the first functions of a thread are called by pointer.
+                // System services and the first functions of a thread are called through pointers.
                 .or_else(|| calls.return_rva(module, caller, "*", nth))
                 .unwrap_or_else(|| panic!("functions.txt lacks {module}!{frame} calls {callee}"));
             addresses.push(place(module).0 + rva);

@@ -7,33 +7,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
-/// Answer of the server to a request.
+/// The server's answer to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     File(Vec<u8>),
-    /// The file, of which only this many bytes arrive.
+    /// The file, cut off after this many bytes.
     CutOff(Vec<u8>, usize),
-    /// Nothing but a status.
+    /// Only a status.
     Status(u16),
     /// A redirect to another address.
     Redirect(String),
-    /// Nothing at all; the connection stays open.
+    /// Nothing; the connection stays open.
     Silence,
 }
 
-/// Answers every request in a thread of its own, until the process ends.
+/// A server that answers every request in its own thread, until the process ends.
 pub struct SymbolServer {
-    /// The address, as on a symbol path.
+    /// The URL, as on a symbol path.
     pub url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl SymbolServer {
-    /// Starts a server. `answer` is called with the path that was asked for, without the slash in
-    /// front.
+    /// Starts a server. It calls `answer` with the requested path, without the leading slash.
     ///
     /// # Panics
-    /// When there is no free port.
+    /// If there is no free port.
     #[must_use]
     pub fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -53,17 +52,17 @@ impl SymbolServer {
         Self { url, asked }
     }
 
-    /// A server of the files below a folder, which is laid out as a symbol store.
+    /// Starts a server for the files below a folder, which is laid out like a symbol store.
     ///
     /// # Panics
-    /// When there is no free port.
+    /// If there is no free port.
     #[must_use]
     pub fn of_folder(folder: &Path) -> Self {
         let folder = folder.to_owned();
         Self::start(move |path| Answer::from_folder(&folder, path))
     }
 
-    /// The paths that were asked for.
+    /// Returns the paths requested so far.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -71,14 +70,14 @@ impl SymbolServer {
 }
 
 impl Answer {
-    /// The file below a folder, or 404.
+    /// Answers with the file below a folder, or 404.
     #[must_use]
     pub fn from_folder(folder: &Path, path: &str) -> Answer {
         fs::read(folder.join(path)).map_or(Answer::Status(404), Answer::File)
     }
 }
 
-/// The path of a request, whose headers are of no interest.
+/// Reads the path of a request and ignores its headers.
 fn request(stream: &TcpStream) -> String {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let first = lines.next().unwrap_or_default();
@@ -101,7 +100,7 @@ fn respond(mut stream: TcpStream, answer: Answer) {
     let head = format!(
         "HTTP/1.1 {status} X\r\n{header}Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );
-    // A client that has gone is not a failure of the server.
+    // A client that went away is no failure of the server.
     let _ = stream.write_all(head.as_bytes());
     let _ = stream.write_all(body.get(..sent.min(length)).unwrap_or_default());
 }

@@ -1,7 +1,7 @@
 //! The `handlescope` program in a terminal: a pseudo-terminal with a terminal emulator as its screen.
 //!
-//! Nothing here sleeps: a thread feeds what the program writes to the emulator, and tests wait until
-//! the screen shows what they expect.
+//! Nothing here sleeps. A thread feeds the program's output to the emulator, and tests wait until the screen shows what
+//! they expect.
 
 mod shared;
 mod view;
@@ -23,7 +23,7 @@ use shared::{Answers, Shared, State, read};
 pub use view::View;
 use view::scrolled;
 
-/// Writes a configuration where there is none, by which the prompt offers no downloads.
+/// Writes a configuration if there is none, so that the prompt offers no downloads.
 fn decline_symbols(command: &Command) {
     let is_handlescope = command.get_program() == handlescope_path();
     if is_handlescope && command.get_args().any(|argument| argument == "-c") {
@@ -38,10 +38,10 @@ fn decline_symbols(command: &Command) {
     }
 }
 
-/// Longest time that a test waits for the screen. Only a failing test waits that long.
+/// Maximum time that a test waits for the screen. Only a failing test waits that long.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Lines above the screen that are kept.
+/// Number of lines kept above the screen.
 const SCROLLBACK: usize = 2_000;
 
 /// Keys that are not characters.
@@ -50,15 +50,15 @@ pub enum Key {
     Tab,
     Enter,
     Escape,
-    /// The arrows that point up and down.
+    /// Arrow up, and arrow down.
     Up,
     Down,
-    /// Control and a small letter.
+    /// Control and a lower-case letter.
     Ctrl(char),
 }
 
 impl Key {
-    /// Bytes that a terminal sends for the key.
+    /// Returns the bytes that a terminal sends for the key.
     fn bytes(self) -> Vec<u8> {
         match self {
             Key::Tab => b"\t".to_vec(),
@@ -80,11 +80,11 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program with these arguments in a terminal of this size. It works in `home`, in the
-    /// same clean environment as [`handlescope`].
+    /// Starts the program with these arguments in a terminal of this size. It runs in `home`, in the same clean
+    /// environment as [`handlescope`].
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn spawn(columns: u16, rows: u16, arguments: &[&str], home: &Path) -> Self {
         let mut command = handlescope(home);
@@ -92,11 +92,11 @@ impl Terminal {
         Self::start(command, columns, rows)
     }
 
-    /// Starts a command in a terminal of this size, which calls itself xterm unless the command says something else.
-    /// The prompt does not offer to download symbols unless there is a configuration.
+    /// Starts a command in a terminal of this size, which calls itself xterm unless the command says otherwise. Without
+    /// a configuration, the prompt does not offer to download symbols.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         if !command.get_envs().any(|(name, _)| name == "TERM") {
@@ -120,7 +120,7 @@ impl Terminal {
     /// Types a text.
     ///
     /// # Panics
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn send(&self, text: &str) {
         self.write(text.as_bytes());
     }
@@ -128,7 +128,7 @@ impl Terminal {
     /// Presses a key.
     ///
     /// # Panics
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn press(&self, key: Key) {
         self.write(&key.bytes());
     }
@@ -140,19 +140,18 @@ impl Terminal {
     /// Waits until the screen is as expected.
     ///
     /// # Panics
-    /// When it is not in time, or the program ends before; the message has the screen.
+    /// If it is not in time, or the program exits first; the message shows the screen.
     #[track_caller]
     pub fn wait_until(&self, expected: &str, is_so: impl FnMut(&View<'_>) -> bool) {
         let state = self.watch(expected, is_so);
         self.shared.look_away(state);
     }
 
-    /// Presses a key that makes the program busy, and another as soon as the screen is as expected. A
-    /// program that has more to write than the terminal holds cannot have done so by then, however
-    /// slow this test is.
+    /// Presses a key that makes the program busy, and another one as soon as the screen is as expected. A program with
+    /// more output than the terminal can hold cannot have finished by then, however slow this test is.
     ///
     /// # Panics
-    /// See [`Terminal::wait_until`]; also when the terminal is gone.
+    /// See [`Terminal::wait_until`]; also if the terminal is gone.
     #[track_caller]
     pub fn press_while_busy(
         &self,
@@ -168,8 +167,8 @@ impl Terminal {
         self.shared.look_away(state);
     }
 
-    /// Waits until the screen is as expected, and holds it. Meanwhile it changes only after a look at
-    /// it, so that nothing flies by on a machine that is busy.
+    /// Waits until the screen is as expected, and freezes it. While waiting, the screen changes only after the test has
+    /// looked, so that nothing is missed on a busy machine.
     #[track_caller]
     fn watch(
         &self,
@@ -206,7 +205,7 @@ impl Terminal {
         self.wait_until(text, |view| view.lines().any(|line| line.contains(text)));
     }
 
-    /// Waits until this text, and no more, stands before the cursor.
+    /// Waits until the line before the cursor is exactly this text.
     ///
     /// # Panics
     /// See [`Terminal::wait_until`].
@@ -249,12 +248,12 @@ impl Terminal {
         });
     }
 
-    /// Looks at the screen.
+    /// Returns what `look` finds on the screen.
     pub fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         look(&View::new(self.shared.lock().parser.screen_mut()))
     }
 
-    /// All lines, from the first one the program has written on, without spaces at their ends.
+    /// Returns all lines the program has written, without trailing spaces.
     #[must_use]
     pub fn transcript(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -262,7 +261,7 @@ impl Terminal {
         lines
     }
 
-    /// Text with a foreground or background colour, line by line.
+    /// Returns the text with a foreground or background colour, line by line.
     #[must_use]
     pub fn colored(&self) -> Vec<String> {
         let mut colored = Vec::new();
@@ -275,7 +274,7 @@ impl Terminal {
         colored
     }
 
-    /// The beginnings of lines that were too wide for the screen and went on in the next row.
+    /// Returns the rows of lines that were too wide for the screen and continued in the next row.
     #[must_use]
     pub fn too_wide(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -285,7 +284,7 @@ impl Terminal {
         lines
     }
 
-    /// Looks at every row from the first one on.
+    /// Calls `look` for every row, from the first one on.
     fn each_row(&self, mut look: impl FnMut(&View<'_>, u16)) {
         let mut state = self.shared.lock();
         let screen = state.parser.screen_mut();
@@ -300,16 +299,16 @@ impl Terminal {
         }
     }
 
-    /// Sequences that the program wrote and a terminal does not understand.
+    /// Returns sequences that the program wrote and the terminal does not understand.
     #[must_use]
     pub fn not_understood(&self) -> Vec<String> {
         self.shared.lock().parser.callbacks().unknown.clone()
     }
 
-    /// Waits for the end of the program, and gives its exit status; `None` when a signal ended it.
+    /// Waits for the program to exit and returns its exit status; `None` if a signal ended it.
     ///
     /// # Panics
-    /// When it does not end in time; the message has the screen.
+    /// If it does not exit in time; the message shows the screen.
     #[must_use]
     #[track_caller]
     pub fn wait_for_exit(&mut self) -> Option<i32> {
@@ -328,9 +327,9 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that failed while it watched looks no more.
+        // A test that failed while watching no longer looks.
         self.shared.look_away(self.shared.lock());
-        // Harmless when it has ended.
+        // This is harmless if it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(reader) = self.reader.take() {

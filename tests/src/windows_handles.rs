@@ -1,4 +1,4 @@
-//! A trace with all the ways in which Windows opens, hands on and closes handles, and what becomes of them.
+//! A trace with all the ways in which Windows opens, passes on and closes handles, and their outcomes.
 
 use crate::scenario::{Caller, Duplicate, KERNEL_HANDLE, TraceBuilder, View};
 
@@ -13,17 +13,17 @@ const CHILD: Caller = Caller { pid: 900, tid: 904, cpu: 3 };
 const DEBUGGER: Caller = Caller { pid: 500, tid: 504, cpu: 0 };
 const APP: Caller = Caller { pid: 600, tid: 604, cpu: 1 };
 
-/// Kernel frames of opens, of closes, and of closes that the end of a process makes.
+/// Kernel frames of opens, of closes, and of closes at process exit.
 const OPEN: [u64; 2] = [0xffff_f800_0000_1100, 0xffff_f800_0000_2000];
 const CLOSE: [u64; 2] = [0xffff_f800_0000_1200, 0xffff_f800_0000_2000];
 const SWEEP: [u64; 2] = [0xffff_f800_0000_1300, 0xffff_f800_0000_2100];
 const USER: [u64; 1] = [0x7ff8_0000_1000];
 
-/// The owner of each handle that leaks, and its value.
+/// Owner and value of each handle that leaks.
 pub const LEAKED: [(&str, &str); 3] =
     [("System", "0x80000008"), ("System", "0x8000000C"), ("server.exe", "0x10C")];
 
-/// The owner of each handle that only the end of its process closed, and its value.
+/// Owner and value of each handle that only the exit of its process closed.
 pub const AT_EXIT: [(&str, &str); 6] = [
     ("app.exe", "0x20"),
     ("app.exe", "0x24"),
@@ -36,7 +36,7 @@ pub const AT_EXIT: [(&str, &str); 6] = [
 /// Number of objects with a handle that was opened.
 pub const OBJECTS: usize = 13;
 
-/// The trace, at times of milliseconds after its start.
+/// Builds the trace; its times are milliseconds after the start.
 #[must_use]
 pub fn windows_handles() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
@@ -48,7 +48,7 @@ pub fn windows_handles() -> TraceBuilder {
     trace.process(APP.pid, "app.exe").parent(DEBUGGER.pid).started(2 * MS).ended(55 * MS);
     trace.object_type(EVENT, "Event");
     trace.sweep_stack(&SWEEP);
-    // So that System is known in parts of the trace, too.
+    // So that System is also known in parts of the trace.
     trace.rundowns(true, true);
     kernel_handles(&mut trace);
     moved(&mut trace);
@@ -69,21 +69,21 @@ fn close(trace: &mut TraceBuilder, ms: i64, caller: Caller, number: u64, handle:
     trace.close_handle(ms * MS, caller, object(number), handle, EVENT, "").stack(&CLOSE, &USER);
 }
 
-/// Handles in the table of System, opened in the context of the client; the server closes one of three. And a close
-/// with a tag bit.
+/// Adds handles in the table of System, opened in the context of the client; the server closes one of three. Also adds
+/// a close with a tag bit.
 fn kernel_handles(trace: &mut TraceBuilder) {
     for (number, handle) in [(1, 4), (2, 8), (3, 0xC)] {
         open(trace, 2 + number as i64, CLIENT, number, handle | KERNEL_HANDLE);
     }
     close(trace, 6, SERVER, 1, 4 | KERNEL_HANDLE);
-    // System opens one without the bit, and closes it with the bit.
+    // System opens one without the kernel bit, and closes it with the bit.
     open(trace, 7, SYSTEM, 4, 0x20);
     close(trace, 8, SYSTEM, 4, 0x20 | KERNEL_HANDLE);
     open(trace, 9, SERVER, 5, 0x1A0);
     trace.close_tagged(10 * MS, SERVER, object(5), 0x1A0, EVENT, "").stack(&CLOSE, &USER);
 }
 
-/// The client takes a handle of the server, the server moves one of its own, which keeps its value, and the client gets
+/// The client takes a handle from the server. The server moves one of its own, which keeps its value. The client gets
 /// one in a message after the server closed it.
 fn moved(trace: &mut TraceBuilder) {
     open(trace, 11, SERVER, 6, 0x108);
@@ -103,7 +103,7 @@ fn moved(trace: &mut TraceBuilder) {
     close(trace, 18, CLIENT, 8, 0x44);
 }
 
-/// The child inherits a handle and gets a standard handle, which it closes; a call that creates a process fails before.
+/// The child inherits a handle and gets a standard handle, which it closes. A failed process creation comes first.
 fn inherited(trace: &mut TraceBuilder) {
     let duplicate = Duplicate { object: object(7), source_handle: 0x10C, ..Duplicate::default() };
     let duplicate = Duplicate { type_id: EVENT, source_pid: Some(SERVER.pid), ..duplicate };
@@ -119,8 +119,8 @@ fn inherited(trace: &mut TraceBuilder) {
     close(trace, 41, CHILD, 7, 0x60);
 }
 
-/// The end of the client closes what it has open, its view last; the debugger's thread closes the handles of the process
-/// that it ends.
+/// The exit of the client closes what it has open, its view last. The debugger's thread closes the handles of the
+/// process it ends.
 fn ended(trace: &mut TraceBuilder) {
     for (number, handle) in [(20, 4), (21, 8), (22, 0xC)] {
         open(trace, number as i64, CLIENT, number, handle);

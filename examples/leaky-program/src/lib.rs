@@ -1,3 +1,3 @@
-//! The truth about what `leaky-program` did, as it writes it and tests read it.
+//! The record of what `leaky-program` did, shared by the program that writes it and the tests that read it.
 
 pub mod truth;

@@ -1,9 +1,9 @@
-//! A program for Windows that leaks handles on purpose, to prove that they are found.
+//! A Windows program that leaks handles on purpose, to prove that handlescope finds them.
 //!
-//! `leaky-program TRUTH.ndjson [SECONDS [--wait]]` opens and closes handles of many types, views, heap blocks, pages and GDI and
-//! USER objects for some seconds, 10 by default, and writes down each call (after a line on its standard input, with `--wait`). Then it waits until its standard input
-//! ends, so that what leaks is still open when a recording ends. A part of it runs in a child process, which exits early
-//! and closes nothing.
+//! `leaky-program TRUTH.ndjson [SECONDS [--wait]]` runs for 10 seconds by default. It opens and closes handles of many
+//! types, views, heap blocks, pages and GDI and USER objects, and writes down each call. With `--wait` it starts after
+//! a line on its standard input. At the end it waits until its standard input ends, so that the leaks are still open
+//! when a recording ends. Part of it runs in a child process, which exits early and closes nothing.
 
 #[cfg(windows)]
 #[allow(unsafe_code, reason = "the functions of Windows take pointers")]
@@ -14,7 +14,7 @@ fn main() -> std::process::ExitCode {
     return windows::main();
     #[cfg(not(windows))]
     {
-        // The only output of this binary elsewhere.
+        // The binary does nothing else on other systems.
         eprintln!("leaky-program runs on Windows, or under Wine");
         std::process::ExitCode::from(2)
     }

@@ -1,4 +1,4 @@
-//! The truth: a JSON document on each line, one for each call.
+//! The truth: one JSON document per line, one line per call.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,18 +11,18 @@ pub struct Line {
     pub pid: u32,
     /// Thread that made the call.
     pub tid: u32,
-    /// Function that made the call, without its module, as in `leak_events`; frames of the stack contain it.
+    /// Function that made the call, without its module, such as `leak_events`; a frame of the stack contains this name.
     pub function: String,
-    /// The call.
+    /// What was called.
     #[serde(flatten)]
     pub call: Call,
 }
 
-/// A call, with handles and addresses as numbers.
+/// What a call did; handles and addresses are numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 pub enum Call {
-    /// A process of the program began; the first line of each.
+    /// A process of the program started; the first line of each process.
     Started {
         /// Executable.
         process: String,
@@ -32,12 +32,12 @@ pub enum Call {
         handle: u64,
         /// Type of the object, as the kernel names it.
         object_type: String,
-        /// Last part of the object's name; of a file or key, the last part of its path.
+        /// Last part of the object's name; for a file or key, the last part of its path.
         name: Option<String>,
     },
-    /// A handle was duplicated into another process, where it has this value.
+    /// A handle was duplicated into another process. The value is the one in that process.
     Duplicated { into: u32, handle: u64, object_type: String, name: Option<String> },
-    /// A child inherited a handle, which has the same value there.
+    /// A child inherited a handle; the value is the same in the child.
     Inherited { by: u32, handle: u64, object_type: String, name: Option<String> },
     /// A handle was closed.
     Closed { handle: u64 },
@@ -50,14 +50,14 @@ pub enum Call {
         kind: Kind,
         /// Address, or the handle of a GDI or USER object.
         key: u64,
-        /// Bytes; 0 of a GDI or USER object.
+        /// Bytes; 0 for a GDI or USER object.
         size: u64,
     },
     /// It was freed.
     Freed { kind: Kind, key: u64 },
-    /// The process is about to exit, with all that it holds; the last line of each.
+    /// The process is about to exit without closing what it holds; the last line of each process.
     Exits,
-    /// All is done, and the program waits until its standard input ends, so that what leaks is still open.
+    /// Everything is done. The program waits until its standard input ends, so that the leaks are still open.
     Waits,
 }
 
@@ -72,7 +72,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name as handlescope shows it.
+    /// Returns the name as handlescope shows it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Kind {
 /// Parses the lines of a file.
 ///
 /// # Errors
-/// Names the line that is none, from 1.
+/// The number (from 1) of the first line that cannot be parsed, and why.
 pub fn parse(text: &str) -> Result<Vec<Line>, (usize, serde_json::Error)> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     lines

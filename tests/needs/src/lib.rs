@@ -1,57 +1,53 @@
-//! Attributes of tests that need something of the machine. Where it is missing when the tests are
-//! built, they are ignored, and `cargo test` counts them so.
+//! Attributes for tests that need something from the machine. If it is missing when the tests are built, the tests are
+//! ignored, and `cargo test` counts them as ignored.
 //!
-//! They stand before `#[test]`.
+//! Put them before `#[test]`.
 
 use proc_macro::{TokenStream, TokenTree};
 
-/// A test of the published traces, whose folder the variable `HANDLESCOPE_DATA` names.
+/// Marks a test of the published traces; the variable `HANDLESCOPE_DATA` names their folder.
 #[proc_macro_attribute]
 pub fn needs_data(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_data), "needs HANDLESCOPE_DATA", test)
 }
 
-/// A test that compiles and links a program for Windows.
+/// Marks a test that compiles and links a Windows program.
 #[proc_macro_attribute]
 pub fn needs_linker(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_linker), "needs clang++ and lld-link", test)
 }
 
-/// A test that looks at a page with headless Chromium.
+/// Marks a test that opens a page in headless Chromium.
 #[proc_macro_attribute]
 pub fn needs_chromium(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_chromium), "needs chromium", test)
 }
 
-/// A test that runs Bash.
+/// Marks a test that runs Bash.
 #[proc_macro_attribute]
 pub fn needs_bash(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_bash), "needs bash", test)
 }
 
-/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
-/// package `duckdb`.
+/// Marks a test with the Python interpreter in `HANDLESCOPE_PYTHON` and its package `duckdb`.
 #[proc_macro_attribute]
 pub fn needs_duckdb(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_duckdb), "needs HANDLESCOPE_PYTHON", test)
 }
 
-/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
-/// packages `pandas`, `pyarrow` and `duckdb`.
+/// Marks a test with the Python interpreter in `HANDLESCOPE_PYTHON` and its packages `pandas`, `pyarrow` and `duckdb`.
 #[proc_macro_attribute]
 pub fn needs_pandas(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_pandas), "needs HANDLESCOPE_PYTHON with pandas and pyarrow", test)
 }
 
-/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
-/// package `mcp`.
+/// Marks a test with the Python interpreter in `HANDLESCOPE_PYTHON` and its package `mcp`.
 #[proc_macro_attribute]
 pub fn needs_mcp(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_mcp), "needs HANDLESCOPE_PYTHON with mcp", test)
 }
 
-/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
-/// packages `pyspark` and `duckdb`, and with Java.
+/// Marks a test with Java, the Python interpreter in `HANDLESCOPE_PYTHON`, and its packages `pyspark` and `duckdb`.
 #[proc_macro_attribute]
 pub fn needs_spark(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_spark), "needs HANDLESCOPE_PYTHON with pyspark, and java", test)

@@ -1,4 +1,4 @@
-//! What a truth lets expect of a trace.
+//! What to expect from a trace, according to a truth.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,11 +19,11 @@ pub enum Fate {
 pub enum Origin {
     Opened,
     Duplicated,
-    /// A child inherited it; the owner is the parent, as in answers.
+    /// A child inherited it. The owner is the parent here, as in answers.
     Inherited,
 }
 
-/// A handle that is in the trace.
+/// A handle that should be in the trace.
 #[derive(Debug, Clone)]
 pub struct Handle {
     /// Owner.
@@ -39,7 +39,7 @@ pub struct Handle {
     pub fate: Fate,
 }
 
-/// A view that is in the trace.
+/// A view that should be in the trace.
 #[derive(Debug, Clone)]
 pub struct View {
     pub pid: u32,
@@ -50,7 +50,7 @@ pub struct View {
     pub fate: Fate,
 }
 
-/// An allocation that is in the trace, if its kind was recorded.
+/// An allocation that should be in the trace, if its kind was recorded.
 #[derive(Debug, Clone)]
 pub struct Allocation {
     pub kind: Kind,
@@ -62,10 +62,10 @@ pub struct Allocation {
     pub fate: Fate,
 }
 
-/// All that is expected.
+/// Everything that is expected.
 #[derive(Debug, Clone, Default)]
 pub struct Expected {
-    /// Executable.
+    /// Name of the executable.
     pub process: String,
     pub pids: Vec<u32>,
     pub handles: Vec<Handle>,
@@ -78,7 +78,7 @@ impl Expected {
     #[must_use]
     pub fn of(lines: &[Line]) -> Self {
         let mut expected = Self::default();
-        // Processes that wait outlive the recording, even where a later line says that they exit.
+        // A process that waits outlives the recording, even if a later line says that it exits.
         let waits: Vec<u32> =
             lines.iter().filter(|line| line.call == Call::Waits).map(|line| line.pid).collect();
         let at_end =
@@ -104,7 +104,7 @@ impl Expected {
                     expected.handles.push(Handle { origin: Origin::Duplicated, fate, ..handle });
                 }
                 Call::Inherited { by, handle, object_type, name } => {
-                    // Programs leave what they inherit to their exit: that is no leak.
+                    // Programs close inherited handles only by exiting, so that is no leak.
                     let fate = match at_end(*by) {
                         Fate::ClosedAtExit => Fate::Closed,
                         fate => fate,
@@ -156,7 +156,7 @@ impl Expected {
         expected
     }
 
-    /// Functions that leave handles or views open, each with their number, and with all that it opened.
+    /// Returns the functions that leave handles or views open: how many they left open, and how many they opened.
     #[must_use]
     pub fn leaking(&self) -> BTreeMap<&str, (usize, usize)> {
         let mut functions: BTreeMap<&str, (usize, usize)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Whether a recording of `leaky-program` is read as the program says it was: its truth against handlescope's answers.
+//! Checks that handlescope reads a recording of `leaky-program` the way the program wrote it down.
 
 mod expected;
 mod observed;
@@ -15,16 +15,16 @@ use self::observed::number;
 pub use self::observed::{Observed, observe};
 pub use self::replayed::{Program, replay};
 
-/// Time by which the clocks of the truth and of the trace may differ, microseconds.
+/// Maximum difference between the clocks of the truth and of the trace, microseconds.
 const SLACK_US: u64 = 1_000_000;
 
-/// Differences that a check names.
+/// Maximum number of differences that a check names.
 const MAX_NAMED: usize = 5;
 
 /// Microseconds from 1601 to 1970.
 const FILETIME_EPOCH_US: u64 = 11_644_473_600_000_000;
 
-/// Number of leaked handles from which on `.why` has to name a function.
+/// `.why` has to name a function with at least this many leaked handles.
 const MANY: usize = 5;
 
 /// A check and its outcome.
@@ -79,7 +79,7 @@ impl fmt::Display for Check {
     }
 }
 
-/// Handles of the truth, each with the row of the trace that is about it.
+/// The handles of the truth, each with its row of the trace if there is one.
 type Matches<'a> = Vec<(&'a Handle, Option<&'a Value>)>;
 
 /// Compares a trace with the truth.
@@ -92,7 +92,7 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
             difference("type", &handle.object_type, text(&row["type"]))
         }),
         compare_each("threads", &matches, |handle, row| {
-            // The thread of the parent makes the child's handles.
+            // The parent's thread creates the handles that the child inherits.
             difference("thread", handle.tid, row["opened_tid"].as_u64().unwrap_or_default())
         }),
         compare_each("names", &matches, |handle, row| {
@@ -123,8 +123,8 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
     checks
 }
 
-/// Finds the row of each handle: of the same process and value, opened within a second; of several the nearest that has
-/// its function, type and thread.
+/// Finds the row of each handle: same process and value, opened within a second. Of several it takes the one that is
+/// most alike in function, type and thread, then the nearest in time.
 fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
     let start_us = start_us(observed);
     let mut rows: HashMap<(u64, u64, bool), Vec<&Value>> = HashMap::new();
@@ -151,7 +151,7 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
     matches.collect()
 }
 
-/// Number of properties that differ.
+/// Returns the number of properties that differ.
 fn unlike(handle: &Handle, row: &Value) -> usize {
     let differs = [
         !text(&row["stack_text"]).contains(&handle.function),
@@ -169,7 +169,7 @@ fn number_of(row: &Value) -> u64 {
     row["row"].as_u64().unwrap_or_default()
 }
 
-/// Session start, microseconds since 1970.
+/// Returns the start of the session in microseconds since 1970.
 fn start_us(observed: &Observed) -> Option<u64> {
     (observed.trace["session_start_filetime"].as_u64()? / 10).checked_sub(FILETIME_EPOCH_US)
 }
@@ -188,7 +188,7 @@ fn opened(matches: &Matches<'_>) -> Check {
     Check::of("handles", format!("{} opened", matches.len()), missing.collect())
 }
 
-/// Compares a property of each handle that is in the trace.
+/// Compares one property of every handle that is in the trace.
 fn compare_each(
     name: &'static str,
     matches: &Matches<'_>,
@@ -219,7 +219,7 @@ fn stacks(matches: &Matches<'_>) -> Check {
     })
 }
 
-/// Handles that the functions of the program open and the truth does not have.
+/// Checks that the program's functions opened no handles that the truth does not have.
 fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) -> Check {
     let known: HashSet<u64> =
         matches.iter().filter_map(|(_, row)| Some(number_of((*row)?))).collect();
@@ -237,7 +237,7 @@ fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) ->
     Check::of("no other handles", "of these functions".to_owned(), others.collect())
 }
 
-/// Leaked handles by type, of the functions of the truth.
+/// Compares leaked handles by type, for the functions of the truth.
 fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Check {
     let mut leaked: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for handle in expected.handles.iter().filter(|handle| handle.fate != Fate::Closed) {
@@ -325,7 +325,7 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
     Check::of(name, of_truth.len().to_string(), differences.collect())
 }
 
-/// Whether `.why` names the functions that leak many, and none before them that leaks nothing.
+/// Checks that `.why` names the functions that leak many handles, and none that leaks nothing before them.
 fn suspects(expected: &Expected, observed: &Observed) -> Check {
     const NAME: &str = "suspects of .why";
     let leaking = expected.leaking();
@@ -351,7 +351,7 @@ fn suspects(expected: &Expected, observed: &Observed) -> Check {
     Check::of(NAME, named.iter().take(3).copied().collect::<Vec<_>>().join(", "), differences)
 }
 
-/// What became of the handle of a row.
+/// Returns what became of the handle of a row.
 fn fate(row: &Value) -> Fate {
     match (&row["leaked"], &row["at_exit"]) {
         (Value::Bool(true), _) => Fate::Leaked,

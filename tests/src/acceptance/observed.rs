@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Deserializer, Value};
 
-/// Answers about a trace.
+/// Handlescope's answers about a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// The row about the trace.
+    /// The row of the trace itself.
     pub trace: Value,
-    /// Rows of the view `handles`, with the places of views.
+    /// Rows of the view `handles`, which also has mapped views.
     pub handles: Vec<Value>,
     /// Rows of the view `allocations`.
     pub allocations: Vec<Value>,
@@ -21,7 +21,7 @@ pub struct Observed {
 /// Asks a program about a trace.
 ///
 /// # Errors
-/// What the program says.
+/// The error that the program prints.
 pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Observed, String> {
     let ask = |command: &str| {
         let mut run = Command::new(program);
@@ -51,7 +51,7 @@ pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Ob
     })
 }
 
-/// A number, which may be hex text.
+/// Parses a number that may be hex text.
 pub fn number(value: &Value) -> Option<u64> {
     match value {
         Value::String(text) => u64::from_str_radix(text.strip_prefix("0x")?, 16).ok(),

@@ -1,4 +1,4 @@
-//! A trace made of a truth: what the program did, as a recording has it.
+//! Builds a trace from a truth: what the program did, as a recording would have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,18 +15,18 @@ use crate::scenario::{Caller, Duplicate, TraceBuilder, View};
 const PROGRAM: &str = "leaky-program.exe";
 const PDB: &str = "leaky_program.pdb";
 
-/// Place of the program in memory.
+/// Base address of the program.
 const BASE: u64 = 0x7ff6_0000_0000;
 
-/// Kernel frames of a call.
+/// Kernel frames of every call.
 const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
 
-/// Bytes from the start of a function to an address in it.
+/// Offset of a call site from the start of its function, bytes.
 const WITHIN: u64 = 4;
 
 const HEAP: u64 = 0x1f0_0000_0000;
 
-/// Ticks of a FILETIME from 1601 to 1970.
+/// The Unix epoch (1970) as a FILETIME: ticks since 1601.
 const FILETIME_EPOCH: i64 = 116_444_736_000_000_000;
 
 /// Time from the session start to the first call.
@@ -40,11 +40,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// Links an image with functions of these names in the namespace `leaky_program`, and puts its PDB into a folder in the
-    /// layout of a symbol server.
+    /// Links an image with functions of these names in the namespace `leaky_program`, and puts its PDB into a folder
+    /// laid out like a symbol server.
     ///
     /// # Errors
-    /// When a file cannot be written, or the compiler or linker fails.
+    /// If a file cannot be written, or the compiler or linker fails.
     pub fn link(functions: &BTreeSet<String>, symbols: &Path) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
         let mut source =
@@ -65,13 +65,13 @@ impl Program {
         Ok(Self { image, functions: functions.collect() })
     }
 
-    /// Frames of a call of a function.
+    /// Returns the frames of a call in a function.
     fn stack(&self, function: &str) -> Vec<u64> {
         self.functions.get(function).map(|rva| BASE + rva + WITHIN).into_iter().collect()
     }
 }
 
-/// The trace of a recording that began before the program and ended while it waited.
+/// Builds the trace of a recording that began before the program and ended while it waited.
 #[must_use]
 pub fn replay(lines: &[Line], program: &Program, options: FileOptions) -> TraceBuilder {
     let first_us = lines.iter().map(|line| line.at_us).min().unwrap_or_default();
@@ -100,7 +100,7 @@ pub fn replay(lines: &[Line], program: &Program, options: FileOptions) -> TraceB
 struct Object {
     address: u64,
     type_id: u16,
-    /// Whole name.
+    /// The full name.
     name: String,
 }
 
@@ -111,9 +111,9 @@ struct Replay<'p> {
     types: BTreeMap<String, u16>,
     /// Objects of open handles, by process and handle.
     objects: BTreeMap<(u32, u64), Object>,
-    /// Objects with names.
+    /// Named objects.
     named: BTreeMap<String, Object>,
-    /// Starts of processes.
+    /// Start times of processes.
     starts: BTreeMap<u32, i64>,
 }
 
@@ -125,7 +125,7 @@ impl Replay<'_> {
     fn processes(&mut self, lines: &[&Line]) {
         self.trace.process(4, "System");
         for line in lines.iter().filter(|line| matches!(line.call, Call::Started { .. })) {
-            // A process is there before its own code runs.
+            // A process exists before its own code runs.
             let first = lines.iter().find(|first| match first.call {
                 Call::Duplicated { into: pid, .. } | Call::Inherited { by: pid, .. } => {
                     pid == line.pid
@@ -176,7 +176,7 @@ impl Replay<'_> {
             }
             Call::Inherited { by, handle, object_type, name } => {
                 let object = self.object(object_type, name.as_deref());
-                // The event comes before the child's start, when it has no pid.
+                // The event comes before the child starts, when it has no pid yet.
                 let ns = self.starts.get(by).copied().unwrap_or(ns) - 1_000;
                 self.duplicate(ns, caller, (*by, *handle), 0, object, &stack);
             }
@@ -205,14 +205,14 @@ impl Replay<'_> {
                     RangeRecord { base: *key, size: 0x4000, pid: line.pid, flags: MEM_RELEASE };
                 self.trace.virtual_free(ns, caller, range);
             }
-            // The kernel closes what is open.
+            // The kernel closes what is still open.
             Call::Exits => self.objects.retain(|(pid, _), _| *pid != line.pid),
             // GDI and USER objects are recorded by other providers.
             Call::Started { .. } | Call::Waits | Call::Allocated { .. } | Call::Freed { .. } => {}
         }
     }
 
-    /// A new object, or the one of this name.
+    /// Returns a new object, or the existing one with this name.
     fn object(&mut self, object_type: &str, name: Option<&str>) -> Object {
         let next = 16 + 2 * self.types.len() as u16;
         let type_id = *self.types.entry(object_type.to_owned()).or_insert(next);
@@ -278,7 +278,7 @@ impl Replay<'_> {
             .stack(kernel, user);
     }
 
-    /// Ends the recording with the rundown of types and of open handles.
+    /// Ends the recording with the rundown of types and open handles.
     fn finish(mut self) -> TraceBuilder {
         for (name, id) in &self.types {
             self.trace.object_type(*id, name);

@@ -1,4 +1,4 @@
-//! Blocks of a large trace.
+//! Heap blocks of a large trace.
 
 use super::large_trace::LargeTrace;
 use super::open_handles::{Action, OpenHandles};
@@ -6,16 +6,16 @@ use crate::bytes::PointerSize;
 use crate::payload::HeapCall;
 use crate::rng::Rng;
 
-/// Live blocks at one time that are not leaked.
+/// Maximum number of live blocks that are not leaked.
 const MAX_LIVE: usize = 100_000;
 /// The one heap of every process.
 const HEAP: u64 = 0x1d0_f2a3_0000;
-/// Blocks that get freed; their addresses are used again.
+/// Address of the first block that gets freed; these addresses are reused.
 const BLOCKS: u64 = 0x1d0_f300_0000;
-/// Blocks that are never freed.
+/// Address of the first block that is never freed.
 const LEAKED_BLOCKS: u64 = 0x2d0_0000_0000;
 
-/// The heaps of all processes. The memory it takes does not grow with the number of events.
+/// The heaps of all processes. Memory use does not grow with the number of events.
 #[derive(Debug)]
 pub struct Heaps {
     leak_percent: u32,
@@ -41,7 +41,7 @@ impl Heaps {
         }
     }
 
-    /// The next event, and whether it has a stack: frees have none.
+    /// Returns the next event, and whether it has a stack; frees have none.
     pub fn next_action(&mut self, rng: &mut Rng) -> (Action, bool) {
         let size = 16 + 8 * rng.below(200);
         let is_free = rng.percent(50) || self.live.len() >= MAX_LIVE;

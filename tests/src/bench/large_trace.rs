@@ -1,15 +1,15 @@
-//! Content of a large trace, as it is asked for and as it was written.
+//! The content of a large trace: the options to write it, and the counts of what was written.
 
 use crate::file::FileSummary;
 
-/// Options of the trace to write; equal values give equal files.
+/// Options of the trace to write; equal options give equal files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeTrace {
     /// Number of create, duplicate and close events.
     pub handle_events: u64,
-    /// Number of events of heap blocks after them, of which those of allocations have stacks.
+    /// Number of heap block events after them; allocations have stacks, frees do not.
     pub heap_events: u64,
-    /// Number of context switches and reads of disks after them, of which a reader keeps nothing.
+    /// Number of context switches and disk reads after them; a reader keeps none of them.
     pub other_events: u64,
     /// Number of processors.
     pub cpus: u16,
@@ -47,7 +47,7 @@ impl Default for LargeTrace {
 /// Counts that a reader should find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LargeTraceCounts {
-    /// Created handles; each is the first of an object.
+    /// Created handles, each with a new object.
     pub creates: u64,
     /// Duplicated handles.
     pub duplicates: u64,
@@ -57,11 +57,11 @@ pub struct LargeTraceCounts {
     pub leaked: u64,
     /// Leaked handles per process, as (pid, leaked handles).
     pub leaked_by_process: Vec<(u32, u64)>,
-    /// Blocks that were allocated, and freed.
+    /// Blocks that were allocated, whether freed or not.
     pub block_allocs: u64,
     /// Blocks that were freed.
     pub block_frees: u64,
-    /// Stack events, two per handle event and allocation of a block.
+    /// Stack events: two per handle event and per allocated block.
     pub stack_fragments: u64,
     /// Distinct stacks that occur.
     pub distinct_stacks: u64,

@@ -21,16 +21,16 @@ use crate::scenario::TraceBuilder;
 
 /// Time between two handle events, in nanoseconds.
 const STEP: i64 = 10_000;
-/// The user part of a stack is logged at most this many ticks of 100 ns later.
+/// The user part of a stack is logged at most this many 100 ns ticks later.
 const LATEST_USER_PART: u64 = 2_000;
 
 /// Writes the trace to a file.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 ///
 /// # Panics
-/// When there are no processes, processors or stacks, or the stacks are too deep or too shallow.
+/// If there are no processes, processors or stacks, or the stacks are too deep or too shallow.
 pub fn write_large_trace(path: &Path, trace: &LargeTrace) -> io::Result<LargeTraceCounts> {
     write_large_trace_to(File::create(path)?, trace)
 }
@@ -38,7 +38,7 @@ pub fn write_large_trace(path: &Path, trace: &LargeTrace) -> io::Result<LargeTra
 /// Writes the trace to any output.
 ///
 /// # Errors
-/// When the output cannot be written.
+/// If the output cannot be written.
 ///
 /// # Panics
 /// See [`write_large_trace`].
@@ -82,13 +82,13 @@ pub fn write_large_trace_to<W: Write + Seek>(
     stream.finish()
 }
 
-/// End of the handle events, in nanoseconds; the rundown of handles starts here.
+/// Returns the end of the handle events in nanoseconds; the handle rundown starts here.
 fn end_of(trace: &LargeTrace) -> i64 {
     let events = trace.handle_events + trace.heap_events + trace.other_events;
     (events as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
 }
 
-/// Processes, modules and types, and the rundowns that go before and after the handle events.
+/// Builds the processes, modules and types, and the rundowns before and after the handle events.
 fn frame(trace: &LargeTrace, options: FileOptions) -> EtlFile {
     let mut frame = TraceBuilder::with_options(options);
     for (id, name) in OBJECT_TYPES {
@@ -101,7 +101,7 @@ fn frame(trace: &LargeTrace, options: FileOptions) -> EtlFile {
     frame.build()
 }
 
-/// A stack event that is logged later than events stated after it.
+/// A stack event that is logged later than events after it.
 #[derive(Debug)]
 struct Late {
     time: i64,
@@ -109,10 +109,10 @@ struct Late {
     event: Vec<u8>,
 }
 
-/// The handle events on their way into the file.
+/// The writer of the handle events.
 struct Stream<W: Write + Seek> {
     events: FileWriter<W>,
-    /// Parts of stacks still to be written, some 20 of them.
+    /// Stack parts still to be written, about 20 at a time.
     late: Vec<Late>,
     rng: Rng,
     stacks: StackPool,
@@ -121,7 +121,7 @@ struct Stream<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> Stream<W> {
-    /// The handle event number `n`, with its stack.
+    /// Writes handle event number `n` with its stack.
     fn handle_event(&mut self, n: u64) -> io::Result<()> {
         let time = self.events.options().raw((n as i64 + 1) * STEP);
         self.write_late(time)?;
@@ -129,7 +129,7 @@ impl<W: Write + Seek> Stream<W> {
         self.event(time, &action, true)
     }
 
-    /// The event of a block in the place of number `n`, with its stack.
+    /// Writes a heap block event at the time of event `n`, with its stack if it has one.
     fn heap_event(&mut self, n: u64) -> io::Result<()> {
         let time = self.events.options().raw((n as i64 + 1) * STEP);
         self.write_late(time)?;
@@ -137,7 +137,7 @@ impl<W: Write + Seek> Stream<W> {
         self.event(time, &action, has_stack)
     }
 
-    /// A context switch or, once in five, a read of a disk in the place of number `n`.
+    /// Writes a context switch or, one time in five, a disk read at the time of event `n`.
     fn other_event(&mut self, n: u64) -> io::Result<()> {
         let FileOptions { pointer, cpus, .. } = *self.events.options();
         let time = self.events.options().raw((n as i64 + 1) * STEP);
@@ -187,7 +187,7 @@ impl<W: Write + Seek> Stream<W> {
         Ok(())
     }
 
-    /// All leaked handles, from `ns` on.
+    /// Lists all leaked handles in a rundown from `ns` on.
     fn handle_rundown(&mut self, ns: i64) -> io::Result<()> {
         let ptr = self.events.options().pointer;
         let mut time = self.events.options().raw(ns);

@@ -10,42 +10,42 @@ use crate::scenario::{KERNEL_HANDLE, TAG_BITS};
 pub const OBJECT_TYPES: [(u16, &str); 4] =
     [(8, "Thread"), (16, "Event"), (37, "File"), (44, "Key")];
 
-/// Open handles at one time that are not leaked.
+/// Maximum number of open handles that are not leaked.
 const MAX_OPEN: usize = 4000;
-/// Objects whose handles get closed; their addresses are used again.
+/// Address of the first object with handles that get closed; these addresses are reused.
 const OBJECTS: u64 = 0xffff_8103_0000_0000;
-/// Objects of leaked handles.
+/// Address of the first object with a leaked handle.
 const LEAKED_OBJECTS: u64 = 0xffff_8a00_0000_0000;
-/// Type of keys, which are closed with a tag bit.
+/// Type of registry keys, which are closed with a tag bit in the handle.
 const KEY: u16 = 44;
-/// Part of the created handles that are in the table of System, %.
+/// Percentage of created handles that go into the handle table of System.
 const KERNEL_PERCENT: u32 = 3;
-/// Process that has them.
+/// Process id of System.
 const SYSTEM: u32 = 4;
-/// Leaked handles have values above all others of their process.
+/// First value of leaked handles; they are above all others of their process.
 const LEAKED_HANDLES: u32 = 0x0100_0000;
 
 /// An event to write next.
 #[derive(Debug)]
 pub struct Action {
     pub payload: KernelPayload,
-    /// Process that does it.
+    /// Process that logs it.
     pub pid: u32,
-    /// Creates a handle that is never closed.
+    /// Whether it creates a handle that is never closed.
     pub leaks: bool,
 }
 
 /// A handle that will be closed.
 #[derive(Debug, Clone, Copy)]
 struct Open {
-    /// The process that opened it.
+    /// Number of the process that opened it.
     process: usize,
     handle: u32,
     object: usize,
 }
 
 impl Open {
-    /// The process that has the handle.
+    /// Returns the id of the process that owns the handle.
     fn owner(&self) -> u32 {
         if self.is_of_kernel() { SYSTEM } else { OpenHandles::pid(self.process) }
     }
@@ -55,7 +55,7 @@ impl Open {
     }
 }
 
-/// Values that can be taken and given back.
+/// An allocator of numbers that reuses returned ones.
 #[derive(Debug, Default)]
 struct Values {
     free: Vec<usize>,
@@ -71,7 +71,7 @@ impl Values {
     }
 }
 
-/// The handles that are open in all processes. The memory it takes does not grow with the number of events.
+/// The open handles of all processes. Memory use does not grow with the number of events.
 #[derive(Debug)]
 pub struct OpenHandles {
     left: u64,
@@ -80,7 +80,7 @@ pub struct OpenHandles {
     objects: Values,
     /// Open handles per object.
     counts: Vec<u32>,
-    /// Values of each process, then those of System.
+    /// Handle values of each process, then those of System.
     handles: Vec<Values>,
     leaked: Vec<u64>,
     pub creates: u64,
@@ -105,7 +105,7 @@ impl OpenHandles {
         }
     }
 
-    /// Process id of a process by its number.
+    /// Returns the process id of process number `process`.
     pub fn pid(process: usize) -> u32 {
         1000 + 32 * process as u32
     }
@@ -114,12 +114,12 @@ impl OpenHandles {
         self.leaked.len()
     }
 
-    /// Leaked handles of a process.
+    /// Returns the number of leaked handles of a process.
     pub fn leaked(&self, process: usize) -> u64 {
         self.leaked[process]
     }
 
-    /// Leaked handle number `n` of a process. It is computed, so that it need not be stored.
+    /// Returns leaked handle number `n` of a process. It is computed, so that it need not be stored.
     pub fn leaked_handle(process: usize, n: u64) -> HandleRecord {
         HandleRecord {
             object: LEAKED_OBJECTS + ((process as u64) << 32) + 0x60 * n,
@@ -130,10 +130,10 @@ impl OpenHandles {
         }
     }
 
-    /// The next of the events there are to be.
+    /// Returns the next event.
     pub fn next_action(&mut self, rng: &mut Rng) -> Action {
         let to_close = self.open.len() as u64;
-        // Another open handle takes two of the events left: one to open and one to close it.
+        // Opening another handle takes two of the remaining events: one to open it and one to close it.
         let has_space = self.left >= to_close + 2 && self.open.len() < MAX_OPEN;
         self.left = self.left.saturating_sub(1);
         let leak = self.left >= to_close && rng.percent(self.leak_percent);
@@ -143,7 +143,7 @@ impl OpenHandles {
             47..55 if has_space && to_close > 0 => self.duplicate(rng),
             _ if to_close > 0 => self.close(rng),
             _ if has_space => self.create(rng),
-            // A single event is left: whatever it opens stays open.
+            // One event is left: whatever it opens stays open.
             _ => self.leak(rng),
         }
     }
@@ -203,12 +203,12 @@ impl OpenHandles {
         let tag = if record.type_id == KEY { TAG_BITS & 2 } else { 0 };
         let record = HandleRecord { name, handle: record.handle | tag, ..record };
         let payload = record.payload(HandleEvent::Close, PointerSize::Eight);
-        // A thread of any process closes a kernel handle.
+        // A thread of any process can close a kernel handle.
         let of = if open.is_of_kernel() { rng.index(self.processes()) } else { open.process };
         Action { payload, pid: Self::pid(of), leaks: false }
     }
 
-    /// The place of a handle table.
+    /// Returns the index of a handle table.
     fn table(&self, process: usize, is_of_kernel: bool) -> usize {
         if is_of_kernel { self.processes() } else { process }
     }

@@ -1,4 +1,4 @@
-//! Stacks of a large trace, and the modules their frames lie in.
+//! Stacks of a large trace, and the modules of their frames.
 
 use super::large_trace::LargeTrace;
 use super::open_handles::OpenHandles;
@@ -30,7 +30,7 @@ const APP_BASE: u64 = 0x7ff6_0000_0000;
 /// Bytes between the call sites that make stacks distinct.
 const APP_STEP: u64 = 0x10;
 
-/// Declares the kernel, and the processes with their modules.
+/// Adds the kernel, and the processes with their modules.
 pub fn add_modules(frame: &mut TraceBuilder, trace: &LargeTrace) {
     let pdb = |n: u32| Guid::new(0x5eed_0000_0000_0000_0000_0000_0000_0000 + u128::from(n));
     frame.module(0, KERNEL.path, KERNEL.base, KERNEL.size).pdb("ntkrnlmp.pdb", pdb(1), 1);
@@ -66,26 +66,26 @@ impl StackPool {
         Self { stacks, used: vec![false; count] }
     }
 
-    /// A stack for the next event. Leaks come from the first hundredth of the stacks.
+    /// Chooses a stack for the next event. Leaks take theirs from the first hundredth of the stacks.
     pub fn choose(&mut self, leaks: bool, rng: &mut Rng) -> (&[u64], &[u64]) {
         let choices = if leaks { self.stacks.len().div_ceil(100) } else { self.stacks.len() };
-        // The smaller of two numbers: some stacks occur far more often than others.
+        // The smaller of two random numbers makes some stacks far more frequent than others.
         let index = rng.index(choices).min(rng.index(choices));
         self.used[index] = true;
         let (kernel, user) = &self.stacks[index];
         (kernel, user)
     }
 
-    /// Stacks chosen at least once.
+    /// Returns the number of stacks chosen at least once.
     pub fn used(&self) -> u64 {
         self.used.iter().filter(|used| **used).count() as u64
     }
 }
 
-/// Stack number `n`: system call, system library, the program, and the start of the thread.
+/// Builds stack number `n`: system call, system library, the program, and the thread start.
 fn stack(n: u64, depth: usize, rng: &mut Rng) -> (Vec<u64>, Vec<u64>) {
     let kernel_depth = depth.div_ceil(3);
-    // Call sites repeat, as they do in real programs: there are a few hundred per module.
+    // Call sites repeat as in real programs: there are a few hundred per module.
     let mut site = |module: &Module, sites: u64| {
         let site = 1 + rng.below(sites);
         module.base + site * (module.size / (sites + 2))
@@ -93,12 +93,12 @@ fn stack(n: u64, depth: usize, rng: &mut Rng) -> (Vec<u64>, Vec<u64>) {
     let kernel: Vec<u64> = (0..kernel_depth).map(|_| site(&KERNEL, 60)).collect();
     let user_depth = depth - kernel_depth;
     let mut user = vec![site(&SYSTEM_DLLS[0], 20)];
-    // The call site of the program makes the stack distinct.
+    // The program's call site makes the stack distinct.
     user.push(APP_BASE + 0x1000 + n * APP_STEP);
     while user.len() < user_depth {
         user.push(site(&SYSTEM_DLLS[2], 300));
     }
-    // Stacks end alike: kernel32!BaseThreadInitThunk, ntdll!RtlUserThreadStart.
+    // All stacks end the same way: kernel32!BaseThreadInitThunk, ntdll!RtlUserThreadStart.
     if let [.., before_last, last] = &mut user[2..] {
         *before_last = SYSTEM_DLLS[1].base + 0x1_2d24;
         *last = SYSTEM_DLLS[0].base + 0x6_3c21;

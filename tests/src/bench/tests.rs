@@ -1,4 +1,4 @@
-//! Promises of the generator, checked on the events in the written bytes.
+//! Tests of the generator's promises, on the events in the written bytes.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
@@ -19,7 +19,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     bytes[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// (hook, raw time, pid of the header, payload) of the kernel events.
+/// Returns (hook, raw time, pid in the header, payload) of the kernel events.
 fn events(bytes: &[u8]) -> Vec<(u64, u64, u64, &[u8])> {
     let mut found = Vec::new();
     for buffer in bytes.chunks(65_536) {
@@ -53,7 +53,7 @@ fn the_counts_are_those_of_the_written_events() {
     let (mut tagged, mut of_kernel) = (0, 0);
     for (hook, _, pid, payload) in events(&bytes) {
         *seen.entry(hook).or_default() += 1;
-        // Bit 31 stands for the table of System, and the two low bits for nothing.
+        // Bit 31 means the handle table of System; the two low bits mean nothing.
         let handle = |pid: u64| {
             let value = number(payload, 8, 4);
             (if value >> 31 == 1 { 4 } else { pid }, value & 0x7fff_fffc)

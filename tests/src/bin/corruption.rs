@@ -1,5 +1,5 @@
-//! Damages traces and extracts by seeds and runs the program over each, with limits of memory and time.
-//! Every run has to end with an answer or an error.
+//! Damages traces and extracts by seed and runs the program on each, with limits on memory and time. Every run has to
+//! end with an answer or an error.
 
 use std::error::Error;
 use std::io::Read as _;
@@ -40,7 +40,7 @@ struct Options {
     workers: usize,
 }
 
-/// Questions to ask of each file.
+/// Commands to run on each file.
 const QUESTIONS: [&str; 4] = [
     ".dump Stats",
     ".dump ObjectRef -Leak -ShowStack -json",
@@ -48,12 +48,12 @@ const QUESTIONS: [&str; 4] = [
     ".sql SELECT count(*) FROM leaks",
 ];
 
-/// Outcomes of the runs.
+/// Outcomes of all runs.
 #[derive(Debug, Default)]
 struct Figures {
     answered: u64,
     refused: u64,
-    /// Files and seeds whose runs ended otherwise, with the reason.
+    /// Files and seeds whose runs ended in any other way, with the reason.
     failed: Vec<String>,
     longest: Duration,
 }
@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if failed.is_empty() { Ok(()) } else { Err("some runs neither answered nor refused".into()) }
 }
 
-/// An extract of the trace, and one with ETWAnalyzer's members.
+/// Makes an extract of the trace, and one with ETWAnalyzer's members.
 fn extracts(folder: &Path, trace: &[u8]) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
     fs::write(folder.join("good.etl"), trace)?;
     let names = ["own.json7z", "theirs.json7z"];
@@ -96,7 +96,7 @@ fn extracts(folder: &Path, trace: &[u8]) -> Result<[Vec<u8>; 2], Box<dyn Error>>
     Ok([fs::read(folder.join(names[0]))?, fs::read(folder.join(names[1]))?])
 }
 
-/// Runs the program over one damaged file.
+/// Runs the program on one damaged file.
 fn one(
     options: &Options,
     case: u64,
@@ -121,7 +121,7 @@ fn one(
     Ok(())
 }
 
-/// The exit status, or what is wrong with how it ended.
+/// Runs the program once; returns the exit status, or what is wrong with how it ended.
 fn run(
     options: &Options,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! Prints the table of `docs/statistics.md`: how often `handlescope diff` says that something got worse.
+//! Prints the table of `docs/statistics.md`: how often `handlescope diff` reports that something got worse.
 
 use std::io;
 use std::path::PathBuf;

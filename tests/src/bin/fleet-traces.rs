@@ -1,4 +1,5 @@
-//! Writes traces of a fleet: many machines, and builds of a program of which some leak; with PDBs and the truth.
+//! Writes traces of a fleet: many machines, and several builds of a program, some of them leaking; with PDBs and the
+//! truth.
 
 use std::io;
 use std::path::PathBuf;

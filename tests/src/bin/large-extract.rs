@@ -1,4 +1,4 @@
-//! Writes a large extract as ETWAnalyzer would, in the uncompressed form, for measurements.
+//! Writes a large extract for measurements, in ETWAnalyzer's uncompressed form.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -30,7 +30,7 @@ struct Options {
     seed: u64,
 }
 
-/// Processes beside System.
+/// Number of processes besides System.
 const PROCESSES: u64 = 20;
 
 fn main() -> io::Result<()> {

@@ -27,7 +27,7 @@ pub struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// The bytes of a buffer that occupies `size` bytes, filled up after the content.
+    /// Returns the bytes of a buffer of `size` bytes; the rest after the content is filled up.
     pub fn plain(&self, content: &[u8], size: usize) -> Vec<u8> {
         let filled = BUFFER_HEADER + content.len();
         let mut bytes = self.encode(size, filled, self.flags).raw(content).into_vec();
@@ -35,7 +35,7 @@ impl BufferHeader {
         bytes
     }
 
-    /// The bytes of a compressed buffer, as long as the compressed content.
+    /// Returns the bytes of a compressed buffer, which is as long as its compressed content.
     pub fn compressed(&self, content: &[u8]) -> Vec<u8> {
         let stream = lz77::compress(content);
         let flags = self.flags | FLAG_COMPRESSED;

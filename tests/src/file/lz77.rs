@@ -5,11 +5,11 @@ const WINDOW: usize = 8192;
 const MIN_MATCH: usize = 3;
 const HASH_BITS: u32 = 14;
 
-/// Compresses `data`; the result may be larger when the data does not shrink.
+/// Compresses `data`; the result is larger if the data does not shrink.
 #[must_use]
 pub fn compress(data: &[u8]) -> Vec<u8> {
     let mut output = Output::new(data.len());
-    // Last position of each hash of three bytes, plus one; 0 is none.
+    // Last position of each three-byte hash, plus one; 0 means none.
     let mut last_seen = vec![0usize; 1 << HASH_BITS];
     let mut position = 0;
     while position < data.len() {
@@ -26,7 +26,7 @@ pub fn compress(data: &[u8]) -> Vec<u8> {
     output.finish()
 }
 
-/// The match at `position` as (distance, length), length 0 when there is none.
+/// Returns the match at `position` as (distance, length); length 0 means no match.
 fn find_match(data: &[u8], position: usize, last_seen: &mut [usize]) -> (usize, usize) {
     let Some([a, b, c]) = data[position..].first_chunk::<3>() else { return (0, 0) };
     let key = u32::from_le_bytes([*a, *b, *c, 0]);
@@ -41,13 +41,13 @@ fn find_match(data: &[u8], position: usize, last_seen: &mut [usize]) -> (usize, 
     (distance, pairs.take_while(|(a, b)| a == b).count())
 }
 
-/// The compressed stream: flag words are reserved ahead of the items they describe.
+/// The compressed stream. A flag word is reserved before the items it describes.
 struct Output {
     bytes: Vec<u8>,
     flags: u32,
     flag_count: u32,
     flags_at: usize,
-    /// A byte whose high half is still free for a length.
+    /// A byte with its high half still free for a length.
     half_byte_at: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ impl Output {
         self.flag(1);
     }
 
-    /// The parts of a length that does not fit the 3 bits of the word.
+    /// Writes the parts of a length that does not fit into the 3 bits of the word.
     fn long_length(&mut self, length: usize) {
         self.half_byte((length - 7).min(15) as u8);
         if length < 7 + 15 {
@@ -117,7 +117,7 @@ impl Output {
         self.bytes[self.flags_at..self.flags_at + 4].copy_from_slice(&self.flags.to_le_bytes());
     }
 
-    /// Fills the last flag word with ones: a copy without input ends the stream.
+    /// Fills the last flag word with ones: a copy without more input ends the stream.
     fn finish(mut self) -> Vec<u8> {
         while self.flag_count < 32 {
             self.flags = self.flags << 1 | 1;
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_format_description_come_out() {
-        // [MS-XCA] 3.2 gives both streams.
+        // Both streams are from [MS-XCA] 3.2.
         let expected = [&[0x3f, 0, 0, 0][..], b"abcdefghijklmnopqrstuvwxyz"].concat();
         assert_eq!(compress(b"abcdefghijklmnopqrstuvwxyz"), expected);
         let repeated: Vec<u8> = b"abc".repeat(100);

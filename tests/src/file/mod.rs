@@ -1,7 +1,7 @@
 //! Trace files: events of several processors packed into buffers.
 //!
-//! [`EtlFile`] takes events in any order and sorts them; [`FileWriter`] streams events that are
-//! in time order already, and keeps one buffer per processor in memory.
+//! [`EtlFile`] takes events in any order and sorts them. [`FileWriter`] streams events that are already in time order,
+//! and keeps one buffer per processor in memory.
 
 mod buffer;
 mod lz77;
@@ -27,27 +27,27 @@ pub struct EtlFile {
 }
 
 impl EtlFile {
-    /// A file without events.
+    /// Creates a file without events.
     #[must_use]
     pub fn new(options: FileOptions) -> Self {
         Self { options, events: Vec::new() }
     }
 
-    /// Adds an encoded event of a processor at a raw time. Events of equal time keep the order in
-    /// which they were added.
+    /// Adds an encoded event of a processor at a raw time. Events with equal times keep the order in which they were
+    /// added.
     pub fn push(&mut self, cpu: u16, time: i64, event: Vec<u8>) {
         self.events.push((time, cpu, event));
     }
 
-    /// The events as (raw time, processor, bytes), in the order in which they were added.
+    /// Returns the events as (raw time, processor, bytes), in the order in which they were added.
     pub fn events(&self) -> impl Iterator<Item = (i64, u16, &[u8])> {
         self.events.iter().map(|(time, cpu, event)| (*time, *cpu, event.as_slice()))
     }
 
-    /// The file as bytes.
+    /// Returns the file as bytes.
     ///
     /// # Panics
-    /// When an event does not fit a buffer or names a processor beyond the number of processors.
+    /// If an event does not fit a buffer, or its processor is beyond the number of processors.
     #[must_use]
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Cursor::new(Vec::new());
@@ -58,7 +58,7 @@ impl EtlFile {
     /// Writes the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     ///
     /// # Panics
     /// See [`EtlFile::to_bytes`].
@@ -80,11 +80,11 @@ impl EtlFile {
 const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
 
 impl EtlFile {
-    /// Rounds the times of events to those of a clock that advances every `step` 100 ns units. The options must be
-    /// of [`Clock::SystemTime`]. Events keep the order of their exact times on each processor.
+    /// Rounds event times to a clock that advances in steps of `step` 100 ns units. The options must use
+    /// [`Clock::SystemTime`]. Events on a processor keep the order of their exact times.
     ///
     /// # Panics
-    /// When the clock is another one, or an event has a header without a place for the time.
+    /// If the clock is another one, or an event header has no known place for the time.
     #[must_use]
     pub fn on_coarse_clock(mut self, step: i64) -> Self {
         assert_eq!(self.options.clock, Clock::SystemTime, "other clocks do not stand still");
@@ -111,7 +111,7 @@ fn is_kernel(event: &[u8]) -> bool {
     matches!(event[2], 1..=4 | 0x10 | 0x11)
 }
 
-/// Offset of the time in the header of an event.
+/// Returns the offset of the time in an event header.
 fn time_offset(event: &[u8]) -> usize {
     match event[2] {
         0x10 | 0x11 => 8,

@@ -1,4 +1,4 @@
-//! Contents of the trace header, and layout of the file.
+//! Contents of the trace header, and the layout of the file.
 
 use crate::bytes::PointerSize;
 use crate::payload::{ClockChanges, TraceHeader};
@@ -28,7 +28,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Ticks per second.
+    /// Returns the ticks per second.
     #[must_use]
     pub fn frequency(self) -> i64 {
         match self {
@@ -57,22 +57,23 @@ pub enum Layout {
         /// Buffers in the file, not counting the header buffer.
         max_buffers: u64,
     },
-    /// The session keeps its newest buffers in memory (mode bit 0x400), which are written in the end.
+    /// The session keeps its newest buffers in memory (mode bit 0x400) and writes them at the end.
     InMemory(Ring),
 }
 
 /// Buffers that a session keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ring {
-    /// Buffers that are kept, not counting the header buffer.
+    /// Number of buffers kept, not counting the header buffer.
     pub buffers: usize,
-    /// Whether this many are kept of each processor, and not of all together.
+    /// Whether this many are kept per processor, rather than in total.
     pub per_processor: bool,
-    /// Whether they are as a merge writes them: numbered from 0 on, with its own mode in the place of the session's.
+    /// Whether the buffers are as a merge writes them: numbered from 0, and with the merge's own mode instead of the
+    /// session's.
     pub renumbered: bool,
 }
 
-/// End of the session as the trace header states it.
+/// End of the session, according to the trace header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The time of the last event.
@@ -83,7 +84,7 @@ pub enum SessionEnd {
     NotClosed,
 }
 
-/// A buffer beside the event buffers, written before the last one.
+/// A buffer besides the event buffers, written before the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraBuffer {
     /// Buffer type (1 rundown, 3 reference time, ...).
@@ -109,20 +110,20 @@ pub struct FileOptions {
     /// Start of the session (FILETIME).
     pub start: i64,
     pub end: SessionEnd,
-    /// Boot of the system (FILETIME).
+    /// Boot time of the system (FILETIME).
     pub boot: i64,
     /// UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
-    /// Changes of its clocks. Default: never.
+    /// Clock changes of the time zone. Default: none.
     pub changes: ClockChanges,
     /// Interval of the system timer, in 100 ns units.
     pub timer_resolution: u32,
     /// System version: major, minor, sub, subminor.
     pub os_version: [u8; 4],
     pub build: u32,
-    /// Events the header states as lost.
+    /// Number of lost events in the header.
     pub events_lost: u32,
-    /// Buffers the header states as lost.
+    /// Number of lost buffers in the header.
     pub buffers_lost: u32,
     /// Flags added to the last buffer: 2 events lost, 4 buffer lost.
     pub loss_flags: u16,
@@ -132,11 +133,11 @@ pub struct FileOptions {
     pub compressed: bool,
     /// Order of the buffers.
     pub layout: Layout,
-    /// Unused buffers of zeros at the end.
+    /// Number of unused zero buffers at the end.
     pub preallocated: u32,
-    /// Like a merged file: buffer time stamps are FILETIMEs after the end, not raw flush times.
+    /// Whether it is like a merged file: buffer time stamps are FILETIMEs after the end, not raw flush times.
     pub merged: bool,
-    /// Write 16-bit processor indexes (flag 0x20), not the old byte.
+    /// Write 16-bit processor indexes (flag 0x20) instead of the old byte.
     pub wide_cpu_index: bool,
     /// Encoded events of the header buffer after the trace header event.
     pub header_events: Vec<Vec<u8>>,
@@ -148,7 +149,7 @@ pub struct FileOptions {
 }
 
 impl Default for FileOptions {
-    /// A merged trace of a 64-bit system with 4 processors, 64 KiB buffers and a 10 MHz clock.
+    /// Returns options for a merged trace of a 64-bit system with 4 processors, 64 KiB buffers and a 10 MHz clock.
     fn default() -> Self {
         Self {
             buffer_size: 0x1_0000,
@@ -183,17 +184,17 @@ impl Default for FileOptions {
 }
 
 impl FileOptions {
-    /// Raw time of the trace header event.
+    /// Returns the raw time of the trace header event.
     #[must_use]
     pub fn base_raw(&self) -> i64 {
         if self.clock == Clock::SystemTime { self.start } else { self.base }
     }
 
-    /// Raw time `ns` nanoseconds after the start, rounded up to a tick.
+    /// Returns the raw time `ns` nanoseconds after the start, rounded up to a tick.
     #[must_use]
     pub fn raw(&self, ns: i64) -> i64 {
-        // Rounded up, so that converting back and rounding down gives `ns` whenever a tick is 1 ns
-        // or `ns` is a multiple of the tick.
+        // Rounded up, so that converting back and rounding down gives `ns` again if a tick is 1 ns or `ns` is a
+        // multiple of the tick.
         let ticks = i128::from(ns) * i128::from(self.clock.frequency());
         self.base_raw() + (ticks + 999_999_999).div_euclid(1_000_000_000) as i64
     }
@@ -205,14 +206,14 @@ impl FileOptions {
         (ticks * 1_000_000_000).div_euclid(i128::from(self.clock.frequency())) as i64
     }
 
-    /// FILETIME of a raw time.
+    /// Returns the FILETIME of a raw time.
     #[must_use]
     pub fn filetime(&self, raw: i64) -> i64 {
         let ticks = i128::from(raw - self.base_raw()) * FILETIME_PER_SECOND;
         self.start + ticks.div_euclid(i128::from(self.clock.frequency())) as i64
     }
 
-    /// The log file mode bits, those of layout, compression and preallocation included.
+    /// Returns the log file mode bits, including those of layout, compression and preallocation.
     #[must_use]
     pub fn log_file_mode(&self) -> u32 {
         let layout = match self.layout {
@@ -226,7 +227,7 @@ impl FileOptions {
         self.mode | layout | compressed | preallocated
     }
 
-    /// The trace header for a file of `buffers` whose last event is at `last` (raw).
+    /// Returns the trace header for a file of `buffers` with its last event at `last` (raw).
     pub fn trace_header(&self, buffers: u64, last: i64) -> TraceHeader {
         let (end, buffers_written) = match self.end {
             SessionEnd::AtLastEvent => (self.filetime(last), buffers as u32),

@@ -1,9 +1,9 @@
-//! Promises of the file layer, checked on the written bytes.
+//! Tests of the file layer's promises, on the written bytes.
 
 use super::*;
 use crate::header::{HeaderKind, KernelEvent, Stamp};
 
-/// The fields of a buffer header a test looks at.
+/// The buffer header fields that tests look at.
 #[derive(Debug, PartialEq, Eq)]
 struct Buffer {
     at: usize,
@@ -40,7 +40,7 @@ fn buffers(bytes: &[u8]) -> Vec<Buffer> {
     found
 }
 
-/// Times of the perfinfo events of a buffer.
+/// Returns the times of the perfinfo events in a buffer.
 fn times(bytes: &[u8], buffer: &Buffer) -> Vec<i64> {
     let mut found = Vec::new();
     let mut at = buffer.at + 72;
@@ -63,7 +63,7 @@ fn event(time: i64, payload: usize) -> Vec<u8> {
     event.encode()
 }
 
-/// A file of `count` events that were added from the last to the first, on processors in turn.
+/// Builds a file of `count` events that are added from last to first, on processors in turn.
 fn file(options: FileOptions, count: i64) -> EtlFile {
     let mut file = EtlFile::new(FileOptions { buffer_size: 4096, ..options });
     for n in (0..count).rev() {
@@ -73,7 +73,7 @@ fn file(options: FileOptions, count: i64) -> EtlFile {
     file
 }
 
-/// Offset of a field of the trace header payload.
+/// Returns the offset of a field in the trace header payload.
 fn header_field(offset: usize) -> usize {
     72 + 32 + offset
 }

@@ -7,16 +7,16 @@ use super::buffer::{BUFFER_HEADER, BufferHeader, FLAG_FLUSH_MARKER, TYPE_HEADER}
 use super::options::{FileOptions, Layout, Ring};
 use crate::header::{HeaderKind, Stamp};
 
-/// Merged files get their buffers written this long after the event, in 100 ns.
+/// In a merged file, the time stamps of buffers are this long after the last event, in 100 ns units.
 const MERGE_DELAY: i64 = 10_000_000;
 
 /// Numbers about the written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSummary {
-    /// Events, trace header event and events of the header buffer included. Events of overwritten
+    /// Number of events, including the trace header event and the events of the header buffer. Events in overwritten
     /// buffers of a circular file count.
     pub events: u64,
-    /// Buffers in the file, header buffer included, unused ones not.
+    /// Number of buffers in the file, including the header buffer but not unused ones.
     pub buffers: u64,
     /// Size of the file, in bytes.
     pub bytes: u64,
@@ -32,17 +32,17 @@ struct OpenBuffer {
     last: i64,
 }
 
-/// Writes events in time order; a buffer is written when the next event does not fit.
+/// Writes events in time order; writes a buffer when the next event does not fit.
 #[derive(Debug)]
 pub struct FileWriter<W: Write + Seek> {
     out: W,
     options: FileOptions,
     open: Vec<Option<OpenBuffer>>,
-    /// Sequence numbers are given when a processor takes a buffer, as a session does it: they rise
-    /// per processor but not over the file.
+    /// A processor gets a sequence number when it takes a buffer, as in a real session: the numbers rise per processor,
+    /// but not through the file.
     next_sequence: u64,
     flushed: u64,
-    /// The newest buffers of a session in memory, in the order in which they became full.
+    /// The newest buffers of an in-memory session, in the order in which they became full.
     in_memory: VecDeque<(BufferHeader, Vec<u8>)>,
     end: u64,
     events: u64,
@@ -50,13 +50,13 @@ pub struct FileWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> FileWriter<W> {
-    /// Starts a file; the header buffer is written once more at the end.
+    /// Starts a file; the header buffer is written again at the end.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// If the output cannot be written.
     ///
     /// # Panics
-    /// When compression is combined with a circular layout.
+    /// If compression is combined with a circular layout.
     pub fn new(out: W, options: FileOptions) -> io::Result<Self> {
         assert!(
             !options.compressed || !matches!(options.layout, Layout::Circular { .. }),
@@ -86,11 +86,11 @@ impl<W: Write + Seek> FileWriter<W> {
     /// Adds an encoded event of a processor at a raw time.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// If the output cannot be written.
     ///
     /// # Panics
-    /// When the event does not fit an empty buffer, names an unknown processor, or is earlier than
-    /// the event before it on its processor.
+    /// If the event does not fit an empty buffer, has an unknown processor, or is earlier than the event before it on
+    /// its processor.
     pub fn push(&mut self, cpu: u16, time: i64, event: &[u8]) -> io::Result<()> {
         let capacity = self.options.buffer_size as usize - BUFFER_HEADER;
         let size = event.len().next_multiple_of(8);
@@ -117,7 +117,7 @@ impl<W: Write + Seek> FileWriter<W> {
     /// Writes the open buffers, the extra buffers and the final header buffer.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// If the output cannot be written.
     pub fn finish(mut self) -> io::Result<FileSummary> {
         let open: Vec<usize> =
             (0..self.open.len()).filter(|slot| self.open[*slot].is_some()).collect();
@@ -159,14 +159,14 @@ impl<W: Write + Seek> FileWriter<W> {
         Ok(())
     }
 
-    /// Writes the buffer a processor is filling.
+    /// Writes the buffer that a processor is filling.
     fn flush(&mut self, slot: usize, flags: u16) -> io::Result<()> {
         let Some(open) = self.open[slot].take() else { return Ok(()) };
         let header = BufferHeader { flags, ..self.buffer_header(slot, open.sequence) };
         self.write_buffer(&header, &open.content)
     }
 
-    /// Writes what a session in memory kept.
+    /// Writes the buffers that an in-memory session kept.
     fn write_memory(&mut self) -> io::Result<()> {
         let Layout::InMemory(Ring { renumbered, .. }) = self.options.layout else { return Ok(()) };
         let mut kept: Vec<_> = std::mem::take(&mut self.in_memory).into();
@@ -238,8 +238,8 @@ impl<W: Write + Seek> FileWriter<W> {
         }
     }
 
-    /// The header buffer for a file of `buffers`. In a compressed file it is as small as possible,
-    /// a multiple of 512 bytes.
+    /// Returns the header buffer for a file of `buffers`. In a compressed file it is as small as possible, a multiple
+    /// of 512 bytes.
     fn header_buffer(&self, buffers: u64) -> Vec<u8> {
         let (pid, tid) = self.options.writer;
         let stamp = Stamp::new(self.options.base_raw(), pid, tid);

@@ -1,10 +1,11 @@
-//! A fleet: traces of many machines over days, on which a program is updated from build to build, and the truth about its
-//! leaks.
+//! A fleet: traces of many machines over days, during which a program is updated from build to build, and the truth
+//! about its leaks.
 //!
-//! * Each machine records a trace a day, of five to ten minutes. All get all builds, some of them a day later.
-//! * Two builds leak handles on known stacks ([`LEAKS`]), at rates that differ from machine to machine. What else the
-//!   program opens it closes, keeps until its end, or opens once.
-//! * Beside it runs a program without symbols and version, which closes what it opens.
+//! * Each machine records one trace of five to ten minutes a day. All machines get all builds, some of
+//!   them a day later.
+//! * Two builds leak handles on known stacks ([`LEAKS`]), at rates that differ between machines. Everything else the
+//!   program opens is closed, kept until it exits, or opened only once.
+//! * Another program, without symbols or version, closes what it opens.
 
 mod program;
 mod session;
@@ -19,21 +20,21 @@ use self::program::{Build, PROGRAM, VERSIONS, builds};
 use self::session::{Leaking, Opened, Session};
 use crate::rng::Rng;
 
-/// Days of the session starts, at most: those of October 2026.
+/// Maximum number of days with traces: October 2026.
 const DAYS: usize = 31;
 
-/// A leak of some builds.
+/// A leak in some builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leak {
     /// The function that opens the handles.
     pub function: &'static str,
     /// Type of the objects.
     pub kind: &'static str,
-    /// Numbers of the builds that leak them, from 0.
+    /// Indexes of the builds that leak them, from 0.
     pub builds: Range<usize>,
-    /// Whether only every other machine uses what leaks.
+    /// Whether only every other machine uses the leaking function.
     pub half: bool,
-    /// The smallest and the largest part of the opened handles that a machine leaks, %.
+    /// Range of the percentage of opened handles that a machine leaks.
     pub percent: Range<u32>,
 }
 
@@ -67,10 +68,10 @@ impl Fleet {
     /// Writes `traces/`, `symbols/` and `truth.json` into a folder, and returns the truth.
     ///
     /// # Errors
-    /// When a file cannot be written, or the compiler or linker fails.
+    /// If a file cannot be written, or the compiler or linker fails.
     ///
     /// # Panics
-    /// When the traces are of more than 31 days, or of no machine.
+    /// If the traces cover more than 31 days, or there are no machines.
     pub fn write(self, folder: &Path) -> io::Result<Value> {
         let traces = folder.join("traces");
         fs::create_dir_all(&traces)?;
@@ -86,12 +87,12 @@ impl Fleet {
         Ok(truth)
     }
 
-    /// The trace of a number: one of each machine, then the next day.
+    /// Returns the recording with this number: one per machine, then the next day.
     fn recording(self, number: usize) -> Recording {
         let days = self.traces.div_ceil(self.machines);
         assert!(days <= DAYS, "{days} days are more than {DAYS}");
         let (machine, day) = (number % self.machines, number / self.machines);
-        // A third of the machines is updated with the first ones, the others half a build and a build later.
+        // A third of the machines is updated first, the others half a build and a whole build later.
         let position = (2 * day + 2 - machine % 3) * VERSIONS.len() / (2 * days);
         let build = position.min(VERSIONS.len() - 1);
         let mut of_machine = Rng::new(self.seed ^ (machine as u64) << 32);
@@ -153,9 +154,9 @@ struct Recording {
     number: usize,
     file: String,
     computer: String,
-    /// Number of the build.
+    /// Index of the build.
     build: usize,
-    /// Day and hour of its start.
+    /// Day and hour at which it starts.
     day: i64,
     hour: i64,
     leaks: Vec<Leaking>,
@@ -163,7 +164,7 @@ struct Recording {
 }
 
 impl Recording {
-    /// Writes it, and returns the truth about it.
+    /// Writes the trace, and returns the truth about it.
     fn write(&self, build: &Build, path: &Path) -> io::Result<Value> {
         let start_s = (self.day * 24 + self.hour) * 3_600 + self.number as i64 % 60;
         let mut session = Session::new(build, &self.computer, start_s, self.seed);

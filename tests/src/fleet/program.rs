@@ -1,5 +1,5 @@
-//! Builds of the program of a fleet, compiled and linked for Windows: their functions lie at other addresses, and each
-//! has a PDB of its own.
+//! Builds of the fleet's program, compiled and linked for Windows. Each has its functions at other addresses, and its
+//! own PDB.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,19 +10,19 @@ use crate::functions::Functions;
 use crate::linked::{Image, compile, publics};
 use crate::stacks::Stacks;
 
-/// File of the program.
+/// File name of the program.
 pub const PROGRAM: &str = "fleet.exe";
 
-/// File versions of the builds, in the order of their releases, which is not that of the texts.
+/// File versions of the builds in release order, which differs from their alphabetical order.
 pub const VERSIONS: [&str; 5] = ["4.1.0.0", "4.2.0.0", "4.9.1.7", "4.10.0.0", "4.10.1.0"];
 
 const SOURCE: &str = include_str!("fleet.cpp");
 
-/// Functions of the sample, whose modules of Windows the program calls.
+/// Functions of the sample; the program calls its Windows modules.
 const SAMPLE: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/src/functions.txt"));
 
-/// Bytes from the start of a function to an address behind its call.
+/// Offset of a return address from the start of its function, bytes.
 const BEHIND_CALL: u64 = 12;
 
 /// A build of the program.
@@ -33,13 +33,13 @@ pub struct Build {
     pub stacks: Stacks,
 }
 
-/// Compiles all builds, and adds their PDBs and those of Windows to a folder in the layout of a symbol server.
+/// Compiles all builds, and adds their PDBs and those of Windows to a folder laid out like a symbol server.
 ///
 /// # Errors
-/// When a file cannot be written, or the compiler or linker fails.
+/// If a file cannot be written, or the compiler or linker fails.
 ///
 /// # Panics
-/// When the PDBs of the sample cannot be copied.
+/// If the PDBs of the sample cannot be copied.
 pub fn builds(symbols: &Path) -> io::Result<Vec<Build>> {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/symbols");
     copy_folder(&sample, symbols);

@@ -1,4 +1,4 @@
-//! A trace of one machine of a fleet.
+//! A trace of one machine in a fleet.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,10 +19,10 @@ const SECOND: i64 = 1_000 * MS;
 /// FILETIME of 2026-10-01 00:00 UTC.
 const FIRST_DAY: i64 = 134_352_864_000_000_000;
 
-/// FILETIME units of a second, and ticks of the clock.
+/// FILETIME units per second; also the ticks of the clock.
 const FILETIME_SECOND: i64 = 10_000_000;
 
-/// Time since the start of the system, in the same units.
+/// Time from boot to the start of the session, in the same units.
 const UPTIME: i64 = 10 * 3_600 * FILETIME_SECOND;
 
 const EVENT: u16 = 16;
@@ -31,7 +31,7 @@ const KEY: u16 = 44;
 
 const CPUS: u16 = 2;
 const SYSTEM: u32 = 4;
-/// Program without symbols and version, and its place.
+/// Program without symbols and version, and its base address.
 const BACKUP: &str = r"\Device\HarddiskVolume3\Backup\backup.exe";
 const BACKUP_BASE: u64 = 0x7ff6_9000_0000;
 
@@ -39,10 +39,10 @@ const BACKUP_BASE: u64 = 0x7ff6_9000_0000;
 const KERNEL_CREATE_FILE: &str = "ObpCreateHandle ObOpenObjectByName IopCreateFile NtCreateFile";
 const KERNEL_CLOSE: &str = "ObCloseHandleTableEntry ObpCloseHandle NtClose";
 
-/// What a program opens again and again, and closes.
+/// Something that a program repeatedly opens and closes.
 struct Activity {
     function: &'static str,
-    /// Innermost first; those that open and those that close.
+    /// The functions that open it, innermost first, then the ones that close it.
     opening: &'static str,
     closing: &'static str,
     kind: u16,
@@ -99,14 +99,14 @@ const ACTIVITIES: [Activity; 5] = [
     },
 ];
 
-/// Part of the handles that a function leaks on a machine.
+/// Percentage of its handles that a function leaks on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaking {
     pub function: &'static str,
     pub percent: u32,
 }
 
-/// A function with the handles that it leaks and all that it opens.
+/// A function, the handles it leaked, and all handles it opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
     pub function: &'static str,
@@ -114,7 +114,7 @@ pub struct Opened {
     pub opened: u64,
 }
 
-/// A session on a machine.
+/// A recording session on a machine.
 pub struct Session<'b> {
     build: &'b Build,
     trace: TraceBuilder,
@@ -122,7 +122,7 @@ pub struct Session<'b> {
     end: i64,
     /// Number of the last object.
     objects: u64,
-    /// Raw times of handle events; each has its own, so that its stack finds it.
+    /// Raw times of handle events. Each is unique, so that its stack finds it.
     taken: HashSet<i64>,
 }
 
@@ -135,7 +135,7 @@ struct Handle {
 }
 
 impl<'b> Session<'b> {
-    /// A session that starts this many seconds after the first day began.
+    /// Starts a session this many seconds after the start of the first day.
     pub fn new(build: &'b Build, computer: &str, start_s: i64, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let end = (300 + rng.below(300) as i64) * SECOND;
@@ -161,7 +161,7 @@ impl<'b> Session<'b> {
         session
     }
 
-    /// Adds all that happens, and returns what functions that may leak open.
+    /// Adds everything that happens; returns what possibly leaking functions opened.
     pub fn run(&mut self, leaks: &[Leaking]) -> Vec<Opened> {
         let pid = 4_000 + 4 * self.rng.below(4_000) as u32;
         self.trace.process(pid, PROGRAM).parent(SYSTEM).started(SECOND);
@@ -186,7 +186,7 @@ impl<'b> Session<'b> {
         self.trace.write(path).map(|_| ())
     }
 
-    /// A module that the sample or the build has.
+    /// Adds a module of the sample or of the build.
     fn module(&mut self, pid: u32, file: &str) {
         let (module, base, path) = self.build.stacks.module(file);
         let spec = self.trace.module(pid, &path, base, module.size);
@@ -202,7 +202,7 @@ impl<'b> Session<'b> {
         }
     }
 
-    /// Opens what an activity opens until the end, and closes it, except the part that leaks.
+    /// Repeats an activity until the end: opens handles and closes all but the leaking part.
     fn repeat(&mut self, pid: u32, activity: &Activity, percent: u32) -> Opened {
         let [opening, closing] = activity.services;
         let opening = self.build.stacks.called(opening, PROGRAM, activity.opening);
@@ -224,7 +224,7 @@ impl<'b> Session<'b> {
         Opened { function: activity.function, leaked, opened }
     }
 
-    /// Handles that the program opens once and keeps.
+    /// Opens the handles that the program keeps for its whole life.
     fn fill_pool(&mut self, pid: u32) {
         let program = "fleet::Pool::Fill Main";
         let stack = self.build.stacks.called(CREATE_EVENT, PROGRAM, program);
@@ -235,7 +235,7 @@ impl<'b> Session<'b> {
         }
     }
 
-    /// A second process of the program, at whose end two handles are still open, which the kernel closes.
+    /// Adds a second process of the program; the kernel closes its two open handles when it exits.
     fn end_of_child(&mut self, parent: u32) {
         let pid = parent + 0x4000;
         let started = 20 * SECOND + self.rng.below(60_000) as i64 * MS;
@@ -250,7 +250,7 @@ impl<'b> Session<'b> {
         }
     }
 
-    /// A program of which nothing is known but its addresses.
+    /// Adds a program that is known by its addresses only.
     fn back_up(&mut self, pid: u32) {
         self.trace.process(pid, "backup.exe").parent(SYSTEM);
         self.trace.module(pid, BACKUP, BACKUP_BASE, 0x2_0000);
@@ -263,7 +263,7 @@ impl<'b> Session<'b> {
             let handle = self.open(ns, caller, FILE, &opening);
             let life_ms = 1 + self.rng.below(3_000);
             self.close(ns + life_ms as i64 * MS, caller, handle, &closing);
-            // A driver looks at the file; a thread of System closes its kernel handle.
+            // A driver looks at the file, and a thread of System closes the driver's kernel handle.
             let [opened, closed] = [20_000, MS].map(|after| self.free(ns + after));
             let (object, value) = (handle.object + 0x80, handle.value);
             let system = Caller::new(SYSTEM, SYSTEM + 4);
@@ -275,7 +275,7 @@ impl<'b> Session<'b> {
         }
     }
 
-    /// Random times after the start of the program, with so many a minute.
+    /// Returns random times after the start of the program, this many per minute.
     fn times(&mut self, per_minute: u64) -> Vec<i64> {
         let span = self.end - 3 * SECOND;
         let count = per_minute as i64 * span / (60 * SECOND);
@@ -293,7 +293,7 @@ impl<'b> Session<'b> {
         handle
     }
 
-    /// Closes a handle, unless the session ends before.
+    /// Closes a handle, unless the session ends first.
     fn close(&mut self, ns: i64, caller: Caller, handle: Handle, stack: &Stack) {
         let Handle { object, value, kind } = handle;
         if ns >= self.end - MS {
@@ -302,18 +302,18 @@ impl<'b> Session<'b> {
         }
         let ns = self.free(ns);
         let caller = caller.on(self.rng.below(CPUS.into()) as u16);
-        // Keys are those of HKEY_CLASSES_ROOT, which are closed with a tag bit.
+        // The keys are in HKEY_CLASSES_ROOT, so they are closed with a tag bit.
         let value = if kind == KEY { value | TAG_BITS & 2 } else { value };
         let closed = self.trace.close_handle(ns, caller, object, value, kind, "");
         closed.stack(&stack.kernel, &stack.user);
     }
 
-    /// The rundown at the end lists an open handle.
+    /// Lists an open handle in the rundown at the end.
     fn list(&mut self, pid: u32, Handle { object, value, kind }: Handle) {
         self.trace.handle_rundown_end(pid, object, value, kind, "");
     }
 
-    /// The first time from `ns` on that no other handle event has.
+    /// Returns the first time from `ns` on that no other handle event has.
     fn free(&mut self, ns: i64) -> i64 {
         let mut ns = ns;
         while !self.taken.insert(self.trace.options().raw(ns)) {

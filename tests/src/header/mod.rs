@@ -1,16 +1,15 @@
-//! Event headers: every kind a trace file may hold.
+//! Event headers: every kind a trace file can have.
 //!
-//! Kernel events ([`KernelEvent`]) are distinguished by a hook id, provider events by a GUID
-//! ([`ClassicEvent`], [`InstanceEvent`], [`ManifestEvent`]) and old software tracing by a message
-//! number ([`TraceMessage`]). All of them turn into the bytes of one event, header included;
-//! [`crate::file`] does the 8-byte alignment.
+//! Kernel events ([`KernelEvent`]) are identified by a hook id, provider events by a GUID ([`ClassicEvent`],
+//! [`InstanceEvent`], [`ManifestEvent`]) and old software tracing by a message number ([`TraceMessage`]). Each of them
+//! encodes into the bytes of one event with its header; [`crate::file`] does the 8-byte alignment.
 
 mod provider;
 
 pub use self::provider::{ClassicEvent, ExtendedItem, InstanceEvent, ManifestEvent, TraceMessage};
 use crate::bytes::{Bytes, PointerSize};
 
-/// Time and place at which an event was logged, as its header states them.
+/// Time and thread of an event, as in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Raw clock value.
@@ -22,19 +21,19 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// A time stamp of this thread.
+    /// Creates a time stamp for a thread.
     #[must_use]
     pub fn new(time: i64, pid: u32, tid: u32) -> Self {
         Self { time, pid, tid }
     }
 }
 
-/// The size field of an event.
+/// Returns the size field of an event.
 fn event_size(bytes: usize) -> u16 {
     u16::try_from(bytes).expect("an event has at most 65535 bytes")
 }
 
-/// Marker in byte 3 of every event but trace messages.
+/// Marker in byte 3 of every event except trace messages.
 pub const MARKER: u8 = 0xc0;
 
 /// The three headers a kernel event can have.
@@ -50,7 +49,7 @@ pub enum HeaderKind {
 }
 
 impl HeaderKind {
-    /// Size of the header without extensions, in bytes.
+    /// Returns the size of the header without extensions, in bytes.
     #[must_use]
     pub fn size(self) -> usize {
         match self {
@@ -60,7 +59,7 @@ impl HeaderKind {
         }
     }
 
-    /// The header type in byte 2 of the event.
+    /// Returns the header type, byte 2 of the event.
     #[must_use]
     fn type_byte(self, pointer: PointerSize) -> u8 {
         let (four, eight) = match self {
@@ -83,7 +82,7 @@ pub struct KernelEvent {
     pub version: u8,
     /// Time, process and thread; a perfinfo header keeps only the time.
     pub stamp: Stamp,
-    /// Kernel and user mode ticks (system header only).
+    /// Kernel and user mode ticks (only in the system header).
     pub ticks: (u32, u32),
     /// Counter values between header and payload, up to 7 (bits 8 to 10 of the version).
     pub counters: Vec<u64>,
@@ -93,10 +92,10 @@ pub struct KernelEvent {
 }
 
 impl KernelEvent {
-    /// The bytes of the event.
+    /// Returns the bytes of the event.
     ///
     /// # Panics
-    /// When the event is larger than 65535 bytes or has more than 7 counters.
+    /// If the event is larger than 65535 bytes or has more than 7 counters.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         assert!(self.counters.len() <= 7, "a header counts at most 7 extension values");

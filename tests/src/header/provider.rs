@@ -20,10 +20,10 @@ pub struct ClassicEvent {
 }
 
 impl ClassicEvent {
-    /// The bytes of the event.
+    /// Returns the bytes of the event.
     ///
     /// # Panics
-    /// When the event is larger than 65535 bytes.
+    /// If the event is larger than 65535 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.start(types(self.pointer, 10, 20), 48).raw(&self.payload).into_vec()
@@ -45,7 +45,7 @@ impl ClassicEvent {
     }
 }
 
-/// A classic event of one instance of something, 72-byte header (types 11 and 21).
+/// A classic event of one instance of a class, 72-byte header (types 11 and 21).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceEvent {
     /// The part shared with classic events, and the payload.
@@ -58,10 +58,10 @@ pub struct InstanceEvent {
 }
 
 impl InstanceEvent {
-    /// The bytes of the event. The last 24 header bytes follow `EVENT_INSTANCE_GUID_HEADER`.
+    /// Returns the bytes of the event. The last 24 header bytes follow `EVENT_INSTANCE_GUID_HEADER`.
     ///
     /// # Panics
-    /// When the event is larger than 65535 bytes.
+    /// If the event is larger than 65535 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.event
@@ -74,7 +74,7 @@ impl InstanceEvent {
     }
 }
 
-/// An item between header and payload of a manifest event.
+/// An item between the header and the payload of a manifest event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtendedItem {
     /// Type of the data: 1 related activity, 5 and 6 stack, 11 schema, 12 provider traits.
@@ -84,20 +84,20 @@ pub struct ExtendedItem {
 }
 
 impl ExtendedItem {
-    /// A stack with 64-bit frames, and 0 as match id: nothing to join.
+    /// Makes a stack of 64-bit frames with match id 0, which means nothing to join.
     #[must_use]
     pub fn stack64(frames: &[u64]) -> Self {
         Self::part64(0, frames)
     }
 
-    /// A part of a stack with 64-bit frames; the other part has the same match id.
+    /// Makes a part of a stack with 64-bit frames; the other part has the same match id.
     #[must_use]
     pub fn part64(match_id: u64, frames: &[u64]) -> Self {
         let data = Bytes::new().u64(match_id).ptrs(PointerSize::Eight, frames).into_vec();
         Self { kind: 6, data }
     }
 
-    /// A stack by its key, whose frames are written later.
+    /// Makes a stack given by its key; the frames are written later.
     #[must_use]
     pub fn key64(match_id: u64, key: u64) -> Self {
         Self { kind: 18, data: Bytes::new().u64(match_id).u64(key).into_vec() }
@@ -132,16 +132,16 @@ pub struct ManifestEvent {
     pub activity: Guid,
     /// Time, process and thread.
     pub stamp: Stamp,
-    /// Items before the payload; when there are any, bit 0 of the flags is set.
+    /// Items before the payload; if there are any, bit 0 of the flags is set.
     pub items: Vec<ExtendedItem>,
     pub payload: Vec<u8>,
 }
 
 impl ManifestEvent {
-    /// The bytes of the event.
+    /// Returns the bytes of the event.
     ///
     /// # Panics
-    /// When the event is larger than 65535 bytes.
+    /// If the event is larger than 65535 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let last = self.items.len().saturating_sub(1);
@@ -177,18 +177,18 @@ impl ManifestEvent {
 pub struct TraceMessage {
     /// Number of the message in its provider.
     pub number: u16,
-    /// Message GUID, when it is written (option 2).
+    /// Message GUID, if it is written (option 2).
     pub guid: Option<Guid>,
-    /// Time (option 8), thread and process (option 0x20), when they are written.
+    /// Time (option 8), thread and process (option 0x20), if they are written.
     pub stamp: Option<Stamp>,
     pub payload: Vec<u8>,
 }
 
 impl TraceMessage {
-    /// The bytes of the message, in the order of `MESSAGE_TRACE_HEADER` and its options.
+    /// Returns the bytes of the message, in the order of `MESSAGE_TRACE_HEADER` and its options.
     ///
     /// # Panics
-    /// When the message is larger than 65535 bytes.
+    /// If the message is larger than 65535 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut options = Bytes::new();

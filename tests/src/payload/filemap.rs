@@ -17,7 +17,7 @@ pub enum ViewEvent {
 }
 
 impl ViewEvent {
-    /// The hook id.
+    /// Returns the hook id.
     #[must_use]
     pub fn hook(self) -> u16 {
         match self {
@@ -36,7 +36,7 @@ pub struct ViewRecord {
     pub base: u64,
     /// Size of the view, in bytes.
     pub size: u64,
-    /// File object after the view.
+    /// File object behind the view.
     pub file_key: u64,
     /// Section type and protection.
     pub misc: u64,
@@ -47,7 +47,7 @@ pub struct ViewRecord {
 }
 
 impl ViewRecord {
-    /// The payload; version 3 has the byte offset before the process id.
+    /// Returns the payload; version 3 has the byte offset before the process id.
     #[must_use]
     pub fn payload(&self, event: ViewEvent, version: u8, ptr: PointerSize) -> KernelPayload {
         let bytes = Bytes::new()
@@ -60,7 +60,7 @@ impl ViewRecord {
     }
 }
 
-/// The rundown event that names the kernel key of a file.
+/// Returns the rundown event that gives the name for a file's kernel key.
 #[must_use]
 pub fn file_name(key: u64, name: &str, ptr: PointerSize) -> KernelPayload {
     KernelPayload {

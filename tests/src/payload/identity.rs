@@ -1,4 +1,4 @@
-//! Image identities, which a merge inserts after each image event.
+//! Image identities; a merge inserts them after each image event.
 
 use super::ClassicPayload;
 use crate::bytes::{Bytes, Guid, PointerSize};
@@ -17,7 +17,7 @@ pub struct DebugId {
     pub age: u32,
 }
 
-/// `ImageID` (opcode 0): size and time stamp from the file, original name of its version resource.
+/// Returns `ImageID` (opcode 0): size and time stamp of the file, and the original name in its version resource.
 #[must_use]
 pub fn image_id(
     ptr: PointerSize,
@@ -30,20 +30,20 @@ pub fn image_id(
     payload(0, 2, bytes.utf16z(original_name))
 }
 
-/// `DbgID_RSDS` (opcode 36): the PDB of an image.
+/// Returns `DbgID_RSDS` (opcode 36): the PDB of an image.
 #[must_use]
 pub fn rsds(ptr: PointerSize, base: u64, pid: u32, pdb: &DebugId) -> ClassicPayload {
     let bytes = Bytes::new().ptr(ptr, base).u32(pid).guid(pdb.guid).u32(pdb.age);
     payload(36, 2, bytes.ansiz(&pdb.name))
 }
 
-/// An image without debug data (opcode 32).
+/// Returns the event of an image without debug data (opcode 32).
 #[must_use]
 pub fn no_debug_data(ptr: PointerSize, base: u64, pid: u32) -> ClassicPayload {
     payload(32, 2, Bytes::new().ptr(ptr, base).u32(pid))
 }
 
-/// `FileVersion` (opcode 64): about once per distinct file.
+/// Returns `FileVersion` (opcode 64), which occurs about once per distinct file.
 #[must_use]
 pub fn file_version(
     size: u32,

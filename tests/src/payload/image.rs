@@ -17,7 +17,7 @@ pub enum ImageEvent {
 }
 
 impl ImageEvent {
-    /// The hook id.
+    /// Returns the hook id.
     #[must_use]
     pub fn hook(self) -> u16 {
         match self {
@@ -35,17 +35,17 @@ pub struct ImageRecord {
     pub base: u64,
     /// Mapped size, in bytes.
     pub size: u64,
-    /// Process id, 0 for the kernel.
+    /// Process id; 0 for the kernel.
     pub pid: u32,
     pub checksum: u32,
-    /// Time stamp; real rundowns of user-mode images hold 0.
+    /// Time stamp; 0 for user-mode images in real rundowns.
     pub timestamp: u32,
     /// NT path.
     pub path: String,
 }
 
 impl ImageRecord {
-    /// The payload in version 2 or 3.
+    /// Returns the payload in version 2 or 3.
     #[must_use]
     pub fn payload(&self, event: ImageEvent, version: u8, ptr: PointerSize) -> KernelPayload {
         // Version 3 turned the reserved field into signature level and type.

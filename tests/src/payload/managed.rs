@@ -1,7 +1,6 @@
 //! Events of the .NET runtime and of its rundown: methods and modules.
 //!
-//! Layouts: templates `MethodLoadUnloadVerbose` and `ModuleLoadUnload` of dotnet/runtime's
-//! `ClrEtwAll.man`.
+//! The layouts are the templates `MethodLoadUnloadVerbose` and `ModuleLoadUnload` in dotnet/runtime's `ClrEtwAll.man`.
 
 use super::DebugId;
 use crate::bytes::{Bytes, Guid, PointerSize};
@@ -22,14 +21,14 @@ pub enum MethodEvent {
     Unload,
     /// MethodDCEndVerbose.
     RundownEnd,
-    /// MethodDCEndVerboseV2, of CLR 2.0.
+    /// MethodDCEndVerboseV2 of CLR 2.0.
     RundownEndV2,
 }
 
 /// A method of managed code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MethodRecord {
-    /// The runtime's number of its module.
+    /// The runtime's id for the module.
     pub module_id: u64,
     /// First address of its code.
     pub address: u64,
@@ -42,7 +41,7 @@ pub struct MethodRecord {
 }
 
 impl MethodRecord {
-    /// The bytes of the event.
+    /// Returns the bytes of the event.
     #[must_use]
     pub fn event(&self, event: MethodEvent, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
         let (provider, id) = match event {
@@ -52,7 +51,7 @@ impl MethodRecord {
             MethodEvent::RundownEndV2 => (CLR_PROVIDER, 140),
         };
         let payload = Bytes::new()
-            .u64(self.address ^ 0x55) // the method's own number
+            .u64(self.address ^ 0x55) // the method's own id
             .u64(self.module_id)
             .u64(self.address)
             .u32(self.size)
@@ -61,7 +60,7 @@ impl MethodRecord {
             .utf16z(&self.type_name)
             .utf16z(&self.name)
             .utf16z(&self.signature);
-        // CLR 2.0 was the only runtime of its process, and had no number.
+        // CLR 2.0 was the only runtime of its process, and had no instance number.
         let payload = if event == MethodEvent::RundownEndV2 { payload } else { payload.u16(9) };
         manifest(provider, id, pointer, stamp, payload)
     }
@@ -69,18 +68,18 @@ impl MethodRecord {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManagedModule {
-    /// The runtime's number of it.
+    /// The runtime's id for the module.
     pub module_id: u64,
     /// Path of the assembly.
     pub path: String,
-    /// Path of its native image; empty when there is none.
+    /// Path of its native image; empty if there is none.
     pub native_path: String,
     /// PDB of the native image.
     pub native_pdb: DebugId,
 }
 
 impl ManagedModule {
-    /// The rundown event (ModuleDCEnd).
+    /// Returns the rundown event (ModuleDCEnd).
     #[must_use]
     pub fn rundown(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
         let payload = Bytes::new()
@@ -100,7 +99,7 @@ impl ManagedModule {
         manifest(CLR_RUNDOWN_PROVIDER, 154, pointer, stamp, payload)
     }
 
-    /// The rundown event of CLR 2.0 (ModuleDCEndV2), which has no PDBs.
+    /// Returns the rundown event of CLR 2.0 (ModuleDCEndV2), which has no PDBs.
     #[must_use]
     pub fn rundown_v2(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
         let payload = Bytes::new().u64(self.module_id).u64(1).u32(0).u32(0);

@@ -1,21 +1,21 @@
-//! Events of heaps and of virtual memory.
+//! Heap and virtual memory events.
 
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Flags of calls for virtual memory.
+/// Flags of virtual memory calls. The first one commits pages.
 pub const MEM_COMMIT: u32 = 0x1000;
-/// The addresses are reserved.
+/// Reserves addresses.
 pub const MEM_RESERVE: u32 = 0x2000;
-/// The pages are given back.
+/// Gives the pages back.
 pub const MEM_DECOMMIT: u32 = 0x4000;
-/// The addresses are given back, with their pages.
+/// Gives the addresses back, with their pages.
 pub const MEM_RELEASE: u32 = 0x8000;
 
-/// Source of a block that the main path of a heap writes.
+/// The source id of blocks from the main path of a heap.
 const MAIN_PATH: u32 = 3;
 
-/// A call of a heap.
+/// A heap call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeapCall {
     /// Create (0x1020).
@@ -50,21 +50,21 @@ impl HeapCall {
     }
 }
 
-/// A call for virtual memory.
+/// A virtual memory call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RangeRecord {
     /// First address.
     pub base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The process whose memory it is.
+    /// The process that the memory belongs to.
     pub pid: u32,
-    /// Flags, as in [`MEM_COMMIT`].
+    /// Flags such as [`MEM_COMMIT`].
     pub flags: u32,
 }
 
 impl RangeRecord {
-    /// The payload of VirtualAlloc (0x0262) or, `is_free`, of VirtualFree (0x0263).
+    /// Returns the payload of VirtualAlloc (0x0262), or of VirtualFree (0x0263) if `is_free`.
     #[must_use]
     pub fn payload(&self, is_free: bool, ptr: PointerSize) -> KernelPayload {
         let bytes = Bytes::new().ptr(ptr, self.base).ptr(ptr, self.size);

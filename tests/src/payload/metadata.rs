@@ -1,4 +1,4 @@
-//! Metadata of events: EventInfo records, schemas of TraceLogging, chunks of manifests.
+//! Event metadata: EventInfo records, TraceLogging schemas, manifest chunks.
 //!
 //! Layouts: TRACE_EVENT_INFO of `tdh.h`, TraceLoggingProvider.h, ManifestEnvelope of dotnet/runtime.
 
@@ -8,7 +8,7 @@ use crate::header::{ClassicEvent, ExtendedItem, ManifestEvent, Stamp};
 /// The provider of EventInfo records.
 const METADATA_PROVIDER: Guid = Guid::new(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
 
-/// An EventInfo record, of an event without versions.
+/// An EventInfo record for an event without versions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventInfo {
     pub provider: Guid,
@@ -16,14 +16,14 @@ pub struct EventInfo {
     pub id: u16,
     pub version: u8,
     pub task: String,
-    /// Name of its opcode; empty for an event with opcode 0.
+    /// Name of the opcode; empty for opcode 0.
     pub opcode: String,
     /// Names and in-types (`tdh.h`) of its fields.
     pub fields: Vec<(String, u16)>,
 }
 
 impl EventInfo {
-    /// The bytes of the event that has the record.
+    /// Returns the bytes of the event that carries the record.
     #[must_use]
     pub fn event(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
         let payload = self.record();
@@ -69,7 +69,7 @@ impl EventInfo {
     }
 }
 
-/// The items of a TraceLogging event: its name with the fields as they stand in the schema, and its provider.
+/// Returns the items of a TraceLogging event: its name with the encoded fields of the schema, and its provider.
 #[must_use]
 pub fn trace_logging(name: &str, fields: &[u8], provider: &str) -> Vec<ExtendedItem> {
     let item = |kind, body: Vec<u8>| {
@@ -80,7 +80,7 @@ pub fn trace_logging(name: &str, fields: &[u8], provider: &str) -> Vec<ExtendedI
     vec![item(12, [provider.as_bytes(), &[0]].concat()), item(11, schema)]
 }
 
-/// The chunks of a manifest, as a provider sends them from a process.
+/// Returns the chunks of a manifest, as a provider sends them from a process.
 #[must_use]
 pub fn manifest_chunks(provider: Guid, xml: &str, chunk: usize, stamp: Stamp) -> Vec<Vec<u8>> {
     let chunks: Vec<&[u8]> = xml.as_bytes().chunks(chunk).collect();

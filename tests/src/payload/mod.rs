@@ -1,7 +1,7 @@
 //! Payloads: one builder per event family.
 //!
-//! A record knows its fields; its `payload` method lays them out for a pointer width and event
-//! version and names the event ([`KernelPayload`], [`ClassicPayload`]), which then takes a header.
+//! A record holds the fields. Its `payload` method lays them out for a pointer width and event version and identifies
+//! the event ([`KernelPayload`], [`ClassicPayload`]), which then gets a header.
 
 mod filemap;
 mod identity;
@@ -42,7 +42,7 @@ pub use self::trace_header::{ClockChanges, TraceHeader};
 use crate::bytes::{Guid, PointerSize};
 use crate::header::{ClassicEvent, HeaderKind, KernelEvent, Stamp};
 
-/// Payload of a kernel event, with what names the event.
+/// The payload of a kernel event, with the ids of the event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelPayload {
     pub hook: u16,
@@ -51,7 +51,7 @@ pub struct KernelPayload {
 }
 
 impl KernelPayload {
-    /// The whole event with this header.
+    /// Returns the whole event with this header.
     #[must_use]
     pub fn event(&self, kind: HeaderKind, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
         KernelEvent {
@@ -67,7 +67,7 @@ impl KernelPayload {
     }
 }
 
-/// Payload of a classic event, with what names the event.
+/// The payload of a classic event, with the ids of the event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClassicPayload {
     /// Event class.
@@ -79,7 +79,7 @@ pub struct ClassicPayload {
 }
 
 impl ClassicPayload {
-    /// The whole event with a classic header.
+    /// Returns the whole event with a classic header.
     #[must_use]
     pub fn event(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
         ClassicEvent {

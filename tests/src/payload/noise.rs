@@ -1,24 +1,24 @@
-//! Events a reader has to step over, or take the running thread from.
+//! Events that a reader has to skip, or to learn the running thread from.
 
 use super::{ClassicPayload, KernelPayload};
 use crate::bytes::{Bytes, Guid, PointerSize};
 use crate::header::{ExtendedItem, ManifestEvent, Stamp};
 
-/// A context switch (0x0524), 24 bytes.
+/// Returns a context switch (0x0524), 24 bytes.
 #[must_use]
 pub fn context_switch(new_tid: u32, old_tid: u32) -> KernelPayload {
     let bytes = Bytes::new().u32(new_tid).u32(old_tid).zeros(16).into_vec();
     KernelPayload { hook: 0x0524, version: 4, bytes }
 }
 
-/// A profile sample (0x0f2e).
+/// Returns a profile sample (0x0f2e).
 #[must_use]
 pub fn profile_sample(ptr: PointerSize, address: u64, tid: u32) -> KernelPayload {
     let bytes = Bytes::new().ptr(ptr, address).u32(tid).u16(1).u16(0).into_vec();
     KernelPayload { hook: 0x0f2e, version: 2, bytes }
 }
 
-/// A read of a disk (0x010a, DiskIo_TypeGroup1).
+/// Returns a disk read (0x010a, DiskIo_TypeGroup1).
 #[must_use]
 pub fn disk_read(ptr: PointerSize, size: u32, offset: u64, tid: u32) -> KernelPayload {
     let bytes = Bytes::new().u32(0).u32(0x0006_0043).u32(size).u32(0).u64(offset);
@@ -26,14 +26,14 @@ pub fn disk_read(ptr: PointerSize, size: u32, offset: u64, tid: u32) -> KernelPa
     KernelPayload { hook: 0x010a, version: 3, bytes: bytes.u64(1_000).u32(tid).into_vec() }
 }
 
-/// A classic event of an unknown provider.
+/// Returns a classic event of an unknown provider.
 #[must_use]
 pub fn classic_noise(opcode: u8, bytes: Vec<u8>) -> ClassicPayload {
     let guid = Guid::new(0x5a3c_11d2_7e49_4b60_9d1a_3f2c_8e77_a005);
     ClassicPayload { guid, opcode, version: 0, bytes }
 }
 
-/// A manifest event of an unknown provider; with a stack it carries an extended item.
+/// Returns a manifest event of an unknown provider; a stack goes into an extended item.
 #[must_use]
 pub fn manifest_noise(id: u16, stamp: Stamp, stack: &[u64], payload: Vec<u8>) -> ManifestEvent {
     let items = if stack.is_empty() { Vec::new() } else { vec![ExtendedItem::stack64(stack)] };

@@ -3,25 +3,25 @@
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// Kind of event of one handle.
+/// Kind of handle event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandleEvent {
     /// Create (0x1120).
     Create,
     /// Close (0x1121).
     Close,
-    /// Rundown at the start (0x1126): with the process id.
+    /// Rundown at the start (0x1126), with the process id.
     RundownStart,
-    /// Rundown at the end (0x1127): with the process id.
+    /// Rundown at the end (0x1127), with the process id.
     RundownEnd,
 }
 
-/// Fields of the events of one handle.
+/// Fields of a handle event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HandleRecord {
     /// Object address.
     pub object: u64,
-    /// Process id (rundowns only).
+    /// Process id (only in rundowns).
     pub pid: u32,
     /// Handle value.
     pub handle: u32,
@@ -56,7 +56,7 @@ pub struct DuplicateRecord {
     /// Process that owns the new handle.
     pub target_pid: u32,
     pub type_id: u16,
-    /// Process that owns the old handle; the older schema does not have it.
+    /// Process that owns the old handle; missing in the older schema.
     pub source_pid: Option<u32>,
 }
 
@@ -77,7 +77,7 @@ impl DuplicateRecord {
     }
 }
 
-/// Kind of event of an object.
+/// Kind of object event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectEvent {
     /// Create (0x1130).
@@ -103,7 +103,7 @@ pub enum ReferenceEvent {
     Dereference,
 }
 
-/// A change of the reference count by `count`, with the four letters of its pool tag.
+/// Returns a change of the reference count by `count`, with a four-letter pool tag.
 #[must_use]
 pub fn reference(
     event: ReferenceEvent,
@@ -116,7 +116,7 @@ pub fn reference(
     payload(hook, Bytes::new().ptr(ptr, object).raw(&tag).u32(count))
 }
 
-/// The name of an object type, in the rundown at the end (0x1125) or at the start (0x1124).
+/// Returns the name of an object type, in the rundown at the end (0x1125) or at the start (0x1124).
 #[must_use]
 pub fn type_rundown(at_end: bool, type_id: u16, name: &str) -> KernelPayload {
     let hook = if at_end { 0x1125 } else { 0x1124 };

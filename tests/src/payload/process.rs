@@ -19,7 +19,7 @@ pub enum ProcessEvent {
 }
 
 impl ProcessEvent {
-    /// The hook id.
+    /// Returns the hook id.
     #[must_use]
     pub fn hook(self) -> u16 {
         match self {
@@ -42,7 +42,7 @@ pub struct Sid {
 }
 
 impl Sid {
-    /// `S-1-5-18`, the local system.
+    /// Returns `S-1-5-18`, the local system.
     #[must_use]
     pub fn system() -> Self {
         Self { authority: 5, sub: vec![18] }
@@ -71,7 +71,7 @@ pub struct ProcessRecord {
     pub page_directory: u64,
     /// Flags (version 4 and later).
     pub flags: u32,
-    /// User, written as a null SID when missing.
+    /// User; `None` is written as a null SID.
     pub sid: Option<Sid>,
     /// File name of the image without path.
     pub name: String,
@@ -84,7 +84,7 @@ pub struct ProcessRecord {
 }
 
 impl ProcessRecord {
-    /// The payload of this event in a version from 0 to 5.
+    /// Returns the payload of this event in a version from 0 to 5.
     #[must_use]
     pub fn payload(&self, event: ProcessEvent, version: u8, ptr: PointerSize) -> KernelPayload {
         let bytes = self.append_sid(self.numbers(version, ptr), ptr).ansiz(&self.name);
@@ -116,8 +116,8 @@ impl ProcessRecord {
     fn append_sid(&self, bytes: Bytes, ptr: PointerSize) -> Bytes {
         match &self.sid {
             None => bytes.u32(0),
-            // TOKEN_USER: pointer and attributes, padded to two pointers. The pointer is not 0,
-            // else readers take the SID for missing.
+            // TOKEN_USER: pointer and attributes, padded to two pointers. The pointer must not be 0, or readers take
+            // the SID as missing.
             Some(sid) => sid.append(bytes.ptr(ptr, 0xffff_b481_ae0f_2000).ptr(ptr, 0)),
         }
     }

@@ -1,9 +1,9 @@
-//! Stack events: frames at once, or keys whose frames follow later.
+//! Stack events with frames, or with keys that get their frames later.
 
 use super::KernelPayload;
 use crate::bytes::{Bytes, PointerSize};
 
-/// The half of a stack a key stands for.
+/// The half of a stack that a key identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackPart {
     /// Kernel mode (0x1825).
@@ -23,7 +23,7 @@ pub enum StackKeyEvent {
     Rundown,
 }
 
-/// Frames of the event at this raw time, innermost first (0x1820).
+/// Returns the frames of the event at this raw time, innermost first (0x1820).
 #[must_use]
 pub fn stack_walk(
     ptr: PointerSize,
@@ -35,7 +35,7 @@ pub fn stack_walk(
     stack(0x1820, Bytes::new().i64(event_time).u32(pid).u32(tid).ptrs(ptr, frames))
 }
 
-/// A reference to frames known by a key (0x1825, 0x1826).
+/// Returns a reference to the frames of a key (0x1825, 0x1826).
 #[must_use]
 pub fn stack_key_reference(
     part: StackPart,
@@ -48,7 +48,7 @@ pub fn stack_key_reference(
     stack(hook, Bytes::new().i64(event_time).u32(pid).u32(tid).ptr(ptr, key))
 }
 
-/// The frames of a key (0x1822 to 0x1824).
+/// Returns the frames of a key (0x1822 to 0x1824).
 #[must_use]
 pub fn stack_key_definition(
     event: StackKeyEvent,

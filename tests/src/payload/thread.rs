@@ -17,7 +17,7 @@ pub enum ThreadEvent {
 }
 
 impl ThreadEvent {
-    /// The hook id.
+    /// Returns the hook id.
     #[must_use]
     pub fn hook(self) -> u16 {
         match self {
@@ -29,19 +29,19 @@ impl ThreadEvent {
     }
 }
 
-/// Fields of a thread event that fixtures choose; the others have usual values.
+/// Fields of a thread event that fixtures choose; all other fields have usual values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThreadRecord {
     /// Process id.
     pub pid: u32,
     /// Thread id.
     pub tid: u32,
-    /// Thread name; not written at all when missing, as older systems do.
+    /// Thread name; if missing it is not written at all, as on older systems.
     pub name: Option<String>,
 }
 
 impl ThreadRecord {
-    /// The payload, version 3.
+    /// Returns the payload in version 3.
     #[must_use]
     pub fn payload(&self, event: ThreadEvent, ptr: PointerSize) -> KernelPayload {
         let stack = 0xffff_d78a_0000_0000 + u64::from(self.tid) * 0x1_0000;

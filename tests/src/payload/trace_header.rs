@@ -13,13 +13,13 @@ pub struct TraceHeader {
     pub build: u32,
     /// Number of processors.
     pub cpus: u32,
-    /// End time (FILETIME), 0 when the session was not closed.
+    /// End time (FILETIME); 0 if the session was not closed.
     pub end: i64,
     /// Maximum file size, in MB.
     pub maximum_mb: u32,
     /// Log file mode bits.
     pub mode: u32,
-    /// Number of buffers in the file, header buffer included.
+    /// Number of buffers in the file, including the header buffer.
     pub buffers_written: u32,
     /// Pointer width of the writing system.
     pub pointer: PointerSize,
@@ -28,7 +28,7 @@ pub struct TraceHeader {
     pub cpu_mhz: u32,
     /// Time zone: UTC = local time + bias, in minutes.
     pub bias_minutes: i32,
-    /// Changes of its clocks.
+    /// Clock changes of the time zone.
     pub changes: ClockChanges,
     /// Interval of the system timer, in 100 ns.
     pub timer_resolution: u32,
@@ -46,7 +46,7 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// The payload; its layout follows the pointer width of the record.
+    /// Returns the payload, laid out for the record's pointer width.
     #[must_use]
     pub fn payload(&self) -> KernelPayload {
         let before_boot = if self.pointer == PointerSize::Eight { 248 } else { 240 };
@@ -81,7 +81,7 @@ impl TraceHeader {
     }
 }
 
-/// `TIME_ZONE_INFORMATION`, 172 bytes.
+/// Appends a `TIME_ZONE_INFORMATION`, 172 bytes.
 fn time_zone(bytes: Bytes, bias_minutes: i32, changes: ClockChanges) -> Bytes {
     let ClockChanges { standard, daylight } = changes;
     let date = |bytes: Bytes, date: [u16; 8]| date.into_iter().fold(bytes, Bytes::u16);
@@ -90,9 +90,9 @@ fn time_zone(bytes: Bytes, bias_minutes: i32, changes: ClockChanges) -> Bytes {
     date(bytes, daylight).i32(-60)
 }
 
-/// Times at which the clocks of a zone change: SYSTEMTIMEs of year (0: each), month (0: never), weekday (0: Sunday),
-/// day or number of the weekday in the month (5: last), hour, minute, second and millisecond, in the local time before
-/// the change.
+/// When the clocks of a zone change, as SYSTEMTIMEs in the local time before the change. The fields are year (0: every
+/// year), month (0: never), weekday (0: Sunday), day or number of the weekday in the month (5: last), hour, minute,
+/// second and millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClockChanges {
     /// Change to standard time.

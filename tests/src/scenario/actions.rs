@@ -1,4 +1,4 @@
-//! Actions of threads on handles, objects and file mappings.
+//! What threads do with handles, objects and file mappings.
 
 use super::actors::Caller;
 use super::builder::TraceBuilder;
@@ -9,7 +9,7 @@ use crate::payload::{
     ObjectEvent, RangeRecord, ReferenceEvent, ViewEvent, ViewRecord, reference,
 };
 
-/// Time between the close and the duplicate of a moved handle, in nanoseconds: a tick.
+/// Time between the close and the duplicate of a moved handle, in nanoseconds: one tick.
 const MOVE: i64 = 100;
 
 /// A duplicated handle, with its source and target; see [`DuplicateRecord`] for the fields.
@@ -18,9 +18,9 @@ pub type Duplicate = DuplicateRecord;
 /// A mapped view; see [`ViewRecord`] for the fields.
 pub type View = ViewRecord;
 
-/// Handle events. Times are nanoseconds since the session start.
+/// Handle events. Times are in nanoseconds since the session start.
 impl TraceBuilder {
-    /// A thread gets a handle of an object.
+    /// Lets a thread create a handle to an object.
     pub fn create_handle(
         &mut self,
         ns: i64,
@@ -33,7 +33,7 @@ impl TraceBuilder {
         self.handle_event(ns, caller, HandleEvent::Create, &record)
     }
 
-    /// A thread closes a handle; the event carries the object's name, or an empty one.
+    /// Lets a thread close a handle; the event carries the object's name, which may be empty.
     pub fn close_handle(
         &mut self,
         ns: i64,
@@ -48,7 +48,7 @@ impl TraceBuilder {
         self.handle_event(ns, caller, HandleEvent::Close, &record)
     }
 
-    /// A create or close with all its fields.
+    /// Adds a create or close with all its fields.
     pub fn handle_event(
         &mut self,
         ns: i64,
@@ -68,7 +68,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread duplicates a handle.
+    /// Lets a thread duplicate a handle.
     pub fn duplicate_handle(
         &mut self,
         ns: i64,
@@ -80,8 +80,8 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread that creates a process gives it a handle before it has a pid: the same value for an inherited handle,
-    /// another one for a standard handle. The source is the parent, which the thread need not belong to.
+    /// Lets a thread that creates a process give it a handle before it has a pid. An inherited handle keeps its value;
+    /// a standard handle gets another one. The source is the parent, which need not be the thread's process.
     pub fn inherit_handle(
         &mut self,
         ns: i64,
@@ -91,8 +91,8 @@ impl TraceBuilder {
         self.duplicate_handle(ns, creator, Duplicate { target_pid: 0, ..duplicate })
     }
 
-    /// A thread moves a handle (`DUPLICATE_CLOSE_SOURCE`): it closes the source first, then it opens the target. The close
-    /// is the caller's, whichever process has the source.
+    /// Lets a thread move a handle (`DUPLICATE_CLOSE_SOURCE`): it closes the source first, then opens the target. The
+    /// close is logged by the caller, whichever process owns the source.
     pub fn move_handle(
         &mut self,
         ns: i64,
@@ -104,7 +104,7 @@ impl TraceBuilder {
         self.duplicate_handle(ns + MOVE, caller, duplicate)
     }
 
-    /// A driver opens a handle in the table of System, in the context of any process; any may close it.
+    /// Lets a driver open a handle in the table of System, in the context of any process; any process may close it.
     pub fn create_kernel_handle(
         &mut self,
         ns: i64,
@@ -116,7 +116,8 @@ impl TraceBuilder {
         self.create_handle(ns, caller, object, handle | KERNEL_HANDLE, type_id)
     }
 
-    /// A thread closes a handle whose low bits it uses for itself, as `RegCloseKey` does for keys of `HKEY_CLASSES_ROOT`.
+    /// Lets a thread close a handle with its own bits in the low bits, as `RegCloseKey` does for keys of
+    /// `HKEY_CLASSES_ROOT`.
     pub fn close_tagged(
         &mut self,
         ns: i64,
@@ -129,7 +130,7 @@ impl TraceBuilder {
         self.close_handle(ns, caller, object, handle | TAG_BITS & 2, type_id, name)
     }
 
-    /// A handle of the rundown at the start.
+    /// Adds a handle to the rundown at the start.
     pub fn handle_rundown_start(
         &mut self,
         pid: u32,
@@ -145,7 +146,7 @@ impl TraceBuilder {
         self
     }
 
-    /// A handle of the rundown at the end.
+    /// Adds a handle to the rundown at the end.
     pub fn handle_rundown_end(
         &mut self,
         pid: u32,
@@ -160,9 +161,9 @@ impl TraceBuilder {
     }
 }
 
-/// Object and mapping events. Times are nanoseconds since the session start.
+/// Object and mapping events. Times are in nanoseconds since the session start.
 impl TraceBuilder {
-    /// A thread creates an object.
+    /// Lets a thread create an object.
     pub fn create_object(
         &mut self,
         ns: i64,
@@ -174,7 +175,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread deletes an object.
+    /// Lets a thread delete an object.
     pub fn delete_object(
         &mut self,
         ns: i64,
@@ -186,7 +187,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread adds `count` references to an object; the pool tag has four letters.
+    /// Lets a thread add `count` references to an object; the pool tag has four letters.
     pub fn reference(
         &mut self,
         ns: i64,
@@ -200,7 +201,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread removes `count` references from an object; the pool tag has four letters.
+    /// Lets a thread remove `count` references from an object; the pool tag has four letters.
     pub fn dereference(
         &mut self,
         ns: i64,
@@ -214,7 +215,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread maps a view of a file.
+    /// Lets a thread map a view of a file.
     pub fn map(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
         let (caller, payload) =
             (caller.into(), view.payload(ViewEvent::Map, 3, self.options.pointer));
@@ -222,7 +223,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread unmaps a view of a file.
+    /// Lets a thread unmap a view of a file.
     pub fn unmap(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
         let (caller, payload) =
             (caller.into(), view.payload(ViewEvent::Unmap, 3, self.options.pointer));
@@ -230,16 +231,16 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A view of the rundown at the end.
+    /// Adds a view to the rundown at the end.
     pub fn view_rundown_end(&mut self, view: View) -> &mut Self {
         self.views_at_end.push(view);
         self
     }
 }
 
-/// Managed code. Times are nanoseconds since the session start.
+/// Managed code. Times are in nanoseconds since the session start.
 impl TraceBuilder {
-    /// The runtime of a process reports a method.
+    /// Lets the runtime of a process report a method.
     pub fn method(
         &mut self,
         ns: i64,
@@ -252,7 +253,7 @@ impl TraceBuilder {
         self.raw_event(ns, cpu, method.event(event, self.options.pointer, stamp))
     }
 
-    /// CLR 2.0 in a process reports a module in its rundown at the end.
+    /// Lets CLR 2.0 in a process report a module in its rundown at the end.
     pub fn managed_module_v2(
         &mut self,
         ns: i64,
@@ -264,7 +265,7 @@ impl TraceBuilder {
         self.raw_event(ns, cpu, module.rundown_v2(self.options.pointer, stamp))
     }
 
-    /// The runtime of a process reports a module in its rundown at the end.
+    /// Lets the runtime of a process report a module in its rundown at the end.
     pub fn managed_module(
         &mut self,
         ns: i64,
@@ -277,9 +278,9 @@ impl TraceBuilder {
     }
 }
 
-/// Events of memory. Times are nanoseconds since the session start.
+/// Memory events. Times are in nanoseconds since the session start.
 impl TraceBuilder {
-    /// A thread calls a heap; a stack may follow.
+    /// Lets a thread call a heap; a stack may follow.
     pub fn heap(
         &mut self,
         ns: i64,
@@ -291,7 +292,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread reserves or commits memory; a stack may follow.
+    /// Lets a thread reserve or commit memory; a stack may follow.
     pub fn virtual_alloc(
         &mut self,
         ns: i64,
@@ -302,7 +303,7 @@ impl TraceBuilder {
         self.kernel_event(ns, caller, &payload)
     }
 
-    /// A thread gives memory back; a stack may follow.
+    /// Lets a thread give memory back; a stack may follow.
     pub fn virtual_free(
         &mut self,
         ns: i64,

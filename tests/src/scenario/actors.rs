@@ -1,10 +1,10 @@
-//! Threads that log events, with their processors, and starts of processes, of a scenario.
+//! The threads of a scenario that log events, with their processors, and the starts of its processes.
 
 use std::collections::HashMap;
 
 use super::specs::{ProcessSpec, ThreadSpec};
 
-/// A thread on a processor; also made from `(pid, tid)` and `(pid, tid, cpu)`.
+/// A thread on a processor; can be made from `(pid, tid)` and `(pid, tid, cpu)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caller {
     /// Process id.
@@ -16,7 +16,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A thread on processor 0.
+    /// Creates a caller on processor 0.
     #[must_use]
     pub fn new(pid: u32, tid: u32) -> Self {
         Self { pid, tid, cpu: 0 }
@@ -44,11 +44,11 @@ impl From<(u32, u32, u16)> for Caller {
 /// Threads and starts, by process id.
 #[derive(Debug, Clone, Default)]
 pub struct Actors {
-    /// Raw times at which threads of the process logged events, in order.
+    /// Raw times and ids of the threads that logged events, in order.
     acts: HashMap<u32, Vec<(i64, u32)>>,
-    /// First declared thread.
+    /// The first declared thread of each process.
     declared: HashMap<u32, u32>,
-    /// Starts of the processes in nanoseconds, in order.
+    /// Start times of the processes in nanoseconds, in order.
     starts: HashMap<u32, Vec<i64>>,
 }
 
@@ -69,7 +69,7 @@ impl Actors {
         actors
     }
 
-    /// The thread of a process that acted last until a raw time, or else any one.
+    /// Returns the thread of a process that last acted up to a raw time, or any thread if there is none.
     pub fn last_thread(&self, pid: u32, until: i64) -> u32 {
         let acts = self.acts.get(&pid).map_or(&[][..], Vec::as_slice);
         let acted = acts.partition_point(|(time, _)| *time <= until);
@@ -78,7 +78,7 @@ impl Actors {
         last.or_else(declared).unwrap_or(if pid == 0 { 0 } else { pid + 4 })
     }
 
-    /// The first start of a pid after a time.
+    /// Returns the first start of a pid after a time.
     pub fn next_start(&self, pid: u32, ns: i64) -> Option<i64> {
         let starts = self.starts.get(&pid)?;
         starts.get(starts.partition_point(|start| *start <= ns)).copied()

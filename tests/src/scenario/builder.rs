@@ -1,4 +1,4 @@
-//! Parts of a scenario, and the methods that add to it.
+//! The parts of a scenario, and the methods that add to it.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use crate::payload::{
     ClassicPayload, HandleRecord, KernelPayload, ProcessRecord, StackPart, ViewRecord,
 };
 
-/// An event on its way into the file.
+/// An event to be written to the file.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub time: i64,
     pub cpu: u16,
-    /// The thread that logged the event; context switches are made from it.
+    /// The thread that logged the event; context switches are derived from it.
     pub tid: Option<u32>,
     pub bytes: Vec<u8>,
 }
 
-/// The event the next stack belongs to.
+/// The event that the next stack belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner {
     pub time: i64,
@@ -37,7 +37,7 @@ pub struct Fragment {
     /// Raw time of the event it belongs to.
     pub event_time: i64,
     pub caller: Caller,
-    /// The part a key stands for; `None` writes the frames.
+    /// The part that a key identifies; `None` writes the frames.
     pub key: Option<StackPart>,
     pub frames: Vec<u64>,
 }
@@ -48,7 +48,7 @@ pub struct TraceBuilder {
     pub options: FileOptions,
     pub config: Config,
     pub processes: Vec<ProcessSpec>,
-    /// Processes that the rundown at the end lists as ended, but still in memory.
+    /// Processes that the rundown at the end lists as exited but still in memory.
     pub zombies: Vec<ProcessRecord>,
     pub modules: Vec<ModuleSpec>,
     pub threads: Vec<ThreadSpec>,
@@ -61,42 +61,43 @@ pub struct TraceBuilder {
     pub owner: Option<Owner>,
     /// Threads (pid, tid) that logged events.
     pub callers: BTreeSet<(u32, u32)>,
-    /// Raw times of the stated events, with their threads.
+    /// Raw times of the added events, with their threads.
     pub acts: Vec<(i64, Caller)>,
-    /// Stated changes to what is open.
+    /// Changes to what is open.
     pub changes: Vec<Change>,
-    /// Known when the file is built.
+    /// Filled in when the file is built.
     pub actors: Actors,
 }
 
 impl TraceBuilder {
-    /// An empty trace with the default [`FileOptions`].
+    /// Creates an empty trace with the default [`FileOptions`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty trace in a file of these options, which give the clock and the pointer width.
+    /// Creates an empty trace in a file with these options, which define the clock and the pointer width.
     #[must_use]
     pub fn with_options(options: FileOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// The options of the file, which convert times.
+    /// Returns the options of the file, which convert times.
     #[must_use]
     pub fn options(&self) -> &FileOptions {
         &self.options
     }
 
-    /// A process, from before the trace until after it unless stated otherwise. A process
-    /// declared again with the same pid is another lifetime.
+    /// Adds a process that lives from before the trace until after it, unless told otherwise. Declaring the same pid
+    /// again adds another lifetime.
     pub fn process(&mut self, pid: u32, name: &str) -> &mut ProcessSpec {
         let key = 0xffff_a38d_0000_0080 + 0x1000 * (self.processes.len() as u64 + 1);
         self.processes.push(ProcessSpec::new(pid, name, key));
         self.processes.last_mut().expect("just pushed")
     }
 
-    /// A process that ended at a time, mostly before the trace, and that the rundown at the end lists as still in memory.
+    /// Adds a process that ended at a time, mostly before the trace; the rundown at the end lists it as still in
+    /// memory.
     pub fn zombie(&mut self, pid: u32, name: &str, key: u64, ended: i64) -> &mut ProcessRecord {
         let exit_time = self.options.filetime(self.options.raw(ended));
         let record = ProcessSpec::new(pid, name, key).record;
@@ -105,16 +106,16 @@ impl TraceBuilder {
         self.zombies.last_mut().expect("just pushed")
     }
 
-    /// A module of a process (pid 0: of the kernel), with a DOS or NT path. Its lifetime is that of
-    /// the process declared last with this pid, unless stated otherwise.
+    /// Adds a module of a process (pid 0: the kernel), with a DOS or NT path. It lives as long as the last process
+    /// declared with this pid, unless told otherwise.
     pub fn module(&mut self, pid: u32, path: &str, base: u64, size: u64) -> &mut ModuleSpec {
         let process = self.processes.iter().rposition(|process| process.record.pid == pid);
         self.modules.push(ModuleSpec::new((pid, process), path, base, size));
         self.modules.last_mut().expect("just pushed")
     }
 
-    /// A thread, from before the trace until after it unless stated otherwise. Threads that log
-    /// events are in the rundown without being declared.
+    /// Adds a thread that lives from before the trace until after it, unless told otherwise. Threads that log events
+    /// are in the rundown even if they are not declared.
     pub fn thread(&mut self, pid: u32, tid: u32) -> &mut ThreadSpec {
         self.threads.push(ThreadSpec { pid, tid, creator: (pid, tid), started: None, ended: None });
         self.threads.last_mut().expect("just pushed")
@@ -125,7 +126,7 @@ impl TraceBuilder {
         self
     }
 
-    /// Any kernel event of a thread; a stack may follow.
+    /// Adds any kernel event of a thread; a stack may follow.
     pub fn kernel_event(
         &mut self,
         ns: i64,
@@ -138,7 +139,7 @@ impl TraceBuilder {
         self.logged(time, caller)
     }
 
-    /// Any classic event of a thread; a stack may follow.
+    /// Adds any classic event of a thread; a stack may follow.
     pub fn classic_event(
         &mut self,
         ns: i64,
@@ -153,13 +154,13 @@ impl TraceBuilder {
         self.logged(time, caller)
     }
 
-    /// An encoded event; `ns` only gives its place in the file.
+    /// Adds an encoded event; `ns` only gives its place in the file.
     pub fn raw_event(&mut self, ns: i64, cpu: u16, bytes: Vec<u8>) -> &mut Self {
         self.add(self.options.raw(ns), cpu, None, bytes);
         self
     }
 
-    /// Notes the event a stack may follow, and its thread.
+    /// Notes the event that a stack may follow, and its thread.
     pub fn logged(&mut self, time: i64, caller: Caller) -> &mut Self {
         self.owner = Some(Owner { time, caller });
         self.callers.insert((caller.pid, caller.tid));
@@ -193,7 +194,7 @@ impl TraceBuilder {
         self.add(time, caller.cpu, Some(caller.tid), bytes);
     }
 
-    /// An event of a rundown or merge: a perfinfo header, on processor 0, of no thread.
+    /// Adds an event of a rundown or merge: a perfinfo header, on processor 0, without thread.
     pub fn add_rundown(&mut self, time: i64, event: &KernelPayload) {
         let bytes = event.event(HeaderKind::PerfInfo, self.options.pointer, Stamp::new(time, 0, 0));
         self.add(time, 0, None, bytes);

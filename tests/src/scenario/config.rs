@@ -2,7 +2,7 @@
 
 use crate::header::HeaderKind;
 
-/// Representation of the stacks of events.
+/// How the stacks of events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StackMode {
     /// Kernel frames shortly after the event, user frames later, on the same processor.
@@ -14,17 +14,17 @@ pub enum StackMode {
     Single,
     /// Both parts as keys.
     Keys,
-    /// The kernel part as key, the user part as frames.
+    /// The kernel part as a key, the user part as frames.
     KernelKey,
 }
 
-/// Choices that hold for the events stated after them, or for the whole file.
+/// Settings for the events added after them, or for the whole file.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub header: HeaderKind,
     pub stack_mode: StackMode,
     pub user_stack_delay: i64,
-    /// Kernel frames of the closes of a sweep, if events have stacks.
+    /// Kernel frames of closes at process exit, if events have stacks.
     pub sweep_stack: Vec<u64>,
     pub key_slots: usize,
     pub context_switches: bool,
@@ -39,7 +39,7 @@ pub struct Config {
     pub build_string: String,
     pub product: String,
     pub computer: Option<String>,
-    /// NT prefix, DOS prefix.
+    /// Pairs of NT prefix and DOS prefix.
     pub prefixes: Vec<(String, String)>,
 }
 

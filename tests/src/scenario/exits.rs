@@ -1,5 +1,5 @@
-//! Threads that start and end processes, and the sweeps after the ends: first the handles are closed, then the views
-//! are unmapped.
+//! Threads that start and end processes, and the sweep after each end: handles are closed first, then views are
+//! unmapped.
 
 use std::collections::HashSet;
 
@@ -17,11 +17,11 @@ const US: i64 = 1_000;
 const TICK: i64 = 100;
 /// Time from the end event to the first close of the sweep.
 const FIRST: i64 = 300 * US;
-/// Time from the end event to the end of the sweep at the latest.
+/// Maximum time from the end event to the end of the sweep.
 const LONGEST: i64 = 50_000 * US;
 
 impl TraceBuilder {
-    /// Adds the sweeps of what the ended processes have open.
+    /// Adds the sweeps that close what ended processes left open.
     pub fn add_sweeps(&mut self) {
         if self.processes.iter().all(|process| process.ended.is_none()) {
             return;
@@ -41,7 +41,7 @@ impl TraceBuilder {
         }
     }
 
-    /// Adds the sweep of one process; returns when it is over.
+    /// Adds the sweep of one process; returns when it is done.
     fn sweep(&mut self, number: usize, end: i64, left: &Left) -> i64 {
         let process = &self.processes[number];
         let (caller, ptr) = (self.ending_thread(process), self.options.pointer);
@@ -52,7 +52,7 @@ impl TraceBuilder {
         let has_stacks = !self.fragments.is_empty();
         for (ns, event) in times.iter().zip(&events) {
             let time = self.options.raw(*ns);
-            // A session that stops before misses the rest of the sweep.
+            // A session that stops earlier misses the rest of the sweep.
             if self.config.end.is_some_and(|stop| *ns >= stop) {
                 break;
             }
@@ -68,8 +68,8 @@ impl TraceBuilder {
         self.config.end.map_or(gone, |stop| gone.min(stop).max(end))
     }
 
-    /// The times of so many events of a sweep, and of its end: 0.3 to 50 ms after the end event, and before the pid is
-    /// given to another process.
+    /// Returns the times of `count` events of a sweep, and of its end: 0.3 to 50 ms after the end event, and before
+    /// another process gets the pid.
     fn sweep_times(&self, pid: u32, end: i64, count: usize) -> Vec<i64> {
         let next = self.actors.next_start(pid, end).unwrap_or(i64::MAX);
         let latest = next.min(end + LONGEST) - TICK;
@@ -84,7 +84,7 @@ impl TraceBuilder {
         times
     }
 
-    /// The thread that starts a process: the one that is stated, else the thread of the parent that acted last.
+    /// Returns the thread that starts a process: the given one, or else the thread of the parent that acted last.
     pub fn creating_thread(&self, process: &ProcessSpec) -> Caller {
         let started = self.options.raw(process.started.unwrap_or_default());
         let (pid, tid) = process.creator;
@@ -93,7 +93,7 @@ impl TraceBuilder {
         Caller::new(pid, tid).on(process.processors[0])
     }
 
-    /// The last thread of a process, which ends it.
+    /// Returns the last thread of a process, which ends it.
     pub fn ending_thread(&self, process: &ProcessSpec) -> Caller {
         let end = process.ended.map_or(i64::MAX, |(ns, _)| self.options.raw(ns));
         let pid = process.record.pid;

@@ -1,4 +1,4 @@
-//! Handles and views that the processes of a scenario have open, from the events that are stated.
+//! Tracks the handles and views that processes have open, from the events of a scenario.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,12 +6,12 @@ use super::actors::Caller;
 use super::builder::TraceBuilder;
 use crate::payload::{DuplicateRecord, HandleRecord, ViewRecord};
 
-/// Bit of the values of handles in the table of System, which threads of all processes open and close.
+/// Bit of handle values in the table of System; threads of all processes open and close them.
 pub const KERNEL_HANDLE: u32 = 0x8000_0000;
 /// Bits of a handle value that belong to the caller.
 pub const TAG_BITS: u32 = 3;
 
-/// A stated change to what is open.
+/// A change to what is open.
 #[derive(Debug, Clone)]
 pub struct Change {
     pub ns: i64,
@@ -37,22 +37,22 @@ pub struct Left {
     pub views: Vec<ViewRecord>,
 }
 
-/// Process that has the kernel handles.
+/// Process that owns the kernel handles.
 const SYSTEM: u32 = 4;
 
-/// Handle tables and address spaces by the number of the process.
+/// Handle tables and address spaces, by process index.
 #[derive(Debug, Default)]
 struct Ledger {
-    /// Lifetimes of each pid: start and number, in the order of their starts.
+    /// Lifetimes of each pid as (start, process index), in order of start.
     lifetimes: HashMap<u32, Vec<(i64, usize)>>,
-    /// Starts with the creating thread, the parent and the number, in the order of time.
+    /// Starts with the creating thread, the parent and the process index, in time order.
     starts: Vec<(i64, (u32, u32), u32, usize)>,
     tables: Vec<BTreeMap<u32, Vec<HandleRecord>>>,
     views: Vec<BTreeMap<u64, ViewRecord>>,
 }
 
 impl TraceBuilder {
-    /// Finds what each process still has open after all that is stated, by the number of the process.
+    /// Returns what each process still has open after all changes, by process index.
     pub fn left_open(&self) -> Vec<Left> {
         let mut ledger = Ledger::new(self);
         let mut changes: Vec<&Change> = self.changes.iter().collect();
@@ -120,14 +120,14 @@ impl Ledger {
         }
     }
 
-    /// The process of a pid at a time; a pid is known before the process starts.
+    /// Returns the process with a pid at a time; before its start, the pid already means its first process.
     fn process(&self, pid: u32, ns: i64) -> Option<usize> {
         let list = self.lifetimes.get(&pid)?;
         let started = list.partition_point(|(start, _)| *start <= ns);
         list.get(started.saturating_sub(1)).map(|(_, number)| *number)
     }
 
-    /// The process that a duplicate gives a handle: a child that has no pid yet, or the target.
+    /// Returns the process that receives a duplicated handle: a child that has no pid yet, or the target.
     fn receiver(&self, ns: i64, caller: Caller, duplicate: &DuplicateRecord) -> Option<usize> {
         let DuplicateRecord { source_handle, target_handle, target_pid, .. } = *duplicate;
         let source_pid = duplicate.source_pid.unwrap_or(caller.pid);
@@ -152,7 +152,7 @@ impl Ledger {
         }
     }
 
-    /// Closes the caller's own handle, a kernel handle, or that of any other process.
+    /// Closes the handle in the caller's table, else among the kernel handles, else in any other process.
     fn close(&mut self, ns: i64, pid: u32, handle: &HandleRecord) {
         let own = self.process(pid, ns).into_iter().chain(self.process(SYSTEM, ns));
         let value = handle.handle & !(KERNEL_HANDLE | TAG_BITS);
@@ -170,7 +170,7 @@ impl Ledger {
     }
 }
 
-/// The process that has a view.
+/// Returns the process that a view is mapped into.
 fn address_space(view: &ViewRecord, caller: Caller) -> u32 {
     if view.pid == 0 { caller.pid } else { view.pid }
 }

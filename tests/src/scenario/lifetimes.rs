@@ -10,7 +10,7 @@ use crate::payload::{
 };
 
 impl TraceBuilder {
-    /// Events that come before others of the same time.
+    /// Adds the events that come before others at the same time.
     pub fn add_starts(&mut self) {
         for process in self.processes.clone() {
             if let (Some(ns), false) = (process.started, process.unrecorded) {
@@ -30,7 +30,7 @@ impl TraceBuilder {
         }
     }
 
-    /// Events that come after others of the same time.
+    /// Adds the events that come after others at the same time.
     pub fn add_ends(&mut self) {
         for module in self.modules.clone() {
             if let Some(ns) = self.unload_time(&module) {
@@ -52,14 +52,14 @@ impl TraceBuilder {
         }
     }
 
-    /// Time at which an event loads a module.
+    /// Returns the time of the event that loads a module, if there is one.
     pub fn load_time(&self, module: &ModuleSpec) -> Option<i64> {
         let with_process = || self.process_of(module)?.started;
         let event = || module.loaded.or_else(with_process);
         (!module.rundown_only).then(event).flatten()
     }
 
-    /// Time at which an event unloads a module.
+    /// Returns the time of the event that unloads a module, if there is one.
     pub fn unload_time(&self, module: &ModuleSpec) -> Option<i64> {
         // The kernel unloads images once handles and views are gone.
         let with_process = || {
@@ -107,7 +107,7 @@ impl TraceBuilder {
         self.add_identity(time, module);
     }
 
-    /// The image record with an NT path.
+    /// Returns the image record with an NT path.
     pub fn image_record(&self, module: &ModuleSpec) -> ImageRecord {
         let path = &module.record.path;
         let nt = self.config.prefixes.iter().find_map(|(nt, dos)| {
@@ -117,7 +117,7 @@ impl TraceBuilder {
         ImageRecord { path: nt.unwrap_or_else(|| path.clone()), ..module.record.clone() }
     }
 
-    /// Adds the events that a merge inserts after an image event, with the time of that event.
+    /// Adds the events that a merge inserts after an image event, at the same time.
     pub fn add_identity(&mut self, time: i64, module: &ModuleSpec) {
         if !self.config.identities {
             return;

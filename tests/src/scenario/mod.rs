@@ -1,4 +1,4 @@
-//! Scenarios: what processes did with handles, stated in nanoseconds since the session start.
+//! Scenarios: what processes did with handles, at times in nanoseconds since the session start.
 //!
 //! ```
 //! use handlescope_tests::scenario::{Caller, TraceBuilder};
@@ -16,11 +16,10 @@
 //! assert_eq!(bytes.len() % 65_536, 0);
 //! ```
 //!
-//! Verbs take effect in any order of time. As Windows does, a process that ends closes what it has open 0.3 to 50 ms
-//! after the event that says the end, its views last ([`ProcessSpec::unswept`] leaves that out), and the header of a
-//! start names the creating thread. What [`TraceBuilder::to_bytes`] adds is what real
-//! merged traces end with: rundowns of handles, types, processes, threads and images, image
-//! identities and facts about the system.
+//! Methods can be called in any order of time. As on Windows, a process that ends closes what it has open 0.3 to 50 ms
+//! after the end event, its views last ([`ProcessSpec::unswept`] leaves that out), and the header of a start names the
+//! creating thread. [`TraceBuilder::to_bytes`] adds what real merged traces end with: rundowns of handles, types,
+//! processes, threads and images, image identities and facts about the system.
 
 mod actions;
 mod actors;
@@ -54,7 +53,7 @@ pub use self::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 const RUNDOWN_DELAY: i64 = 1_000_000;
 
 impl TraceBuilder {
-    /// The finished file.
+    /// Returns the finished file.
     ///
     /// # Panics
     /// See [`EtlFile::to_bytes`].
@@ -66,7 +65,7 @@ impl TraceBuilder {
     /// Writes the finished file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     ///
     /// # Panics
     /// See [`EtlFile::to_bytes`].
@@ -74,7 +73,7 @@ impl TraceBuilder {
         self.build().write(path.as_ref())
     }
 
-    /// The file with all events, for changes before it is written.
+    /// Returns the file with all events, so that they can be changed before it is written.
     #[must_use]
     pub fn build(&self) -> EtlFile {
         let mut trace = self.clone();

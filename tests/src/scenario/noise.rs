@@ -12,7 +12,7 @@ use crate::rng::Rng;
 const KINDS: usize = 8;
 
 impl TraceBuilder {
-    /// Adds the unrelated events that were asked for, up to `end` (nanoseconds).
+    /// Adds the configured number of unrelated events, up to `end` (nanoseconds).
     pub fn add_noise(&mut self, end: i64) {
         let (count, seed) = self.config.noise;
         let mut rng = Rng::new(seed);
@@ -48,7 +48,7 @@ fn noise(kind: usize, time: i64, rng: &mut Rng) -> Vec<u8> {
         }
         .encode(),
         _ => {
-            // Half of them software trace messages, half kernel events with header extensions.
+            // Half of them are software trace messages, half are kernel events with header extensions.
             if rng.percent(50) {
                 return TraceMessage { number: 10, stamp: Some(stamp), payload, guid: None }
                     .encode();

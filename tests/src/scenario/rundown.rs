@@ -18,7 +18,7 @@ enum Side {
 }
 
 impl TraceBuilder {
-    /// Adds the rundowns, the one at the end from `end` (nanoseconds) on.
+    /// Adds the rundowns; the one at the end starts at `end` (nanoseconds).
     pub fn add_rundowns(&mut self, end: i64) {
         let start = self.options.base_raw();
         let masks = group_masks([7, 0, 0x1_0000, 0, 0, 0, 0, 0]);
@@ -109,7 +109,7 @@ impl TraceBuilder {
         }
     }
 
-    /// Declared threads, and threads that logged events of a process listed on this side.
+    /// Returns declared threads, and threads that logged events, of the processes listed on this side.
     fn listed_threads(&self, side: Side) -> BTreeSet<(u32, u32)> {
         let declared: BTreeMap<(u32, u32), bool> = self
             .threads
@@ -147,7 +147,7 @@ impl TraceBuilder {
             if bound.is_some() {
                 continue;
             }
-            // Rundowns state the time stamp of kernel images only.
+            // Rundowns have the time stamp of kernel images only.
             let timestamp = if module.record.pid == 0 { module.record.timestamp } else { 0 };
             let record = ImageRecord { timestamp, ..self.image_record(&module) };
             let version = self.config.image_version;
@@ -186,7 +186,7 @@ impl TraceBuilder {
         self.add(time, 0, None, bytes);
     }
 
-    /// A rundown event one tick after the one before.
+    /// Adds a rundown event one tick after the previous one.
     fn next_rundown(&mut self, time: &mut i64, event: &KernelPayload) {
         *time += 1;
         self.add_rundown(*time, event);

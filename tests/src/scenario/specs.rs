@@ -12,13 +12,13 @@ pub struct ProcessSpec {
     pub record: ProcessRecord,
     pub started: Option<i64>,
     pub ended: Option<(i64, i32)>,
-    /// Process and thread that create it, where stated.
+    /// Process and thread that create it, if given.
     pub creator: (Option<u32>, Option<u32>),
-    /// Processors that log its start and its end.
+    /// Processors that log the start and the end.
     pub processors: [u16; 2],
     pub unrecorded: bool,
     pub unswept: bool,
-    /// When its sweep is over, once that is known.
+    /// When its sweep is done, once that is known.
     pub gone: Option<i64>,
 }
 
@@ -47,85 +47,85 @@ impl ProcessSpec {
         }
     }
 
-    /// The parent process. Default: 0.
+    /// Sets the parent process. Default: 0.
     pub fn parent(&mut self, pid: u32) -> &mut Self {
         self.record.parent = pid;
         self
     }
 
-    /// The thread of the parent that starts the process. Default: the one that acted last.
+    /// Sets the parent's thread that starts the process. Default: the one that acted last.
     pub fn creator_thread(&mut self, tid: u32) -> &mut Self {
         self.creator.1 = Some(tid);
         self
     }
 
-    /// The thread that starts the process for the parent, which another process chose.
+    /// Sets a thread of another process that starts this one on behalf of the parent.
     pub fn creator(&mut self, pid: u32, tid: u32) -> &mut Self {
         self.creator = (Some(pid), Some(tid));
         self
     }
 
-    /// The command line. Default: the name.
+    /// Sets the command line. Default: the name.
     pub fn command_line(&mut self, text: &str) -> &mut Self {
         self.record.command_line = text.into();
         self
     }
 
-    /// The session. Default: 1.
+    /// Sets the session. Default: 1.
     pub fn session(&mut self, id: u32) -> &mut Self {
         self.record.session = id;
         self
     }
 
-    /// The user; `None` writes a null SID. Default: some user of the machine.
+    /// Sets the user; `None` writes a null SID. Default: some user of the machine.
     pub fn sid(&mut self, sid: Option<Sid>) -> &mut Self {
         self.record.sid = sid;
         self
     }
 
-    /// The unique process key. Default: one per process.
+    /// Sets the unique process key. Default: one per process.
     pub fn key(&mut self, key: u64) -> &mut Self {
         self.record.key = key;
         self
     }
 
-    /// Started during the trace.
+    /// Makes it start during the trace.
     pub fn started(&mut self, ns: i64) -> &mut Self {
         self.started = Some(ns);
         self
     }
 
-    /// The processor that logs the start. Default: 0.
+    /// Sets the processor that logs the start. Default: 0.
     pub fn start_processor(&mut self, cpu: u16) -> &mut Self {
         self.processors[0] = cpu;
         self
     }
 
-    /// The processor that logs the end. Default: 0.
+    /// Sets the processor that logs the end. Default: 0.
     pub fn end_processor(&mut self, cpu: u16) -> &mut Self {
         self.processors[1] = cpu;
         self
     }
 
-    /// Ended during the trace, with exit status 0.
+    /// Makes it end during the trace, with exit status 0.
     pub fn ended(&mut self, ns: i64) -> &mut Self {
         self.exited(ns, 0)
     }
 
-    /// Ended during the trace with this exit status.
+    /// Makes it end during the trace with this exit status.
     pub fn exited(&mut self, ns: i64, status: i32) -> &mut Self {
         self.ended = Some((ns, status));
         self
     }
 
-    /// The trace has nothing of what the end closes and unmaps. Default: the ending thread closes the open handles 0.3 to
-    /// 50 ms after the end, then it unmaps the views.
+    /// Leaves out the closes and unmaps after its end. Default: the ending thread closes the open handles 0.3 to 50 ms
+    /// after the end, then unmaps the views.
     pub fn unswept(&mut self) -> &mut Self {
         self.unswept = true;
         self
     }
 
-    /// No event and no rundown names the process: its modules still follow its lifetime.
+    /// Keeps the process out of all events and rundowns; its modules still follow its lifetime.
     pub fn unrecorded(&mut self) -> &mut Self {
         self.unrecorded = true;
         self
@@ -136,7 +136,7 @@ impl ProcessSpec {
 #[derive(Debug, Clone)]
 pub struct ModuleSpec {
     pub record: ImageRecord,
-    /// Row of the process, when it was declared.
+    /// Index of the process, if it was declared.
     pub process: Option<usize>,
     pub loaded: Option<i64>,
     pub unloaded: Option<i64>,
@@ -169,43 +169,43 @@ impl ModuleSpec {
         }
     }
 
-    /// The time stamp of the file.
+    /// Sets the time stamp of the file.
     pub fn timestamp(&mut self, seconds: u32) -> &mut Self {
         self.record.timestamp = seconds;
         self
     }
 
-    /// The checksum of the file.
+    /// Sets the checksum of the file.
     pub fn checksum(&mut self, checksum: u32) -> &mut Self {
         self.record.checksum = checksum;
         self
     }
 
-    /// The PDB. Default: an image without debug data.
+    /// Sets the PDB. Default: an image without debug data.
     pub fn pdb(&mut self, name: &str, guid: Guid, age: u32) -> &mut Self {
         self.pdb = Some(DebugId { name: name.into(), guid, age });
         self
     }
 
-    /// The name in the version resource. Default: the file name.
+    /// Sets the name in the version resource. Default: the file name.
     pub fn original_name(&mut self, name: &str) -> &mut Self {
         self.original_name = name.into();
         self
     }
 
-    /// The file version; written once per file.
+    /// Sets the file version, which is written once per file.
     pub fn file_version(&mut self, version: &str) -> &mut Self {
         self.file_version = Some(version.into());
         self
     }
 
-    /// Loaded at this time. Default: with its process, if that starts in the trace.
+    /// Sets the load time. Default: with its process, if that starts in the trace.
     pub fn loaded(&mut self, ns: i64) -> &mut Self {
         self.loaded = Some(ns);
         self
     }
 
-    /// Unloaded at this time. Default: with its process, if that ends in the trace.
+    /// Sets the unload time. Default: with its process, if that ends in the trace.
     pub fn unloaded(&mut self, ns: i64) -> &mut Self {
         self.unloaded = Some(ns);
         self
@@ -228,19 +228,19 @@ pub struct ThreadSpec {
 }
 
 impl ThreadSpec {
-    /// Process and thread that started it.
+    /// Sets the process and thread that start it.
     pub fn creator(&mut self, pid: u32, tid: u32) -> &mut Self {
         self.creator = (pid, tid);
         self
     }
 
-    /// Started during the trace.
+    /// Makes it start during the trace.
     pub fn started(&mut self, ns: i64) -> &mut Self {
         self.started = Some(ns);
         self
     }
 
-    /// Ended during the trace.
+    /// Makes it end during the trace.
     pub fn ended(&mut self, ns: i64) -> &mut Self {
         self.ended = Some(ns);
         self

@@ -1,4 +1,4 @@
-//! Stacks: fragments with frames, or with keys whose frames follow later.
+//! Stacks: fragments with frames, or with keys that get their frames later.
 
 use super::actors::Caller;
 use super::builder::{Fragment, TraceBuilder};
@@ -14,11 +14,10 @@ pub const KERNEL_DELAY: i64 = 3;
 const FIRST_KEY: u64 = 0xffff_c20e_4000_0000;
 
 impl TraceBuilder {
-    /// The stack of the event stated last: kernel and user addresses, innermost first. An empty
-    /// part is not written.
+    /// Adds the stack of the last event: kernel and user addresses, innermost first. An empty part is not written.
     ///
     /// # Panics
-    /// When no event was stated before.
+    /// If there was no event before.
     pub fn stack(&mut self, kernel: &[u64], user: &[u64]) -> &mut Self {
         let owner = self.owner.expect("a stack needs an event before it");
         let mode = self.config.stack_mode;
@@ -46,8 +45,9 @@ impl TraceBuilder {
         self
     }
 
-    /// The user part of a stay in the kernel: a thread returns to user mode at `ns`, and logs the frames with the time of the
-    /// event that asked for them first. Later events of the stay have kernel frames only; see [`Self::stack`].
+    /// Adds the user part of a stay in the kernel: a thread returns to user mode at `ns`, and logs the frames with the
+    /// time of the first event that requested them. Later events of the stay have kernel frames only; see
+    /// [`Self::stack`].
     pub fn user_part(
         &mut self,
         ns: i64,
@@ -62,7 +62,7 @@ impl TraceBuilder {
         self
     }
 
-    /// Turns fragments into events. Definitions of keys follow their references.
+    /// Turns fragments into events. The definition of a key follows its references.
     pub fn add_stacks(&mut self) {
         let mut fragments = std::mem::take(&mut self.fragments);
         fragments.sort_by_key(|fragment| fragment.time);
@@ -87,7 +87,7 @@ impl TraceBuilder {
         self.live_keys(&keys);
     }
 
-    /// The keys still in the cache get their frames after the last event.
+    /// Writes the frames of the keys still in the cache, after the last event.
     fn live_keys(&mut self, keys: &KeyCache) {
         let last = self.entries.iter().map(|entry| entry.time).max().unwrap_or(0);
         for (index, slot) in keys.slots.iter().enumerate() {
@@ -99,7 +99,7 @@ impl TraceBuilder {
     }
 }
 
-/// The frames a key stands for.
+/// The frames of a key.
 #[derive(Debug)]
 struct KeySlot {
     frames: Vec<u64>,
@@ -107,7 +107,7 @@ struct KeySlot {
     used: i64,
 }
 
-/// Keys of distinct stacks. When all are taken, the one not used for longest is used again.
+/// Keys of distinct stacks. If all are taken, the least recently used one is reused.
 #[derive(Debug)]
 struct KeyCache {
     slots: Vec<KeySlot>,
@@ -123,16 +123,16 @@ impl KeyCache {
         FIRST_KEY + 0x40 * index as u64
     }
 
-    /// The key of these frames for a reference at `time`, and time and frames of the definition
-    /// that has to be written before because the key stood for other frames.
+    /// Returns the key for a reference to these frames at `time`. If the key had other frames, it also returns the time
+    /// and frames of their definition, which has to be written first.
     fn key_of(&mut self, frames: &[u64], time: i64) -> (u64, Option<(i64, Vec<u64>)>) {
         if let Some(index) = self.slots.iter().position(|slot| slot.frames == frames) {
             self.slots[index].used = time;
             return (Self::key(index), None);
         }
         let slot = KeySlot { frames: frames.to_vec(), used: time };
-        // The definition must not be earlier than the last reference to the old frames, and must
-        // be earlier than the first reference to the new ones.
+        // The definition must be no earlier than the last reference to the old frames, and earlier than the first
+        // reference to the new ones.
         let oldest = self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.used);
         if let Some((index, old)) = oldest
             && self.slots.len() >= self.limit

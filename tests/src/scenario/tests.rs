@@ -1,4 +1,4 @@
-//! Promises of the scenario layer, checked on the events in the written bytes.
+//! Tests of the scenario layer's promises, on the events in the written bytes.
 
 use super::*;
 use crate::bytes::{Guid, PointerSize};
@@ -22,8 +22,8 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     bytes[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// The events of all buffers in time order; provider events have hook 0xffff and opcode, id in
-/// front of the payload.
+/// Reads the events of all buffers in time order. Provider events get the hook 0xffff, and opcode and id in front of
+/// the payload.
 fn read(bytes: &[u8]) -> Vec<Seen> {
     let mut seen = Vec::new();
     for buffer in bytes.chunks(65_536) {
@@ -64,7 +64,7 @@ fn raw(ns: i64) -> i64 {
     FileOptions::default().raw(ns)
 }
 
-/// A trace with nothing but what is stated.
+/// Creates a trace with only the events that a test adds.
 fn bare() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.merge_events(false).rundowns(false, false);
@@ -101,7 +101,7 @@ fn a_process_lifetime_brackets_its_modules() {
     trace.create_handle(5_000, (10, 11), OBJECT, 4, 16);
     let events = read(&trace.to_bytes());
     let hooks: Vec<u16> = events.iter().skip(2).map(|seen| seen.hook).collect();
-    // Two identity events follow each image event with its time. Images are unloaded once the handles are closed.
+    // Two identity events with the same time follow each image event. Images are unloaded once the handles are closed.
     let expected = [0x0301, 0x030a, 0xffff, 0xffff, 0x1120, 0x0302, 0x1121, 0x1402, 0xffff, 0xffff];
     assert_eq!(hooks[..10], expected);
     let times: Vec<i64> = events.iter().skip(2).map(|seen| seen.time).collect();
@@ -162,7 +162,7 @@ fn fragments_come_after_their_event_the_user_part_last() {
     assert_eq!(found, expected);
 }
 
-/// Resolves stack keys as the format demands: the first definition at or after the reference.
+/// Resolves stack keys as the format requires: the first definition at or after the reference.
 fn resolved(trace: &TraceBuilder) -> Vec<Vec<u64>> {
     let events = read(&trace.to_bytes());
     let references = events.iter().filter(|seen| matches!(seen.hook, 0x1825 | 0x1826));

@@ -1,4 +1,4 @@
-//! Communication between a test and the thread that feeds its screen.
+//! What a test and the thread that feeds its screen share.
 
 use std::io::{Read as _, Write as _};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ pub struct Shared {
     pub changed: Condvar,
 }
 
-/// The screen, and who looks at it.
+/// The screen, and whether a test is watching it.
 pub struct State {
     pub parser: Parser<Answers>,
     /// Whether the program has closed the terminal.
     pub is_closed: bool,
-    /// Whether a test waits for what it wants to see.
+    /// Whether a test is waiting for something to appear.
     pub is_watched: bool,
-    /// Whether the screen has changed since that test has looked.
+    /// Whether the screen has changed since that test looked.
     pub is_unseen: bool,
 }
 
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// Replies that the screen owes the program, and sequences that it did not understand.
+/// Replies that the screen owes the program, and sequences it did not understand.
 #[derive(Default)]
 pub struct Answers {
     pub pending: Vec<u8>,
@@ -92,13 +92,12 @@ impl Callbacks for Answers {
     }
 }
 
-/// Feeds the screen until the program closes the terminal. A test that watches sees each piece of what it
-/// writes.
+/// Feeds the screen until the program closes the terminal. A watching test sees each piece of the output.
 pub fn read(pty: &Pty, shared: &Shared) {
     let mut buffer = [0; 4096];
     loop {
         let mut terminal = pty;
-        // When the other side is closed some systems report an error, others an end.
+        // When the other side closes, some systems report an error, others end of file.
         let count = terminal.read(&mut buffer).unwrap_or(0);
         let mut state = shared.lock();
         state.is_closed = count == 0;
@@ -113,7 +112,7 @@ pub fn read(pty: &Pty, shared: &Shared) {
         if count == 0 {
             return;
         }
-        // The program may have ended without waiting for the answer.
+        // The program may have exited without waiting for the answer.
         let _ = terminal.write_all(&answers);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use vt100::{Cell, Color};
 
-/// Number of lines that have left the screen at its upper end.
+/// Returns the number of lines that have scrolled off the top of the screen.
 pub fn scrolled(screen: &mut vt100::Screen) -> usize {
     screen.set_scrollback(usize::MAX);
     let scrolled = screen.scrollback();
@@ -12,10 +12,10 @@ pub fn scrolled(screen: &mut vt100::Screen) -> usize {
     scrolled
 }
 
-/// Content of a screen.
+/// The content of a screen.
 pub struct View<'a> {
     pub screen: &'a vt100::Screen,
-    /// Lines that have left the screen.
+    /// Number of lines that have scrolled off.
     pub above: usize,
 }
 
@@ -25,12 +25,12 @@ impl<'a> View<'a> {
         View { screen, above }
     }
 
-    /// The row of the cursor, counted from the first line the program has written.
+    /// Returns the row of the cursor, counted from the first line the program has written.
     pub fn cursor_row(&self) -> usize {
         self.above + usize::from(self.screen.cursor_position().0)
     }
 
-    /// The lines from top to bottom, without spaces at their ends.
+    /// Returns the lines from top to bottom, without trailing spaces.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         (0..self.screen.size().0).map(|row| self.line(row))
     }
@@ -50,15 +50,14 @@ impl<'a> View<'a> {
         self.screen.hide_cursor()
     }
 
-    /// The line of the cursor up to the cursor.
+    /// Returns the cursor's line up to the cursor.
     #[must_use]
     pub fn before_cursor(&self) -> String {
         let (row, column) = self.screen.cursor_position();
         text(self.cells(row).take(column.into()))
     }
 
-    /// The colour of a text in the line of the cursor; none when it is not there, or in more than one
-    /// colour.
+    /// Returns the colour of a text in the cursor's line; `None` if it is not there or has more than one colour.
     #[must_use]
     pub fn color(&self, searched: &str) -> Option<Color> {
         let (row, _) = self.screen.cursor_position();
@@ -77,7 +76,7 @@ impl fmt::Display for View<'_> {
     }
 }
 
-/// The characters of cells; one that was never written is a space.
+/// Returns the characters of cells; a cell that was never written is a space.
 fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let text = cells
         .filter(|cell| !cell.is_wide_continuation())

@@ -1,5 +1,5 @@
-//! The comparison of a recording with the truth of `leaky-program`: of a right one, and of ones that are wrong in ways
-//! that it has to name. The truth is what the program wrote under Wine.
+//! Compares recordings with the truth of `leaky-program`: a correct one, and wrong ones that it has to detect. The
+//! program wrote this truth under Wine.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const TRUTH: &str = include_str!("../../fixtures/leaky-program.ndjson");
 
-/// The program, linked once, and the folder of its symbols.
+/// The program, linked once, and the folder with its symbols.
 struct Linked {
     program: Program,
     symbols: PathBuf,
@@ -47,7 +47,7 @@ fn failed(recorded: &[Line], options: FileOptions) -> String {
     failed.map(|check| format!("{check}\n")).collect()
 }
 
-/// The first call of a function that passes.
+/// Returns the index of the first call of a function that passes.
 fn first(lines: &[Line], function: &str, passes: impl Fn(&Call) -> bool) -> usize {
     let index = lines.iter().position(|line| line.function == function && passes(&line.call));
     index.unwrap_or_else(|| panic!("no such call of {function}"))

@@ -1,4 +1,4 @@
-//! Rules about the code that neither crates nor lints keep.
+//! Rules about the code that neither crates nor lints enforce.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Folders with the code of the crates that are the program.
+/// Returns the code folders of the program's crates.
 fn crates() -> Vec<PathBuf> {
     let manifest = fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
     let members = manifest.split("members = [").nth(1).unwrap().split(']').next().unwrap();
@@ -21,7 +21,7 @@ fn crates() -> Vec<PathBuf> {
     folders
 }
 
-/// Files whose code `is_meant` holds for, below these folders.
+/// Returns the files below these folders with code that `is_meant` accepts.
 fn found(folders: &[PathBuf], is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let sources = folders.iter().flat_map(|folder| files(folder));
     let meant = sources.filter(|(_, text)| is_meant(&String::from_utf8_lossy(text)));
@@ -30,8 +30,8 @@ fn found(folders: &[PathBuf], is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     paths
 }
 
-/// The lints of clippy.toml keep others from printing past the terminal; here, they are kept from
-/// being switched off.
+/// The lints in clippy.toml keep other code from printing past the terminal; this test keeps them from being switched
+/// off.
 #[test]
 fn only_the_terminal_opens_standard_output_and_standard_error() {
     let config = fs::read_to_string(workspace().join("clippy.toml")).unwrap();
@@ -51,7 +51,7 @@ fn only_the_terminal_opens_standard_output_and_standard_error() {
     assert_eq!(names.collect::<Vec<_>>(), ["cancel.rs", "margin.rs", "standard.rs"]);
 }
 
-/// A colour elsewhere is one that another theme would not change.
+/// A colour named elsewhere would not change with the theme.
 #[test]
 fn only_the_theme_names_colours() {
     let of_colours = ["Color::", "nu_ansi_term", "Stylize", "anstyle", "owo_colors"];
@@ -63,7 +63,7 @@ fn only_the_theme_names_colours() {
     assert_eq!(found(&crates(), names_any), [theme]);
 }
 
-/// The plans of polars are its own, and change from one version to the next.
+/// Polars' plans are internal, and change from one version to the next.
 #[test]
 fn only_the_limit_of_joins_changes_plans_of_polars() {
     let of_plans =

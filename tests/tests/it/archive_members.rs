@@ -1,5 +1,5 @@
-//! Extracts that are not what was written: tables that are missing, empty or of another trace, and damage of each
-//! part of the archive. They have the right answer or an error, and never another answer.
+//! Extracts that differ from what was written: missing or empty tables, tables of another trace, and damage to each
+//! part of the archive. Each gives the right answer or an error, never a wrong answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::golden::golden;
 
 const MANIFEST: &str = "tables.tsv";
 
-/// The sample as an extract, and the extract of another trace with allocations.
+/// Makes an extract of the sample, and one of another trace with allocations.
 fn extracts() -> (Shell, PathBuf, PathBuf) {
     let shell = Shell::new();
     allocations::trace().write(shell.path("memory.etl")).unwrap();
@@ -86,7 +86,7 @@ fn every_table_has_to_be_there_with_its_rows_and_of_the_same_trace() {
         let exchanged = content(&other, &name);
         if exchanged != content(&sound, &name) {
             let run = ask(&shell, &with(&sound, &name, exchanged.to_vec()));
-            // Another manifest does not fit the first table.
+            // Another trace's manifest does not match the first table.
             assert_refused(&run, if name == MANIFEST { ".parquet" } else { &name });
         }
         if let Some(table) = Table::ALL.get(place)
@@ -106,7 +106,7 @@ fn other_members_may_be_added_and_removed() {
     assert_eq!(ask(&shell, &members).ok().stdout, answer);
 }
 
-/// All tables of an archive, or the error.
+/// Reads all tables of an archive.
 fn tables(folder: &Path, archive: &[u8]) -> Result<Vec<DataFrame>, ArchiveError> {
     let path = folder.join("damaged.json7z");
     fs::write(&path, archive).unwrap();
@@ -117,7 +117,7 @@ fn tables(folder: &Path, archive: &[u8]) -> Result<Vec<DataFrame>, ArchiveError>
 #[track_caller]
 fn assert_same_or_refused(folder: &Path, archive: &[u8], sound: &[DataFrame], what: &str) {
     match tables(folder, archive) {
-        // What claims to be too large can be read with a higher limit, which the console names.
+        // If a table claims to be too large, a higher limit lets it be read; the console names the option.
         Err(error) if error.is_about_size() => {}
         Err(error) => {
             let error = error.to_string();
@@ -131,7 +131,7 @@ fn assert_same_or_refused(folder: &Path, archive: &[u8], sound: &[DataFrame], wh
     }
 }
 
-/// The members of the sample as an extract, and its tables.
+/// Returns the members of the sample's extract, and its tables.
 fn sample(folder: &Path) -> (Vec<Claimed>, Vec<DataFrame>) {
     let (_shell, sample, _) = extracts();
     let members = members_of(&sample);
@@ -145,7 +145,7 @@ fn no_bit_of_an_archive_changes_an_answer() {
     let (members, sound) = sample(folder.path());
     let archive = stored_7z(&members);
     let contents = archive.len() - contents_7z(&members).len();
-    // The signature, version, checksum and header at the start; members; the table of contents.
+    // Covers the signature, version, checksum and header at the start, then members, then the table of contents.
     let places = (0..32)
         .chain((32..contents).step_by(61 * one_of(16)))
         .chain((contents..archive.len()).step_by(one_of(8)));
@@ -210,7 +210,7 @@ fn sizes_that_are_off_by_one_and_missing_checksums_are_errors() {
     refused(&changed, "no checksums", "");
 }
 
-/// Members with a table of this content, which the manifest lists as if it had been written so.
+/// Replaces a table's content, and lists it in the manifest as if it had been written that way.
 fn with_listed(members: &[Claimed], table: Table, bytes: Vec<u8>) -> Vec<Claimed> {
     let member = Claimed::sound(&table.member(), bytes.clone());
     let (size, checksum) = (member.size, member.checksum.unwrap());

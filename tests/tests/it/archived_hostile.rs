@@ -1,4 +1,4 @@
-//! Untrusted archives with traces: too large, suspicious, damaged.
+//! Untrusted archives with traces: too large, suspicious, or damaged.
 
 use std::fs::{self, File};
 use std::io::{Cursor, Write as _};
@@ -18,7 +18,7 @@ fn trace() -> Vec<u8> {
     trace_of_handles(50)
 }
 
-/// All members in one block, as 7-Zip writes them.
+/// Writes all members in one block, as 7-Zip does.
 fn write_solid(path: &Path, members: &[(&str, Vec<u8>)]) {
     let mut archive = ArchiveWriter::create(path).unwrap();
     let entries = members.iter().map(|(name, _)| ArchiveEntry::new_file(name)).collect();
@@ -32,7 +32,7 @@ type Write = fn(&Path, &[(&str, Vec<u8>)]);
 const ARCHIVES: [(&str, Write); 4] =
     [("a.zip", write_zip), ("b.7z", write_7z), ("solid.7z", write_solid), ("c.cab", write_cab)];
 
-/// Reason why an archive is refused. Nothing is left behind, and it does not take long.
+/// Returns why an archive is refused. Nothing may be left behind, and it must not take long.
 fn refusal(archive: &Path, limits: ContainerLimits) -> String {
     let output = archive.with_extension("json7z");
     let options = ExtractOptions { limits, ..ExtractOptions::default() };
@@ -78,7 +78,7 @@ fn members_before_the_trace_in_its_block_count_towards_the_limit() {
     write_cab(&path, &[("large.bin", vec![7; 1 << 20]), ("t.etl", trace())]);
     assert!(refusal(&path, limits).contains("unpacks to "));
     let path = folder.path().join("solid.7z");
-    // In blocks of their own, members do not hinder each other.
+    // In separate blocks, members do not affect each other.
     write_7z(&path, &[("large.bin", vec![7; 1 << 20]), ("t.etl", trace())]);
     let options = ExtractOptions { limits, ..ExtractOptions::default() };
     extract(&path, &path.with_extension("json7z"), options, &NoObserver, &Cancel::default())
@@ -94,7 +94,7 @@ fn a_bomb_is_refused_unless_it_is_trusted() {
         bomb.resize(66 << 20, 0);
         write(&path, &[("t.etl", bomb)]);
         if !name.ends_with("7z") {
-            // Deflate does not reach a thousand with a trace in it.
+            // Deflate does not reach a ratio of a thousand with a trace in the archive.
             let error = refusal(&path, ContainerLimits { ratio: 200, ..usual() });
             assert!(error.contains("bytes claim to unpack to 69206016"), "{error}");
         } else {
@@ -150,7 +150,7 @@ fn names_that_lead_out_of_the_archive_or_come_twice_are_refused() {
         write(&path, &[("t.etl", trace()), ("t.etl", trace())]);
         assert!(refusal(&path, usual()).contains("member \"t.etl\" is there twice"));
     }
-    // The writer of zip archives refuses to write a name twice.
+    // The zip writer refuses to write a name twice.
     let path = folder.path().join("a.zip");
     write_zip(&path, &[("t.etl", trace()), ("u.etl", trace())]);
     let mut bytes = fs::read(&path).unwrap();
@@ -188,7 +188,7 @@ fn a_wrong_checksum_and_a_cut_archive_are_errors_that_name_the_file() {
             let mut bad = good.clone();
             bad[at] ^= 0x55;
             fs::write(&path, &bad).unwrap();
-            // Not every byte of an archive is looked at.
+            // Not every byte of an archive is read.
             let _ = extract(
                 &path,
                 &path.with_extension("json7z"),

@@ -9,11 +9,11 @@ use handlescope_tests::containers::{trace_of_handles, write_7z, write_cab, write
 
 type Write = fn(&Path, &[(&str, Vec<u8>)]);
 
-/// Visual Studio's `.diagsession` is a zip archive.
+/// Archive formats with their writers; Visual Studio's `.diagsession` is a zip archive.
 const ARCHIVES: [(&str, Write); 4] =
     [("zip", write_zip), ("7z", write_7z), ("diagsession", write_zip), ("cab", write_cab)];
 
-/// Objects in the extract of an archive, and the name of the trace that was taken.
+/// Returns the number of objects in the extract of an archive, and the name of the trace inside.
 fn objects(archive: &Path) -> Result<(usize, String), SourceError> {
     let output = archive.with_extension("json7z");
     extract(archive, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())?;

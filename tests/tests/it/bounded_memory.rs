@@ -1,4 +1,4 @@
-//! An extraction keeps to its limit of memory, and makes the same archive.
+//! An extraction stays within its memory limit, and makes the same archive.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::process::{Command, Output};
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::handlescope_path;
 
-/// Extracts a trace with at most so many KiB of memory that is no file.
+/// Extracts a trace with a limit on its data segment, in KiB.
 fn extract(trace: &Path, kilobytes: u64, options: &[&str]) -> Output {
     extract_with(trace, &format!("ulimit -d {kilobytes}"), options)
 }
 
-/// Extracts a trace after a line of `sh`.
+/// Extracts a trace after running a line of `sh`.
 fn extract_with(trace: &Path, line: &str, options: &[&str]) -> Output {
     Command::new("sh")
         .args(["-c", &format!("{line}; exec \"$@\""), "sh"])
@@ -21,7 +21,7 @@ fn extract_with(trace: &Path, line: &str, options: &[&str]) -> Output {
         .arg(trace.with_extension("out"))
         .args(options)
         .arg(trace)
-        // Stacks of threads count as memory, and Cargo sets large ones.
+        // Thread stacks count as memory, and Cargo sets large ones.
         .env("RUST_MIN_STACK", "4194304")
         .output()
         .unwrap()
@@ -52,7 +52,7 @@ fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
     let expected = fs::read(&archive).unwrap();
     fs::remove_file(&archive).unwrap();
 
-    // More than the limit and what every extraction needs, and less than the trace does without files.
+    // More than the limit plus what every extraction needs, but less than the trace needs without temporary files.
     let kilobytes = 390 << 10;
     let without_files = extract(&path, kilobytes, &["-MaxMemory", "16GB"]);
     assert!(!without_files.status.success(), "the trace is too small for this test");
@@ -65,7 +65,7 @@ fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
     assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
     fs::remove_file(&archive).unwrap();
 
-    // A block whose file cannot grow, as on a full disk, moves to memory.
+    // A block moves to memory if its file cannot grow, as on a full disk.
     let limit = format!("trap '' XFSZ; ulimit -f {}", 3 * expected.len() / 1024);
     let full = extract_with(&path, &limit, &["-MaxMemory", "256MiB"]);
     assert!(full.status.success(), "{full:?}");

@@ -1,4 +1,4 @@
-//! `.dump Stack`: the most frequent stacks, of handle events or of every event.
+//! `.dump Stack`: the most frequent stacks of handle events or of all events.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const MS: i64 = 1_000_000;
 
-/// A folder with the extract of a trace, with all its stacks.
+/// Extracts a trace with all its stacks into a folder.
 fn extracted(trace: &Path) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     std::fs::copy(trace, home.path().join("trace.etl")).unwrap();
@@ -21,7 +21,7 @@ fn extracted(trace: &Path) -> TempDir {
     home
 }
 
-/// The document that a `.dump Stack` of an extract prints.
+/// Returns the document that `.dump Stack` prints for an extract.
 fn stacks(home: &TempDir, options: &str) -> Value {
     let script = format!(".dump Stack {options} -json\n");
     let run = run_script(handlescope(home.path()).arg("trace.json7z"), &script).ok();
@@ -78,8 +78,8 @@ fn managed_frames_have_assembly_type_and_method() {
     assert_eq!(document["stacks"][0]["process"], "Test.x64.exe");
 }
 
-/// A 32-bit process on 64-bit Windows: its stacks go from the kernel through the 64-bit layer into
-/// 32-bit code. One library goes, another one takes its place, and the first comes back elsewhere.
+/// A 32-bit process on 64-bit Windows: its stacks go from the kernel through the 64-bit layer into 32-bit code. One
+/// library is unloaded, another one takes its address, and the first comes back elsewhere.
 #[test]
 fn modules_are_found_by_process_address_and_time() {
     const KERNEL: u64 = 0xFFFF_F800_0000_0000;
@@ -171,8 +171,8 @@ fn stacks_are_written_in_every_format_with_their_frames() {
     }
 }
 
-/// Number of stacks of an extract with these options: as `.dump Stats` counts them, as `.dump Stack` does, and as
-/// the number of table rows with a stack.
+/// Returns the number of stacks in an extract with these options: as counted by `.dump Stats`, as counted by `.dump
+/// Stack`, and as the number of table rows with a stack.
 fn counted(trace: &Path, options: &[&str]) -> [u64; 3] {
     let home = tempfile::tempdir().unwrap();
     std::fs::copy(trace, home.path().join("trace.etl")).unwrap();
@@ -205,7 +205,8 @@ fn stacks_of_the_sample_that_are_kept_are_counted_alike() {
 fn stacks_that_events_of_providers_carry_count_where_these_events_are_kept() {
     let all = ["--stacks", "all", "--events", "all"];
     let net = SharedTrace::open("real/net.4.5.2.x64");
-    // Of 655 events with a stack of their own, nothing describes 2; the runtime logs those of 14,983 more.
+    // 655 events have a stack of their own, and 2 of those have no description; the runtime logs the stacks of 14,983
+    // more.
     assert_eq!(counted(net.etl(), &all), [7_746 + 653 + 14_983; 3]);
     let logging = SharedTrace::open("real/TraceLoggingTester");
     assert_eq!(counted(logging.etl(), &["--events", "all"]), [70; 3]);

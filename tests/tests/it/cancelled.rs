@@ -1,4 +1,4 @@
-//! An extraction that is cancelled leaves nothing behind, whenever that happens.
+//! A cancelled extraction leaves nothing behind, whenever it is cancelled.
 
 use std::cell::Cell;
 use std::fs;
@@ -15,10 +15,10 @@ use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use tempfile::TempDir;
 
-/// More than an extraction of a small trace looks whether it is cancelled.
+/// More than the number of cancellation checks in an extraction of a small trace.
 const MANY: u32 = 10_000;
 
-/// Some small buffers with some events.
+/// Builds a trace of small buffers with a few events.
 fn trace() -> Vec<u8> {
     let options = FileOptions { buffer_size: 4096, ..FileOptions::default() };
     let mut trace = TraceBuilder::with_options(options);
@@ -36,7 +36,7 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Stops at every look in turn; returns how many there are.
+/// Cancels at each check in turn; returns how many checks there are.
 fn stop_everywhere(input: &Path, folder: &TempDir, threads: usize) -> u32 {
     let output = folder.path().join("x.json7z");
     let threads = NonZeroUsize::new(threads).unwrap();
@@ -64,13 +64,13 @@ fn a_cancelled_extraction_leaves_nothing_behind() {
     let input = source.path().join("x.etl");
     fs::write(&input, trace()).unwrap();
     for threads in [1, 2, 4] {
-        // Between orders of events, and between the steps after them.
+        // The checks are between batches of events, and between the later steps.
         assert!(stop_everywhere(&input, &target, threads) > 8);
         fs::remove_file(target.path().join("x.json7z")).unwrap();
     }
 }
 
-/// Number of times that an extraction of this many events checks whether it is cancelled.
+/// Returns how often an extraction of this many events checks whether it is cancelled.
 fn looks(events: u32) -> u32 {
     let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (input, output) = (source.path().join("x.etl"), target.path().join("x.json7z"));
@@ -93,7 +93,7 @@ fn looks(events: u32) -> u32 {
 
 #[test]
 fn the_passes_between_reading_and_writing_look_every_few_thousand_rows() {
-    // Processes, objects, groups twice, and what is derived of them.
+    // Processes, objects, groups (twice), and what is derived from them.
     const PASSES: u32 = 5;
     let (few, many) = (looks(100), looks(100 + 2 * 4096));
     assert!(many - few >= PASSES * 2, "{few} and {many}");
@@ -134,7 +134,7 @@ fn a_large_buffer_is_left_in_its_middle() {
     }
 }
 
-/// A panic where events are collected ends the threads that read, which wait for it to take more.
+/// A panic while collecting events ends the reading threads, which wait for the collector to take more.
 #[test]
 fn a_panic_over_an_event_is_passed_on() {
     let folder = tempfile::tempdir().unwrap();

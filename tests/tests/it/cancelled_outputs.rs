@@ -1,4 +1,4 @@
-//! Ctrl-C while a long answer is written, in every form and wherever it goes.
+//! Ctrl-C while a long answer is written, in every format and to every destination.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use handlescope_tests::binary::{Run, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;
 use handlescope_tests::terminal::{Key, Terminal};
 
-/// Enough for megabytes in each form.
+/// Enough for megabytes of output in each format.
 const HANDLES: u32 = 20_000;
 
-/// Commands whose answers are as long as the trace.
+/// Commands with answers as long as the trace.
 const FORMS: [&str; 6] = [
     ".dump ObjectRef",
     ".dump ObjectRef -json",
@@ -22,7 +22,7 @@ const FORMS: [&str; 6] = [
     ".sql SELECT * FROM handles -csv",
 ];
 
-/// Ends of a program that is asked once, with the exit statuses that shells give them.
+/// Signals that end a one-shot program, with the exit statuses that shells give them.
 const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
 fn send(signal: &str, program: &Child) {
@@ -30,7 +30,7 @@ fn send(signal: &str, program: &Child) {
     assert!(sent.expect("there is a kill").success());
 }
 
-/// A folder with `many.etl`, which is extracted.
+/// Makes a folder with `many.etl` and its extract.
 fn shell() -> Shell {
     let shell = Shell::new();
     fs::write(shell.path("many.etl"), trace_of_handles(HANDLES)).unwrap();
@@ -100,7 +100,7 @@ fn a_cancelled_answer_gets_no_name_and_changes_no_file() {
                         let after = fs::read_to_string(&output).ok();
                         assert_eq!(after.as_deref(), before, "{eighths}/8 of {line}");
                     }
-                    // It was ready sooner than the time before.
+                    // It finished sooner than the time before.
                     status => assert_eq!(status, Some(0), "{eighths}/8 of {line}"),
                 }
             }

@@ -1,5 +1,5 @@
-//! What makes an answer wrong or incomplete is said wherever the answer is: at extraction, at load, with
-//! every answer, on stderr and in JSON.
+//! Whatever makes an answer wrong or incomplete is reported wherever the answer is: at extraction, at load, with every
+//! answer, on stderr and in JSON.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ const EVENT: u16 = 16;
 const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
 const QUERY: &str = ".dump ObjectRef -json\n";
 
-/// A process, a type and an open handle.
+/// Adds a process, a type and an open handle.
 fn trace_of(mut trace: TraceBuilder) -> TraceBuilder {
     trace.process(4, "System");
     trace.process(700, "server.exe");
@@ -40,14 +40,14 @@ fn document(run: &Run) -> Value {
     Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap()
 }
 
-/// The kinds of the caveats of an answer.
+/// Returns the kinds of caveats in an answer.
 fn kinds(run: &Run) -> Vec<String> {
     let document = document(run);
     let caveats = document["caveats"].as_array().unwrap().iter();
     caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Number of times that stderr has a text: once for the load, once for each answer.
+/// Returns how often a text is on stderr: once for the load, once for each answer.
 fn times(run: &Run, text: &str) -> usize {
     run.stderr.matches(text).count()
 }

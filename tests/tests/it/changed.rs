@@ -1,4 +1,4 @@
-//! A trace that changes while it is read has no extract.
+//! A trace that changes while it is read gets no extract.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use handlescope_tests::containers::{trace_of_handles, write_zip};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 
-/// Changes a file once the first events were read.
+/// Changes a file after the first events were read.
 struct Change {
     path: PathBuf,
     how: How,
@@ -54,7 +54,7 @@ fn replace(path: &Path) {
     fs::rename(&other, path).unwrap();
 }
 
-/// Many small buffers.
+/// Builds a trace of many small buffers.
 fn trace() -> Vec<u8> {
     let options = FileOptions { buffer_size: 4096, ..FileOptions::default() };
     let mut trace = TraceBuilder::with_options(options);

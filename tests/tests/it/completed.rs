@@ -1,4 +1,5 @@
-//! A trace as a session leaves it becomes one with the identities of its images, and with the events of further sessions.
+//! A trace straight from a session is completed with the identities of its images and with the events of other
+//! sessions.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +21,7 @@ use tempfile::TempDir;
 
 const MS: i64 = 1_000_000;
 
-/// Files of images by the last part of their path: the executables of the sample.
+/// Finds the file of an image by the last part of its path, among the sample's executables.
 fn of_the_sample(path: &str) -> Option<PathBuf> {
     let name = path.rsplit('\\').next()?;
     Some(examples().join("bin").join(name)).filter(|file| file.is_file())
@@ -47,7 +48,7 @@ fn extracted(etl: &Path) -> Trace {
     Trace::open(&output).unwrap()
 }
 
-/// The columns in which two traces differ, but for those about the file itself.
+/// Returns the columns in which two traces differ, except those about the file itself.
 fn differences(left: &Trace, right: &Trace) -> Vec<String> {
     let mut found = Vec::new();
     for table in Table::ALL {
@@ -67,7 +68,7 @@ fn differences(left: &Trace, right: &Trace) -> Vec<String> {
     found
 }
 
-/// The sample as its session would have left it: with its image events, and nothing that identifies them.
+/// Writes the sample as its session would have left it: with image events, but nothing that identifies the images.
 fn unmerged_sample(folder: &TempDir) -> PathBuf {
     let path = folder.path().join("unmerged.etl");
     completed_with(&sample_trace(), &[], &mut nowhere, &path).unwrap();
@@ -81,7 +82,7 @@ fn unmerged_sample(folder: &TempDir) -> PathBuf {
     path
 }
 
-/// Name, PDB and its identity of every module that has one.
+/// Returns name, PDB and PDB identity of every module that has one.
 fn pdbs(trace: &Trace) -> Vec<(String, String, String, u32)> {
     let modules = Modules::read(trace).unwrap();
     let mut found: Vec<_> = modules
@@ -140,12 +141,12 @@ fn a_trace_with_identities_gets_no_more() {
     let path = folder.path().join("completed.etl");
     completed_with(&sample_trace(), &[], &mut of_the_sample, &path).unwrap();
     let left = extracted(&sample_copy(&folder));
-    // A buffer boundary between an event and its record hides the record.
+    // A buffer boundary between an event and its identity record hides the record.
     let changed = differences(&left, &extracted(&path));
     assert!(changed.iter().all(|name| name.starts_with("trace.")), "{changed:?}");
 }
 
-/// A trace with one module, loaded while it was recorded and in the rundown at the end.
+/// Builds a trace with one module, loaded during the recording and listed in the rundown at the end.
 fn with_module(timestamp: u32, checksum: u32, size: u64) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.merge_events(false).process(700, "leaky.exe");
@@ -158,7 +159,7 @@ fn with_module(timestamp: u32, checksum: u32, size: u64) -> TraceBuilder {
 fn a_file_that_is_not_the_one_that_was_mapped_says_nothing() {
     let bytes = fs::read(examples().join("bin/leaky.exe")).unwrap();
     let field = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
-    // The headers: PE signature, time stamp, and in the optional header size and checksum of the image.
+    // The header fields: PE signature, time stamp, and the image's size and checksum in the optional header.
     let pe = field(0x3C) as usize;
     let (timestamp, size, checksum) = (field(pe + 8), field(pe + 24 + 56), field(pe + 24 + 64));
     let folder = tempfile::tempdir().unwrap();
@@ -178,7 +179,7 @@ fn a_file_that_is_not_the_one_that_was_mapped_says_nothing() {
     }
 }
 
-/// Two sessions of one time: one with what the kernel logs, one with what .NET logs.
+/// Builds two simultaneous sessions: one with kernel events, one with .NET events.
 fn two_sessions(options: FileOptions) -> (EtlFile, EtlFile, EtlFile) {
     let mut trace = TraceBuilder::with_options(options);
     trace.process(700, "net.exe").started(MS);
@@ -253,7 +254,8 @@ fn a_session_with_another_clock_is_refused() {
     assert!(matches!(refused, Err(CompleteError::ClockMismatch)), "{refused:?}");
 }
 
-/// Buffers of equal size, numbered, with whole events in time order on each processor; the header counts them.
+/// Checks that buffers have equal sizes and numbers, with whole events in time order on each processor, and that the
+/// header counts them.
 fn well_formed(bytes: &[u8]) {
     let u16_at = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().unwrap());
     let u32_at = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
@@ -304,7 +306,7 @@ fn records_that_do_not_fit_go_on_in_a_buffer_of_their_own() {
     assert!(fs::metadata(&to).unwrap().len() >= fs::metadata(&from).unwrap().len());
 }
 
-/// Every event of the published traces survives, of files written in every way.
+/// Every event of the published traces survives, in files of every kind.
 #[needs_data]
 #[test]
 fn real_traces_stay_what_they_are() {

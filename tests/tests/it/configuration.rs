@@ -1,4 +1,4 @@
-//! The configuration file: what it says counts, `.config` and `.alias` show and write it, and a bad one is refused.
+//! The configuration file: its settings apply, `.config` and `.alias` show and write it, and a bad one is refused.
 
 use std::fs;
 use std::path::MAIN_SEPARATOR;
@@ -7,13 +7,13 @@ use handlescope_tests::binary::{Run, Shell, run_script, sample_symbols};
 use handlescope_tests::mcp::McpServer;
 use serde_json::json;
 
-/// Runs commands of the console with a configuration file.
+/// Runs console commands with a configuration file.
 fn configured(shell: &Shell, commands: &[&str]) -> Run {
     let commands = commands.iter().flat_map(|command| ["-c", command]);
     shell.run(&["--config", "c.toml", "leaky.etl"].into_iter().chain(commands).collect::<Vec<_>>())
 }
 
-/// A folder with a trace, its extract and a configuration file.
+/// Makes a folder with a trace, its extract and a configuration file.
 fn shell(configuration: &str) -> Shell {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
@@ -38,7 +38,7 @@ fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
         let run = Run::from(command.output().unwrap()).ok();
         let folder = fs::canonicalize(shell.path("")).unwrap();
         let text = run.stdout.replace(&format!("{}{MAIN_SEPARATOR}", folder.display()), "");
-        // The width of the table is that of the folder.
+        // The width of the table depends on the path of the folder.
         let lines = text.lines().map(|line| line.split("  ").filter(|cell| !cell.is_empty()));
         lines
             .map(|cells| cells.map(str::trim).collect::<Vec<_>>().join("  ") + "\n")
@@ -266,7 +266,7 @@ mod places {
         let path = place().strip_prefix("Configuration file: ").unwrap().to_owned();
         assert_eq!(fs::read_to_string(&path).unwrap(), "clip = false\n");
         assert!(shell.run(&["-c", ".config clip"]).ok().stdout.contains("false"));
-        // Where nothing of it counts, it may be broken.
+        // Commands that do not use the configuration accept a broken one.
         fs::write(path, "clip").unwrap();
         assert_eq!(shell.run(&["-c", ".list"]).status, Some(1));
         for line in [&["man"][..], &["completions", "bash"], &["complete", "--", "ext"]] {

@@ -1,4 +1,4 @@
-//! A buffer that a file holds several times counts once, and that is said.
+//! A buffer that a file contains several times counts once, and a warning says so.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use handlescope_tests::scenario::TraceBuilder;
 
 const COPY: &str = "copy of a buffer left out";
 
-/// Several buffers of several processors.
+/// Builds a trace of several buffers on several processors.
 fn trace(compressed: bool) -> Vec<u8> {
     let options = FileOptions { buffer_size: 4096, compressed, ..FileOptions::default() };
     let mut trace = TraceBuilder::with_options(options);
@@ -32,7 +32,7 @@ fn trace(compressed: bool) -> Vec<u8> {
     trace.to_bytes()
 }
 
-/// The buffers of a file, each from its header on.
+/// Splits a file into its buffers, headers included.
 fn buffers(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut buffers = Vec::new();
     while let Some(size) = bytes.first_chunk::<4>() {
@@ -51,7 +51,7 @@ fn extracted(folder: &Path, bytes: &[u8]) -> (ExtractSummary, Trace) {
     (summary.unwrap(), Trace::open(&output).unwrap())
 }
 
-/// Number of copies that were counted, and offset of the first one.
+/// Returns how many copies were counted, and the offset of the first one.
 fn copies(summary: &ExtractSummary) -> Option<(u64, Option<u64>)> {
     let mut warnings = summary.warnings.iter();
     warnings.find(|warning| warning.kind == COPY).map(|w| (w.count, w.first_offset))
@@ -75,14 +75,14 @@ fn copies_of_buffers_change_no_answer_and_are_counted() {
             (in_order.concat(), (count, second)),
             (appended.concat(), (count, end)),
             (behind.concat(), (3, end)),
-            // The last copy is cut.
+            // The last copy is cut off.
             ([&sound[..], &sound[..sound.len() / 2 + 99]].concat(), (0, end)),
         ] {
             let (summary, trace) = extracted(folder.path(), &file);
             let (copies, first) = copies(&summary).unwrap();
             assert!((found.0 == 0 && copies > 3) || copies == found.0, "{copies}, {found:?}");
             assert_eq!(first, Some(found.1));
-            // Nothing else is odd about the file.
+            // There is no other warning about the file.
             assert_eq!(summary.warnings.len(), expected.warnings.len() + 1, "{summary:?}");
             for table in Table::ALL {
                 if ![Table::Trace, Table::Warnings].contains(&table) {
@@ -111,7 +111,7 @@ fn buffers_without_numbers_and_times_are_no_copies_of_each_other() {
         assert_eq!(copies(&summary), None);
         assert_eq!(summary.handle_events, 267);
     }
-    // Also where numbers start again, as in files that were merged.
+    // The same if numbers start over, as in merged files.
     for (place, buffer) in bytes.chunks_mut(4096).enumerate() {
         buffer[24] = place as u8 % 3;
     }

@@ -1,4 +1,5 @@
-//! Files that are cut while a command reads them: it answers or says in one sentence that it cannot, and never dies of it.
+//! Files that are cut while a command reads them. The command answers or says in one sentence why it cannot; it never
+//! crashes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ struct Read {
     arguments: Vec<String>,
 }
 
-/// Cuts of each file, each at another time.
+/// How often each file is cut, each time later.
 const ROUNDS: u64 = 30;
 
 fn read(shell: &Shell, file: PathBuf, arguments: &[&str]) -> Read {
@@ -24,7 +25,7 @@ fn read(shell: &Shell, file: PathBuf, arguments: &[&str]) -> Read {
     Read { file, arguments: arguments.iter().map(|word| (*word).to_owned()).collect() }
 }
 
-/// The first file below a folder whose name ends so.
+/// Returns the first file below a folder with a name that ends like this.
 fn found(folder: &Path, end: &str) -> PathBuf {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -51,7 +52,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Runs the command again and again, and cuts the file ever later.
+/// Runs the command again and again, and cuts the file later each time.
 fn cut(shell: &Shell, what: &str, Read { file, arguments }: &Read) {
     let whole = fs::read(file).unwrap();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -61,7 +62,7 @@ fn cut(shell: &Shell, what: &str, Read { file, arguments }: &Read) {
         let mut running =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         thread::sleep(Duration::from_millis(round * 5));
-        // It may have gone, as a part of a dataset that a command replaces.
+        // The file may be gone, such as a part of a dataset that the command replaces.
         if let Ok(file) = File::options().write(true).open(file) {
             file.set_len(whole.len() as u64 * (round % 4) / 4).unwrap();
         }
@@ -88,7 +89,7 @@ fn no_command_dies_of_a_file_that_is_cut_while_it_is_read() {
     cut(&shell, "archive", &read(&shell, archive, &["out/leaky.json7z", "-c", ".why"]));
     let pdb = found(&shell.path("symbols/leaky.pdb"), "leaky.pdb");
     let why = ["out/leaky.json7z", "--symbol-path", "symbols", "-c", ".why"];
-    // Without a cache the PDB is read each time.
+    // Without a cache, the PDB is read each time.
     let uncached = [&why[..2], &["symbols"], &why[3..]].concat();
     cut(&shell, "PDB", &read(&shell, pdb, &uncached));
     let symcache = found(&shell.path("cache"), ".symcache");

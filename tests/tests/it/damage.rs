@@ -20,7 +20,7 @@ use handlescope_tests::{corrupt, needs_data};
 /// Long enough for the slowest machine; only a hang takes longer.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A trace with something of everything.
+/// Builds a trace with something of every kind.
 fn fixture(compressed: bool) -> Vec<u8> {
     let options = FileOptions { buffer_size: 4096, compressed, ..FileOptions::default() };
     let mut trace = TraceBuilder::with_options(options);
@@ -48,12 +48,12 @@ fn fixture(compressed: bool) -> Vec<u8> {
     trace.to_bytes()
 }
 
-/// Everything that can be extracted.
+/// Returns options that extract everything possible.
 fn with_all_events() -> ExtractOptions {
     ExtractOptions { events: EventChoice::All, ..ExtractOptions::default() }
 }
 
-/// A trace of hardly anything but metadata of events, and these.
+/// Builds a trace of little but event metadata, and events that use it.
 fn metadata_fixture() -> Vec<u8> {
     let provider = Guid::new(0x11111111_0000_0000_0000_000000000001);
     let options = FileOptions { buffer_size: 4096, ..FileOptions::default() };
@@ -98,7 +98,7 @@ fn metadata_fixture() -> Vec<u8> {
     trace.to_bytes()
 }
 
-/// Extracts on another thread and says how it ended; a panic or a hang fails the test.
+/// Extracts on another thread and returns how it ended; a panic or a hang fails the test.
 fn extract_in_time(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, String> {
     let (done, ended) = mpsc::channel();
     let worker = thread::spawn(move || {
@@ -116,7 +116,7 @@ fn extract_in_time(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, S
     }
 }
 
-/// Damages the bytes in `seeds` ways and checks how the extraction of each ends.
+/// Damages the bytes in `seeds` ways and checks how each extraction ends.
 fn survive(name: &str, bytes: &[u8], seeds: std::ops::Range<u64>) {
     let seeds = seeds.step_by(one_of(6));
     let folder = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ fn damaged_published_traces_are_survived() {
 fn a_sound_fixture_has_no_warnings_of_damage() {
     for compressed in [false, true] {
         let warnings = extract_bytes(&fixture(compressed));
-        // The fixture has closes and references whose objects were there before it.
+        // The fixture has closes and references of objects that existed before it.
         let is_harmless = |kind: &str| {
             kind.ends_with("opened before the trace") || kind.ends_with("of an unknown object")
         };

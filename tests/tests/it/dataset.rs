@@ -1,4 +1,4 @@
-//! `handlescope dataset`: many traces as Parquet files that any engine reads.
+//! `handlescope dataset`: many traces as Parquet files that any engine can read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const TABLES: [&str; 8] =
 /// Id of the sample trace.
 const SAMPLE: &str = "116a629ec36f27724cc421332243fd3f";
 
-/// Files of a folder and those below it, with their content.
+/// Returns all files below a folder with their content.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut contents = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -33,7 +33,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     contents
 }
 
-/// The tables of a dataset.
+/// Returns the table files of a dataset.
 fn tables(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut contents = contents(folder);
     contents.retain(|path, _| !path.starts_with("_locks") && !path.starts_with("_extracts"));
@@ -46,14 +46,14 @@ fn listed(shell: &Shell) -> Vec<Value> {
     document["traces"].as_array().unwrap().clone()
 }
 
-/// A dataset of the sample trace with names of functions.
+/// Makes a dataset of the sample trace with function names.
 fn sample() -> Shell {
     let shell = Shell::new();
     let _ = add(&shell, &["leaky.etl"]).ok();
     shell
 }
 
-/// Marks a trace as one that a process was adding when it was killed.
+/// Marks a trace as one that a killed process was still adding.
 pub fn unfinished(shell: &Shell, trace: &str) {
     let path = shell.path(&format!("fleet/_manifests/{trace}.json"));
     let text = fs::read_to_string(&path).unwrap();

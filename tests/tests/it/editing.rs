@@ -1,4 +1,4 @@
-//! The line editor in a terminal: values of the loaded trace, hints, what is remembered.
+//! The line editor in a terminal: completion with values of the loaded trace, hints, and history.
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::terminal::{Key, Terminal};
@@ -12,14 +12,14 @@ fn open(shell: &Shell) -> Terminal {
     terminal
 }
 
-/// Types after the prompt and waits until it is there.
+/// Types a text after the prompt and waits until it appears.
 fn type_in(terminal: &Terminal, text: &str) {
     terminal.wait_for_line(PROMPT);
     terminal.send(text);
     terminal.wait_for_line(&format!("{PROMPT}{text}"));
 }
 
-/// Checks the line that Tab completes `typed` to.
+/// Checks what Tab completes `typed` to.
 fn completed(terminal: &Terminal, typed: &str, expected: &str) {
     type_in(terminal, typed);
     terminal.press(Key::Tab);
@@ -148,7 +148,7 @@ fn a_console_finds_what_another_one_that_still_runs_has_run() {
     first.run(PROMPT, ".timedigits 3");
     let second = open(&shell);
     second.run(PROMPT, ".list");
-    // What the second one ran is there after the next line of the first one.
+    // After the next line, the first console also has what the second one ran.
     first.run(PROMPT, ".sffn");
     for remembered in [".sffn", ".list", ".timedigits 3"] {
         first.press(Key::Up);

@@ -1,4 +1,4 @@
-//! `docs/etwanalyzer.md` is true: its tests exist, and its runs print what it shows.
+//! `docs/etwanalyzer.md` is true: the tests it names exist, and its commands print what it shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn document() -> String {
     fs::read_to_string(root().join("docs/etwanalyzer.md")).unwrap()
 }
 
-/// The rows of the table of defects: number, and what is said about us.
+/// Returns the rows of the defect table: the number, and the cell about handlescope.
 fn defects(document: &str) -> Vec<(u32, String)> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
@@ -23,7 +23,7 @@ fn defects(document: &str) -> Vec<(u32, String)> {
     document.lines().filter_map(row).collect()
 }
 
-/// The tests that a text names, as `path::name`.
+/// Returns the tests that a text names as `path::name`.
 fn named_tests(text: &str) -> Vec<(&str, &str)> {
     text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs::")).collect()
 }
@@ -53,7 +53,7 @@ fn every_test_the_document_names_is_in_the_sources() {
     }
 }
 
-/// The commands that are shown with a prompt, each with what it prints.
+/// Returns the commands shown with a prompt, each with its output.
 fn runs(document: &str) -> Vec<(String, String)> {
     let mut runs: Vec<(String, String)> = Vec::new();
     let mut inside = false;

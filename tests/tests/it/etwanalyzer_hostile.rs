@@ -1,4 +1,4 @@
-//! Untrusted extracts of ETWAnalyzer: damaged, suspicious and too large ones.
+//! Untrusted ETWAnalyzer extracts: damaged, suspicious and too large ones.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
-//! Extracts of ETWAnalyzer: both forms, old and new, renamed and incomplete ones.
+//! ETWAnalyzer extracts: both forms, old and new, renamed and incomplete.
 //!
-//! That the published ones have the known answers is tested with the traces, in `synthetic.rs`.
+//! `synthetic.rs` tests that the published extracts give the known answers.
 
 use std::fs;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use sevenz_rust::EncoderMethod;
 const QUESTION: &str = ".dump ObjectRef -ShowStack -json";
 
-/// The answer to the question about every object.
+/// Returns the answer to the question about every object.
 fn answer(shell: &Shell, file: &str) -> Value {
     first_answer(&shell.run(&[file, "-c", QUESTION]).ok())
 }
 
-/// The first document of a run, its objects by id.
+/// Returns the first document of a run, with its objects sorted by id.
 fn first_answer(run: &Run) -> Value {
     let mut documents = serde_json::Deserializer::from_str(&run.stdout).into_iter();
     let mut answer: Value = documents.next().unwrap().unwrap();
@@ -53,7 +53,7 @@ fn frames_objects_and_times_are_those_of_the_file() {
     assert_eq!(texts[1], named("ntdll.dll", "NtCreateEvent"));
     assert_eq!(texts[2], (json!("leaky.exe"), Value::Null, json!("0x1A2B"), Value::Null));
     assert_eq!(texts[3], named("odd.bin", "x!y"));
-    // ETWAnalyzer always writes 0: that is unknown.
+    // ETWAnalyzer always writes 0, so the offset is unknown.
     assert_eq!(objects[1]["events"][0]["byte_offset"], Value::Null);
 }
 
@@ -134,13 +134,13 @@ fn a_renamed_archive_and_files_side_by_side_answer_the_same() {
     let plain = first_answer(&one_shot);
     assert_eq!(packed["objects"], plain["objects"]);
     assert_eq!(packed["stacks"], plain["stacks"]);
-    // Any of the files stands for all, and a change of any is seen.
+    // Any of the files can be named for the extract, and a change to any of them is noticed.
     assert_eq!(answer(&shell, "Plain_Derived_Handle.json")["objects"], plain["objects"]);
     let longer = members.handle.replace("Demo_0", "Demo_longer");
     fs::write(shell.path("Plain_Derived_Handle.json"), longer).unwrap();
     let changed = answer(&shell, "Plain.json");
     assert_eq!(changed["objects"][0]["name"], "\\BaseNamedObjects\\Demo_longer");
-    // A folder has JSON of all sorts; only extracts are found in it.
+    // A folder may have JSON files of all kinds; only extracts are loaded from it.
     fs::write(shell.path("notes.json"), "{}").unwrap();
     let listed = shell.run(&[".", "-c", ".list"]).ok();
     assert!(listed.stdout.contains("Plain.json") && !listed.stdout.contains("notes"), "{listed:?}");

@@ -1,16 +1,15 @@
-//! What is written for ETWAnalyzer, member by member, beside what ETWAnalyzer would extract from the
-//! same traces.
+//! Compares what handlescope writes for ETWAnalyzer, member by member, with ETWAnalyzer's own extracts of the same
+//! traces.
 //!
-//! What may differ, and why:
+//! These differences are allowed:
 //!
-//! * numbers of processes and stacks, which are in the order of each program; they are compared by
-//!   what they stand for;
-//! * line ends of stacks: CR LF is only for those who want the very bytes;
-//! * `Name` is absent where it would be empty: tables do not distinguish an empty name from none;
+//! * numbers of processes and stacks follow the order of each program, so the tests compare what they refer to;
+//! * line ends of stacks: CR LF is only for those who want identical bytes;
+//! * `Name` is absent where it would be empty, because our tables do not distinguish an empty name from none;
 //! * `MiscInfo`: only the published extracts fill it;
-//! * facts that are not in the trace: computer, memory, names of processors, folders as drive letters,
-//!   texts of versions; other kinds of data than handles; seconds of the boot;
-//! * members of our own, which are listed here.
+//! * facts that are not in the trace: computer, memory, processor names, folders as drive letters, version texts; other
+//!   data than handles; seconds of the boot;
+//! * members of our own, listed below.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +22,7 @@ use serde_json::{Map, Value};
 const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
-/// Members that are ours; ETWAnalyzer passes over them.
+/// Our own members; ETWAnalyzer ignores them.
 const OWN: [&str; 8] = [
     "Handlescope",
     "CallerProcessIdx",
@@ -63,7 +62,7 @@ impl Extract {
         }
     }
 
-    /// Process that a process number stands for.
+    /// Returns the process for a process number.
     fn process(&self, number: &Value) -> Value {
         let number = number.as_i64().unwrap();
         if number == -1 {
@@ -79,7 +78,7 @@ impl Extract {
         Value::from(stack.as_str().expect("the stack is there").replace("\r\n", "\n"))
     }
 
-    /// An object or event with what its numbers stand for, without members of our own.
+    /// Returns an object or event with its numbers resolved, without our own members.
     fn record(&self, record: &Map<String, Value>) -> Value {
         let known = |(name, value): (&String, &Value)| {
             let value = match (name.as_str(), value) {
@@ -109,7 +108,7 @@ impl Extract {
         processes.iter().map(|process| (key(process), process.clone())).collect()
     }
 
-    /// Processes that have a module, by the file name of the module.
+    /// Returns the processes that have a module, by the module's file name.
     fn module_processes(&self) -> BTreeMap<String, BTreeSet<String>> {
         let strings = self.modules["SharedStrings"]["Strings"].as_array().unwrap();
         let records = self.modules["Modules"].as_array().unwrap();
@@ -141,7 +140,7 @@ fn for_each_trace(check: impl Fn(&str, &Extract, &Extract)) {
     }
 }
 
-/// Takes out what may differ between two records of one object.
+/// Removes what may differ between two records of the same object.
 fn without_differences(mut object: Value) -> Value {
     let members = object.as_object_mut().unwrap();
     if members.get("Name").is_some_and(|name| name == "") {
@@ -196,7 +195,7 @@ fn processes_and_session_are_the_same() {
         }
         let header = |extract: &Extract| {
             let mut header = extract.main["TraceHeader"].clone();
-            // With and without a space after the comma.
+            // The comma comes with or without a space after it.
             header["LogFileMode"] =
                 header["LogFileMode"].as_str().unwrap().replace(", ", ",").into();
             header

@@ -1,4 +1,4 @@
-//! From our tables to the members of ETWAnalyzer and back: no answer changes.
+//! Converts our tables to ETWAnalyzer's members and back: no answer changes.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
-/// Questions for every trace, besides its own ones.
+/// Questions for every trace, besides the trace's own ones.
 const QUESTIONS: &str = "\
 .dump ObjectRef -ShowStack
 .dump ObjectRef -ShowStack -json
@@ -36,8 +36,8 @@ const QUESTIONS: &str = "\
 .sql SELECT * FROM threads
 ";
 
-/// A folder with three archives of one trace, each named `trace.json7z` in a folder of its own: its
-/// tables, those and what ETWAnalyzer reads, and what ETWAnalyzer reads alone.
+/// A folder with three archives of one trace, each named `trace.json7z` in its own folder: with our tables, with our
+/// tables and ETWAnalyzer's members, and with ETWAnalyzer's members alone.
 struct ThreeWays {
     home: TempDir,
 }
@@ -80,7 +80,7 @@ impl ThreeWays {
     }
 }
 
-/// Asks all three the same. Names come from `symbols` where the archive has none.
+/// Asks all three the same questions. Names come from `symbols` where the archive has none.
 fn check(what: &str, etl: &Path, symbols: Option<&Path>, script: &str) {
     let three = ThreeWays::of_trace(etl, symbols);
     let expected = three.ask("tables", symbols, script);
@@ -231,7 +231,7 @@ fn an_extract_with_the_time_of_its_session_is_up_to_date() {
     let loaded = run(&["trace.etl", "-c", ".list"]);
     assert!(!loaded.stderr.contains("extracting"), "{loaded:?}");
     assert_eq!(json_members(&archive).len(), 4, "it is the very same");
-    // A changed trace is noticed all the same.
+    // A changed trace is still noticed.
     let later = modified(&home.path().join("trace.etl")) + std::time::Duration::from_secs(1);
     let etl = fs::File::options().write(true).open(home.path().join("trace.etl")).unwrap();
     etl.set_modified(later).unwrap();

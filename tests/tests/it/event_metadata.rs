@@ -1,4 +1,4 @@
-//! Events decoded by the metadata of the published traces equal their known answers.
+//! Decodes events with the metadata in the published traces, and compares them with the known answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Selects what may be decoded, and what decodes it.
+/// Selects events that may be decodable, and the metadata to decode them.
 struct Decodable;
 
 impl Selector for Decodable {
@@ -70,7 +70,7 @@ impl Reading {
         found.lines.push(text);
     }
 
-    /// The events as the file of expected results has them, by provider, event, id and version.
+    /// Returns the events as in the file of expected results: by provider, event, id and version.
     fn events(&self) -> Vec<Value> {
         let mut events: Vec<Value> =
             self.events.iter().map(|(id, found)| self.one(*id, found)).collect();
@@ -100,7 +100,7 @@ impl Reading {
     }
 }
 
-/// A line as far as the files of expected results have it.
+/// Cuts a line to the length in the files of expected results.
 fn cut(line: &str) -> String {
     let cut: String = line.chars().take(600).collect();
     if cut == line { cut } else { format!("{cut}...") }
@@ -112,7 +112,7 @@ fn order(event: &Value) -> (String, String, String, u64, u64) {
     (text("provider"), text("event"), text("guid"), number("id"), number("version"))
 }
 
-/// The names of fields, those of structures with their members.
+/// Returns the names of fields; a structure's name comes with its members.
 fn names(plans: &[FieldPlan], fields: &Fields) -> Vec<String> {
     let name = |plan: &FieldPlan| match plan.kind {
         FieldKind::Value(..) => plan.name.to_string(),

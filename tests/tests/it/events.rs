@@ -1,4 +1,4 @@
-//! `.dump Events`: what a trace holds, by provider and event, named by its own metadata.
+//! `.dump Events`: the events in a trace, by provider and event, with names from the trace's own metadata.
 
 use std::fs;
 
@@ -21,13 +21,13 @@ const MANIFEST: &str = r#"<m><provider name="My-Source"><events>
 
 const MS: i64 = 1_000_000;
 
-/// A manifest event of process 700, at so many milliseconds.
+/// Returns a manifest event of process 700 at this many milliseconds.
 fn event(trace: &TraceBuilder, ms: i64, provider: Guid, id: u16) -> ManifestEvent {
     let stamp = Stamp::new(trace.options().raw(ms * MS), 700, 701);
     ManifestEvent { provider, id, stamp, ..ManifestEvent::default() }
 }
 
-/// A trace with events of every source of names, and one without.
+/// Builds a trace with events for every source of names, and one without any.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -73,7 +73,7 @@ fn document(command: &str) -> Value {
     serde_json::from_str(&ask(command)).expect("a document")
 }
 
-/// Provider, event and count of every row.
+/// Returns provider, event and count of every row.
 fn rows(document: &Value) -> Vec<(Value, Value, u64)> {
     let providers = document["providers"].as_array().unwrap().iter();
     let of = |provider: &Value| {
@@ -146,7 +146,7 @@ fn metadata_that_lies_is_left_out_and_counted() {
         fields: vec![("a".into(), 8)],
         ..EventInfo::default()
     };
-    // No in-type has this number.
+    // There is no in-type with this number.
     info.fields[0].1 = 999;
     trace.raw_event(20 * MS, 0, info.event(PointerSize::Eight, stamp));
     let bomb = format!("<!DOCTYPE a [<!ENTITY a \"&b;&b;\">]>{}", "<a>".repeat(5000));
@@ -159,7 +159,7 @@ fn metadata_that_lies_is_left_out_and_counted() {
     assert!(!stdout.contains("Unnamed"), "{stdout}");
 }
 
-/// A trace extracted with `-events`, and what a command says of it.
+/// Extracts the trace with `-events`, and runs a command on it.
 fn ask_of_kept(choice: &str, command: &str) -> Run {
     let shell = Shell::new();
     trace().write(shell.path("a.etl")).unwrap();

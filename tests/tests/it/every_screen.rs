@@ -1,5 +1,5 @@
-//! Every command, kind, page of help and one-shot on screens of several widths, in a locale without UTF-8, and on a
-//! terminal that understands nothing but text.
+//! Every command, kind, help page and one-shot on screens of several widths, in a locale without UTF-8, and on a
+//! terminal that understands only text.
 
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
@@ -8,22 +8,22 @@ use std::process::Command;
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::terminal::Terminal;
 
-/// Lines of a screen that holds all that a run prints.
+/// Height of a screen that fits everything a run prints.
 const LINES: u16 = 4_000;
 
-/// Widths of screens and what is set in the environment.
+/// Screen widths and environment variables.
 const SCREENS: [(u16, &[(&str, &str)]); 5] =
     [(60, &[]), (80, &[]), (200, &[]), (80, &[("LC_ALL", "C")]), (80, &[("TERM", "dumb")])];
 
-/// The first words of the lines of help that are indented by so much.
+/// Returns the first words of the help lines with this indentation.
 fn names<'a>(help: &'a str, indent: &str) -> impl Iterator<Item = &'a str> {
     let lines = help.lines().filter_map(move |line| line.strip_prefix(indent));
     let lines = lines.filter(|line| !line.starts_with(' '));
     lines.filter_map(|line| line.split_whitespace().next())
 }
 
-/// Questions to the console: each kind, each page of help, and each command that needs no argument, of those that
-/// neither leave nor unload nor clear the screen.
+/// Returns console commands: each kind, each help page, and each command without required argument, except those that
+/// exit, unload or clear the screen.
 fn questions(shell: &Shell) -> Vec<String> {
     let help = shell.run(&["-c", ".help"]).ok().stdout;
     let kinds: Vec<String> = shell.kinds().into_iter().map(|kind| kind.name).collect();
@@ -40,7 +40,7 @@ fn questions(shell: &Shell) -> Vec<String> {
     questions.extend(pages.map(|page| format!(".help {page}")));
     questions.extend(bare.map(|name| format!(".{name}")));
     questions.extend(kinds.iter().map(|kind| match kind.as_str() {
-        // These leave columns out of a narrow screen.
+        // A narrow screen drops columns of these.
         "Process" | "Module" | "Symbols" => format!(".dump {kind} -Columns all"),
         _ => format!(".dump {kind}"),
     }));
@@ -50,7 +50,7 @@ fn questions(shell: &Shell) -> Vec<String> {
     questions
 }
 
-/// The console's questions in a few runs, and each subcommand's help in a run of its own.
+/// Groups the console commands into a few runs, and adds a run for each subcommand's help.
 fn runs(shell: &Shell, questions: &[String]) -> Vec<Vec<String>> {
     let mut runs = vec![vec!["--help".to_owned()]];
     for part in questions.chunks(20) {
@@ -77,7 +77,7 @@ fn command(shell: &Shell, arguments: &[String], environment: &[(&str, &str)]) ->
     command
 }
 
-/// Numbers, names and identities, which are read and copied as a whole.
+/// Returns numbers, names and identities in a line, which are read and copied as a whole.
 fn whole_words(line: &str) -> impl Iterator<Item = &str> {
     let is_guid = |word: &str| word.len() == 36 && word.matches('-').count() == 4;
     let is_number =
@@ -89,7 +89,7 @@ fn whole_words(line: &str) -> impl Iterator<Item = &str> {
     words.filter(move |word| is_guid(word) || is_number(word) || is_name(word))
 }
 
-/// Faults of a screen with the answer that a pipe gets as this text.
+/// Returns the faults of a screen, given the text that a pipe gets.
 fn faults(terminal: &Terminal, piped: &str) -> Vec<String> {
     let lines = terminal.transcript();
     let mut faults = terminal.not_understood();
@@ -99,7 +99,7 @@ fn faults(terminal: &Terminal, piped: &str) -> Vec<String> {
     if lines.iter().all(String::is_empty) {
         faults.push("nothing is shown".to_owned());
     }
-    // A path or the like that is longer than a line stays whole, to be copied.
+    // A path longer than a line stays whole, so that it can be copied.
     let too_wide = terminal.too_wide().into_iter().filter(|line| line.trim().contains(' '));
     faults.extend(too_wide.map(|line| format!("too wide: {line}")));
     for line in &lines {
@@ -111,7 +111,7 @@ fn faults(terminal: &Terminal, piped: &str) -> Vec<String> {
         }
     }
     let shown: HashSet<&str> = lines.iter().flat_map(|line| whole_words(line)).collect();
-    // Headings are only in a pipe where a table has no rows.
+    // Only a pipe gets the headings of a table without rows.
     let is_row =
         |line: &&str| line.starts_with(' ') || line.contains(|char: char| char.is_ascii_digit());
     let words = piped.lines().filter(is_row).flat_map(whole_words);
@@ -123,7 +123,7 @@ fn faults(terminal: &Terminal, piped: &str) -> Vec<String> {
 #[test]
 fn nothing_is_garbled_too_wide_broken_or_said_twice() {
     let shell = Shell::new();
-    // Wherever the clone lies, its path is not on the screen.
+    // The path of the clone stays off the screen.
     symlink(sample_symbols(), shell.path("symbols")).unwrap();
     let questions = questions(&shell);
     assert!(questions.len() > 50, "{questions:?}");

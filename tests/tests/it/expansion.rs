@@ -1,4 +1,4 @@
-//! What compressed buffers claim to hold is believed only within limits.
+//! Sizes claimed by compressed buffers are believed only within limits.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use handlescope_tests::scenario::TraceBuilder;
 
 const OVERSIZED: &str = "larger than the session's buffers, skipped";
 
-/// A compressed trace of some buffers.
+/// Builds a compressed trace of several buffers.
 fn trace() -> Vec<u8> {
     let options = FileOptions { buffer_size: 4096, compressed: true, ..FileOptions::default() };
     let mut trace = TraceBuilder::with_options(options);
@@ -24,7 +24,7 @@ fn trace() -> Vec<u8> {
     trace.to_bytes()
 }
 
-/// Offsets of the compressed buffers of a file.
+/// Returns the offsets of the compressed buffers in a file.
 fn compressed(bytes: &[u8]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut at = 0;
@@ -37,7 +37,7 @@ fn compressed(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// Lets the buffer at a place claim to hold so many bytes.
+/// Makes the buffer at an offset claim this many bytes.
 fn claim(bytes: &mut [u8], place: usize, filled: u32) {
     bytes[place + 48..place + 52].copy_from_slice(&filled.to_le_bytes());
 }
@@ -67,7 +67,7 @@ fn a_buffer_that_claims_more_than_those_of_the_session_is_left_out_and_counted()
 fn buffers_that_claim_too_much_in_all_are_refused_also_in_an_archive() {
     let shell = Shell::new();
     let mut bytes = trace();
-    // The session claims to have the largest buffers that there are: the first field of its header.
+    // The session claims the largest possible buffers, in the first field of its header.
     bytes[72 + 32..][..4].copy_from_slice(&(16u32 << 20).to_le_bytes());
     for place in compressed(&bytes) {
         claim(&mut bytes, place, 16 << 20);

@@ -1,4 +1,4 @@
-//! `.export`: tables that other programs read.
+//! `.export`: tables for other programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The leaked handles that the console prints.
+/// Returns the leaked handles that the console prints.
 fn leaks_of_console(shell: &Shell) -> Leaks {
     let run = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Leak -Map 0 -json"]).ok();
     let document: Value = Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
@@ -59,7 +59,7 @@ fn every_table_is_written_in_the_formats_asked_for() {
     let rows = |name: &str| fs::read_to_string(shell.path("text").join(name)).unwrap();
     let objects: Vec<Value> =
         Deserializer::from_str(&rows("objects.ndjson")).into_iter().map(Result::unwrap).collect();
-    // The last one is of the rundown at the start alone.
+    // The last one is only in the rundown at the start.
     assert_eq!(objects.len(), 102);
     assert_eq!(rows("objects.csv").lines().count(), 103, "a header and the rows");
     assert_eq!(objects[88]["pointer"], 0xFFFF_9A0C_51E0_8B00_u64, "the object 89");
@@ -82,7 +82,7 @@ fn allocations_are_written_as_the_tables_that_sql_reads() {
         let query = format!(".sql SELECT * FROM {table} -ndjson");
         let run = shell.run(&["memory.etl", "-c", &query]).ok();
         let read = Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap);
-        // SQL adds columns to every table (numbers of file and row, names of codes), and shows addresses as hex text.
+        // SQL adds columns to every table (file and row numbers, names of codes), and shows addresses as hex text.
         let stored = written[0].as_object().unwrap();
         let read: Vec<Value> = read
             .map(|mut row: Value| {
@@ -157,7 +157,7 @@ fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
     assert!(nothing.stderr.contains("no trace is loaded"), "{nothing:?}");
 }
 
-/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI makes one.
+/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI provides one.
 #[needs_duckdb]
 #[test]
 fn the_leak_query_has_the_same_answer_in_duckdb() {

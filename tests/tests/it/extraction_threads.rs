@@ -16,7 +16,7 @@ use proptest::prelude::{Strategy, any};
 
 use crate::handle_model::with_cases;
 
-/// An archive in a folder, or the reason why there is none.
+/// Extracts a trace into an archive in a folder; an error is returned as text.
 pub fn archive_in(folder: &Path, trace: &Path, options: ExtractOptions) -> Result<PathBuf, String> {
     let output = folder.join("a.json7z");
     match extract(trace, &output, options, &NoObserver, &Cancel::default()) {
@@ -25,7 +25,7 @@ pub fn archive_in(folder: &Path, trace: &Path, options: ExtractOptions) -> Resul
     }
 }
 
-/// The bytes of the archive, or the reason why there is none.
+/// Returns the bytes of the archive, or the reason why there is none.
 fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().unwrap();
     let threads = NonZeroUsize::new(threads).unwrap();
@@ -71,7 +71,7 @@ fn the_sample_becomes_the_same_archive() {
     }
 }
 
-/// Files of a folder of published traces with these endings.
+/// Returns the files with these endings in a folder of published traces.
 pub fn traces(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let has_ending = |path: &PathBuf| {
@@ -104,7 +104,7 @@ fn real_traces_become_the_same_archives() {
     }
 }
 
-/// Traces of few or many processors, stacks and processes.
+/// Generates traces with few or many processors, stacks and processes.
 pub fn traces_of_any_shape() -> impl Strategy<Value = LargeTrace> {
     let sizes = (0..3_000_u64, 0..600_u64, 1..7_u16, 1..400_usize, 4..20_usize);
     (sizes, 0..20_u32, 1..9_u32, any::<u64>(), any::<bool>()).prop_map(
@@ -140,7 +140,7 @@ fn any_trace_becomes_the_same_archive_damaged_ones_too() {
             bytes[(position % length) as usize] = value;
         }
         fs::write(&path, bytes).unwrap();
-        // Rows are gathered, and parts of stacks come with their events, only if not all stacks are kept.
+        // Unless all stacks are kept, rows are gathered, and stack parts come with their events.
         for stacks in [StackChoice::HandleEvents, StackChoice::All] {
             let alone = extracted(&path, stacks, 1);
             assert!(extracted(&path, stacks, threads) == alone, "{stacks:?}");

@@ -1,5 +1,4 @@
-//! Places that take nothing: full disks, closed outputs, folders that cannot be made, and names that are no
-//! text.
+//! Places that accept no output: full disks, closed outputs, folders that cannot be made; and names that are not text.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +10,7 @@ use handlescope_tests::foreign::{Members, pack};
 use handlescope_tests::symbol_server::SymbolServer;
 use handlescope_tests::terminal::{Key, Terminal};
 
-/// The program after a line of `sh`, in which `"$@"` stands for it.
+/// Runs the program through a line of `sh`, where `"$@"` is the program with its arguments.
 fn in_sh(shell: &Shell, line: &str, arguments: &[&str]) -> Run {
     let mut command = shell.command(arguments);
     let environment: Vec<_> = command
@@ -32,7 +31,7 @@ fn in_sh(shell: &Shell, line: &str, arguments: &[&str]) -> Run {
 
 #[test]
 fn a_full_disk_names_the_file_and_what_to_do() {
-    // No file may get larger than 2 KiB: the error is that of a quota.
+    // No file may grow beyond 2 KiB; the error is that of an exceeded quota.
     const FULL: &str = "trap '' XFSZ; ulimit -f 4; exec \"$@\"";
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "-o", "source"]).ok();
@@ -65,7 +64,7 @@ fn a_full_disk_names_the_file_and_what_to_do() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_trace_on_a_full_disk_is_extracted_for_the_session() {
-    // The disk has room for the trace alone.
+    // The disk has room for the trace only.
     const MOUNT: &str = "mount -t tmpfs -o size=40k none small && cp leaky.etl small";
     let shell = Shell::new();
     fs::create_dir(shell.path("small")).unwrap();
@@ -73,7 +72,7 @@ fn a_trace_on_a_full_disk_is_extracted_for_the_session() {
         in_sh(&shell, &format!("exec unshare -rm sh -c '{MOUNT} && {line}' sh \"$@\""), arguments)
     };
     if on_small("true", &[]).status != Some(0) {
-        // A system that lets no user mount anything.
+        // This system does not let users mount anything.
         return;
     }
     let run = on_small("exec \"$@\"", &["small/leaky.etl", "-c", ".dump Process"]).ok();
@@ -105,7 +104,7 @@ fn denied_access_is_reported_in_plain_words() {
             "leaky.etl: cannot change to this folder: a part of the path is not a folder",
         ),
     ];
-    // It takes no files, not even of an administrator.
+    // `/proc` takes no files, not even from an administrator.
     if cfg!(target_os = "linux") {
         cases.push((
             ".dump Process > /proc/a.txt",
@@ -144,7 +143,7 @@ fn a_closed_output_is_an_error_and_a_reader_that_leaves_is_none() {
         let nowhere = in_sh(&shell, "exec \"$@\" > /dev/null", arguments);
         assert_eq!(nowhere.status, Some(0), "{arguments:?}: {nowhere:?}");
     }
-    // Nothing to write, nothing to fail.
+    // Without output, nothing can fail.
     assert_eq!(in_sh(&shell, "exec \"$@\" >&-", &["leaky.etl", "-c", "# nothing"]).status, Some(0));
 }
 
@@ -153,7 +152,7 @@ fn a_word_that_is_no_text_is_named_and_the_file_can_be_loaded_by_a_pattern() {
     let shell = Shell::new();
     let name = OsStr::from_bytes(b"a\xFFb.etl");
     if fs::rename(shell.path("leaky.etl"), shell.path("").join(name)).is_err() {
-        // A file system that takes text only.
+        // The file system takes only text names.
         return;
     }
     let run = Run::from(shell.command(&[]).arg(name).output().unwrap());
@@ -192,7 +191,7 @@ fn a_name_that_is_no_text_is_replaced_and_counted() {
 fn without_a_cache_everything_works_once_more_each_time() {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
-    // Nothing can be made below a file, not even by an administrator.
+    // Nothing can be created below a file, not even by an administrator.
     for file in ["cache", "data", "Extract"] {
         fs::write(shell.path(file), "").unwrap();
     }
@@ -241,18 +240,18 @@ fn without_a_cache_everything_works_once_more_each_time() {
     assert_eq!(terminal.wait_for_exit(), Some(0));
 }
 
-/// The program as a user who may have only so many processes and threads.
+/// Runs the program as a user with a limited number of processes and threads.
 #[cfg(target_os = "linux")]
 fn with_threads(threads: usize, arguments: &[&str]) -> Run {
     use std::fs::File;
     use std::os::unix::process::CommandExt as _;
-    // Its folder may be closed to that user, but not the open file.
+    // That user may not be able to open its folder, but can use the open file.
     let program = File::open(handlescope_path()).unwrap();
     let mut bash = Command::new("bash");
     let line = format!("ulimit -u {threads}; exec /proc/self/fd/0 \"$@\"");
     bash.args(["-c", &line, "bash"]).args(arguments).stdin(program).current_dir("/");
     bash.env("HOME", "/nonexistent").env_remove("RUST_MIN_STACK");
-    // The limit does not hold for root.
+    // The limit does not apply to root.
     if fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0) {
         bash.uid(54_321).gid(54_321);
     }

@@ -1,4 +1,4 @@
-//! One scenario in every shape a trace file can have: the answers are the same.
+//! The same scenario in every form a trace file can have gives the same answers.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use handlescope_tests::file::{Clock, ExtraBuffer, FileOptions, Layout, SessionEn
 use handlescope_tests::header::HeaderKind;
 use handlescope_tests::scenario::{Duplicate, StackMode, TraceBuilder, View};
 
-/// Format in which the scenario is written.
+/// The form in which the scenario is written.
 #[derive(Clone)]
 struct Shape {
     options: FileOptions,
@@ -31,8 +31,8 @@ impl Shape {
 
 const US: i64 = 10_000;
 
-/// A leak, a close, a duplicate into another process, an inherited handle, a mapped view, a
-/// reused pid and a handle from the rundown.
+/// Builds a leak, a close, a duplicate into another process, an inherited handle, a mapped view, a reused pid and a
+/// handle in the rundown.
 fn scenario(shape: &Shape) -> TraceBuilder {
     let (kernel, object) = if shape.is_64_bit() {
         (0xffff_f800_0000_0000, 0xffff_8100_0000_1000)
@@ -94,7 +94,7 @@ fn scenario(shape: &Shape) -> TraceBuilder {
     trace
 }
 
-/// The objects and their events as text, addresses counted from `object`.
+/// Returns the objects and their events as text, with addresses relative to `object`.
 fn answers(shape: &Shape, bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
@@ -277,7 +277,7 @@ fn a_circular_file_that_wrapped_around_is_read_in_time_order() {
         extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())
             .unwrap();
     assert!(summary.objects > 50, "{summary:?}");
-    // The oldest creates are overwritten, so some closes have lost their object; nothing else.
+    // The oldest creates are overwritten, so some closes have no object; there is no other warning.
     let kinds: Vec<_> = summary.warnings.iter().map(|warning| warning.kind.as_str()).collect();
     assert!(
         kinds.iter().all(|kind| *kind == "close of a handle opened before the trace"),

@@ -1,4 +1,4 @@
-//! What the fuzz targets do, done with seeds and with damage of them.
+//! Runs the bodies of the fuzz targets on seeds and on damaged seeds.
 
 #[path = "../../../fuzz/src/archive.rs"]
 mod archive;
@@ -26,7 +26,8 @@ use handlescope_tests::foreign::Members;
 use handlescope_tests::thorough::one_of;
 use sevenz_rust::{ArchiveReader, Password};
 
-/// The seeds of a target, which are also written into the folder that a variable names, for the fuzzer.
+/// Returns the seeds of a target. If `HANDLESCOPE_FUZZ_SEEDS` names a folder, they are also written there for the
+/// fuzzer.
 fn seeds(target: &str, seeds: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
     let seeds: Vec<Vec<u8>> = seeds.into_iter().collect();
     if let Some(folder) = env::var_os("HANDLESCOPE_FUZZ_SEEDS") {
@@ -54,7 +55,7 @@ fn behind(kind: u8, bytes: &[u8]) -> Vec<u8> {
     [&[kind], bytes].concat()
 }
 
-/// The tables of an archive as input of the target.
+/// Returns the tables of an archive as input of the target.
 fn members(archive: &[u8]) -> Vec<Vec<u8>> {
     let mut reader = ArchiveReader::new(std::io::Cursor::new(archive), Password::empty()).unwrap();
     let mut found = Vec::new();
@@ -66,7 +67,7 @@ fn members(archive: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// The input with one byte at a time changed, about so many times.
+/// Changes one byte of the input at a time, about `times` times.
 fn damaged(input: &[u8], times: usize) -> impl Iterator<Item = Vec<u8>> {
     let step = (input.len() / times).max(1) * one_of(16);
     (1..input.len()).step_by(step).map(|place| {
@@ -132,13 +133,13 @@ fn extracts_of_etwanalyzer_are_converted_or_refused() {
     }
 }
 
-/// Sound metadata of each kind, as input of the target, with a payload.
+/// Returns sound metadata of each kind, with a payload, as input of the target.
 fn metadata_seeds() -> Vec<Vec<u8>> {
     let mut record = vec![7; 32];
     record.resize(112, 0);
     record[32] = 5;
     let text: Vec<u8> = "Go \0".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    // A count, structures of a counted text, bytes, a pointer; all are called alike.
+    // A count, structures of a counted text, bytes, and a pointer; all have the same name.
     let fields =
         [(0, 6, 0, 1, 2), (5, 4, 1, 0, 0), (2, 14, 0, 1, 0), (0, 16, 0, 1, 8), (2, 1, 0, 1, 0)];
     let name = 112 + 24 * fields.len() as u32;
@@ -163,7 +164,7 @@ fn metadata_seeds() -> Vec<Vec<u8>> {
     let seed = |(kind, metadata): (u8, &[u8])| {
         let all = metadata.len() + payload.len();
         let share = (metadata.len() * 255).div_ceil(all) as u8;
-        // Padded so that the share of the metadata is exact.
+        // Padded, so that the share of the metadata is exact.
         let mut payload = payload.to_vec();
         while (metadata.len() + payload.len()) * usize::from(share) / 255 < metadata.len() {
             payload.push(0);
@@ -205,7 +206,7 @@ fn no_damage_of_a_minidump_ends_in_a_panic() {
     }
 }
 
-/// A trace of some events of handles and heaps, as a file.
+/// Builds a trace file with a few handle and heap events.
 fn small_trace(compressed: bool) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.etl");
@@ -241,7 +242,7 @@ fn no_damage_of_a_trace_ends_in_a_panic_or_makes_threads_differ() {
     }
 }
 
-/// Every event.
+/// Selects every event.
 struct Everything;
 
 impl Selector for Everything {

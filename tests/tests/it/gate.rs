@@ -1,4 +1,4 @@
-//! `why --fail-on` and `--format`: a gate for CI.
+//! `why --fail-on` and `--format` as a gate for CI.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn run(command: &mut Command) -> Run {
     command.output().expect("the program starts").into()
 }
 
-/// `handlescope why` over the sample, with its symbols.
+/// Runs `handlescope why` on the sample, with its symbols.
 fn why(options: &[&str]) -> Run {
     let home = tempfile::tempdir().unwrap();
     let mut program = handlescope(home.path());

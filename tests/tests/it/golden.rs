@@ -1,4 +1,4 @@
-//! The golden extract of the current layout has the answers of its trace; an extract of another layout is refused.
+//! The golden extract of the current layout gives the answers of its trace; an extract with another layout is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use handlescope_model::{ContainerLimits, SCHEMA_VERSION, Table, Trace, replace_t
 use handlescope_tests::binary::{Shell, sample_symbols};
 use polars::prelude::Column;
 
-/// The golden extract.
+/// Returns the path of the golden extract.
 pub fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/layout-{SCHEMA_VERSION}.json7z"))
 }
 
-/// Makes a sound extract say that it has another layout.
+/// Makes a sound extract claim another layout.
 pub fn give_layout(extract: &Path, version: u32) {
     let mut info = Trace::open(extract).unwrap().frame(Table::Trace).unwrap();
     let name = TraceInfos::schema_version.name();
@@ -22,7 +22,7 @@ pub fn give_layout(extract: &Path, version: u32) {
     replace_table(extract, Table::Trace, Ok(info), &limits).unwrap();
 }
 
-/// Answer of a file, without its name.
+/// Returns the answer about a file, without the file's name.
 fn answer(shell: &Shell, file: &Path, question: &str) -> String {
     let symbols = sample_symbols();
     let (file, symbols) = (file.to_str().unwrap(), symbols.to_str().unwrap());

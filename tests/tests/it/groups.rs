@@ -1,4 +1,4 @@
-//! `-GroupBy`: groups sum up to the totals, are the known ones, and read as a tree.
+//! `-GroupBy`: groups add up to the totals, match the known ones, and read as a tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-/// Figures of groups, and the totals they sum up to.
+/// Figures of groups, and the totals they add up to.
 const SUMS: [(&str, &str); 7] = [
     ("created", "handles_created"),
     ("duplicated", "handles_duplicated"),
@@ -148,7 +148,7 @@ fn lifetimes_have_the_names_of_their_ranges() {
             trace.close_handle(MS + lived, (700, 1), object, handle, 16, "");
         }
     }
-    // Of an object that is known, but not when this handle of it was opened.
+    // The object is known, but not when this handle to it was opened.
     trace.close_handle(9 * MS, (700, 1), 0xffff_8100_0000_0400, 0x100, 16, "");
     let run = run_over(&trace, ".dump ObjectRef -GroupBy lifetime -json\n").ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -195,7 +195,7 @@ fn a_folded_frame_and_what_lies_inside_of_the_start_are_left_out() {
     let own = |frame: &&String| frame.starts_with("leaky::");
     assert!(folded.iter().filter(own).eq(whole.iter().filter(own)), "{folded:?}");
     assert!(!folded.iter().any(|frame| frame.starts_with("Nt")), "{folded:?}");
-    // Without the frames in which they differ, stacks are one group.
+    // Without the frames in which they differ, all stacks are one group.
     let one = document(&format!("{base} -FoldStack *"));
     assert_eq!(groups(&one).len(), 1);
     assert_sums(&one, "-FoldStack");
@@ -207,7 +207,7 @@ fn outstanding_handles_are_counted_in_parts_of_the_time() {
     for group in groups(&document) {
         let open = group["outstanding"].as_array().unwrap();
         assert_eq!(open.len(), 5);
-        // Nothing but leaks is open at the end.
+        // Only leaks are open at the end.
         assert_eq!(open[4], group["leaked"], "{group}");
         assert!(
             ["steady", "burst", "once", "balanced", "short"]
@@ -347,7 +347,7 @@ fn groups_of_process_type_and_stack_are_the_known_ones() {
     }
 }
 
-/// The groups of a document by process, type and text of the stack; no two of them are equal.
+/// Returns the groups of a document by process, type and stack text; asserts that no two are equal.
 fn by_keys(document: &Value) -> BTreeMap<(String, String, String), &Value> {
     let mut found = BTreeMap::new();
     for group in groups(document) {

@@ -1,10 +1,10 @@
-//! Handles of GDI and USER are counted where handles are listed.
+//! GDI and USER handles are counted wherever handles are listed.
 
 use handlescope_tests::allocations::{MS, gdi_handle, trace};
 use handlescope_tests::binary::Shell;
 use serde_json::{Value, json};
 
-/// A shell with a trace of two bitmaps of process 700 and a handle of the kernel.
+/// Makes a folder with a trace of two bitmaps of process 700 and a kernel handle.
 fn shell() -> Shell {
     let mut trace = trace();
     trace.object_type(16, "Event");

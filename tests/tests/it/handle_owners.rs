@@ -1,4 +1,4 @@
-//! Kernel handles, handles that are moved, sent and inherited, and ends of processes, wherever handles are shown or kept.
+//! Kernel handles, moved, sent and inherited handles, and process exits, wherever handles are shown or stored.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,17 +16,17 @@ const QUESTIONS: &str = "\
 .sql SELECT process, pid, key, origin, leaked, \"end\", ended_by, source_process FROM handles
 ";
 
-/// The first document that a run printed.
+/// Returns the first document that a run printed.
 fn document(text: &str) -> Value {
     Deserializer::from_str(text).into_iter().next().unwrap().unwrap()
 }
 
-/// Owner and value of handles, sorted.
+/// Returns owner and value of handles, sorted.
 fn owned(rows: &[(&str, &str)]) -> BTreeSet<(String, String)> {
     rows.iter().map(|(owner, handle)| ((*owner).to_owned(), (*handle).to_owned())).collect()
 }
 
-/// Process and handle in the rows of an answer in CSV.
+/// Returns process and handle in the rows of a CSV answer.
 fn csv_rows(text: &str) -> BTreeSet<(String, String)> {
     let rows = text.lines().skip(1).filter_map(|line| line.split_once(','));
     rows.map(|(process, handle)| (process.to_owned(), handle.to_owned())).collect()
@@ -122,7 +122,7 @@ fn a_completed_copy_has_the_same_answers() {
     let mut trace = windows_handles();
     trace.merge_events(false);
     trace.write(home.path().join("trace.etl")).unwrap();
-    // Answers have the name of the file.
+    // Answers contain the name of the file.
     std::fs::create_dir(home.path().join("whole")).unwrap();
     let mut out = File::create(home.path().join("whole/trace.etl")).unwrap();
     let trace = home.path().join("trace.etl");

@@ -1,4 +1,4 @@
-//! Files that did harm, each in the command that it did harm to, with one gigabyte of addresses.
+//! Files that did harm, each with the command that it harmed, in one gigabyte of address space.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use handlescope_tests::binary::{Run, Shell, handlescope};
 use handlescope_tests::{data, needs_data};
 
-/// Addresses that the program may have, KiB.
+/// Address space limit of the program, KiB.
 const MAX_ADDRESSES: u64 = 1_000_000;
 
-/// The longest that a command may take; it takes seconds without optimization.
+/// Maximum time of a command; without optimization it takes seconds.
 const MAX_DURATION: Duration = Duration::from_secs(60);
 
-/// Runs the program with a limit for its addresses, of which threads get few.
+/// Runs the program with limited address space, and with small stacks for its threads.
 fn run_limited(folder: &Path, arguments: &[&str]) -> Run {
     let program = handlescope(folder);
     let mut command = Command::new("sh");
@@ -73,14 +73,14 @@ fn a_broken_extract_is_replaced_and_keeps_no_other_trace_from_loading() {
     let run = shell.run(&[".", "-c", ".list"]).ok();
     assert!(run.stdout.contains("leaky.etl"), "{run:?}");
     assert!(run.stderr.contains("extracting the trace again"), "{run:?}");
-    // Nor does one beside it that is not an extract.
+    // Neither does a file beside it that is not an extract.
     fs::copy(data::hostile().join("empty.json7z"), shell.path("other.json7z")).unwrap();
     let run = shell.run(&["--keep-going", ".", "-c", ".list"]);
     assert!(run.stdout.contains("leaky.etl"), "{run:?}");
     assert!(run.stderr.contains("other.json7z: member trace.parquet is damaged"), "{run:?}");
 }
 
-/// A query whose rows take some hundred megabytes before they are ordered.
+/// A query with rows that take some hundred megabytes before they are sorted.
 const LARGE: &str = "SELECT a.time_ns + b.time_ns + c.time_ns AS t FROM events a, events b, events c \
                      ORDER BY t DESC LIMIT 1";
 

@@ -1,5 +1,5 @@
-//! Text from outside, printed: nothing in it acts on a terminal, breaks lines, turns the direction of
-//! writing, or becomes a formula of a spreadsheet.
+//! Text from outside in the output: it does not control the terminal, break lines, reverse the writing direction, or
+//! become a spreadsheet formula.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,11 +10,11 @@ use handlescope_tests::scenario::TraceBuilder;
 #[cfg(unix)]
 use handlescope_tests::terminal::{Key, Terminal};
 
-/// A title, a clear screen of one byte, a name read backwards, invisible characters, and a forged line.
+/// Sets a title, clears the screen with a one-byte control, reverses a name, hides characters, and forges a line.
 const NAME: &str =
     "a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 
-/// [`NAME`] as it is printed.
+/// [`NAME`] as printed.
 const SHOWN: &str =
     r"a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 
@@ -27,7 +27,7 @@ fn assert_harmless(run: &Run) {
     }
 }
 
-/// A trace whose process, command line, module and object have the name.
+/// Builds a trace with this name for the process, command line, module and object.
 fn hostile_trace() -> TraceBuilder {
     const OBJECT: u64 = 0xffff_8100_0000_1000;
     let mut trace = TraceBuilder::new();
@@ -103,7 +103,7 @@ fn a_file_of_such_a_name_is_loaded_listed_and_completed_harmlessly() {
         let run = shell.run(arguments).ok();
         assert_harmless(&run);
     }
-    /// Shortened.
+    /// The name is shortened.
     const PROMPT: &str = r"a\u{1b}]0;owne…2J\u{202e}.etl> ";
     let home = shell.path("");
     let terminal = Terminal::spawn(100, 24, &[file], &home);
@@ -116,7 +116,7 @@ fn a_file_of_such_a_name_is_loaded_listed_and_completed_harmlessly() {
     assert_nothing_acted(terminal);
 }
 
-/// What a pipe gets as it is, because programs read it, a terminal does not.
+/// A pipe gets the text unchanged because programs read it; a terminal does not.
 #[cfg(unix)]
 #[test]
 fn comma_separated_values_on_a_terminal_are_harmless() {
@@ -129,7 +129,7 @@ fn comma_separated_values_on_a_terminal_are_harmless() {
     assert_nothing_acted(terminal);
 }
 
-/// Nothing guards a table behind its cells: its own colours pass, those in a name do not.
+/// Nothing guards a table after its cells are made: its own colours pass, but those in a name must not.
 #[cfg(unix)]
 #[test]
 fn a_name_in_a_cell_on_a_terminal_is_harmless() {

@@ -1,5 +1,5 @@
-//! An extract whose tables are sound and whose values are not: rows that do not exist, slices that end
-//! nowhere, times at the end of the world. Every question has an answer or an error.
+//! An extract with sound tables but hostile values: rows that do not exist, endless slices, extreme times. Every
+//! question gets an answer or an error.
 
 use std::num::NonZero;
 use std::thread;
@@ -18,7 +18,7 @@ use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::thorough::one_of;
 use polars::prelude::{BinaryChunked, Column, DataFrame, IntoColumn, NamedFrom, Series};
 
-/// Questions that touch every table, besides every kind of `.dump` in every format.
+/// Questions that touch every table, in addition to every kind of `.dump` in every format.
 const QUESTIONS: [&str; 33] = [
     ".dump ObjectRef -ShowStack -json",
     ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
@@ -55,7 +55,7 @@ const QUESTIONS: [&str; 33] = [
     ".sql SELECT * FROM events JOIN frames ON events.stack = frames.module -json",
 ];
 
-/// The archive with allocations, and questions that have no answer without any.
+/// The archive with allocations, and questions that cannot be answered without any.
 const MEMORY: &str = "memory.json7z";
 const OF_ALLOCATIONS: [&str; 7] = [
     ".plot memory.svg -Kind * -GroupBy type",
@@ -69,10 +69,10 @@ const OF_ALLOCATIONS: [&str; 7] = [
 
 const MS: i64 = 1_000_000;
 
-/// Smallest step through the cases, even where all are asked for: those would take a quarter of an hour.
+/// Minimum step through the cases, even in thorough mode; all of them would take a quarter of an hour.
 const MIN_STEP: usize = 4;
 
-/// The longest that all of them may take; they take some tenths of a second.
+/// Maximum time for all questions together; they take some tenths of a second.
 const MAX_DURATION: Duration = Duration::from_secs(30);
 
 fn columns<T: Clone>(name: &str, rows: usize, values: &[T]) -> Vec<Column>
@@ -83,7 +83,7 @@ where
     values.iter().map(column).collect()
 }
 
-/// A column in which two values take turns.
+/// Returns a column of two alternating values.
 fn turns<T: Clone>(name: &str, rows: usize, values: [T; 2]) -> Column
 where
     Series: NamedFrom<Vec<T>, [T]>,
@@ -92,7 +92,7 @@ where
     Series::new(name.into(), values).into_column()
 }
 
-/// Columns of a type that no sound program writes.
+/// Returns columns of a type with values that no sound program writes.
 fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
     let name = spec.name;
     let mut columns = match spec.dtype {
@@ -105,7 +105,7 @@ fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
         }
         ColumnType::U32 => {
             let mut columns = columns(name, rows, &[u32::MAX, u32::MAX - 1, 1_000_000, 0]);
-            // Row numbers that lead in circles: through all rows, and between two of them.
+            // Row numbers in circles: through all rows, and between two of them.
             let next: Vec<u32> = (1..rows as u32).chain([0]).collect();
             columns.push(Series::new(name.into(), next).into_column());
             columns.push(turns(name, rows, [1, 0]));
@@ -139,7 +139,7 @@ fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
     columns
 }
 
-/// Columns of a table of the archive of this name that take the place of sound ones.
+/// Columns that replace the sound ones in a table of this archive.
 struct Case<'a> {
     archive: &'a str,
     table: Table,
@@ -158,7 +158,7 @@ impl Case<'_> {
     }
 }
 
-/// Problem with the answers about an archive with other columns, if there is one.
+/// Asks about an archive with replaced columns; returns the problem with the answers, if any.
 fn ask(shell: &Shell, questions: &[String], case: Case<'_>) -> Option<String> {
     let what = case.what();
     let Case { archive, table, mut frame, columns } = case;
@@ -185,8 +185,8 @@ fn ask(shell: &Shell, questions: &[String], case: Case<'_>) -> Option<String> {
     Some(format!("{what}: controls the terminal: {line:.100?}"))
 }
 
-/// A trace of allocations of every kind that the sample has none of: blocks that grew, pages in parts, what events
-/// acquire; each with a stack, some of them left over, some freed, some freed twice.
+/// Builds a trace with the kinds of allocations that the sample lacks: blocks that grew, pages in parts, and resources
+/// acquired by events. Each has a stack; some stay open, some are freed, some are freed twice.
 fn allocations() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
@@ -231,7 +231,7 @@ fn allocations() -> TraceBuilder {
     trace
 }
 
-/// Hostile values for each column of a table alone, and for all together.
+/// Returns hostile values for each column of a table alone, and for all columns together.
 fn cases<'a>(archive: &'a str, trace: &Trace, table: Table) -> Vec<Case<'a>> {
     let frame = trace.frame(table).unwrap();
     if frame.height() == 0 {
@@ -246,7 +246,7 @@ fn cases<'a>(archive: &'a str, trace: &Trace, table: Table) -> Vec<Case<'a>> {
     alone.chain((0..most).map(nth)).map(case).collect()
 }
 
-/// Problems with the answers about archives with hostile values in these tables.
+/// Returns the problems with answers about archives with hostile values in these tables.
 fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let shell = Shell::new();
     allocations().write(shell.path("memory.etl")).unwrap();
@@ -260,7 +260,7 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let questions = |archive: &str| if archive == MEMORY { &of_allocations } else { &all };
     let archives = ["leaky.json7z", MEMORY];
     for archive in archives {
-        // Each question has an answer there, so that it is the values that make the others fail.
+        // Sound archives answer each question, so any failure is due to the values.
         let mut arguments = vec![archive];
         arguments.extend(questions(archive).iter().flat_map(|question| ["-c", question]));
         let _ = shell.run(&arguments).ok();

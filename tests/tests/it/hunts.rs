@@ -1,4 +1,4 @@
-//! The hunts of `docs/hunts.md` are real: every command prints what stands there.
+//! The hunts in `docs/hunts.md` are real: every command prints what the page shows.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use handlescope_tests::binary::{examples, handlescope, run_script};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 
-/// A trace, and its commands with what they print.
+/// A trace, and commands with their output.
 struct Hunt {
     trace: String,
     runs: Vec<(String, String)>,

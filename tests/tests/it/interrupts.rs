@@ -1,4 +1,4 @@
-//! Ctrl-C without a terminal to type in, and the spinner of something that takes long.
+//! Ctrl-C without a terminal, and the spinner of a long operation.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use handlescope_tests::thorough::one_of;
 
 const PROMPT: &str = "leaky.etl> ";
 
-/// The signals that end a program, with the exit status that shells give them; the first is Ctrl-C.
+/// The signals that end a program, with the exit statuses that shells give them. The first is Ctrl-C.
 const SIGNALS: [(&str, i32); 4] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129), ("-QUIT", 131)];
 
 fn send(signal: &str, program: &Child) {
@@ -24,14 +24,14 @@ fn send(signal: &str, program: &Child) {
     assert!(sent.expect("there is a kill").success());
 }
 
-/// Result of a program that got a signal while its output waited to be read.
+/// Runs a program that gets a signal while its output waits to be read.
 fn interrupted(signal: &str, arguments: &[&str]) -> Run {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
     let mut command = shell.command(arguments);
     let mut program =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-    // With the first byte the query runs; the rest is more than a pipe holds, so it cannot end.
+    // After the first byte, the query is running. The rest is more than a pipe holds, so it cannot finish.
     let stdout = program.stdout.as_mut().expect("a pipe");
     stdout.read_exact(&mut [0]).expect("output");
     send(signal, &program);
@@ -67,7 +67,7 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
             .expect("the program starts");
         let mut stdin = program.stdin.take().expect("a pipe");
         stdin.write_all(b".list\n").expect("a command");
-        // What the command prints comes before the program waits.
+        // The command's output comes before the program waits.
         let stdout = program.stdout.as_mut().expect("a pipe");
         stdout.read_exact(&mut [0; 20]).expect("output");
         send(signal, &program);
@@ -79,7 +79,7 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
 
 #[test]
 fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
-    // A query goes on, and its next line is waited for.
+    // A query continues, and the prompt waits for its next line.
     assert_signals_end_what_waits("done", |terminal| {
         terminal.send(".sql SELECT");
         terminal.press(Key::Enter);
@@ -97,10 +97,11 @@ fn a_signal_ends_the_program_and_its_pager_and_leaves_the_terminal_as_it_was() {
     });
 }
 
-/// Checks that every signal but Ctrl-C ends the program together with the wait that `start` leads to at the prompt.
+/// Checks that every signal except Ctrl-C ends both the program and the wait that `start` leads to at the prompt.
 ///
-/// The pager sleeps where others wait for a key: a shell does not see a signal that comes just before it waits in `read`. The
-/// shell around all waits for a line in the end: its exit would take the terminal from a pager that is still about to write.
+/// The pager sleeps where others wait for a key, because a shell misses a signal that comes just before it waits in
+/// `read`. The outer shell waits for a line at the end, because its exit would take the terminal from a pager that is
+/// still about to write.
 fn assert_signals_end_what_waits(last: &str, start: fn(&Terminal)) {
     for (signal, status) in &SIGNALS[1..] {
         let shell = Shell::new();
@@ -132,7 +133,7 @@ fn assert_signals_end_what_waits(last: &str, start: fn(&Terminal)) {
     }
 }
 
-/// Temporary files below a folder.
+/// Returns the temporary files below a folder.
 fn temporary(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -145,7 +146,8 @@ fn temporary(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Commands that write files of every kind. What is there was perhaps not finished, and so is not known.
+/// Commands that write files of every kind. They need `-Force`, because a file that a killed run left unfinished is not
+/// known to be handlescope's.
 const WORK: [&str; 11] = [
     "leaky.etl",
     "-c",
@@ -160,10 +162,10 @@ const WORK: [&str; 11] = [
     ".redact leaky.etl -Force",
 ];
 
-/// Points at which the program is killed, in one and a half times the time that it takes.
+/// Number of points at which the program is killed, spread over one and a half times its running time.
 const KILL_POINTS: u64 = 300;
 
-/// Number of killed runs before the next one that is not killed.
+/// Number of killed runs before one that is not killed.
 const ROUND: u64 = 10;
 
 #[test]
@@ -197,7 +199,7 @@ fn nothing_is_left_behind_by_programs_that_are_killed_after_the_next_run() {
 
 #[test]
 fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
-    // A server that takes the connection and says nothing.
+    // A server that accepts the connection and never answers.
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = server.local_addr().expect("an address");
     let shell = Shell::new();
@@ -208,7 +210,7 @@ fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.press(Key::Enter);
     terminal.wait_for(" downloading symbols, 0 of ");
-    // Now the server is gone.
+    // Now the server goes away.
     drop(server);
     terminal.wait_for_line(PROMPT);
     let transcript = terminal.transcript();
@@ -258,7 +260,7 @@ fn a_pipe_or_device_is_refused_with_the_reason_and_not_waited_for() {
         let run = shell.run(&[command, "pipe.etl"]);
         assert!(run.status == Some(1) && run.stderr.contains(&reason("pipe.etl")), "{run:?}");
     }
-    // Also as the extract of a trace, which is then made anew elsewhere or refused.
+    // The same in place of a trace's extract, which is then written elsewhere or refused.
     fs::create_dir_all(shell.path("Extract")).unwrap();
     fs::rename(shell.path("pipe.json7z"), shell.path("Extract/leaky.json7z")).unwrap();
     let run = shell.run(&["leaky.etl", "-c", ".list"]).ok();
@@ -275,7 +277,7 @@ fn the_holes_of_a_sparse_file_are_counted_at_once() {
     let size = file.metadata().unwrap().len();
     file.set_len(200 << 30).unwrap();
     let run = shell.run(&["extract", "sparse.etl"]).ok();
-    // 3.3 million places, of which each takes microseconds to look at.
+    // There are 3.3 million buffers, each of which takes microseconds to look at.
     let said = format!(" buffers of zeros, first at offset 0x{size:X}");
     assert!(run.stderr.contains("sparse.etl: 3,276,"), "{run:?}");
     assert!(run.stderr.contains(&said), "{run:?}");

@@ -1,5 +1,5 @@
-//! Parts of stacks that are joined to their events buffer by buffer are those that a search among all events finds: an
-//! extract with all stacks reads each part at its own time.
+//! Stack parts joined to their events buffer by buffer are the ones that a search among all events finds. An extract
+//! with all stacks, which reads each part at its own time, serves as the reference.
 
 use std::path::Path;
 
@@ -26,13 +26,13 @@ type Frame = (Option<ModuleIdx>, Option<u64>, Option<u64>);
 
 #[derive(Debug, PartialEq)]
 struct Tables {
-    /// Members with the acquisitions and the objects.
+    /// The members with the acquisitions and the objects.
     members: [Vec<u8>; 2],
-    /// Those of handle events are first.
+    /// The stacks; those of handle events come first.
     stacks: Vec<Vec<Frame>>,
 }
 
-/// Tables of the extract of a trace, or the reason why there is none.
+/// Extracts a trace and returns its tables, or the reason why there are none.
 fn tables(trace: &Path, stacks: StackChoice) -> Result<Tables, String> {
     let folder = tempfile::tempdir().unwrap();
     let options = ExtractOptions { stacks, ..ExtractOptions::default() };
@@ -93,16 +93,16 @@ fn of_traces_of_any_shape() {
 const POINTERS: [PointerSize; 2] = [PointerSize::Four, PointerSize::Eight];
 const HEADERS: [HeaderKind; 3] = [HeaderKind::System, HeaderKind::Compact, HeaderKind::PerfInfo];
 
-/// A create of a handle, or a part of a stack, with the time of the action before or later.
+/// A create of a handle, or a part of a stack, with the time since the previous action.
 #[derive(Debug, Clone, Copy)]
 struct Action {
-    /// Microseconds after the action before.
+    /// Microseconds since the previous action.
     later: i64,
     cpu: u16,
     thread: u32,
     header: HeaderKind,
     pointer: PointerSize,
-    /// How many creates of its processor before it the event is whose stack it has a part of. `None` for a create.
+    /// For a part: which create on its processor it belongs to, counted backwards. `None` for a create.
     part_of: Option<usize>,
     is_user: bool,
 }
@@ -125,7 +125,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     vec(action, 1..80)
 }
 
-/// A trace of a kernel with such pointers.
+/// Builds a trace by a kernel with this pointer size.
 fn trace_of(actions: &[Action], kernel: PointerSize) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
@@ -162,7 +162,7 @@ fn trace_of(actions: &[Action], kernel: PointerSize) -> TraceBuilder {
     trace
 }
 
-/// Times repeat, threads of two processors take turns, some events have no ids, and pointers have both sizes.
+/// Times repeat, threads alternate between two processors, some events have no ids, and pointers have both sizes.
 #[test]
 fn of_any_events_and_parts() {
     let folder = tempfile::tempdir().unwrap();

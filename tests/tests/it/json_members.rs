@@ -1,5 +1,5 @@
-//! `docs/reference/json.md` and `-json` agree: every member that is written is documented, and every
-//! member that is documented is written.
+//! `docs/reference/json.md` and `-json` agree: every written member is documented, and every documented member is
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,10 +14,10 @@ use serde_json::{Deserializer, Value};
 
 use crate::fleet::console::small_fleet;
 
-/// Paths of members, as `objects.events.kind`, by command: a kind of `.dump`, or `.sql`.
+/// Member paths such as `objects.events.kind`, by command: a kind of `.dump`, or `.sql`.
 type Members = BTreeMap<String, BTreeSet<String>>;
 
-/// The members that the page documents.
+/// Returns the members that the page documents.
 fn documented() -> Members {
     let page = fs::read_to_string(examples().join("../docs/reference/json.md")).unwrap();
     let mut members = Members::new();
@@ -39,7 +39,7 @@ fn documented() -> Members {
             }
         }
     }
-    // Frames are the same wherever there are some.
+    // Frames have the same members everywhere.
     let of_frames = |path: &String| path.strip_prefix("stacks.").map(|m| join("stacks.frames", m));
     let frames: Vec<String> = members["ObjectRef"].iter().filter_map(of_frames).collect();
     let of_objects = |of: &[&str]| -> Vec<String> {
@@ -63,7 +63,7 @@ fn documented() -> Members {
     members
 }
 
-/// Texts between backticks.
+/// Returns the texts between backticks.
 fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
@@ -72,7 +72,7 @@ fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-/// Adds the members of the documents that a script printed, one for each command.
+/// Adds the members of the documents that a script printed, one per command.
 fn add(members: &mut Members, commands: &[String], printed: &str) {
     let mut documents = Deserializer::from_str(printed).into_iter::<Value>();
     for command in commands {
@@ -96,7 +96,7 @@ fn add_paths(paths: &mut BTreeSet<String>, prefix: &str, value: &Value) {
         Value::Array(list) => list.iter().for_each(|value| add_paths(paths, prefix, value)),
         Value::Object(members) => {
             for (name, value) in members {
-                // Stacks have numbers for names.
+                // Stacks have numbers as names.
                 let is_number = name.bytes().all(|digit| digit.is_ascii_digit());
                 let path = if is_number { prefix.to_owned() } else { join(prefix, name) };
                 add_paths(paths, &path, value);
@@ -109,7 +109,7 @@ fn add_paths(paths: &mut BTreeSet<String>, prefix: &str, value: &Value) {
     }
 }
 
-/// A trace with what the sample does not have: references, views, .NET code, a service.
+/// Builds a trace with what the sample lacks: references, views, .NET code, a service.
 fn trace() -> TraceBuilder {
     const MS: i64 = 1_000_000;
     const OBJECT: u64 = 0xFFFF_8100_0000_1000;
@@ -132,7 +132,7 @@ fn trace() -> TraceBuilder {
     };
     trace.method(MS, caller, MethodEvent::Load, &method);
     trace.create_handle(2 * MS, caller, OBJECT, 4, 16).stack(&[], &[COMPILED + 5]);
-    // Two callers of one function.
+    // Two callers of the same function.
     trace.module(700, r"C:\app.exe", PROGRAM, 0x1_0000);
     for (at, from) in [(1, PROGRAM + 0x10), (2, PROGRAM + 0x20)] {
         let object = OBJECT + 0x100 * at;
@@ -153,7 +153,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// The members that are written, of the sample and of the trace above.
+/// Returns the members written for the sample and for the trace above.
 fn written() -> Members {
     let shell = Shell::new();
     let mut commands: Vec<String> =
@@ -220,7 +220,7 @@ fn written() -> Members {
     members
 }
 
-/// Adds the members of documents over a dataset.
+/// Adds the members of documents about a dataset.
 fn add_of_dataset(members: &mut Members) {
     let shell = small_fleet();
     let columns = "machine,build,day,trace,process,kind,type,allocator,createstack,function";
@@ -239,7 +239,7 @@ fn add_of_dataset(members: &mut Members) {
 #[test]
 fn every_member_is_documented_and_every_documented_member_is_written() {
     let (mut documented, written) = (documented(), written());
-    // Traces, stacks and caveats of a diff are those of .dump ObjectRef.
+    // The traces, stacks and caveats of a diff are documented with `.dump ObjectRef`.
     let is_shared = |path: &&String| {
         ["files.", "stacks.", "caveats.", "no_match."].iter().any(|prefix| path.starts_with(prefix))
     };

@@ -1,4 +1,4 @@
-//! Stacks of several events of one stay in the kernel, of which Windows logs the user part once.
+//! Stacks of several events during one stay in the kernel; Windows logs their user part once.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -36,13 +36,13 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// A handle that is opened with a kernel stack.
+/// Opens a handle with a kernel stack.
 fn create(trace: &mut TraceBuilder, ns: i64, caller: impl Into<Caller>, number: u64) {
     let (object, handle) = (OBJECT + 0x40 * number, 4 + 4 * number as u32);
     trace.create_handle(ns, caller, object, handle, 16).stack(&[KERNEL + number], &[]);
 }
 
-/// Addresses of the stack of each handle that was opened, in the order of time.
+/// Returns the stack addresses of each opened handle, in time order.
 fn stacks_of_creates(path: &Path, stacks: StackChoice, threads: usize) -> Vec<Vec<u64>> {
     let folder = tempfile::tempdir().unwrap();
     let threads = NonZeroUsize::new(threads).unwrap();
@@ -65,7 +65,7 @@ fn stacks_of_creates(path: &Path, stacks: StackChoice, threads: usize) -> Vec<Ve
     stacks.into_values().collect()
 }
 
-/// The stacks of handles that were opened, which do not depend on how the trace is read.
+/// Returns the stacks of opened handles; checks that they do not depend on how the trace is read.
 fn creates(trace: &TraceBuilder) -> Vec<Vec<u64>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stays.etl");
@@ -178,7 +178,7 @@ fn frames_of_kernel_and_user_in_one_part_are_a_whole_stack() {
     assert_eq!(creates(&trace), [[KERNEL, USER], [KERNEL + 1, USER + 9]]);
 }
 
-/// The second of three buffers of a processor is missing, between the kernel part and the user part.
+/// The second of a processor's three buffers is missing, between the kernel part and the user part.
 #[test]
 fn a_stack_gets_no_user_part_across_a_loss() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,19 +196,19 @@ fn a_stack_gets_no_user_part_across_a_loss() {
         stacks.into_iter().find(|stack| stack[0] == KERNEL).unwrap() == [KERNEL, USER]
     };
     assert!(is_shared(&path));
-    // The header, the first buffer of events, and all after the second one.
+    // The header, the first buffer of events, and everything after the second one.
     let size = trace.options().buffer_size as usize;
     assert!(whole.len() > 5 * size);
     std::fs::write(&path, [&whole[..2 * size], &whole[3 * size..]].concat()).unwrap();
     assert!(!is_shared(&path));
 }
 
-/// A part of a stack of a thread, at each microsecond.
+/// A stack part of a thread; there is one at each step of time.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     thread: usize,
     cpu: u16,
-    /// What happens: an event with a kernel part, or the user part of the event so many of its thread before.
+    /// `None`: an event with a kernel part. `Some(n)`: the user part of the thread's event `n` events back.
     user_part_of: Option<usize>,
 }
 
@@ -219,8 +219,8 @@ fn steps() -> impl Strategy<Value = (Vec<Step>, bool)> {
     (vec(step, 1..60), any::<bool>())
 }
 
-/// Every kernel stack gets the first user part that its thread writes after it, unless that belongs to a later event; its
-/// own part counts more.
+/// Every kernel stack gets the first user part that its thread writes after it, unless that belongs to a later event.
+/// Its own part has precedence.
 #[test]
 fn stacks_are_those_of_the_rule_whatever_threads_do() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,13 +228,13 @@ fn stacks_are_those_of_the_rule_whatever_threads_do() {
     with_cases(32, steps(), |(steps, with_keys): (Vec<Step>, bool)| {
         let mut trace = trace();
         trace.stack_mode(if with_keys { StackMode::Keys } else { StackMode::Fragments });
-        // Events by thread, and user parts as (thread, event, written, frame), in microseconds.
+        // Events by thread, and user parts as (thread, event, written, frame), with times in microseconds.
         let (mut events, mut parts) = ([Vec::new(), Vec::new()], Vec::new());
         for (number, step) in (0..).zip(&steps) {
             let now = 10 + 2 * number as i64;
             let caller = Caller::new(700, 701 + step.thread as u32).on(step.cpu);
             let events = &mut events[step.thread];
-            // An event has one user part of its own at most.
+            // An event has at most one user part of its own.
             let has_part = |event: i64| parts.iter().any(|part: &(_, i64, _, _)| part.1 == event);
             let event = step.user_part_of.and_then(|before| events.iter().rev().nth(before));
             match event.copied().filter(|(event, _)| !has_part(*event)) {
@@ -281,7 +281,7 @@ fn stacks_are_those_of_the_rule_whatever_threads_do() {
     });
 }
 
-/// Suspects of `why` over a published trace with its symbols, if it has any.
+/// Returns the suspects that `why` finds in a published trace, with its symbols if it has any.
 fn suspects(name: &str, has_symbols: bool) -> Vec<Value> {
     let (trace, home) = (SharedTrace::open(name), tempfile::tempdir().unwrap());
     let mut command = handlescope(home.path());

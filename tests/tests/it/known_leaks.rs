@@ -1,4 +1,4 @@
-//! Known leaks: `[[ignore]]` of the configuration file and `-Ignore FILE` leave them out of answers, which count them.
+//! Known leaks: answers leave out what `[[ignore]]` in the configuration file or `-Ignore FILE` names, and count it.
 
 use std::fs;
 
@@ -14,14 +14,14 @@ const CACHE: &str = "[[ignore]]\nprogram = \"leaky\"\nfunction = \"*EventCache::
 
 const ALL: &str = "[[ignore]]\nprogram = \"leaky\"\nreason = \"a demonstration\"\n";
 
-/// A folder with the sample and a list of known leaks.
+/// Makes a folder with the sample and a list of known leaks.
 fn shell(list: &str) -> Shell {
     let shell = Shell::new();
     fs::write(shell.path("known.toml"), list).unwrap();
     shell
 }
 
-/// A subcommand about the sample, with its symbols.
+/// Runs a subcommand on the sample, with its symbols.
 fn sample(shell: &Shell, command: &str, options: &[&str]) -> Run {
     let symbols = sample_symbols().display().to_string();
     let words = [&[command, "leaky.etl", "--symbol-path", &symbols], options].concat();
@@ -60,7 +60,7 @@ fn why_counts_known_leaks_and_shows_them_when_asked() {
         assert_eq!((ids(&ignored), &ignored["ignored"]), (ids(&all)[..1].to_vec(), &json!(1)));
         let reason = &ignored["suspects"][0]["ignored_because"];
         assert_eq!(reason, "the cache is never emptied, by design");
-        // A suspect that is asked for by its id is shown, whether it is ignored or not.
+        // A suspect requested by id is shown, whether it is ignored or not.
         let named = why(&["-Which", ids(&all)[0]]).ok().stdout;
         assert!(named.contains("Ignored: the cache"), "{named}");
     }

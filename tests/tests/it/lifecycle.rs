@@ -1,4 +1,4 @@
-//! What becomes of handles and objects in the odd cases, through the program's JSON.
+//! What happens to handles and objects in unusual cases, seen in the program's JSON.
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::payload::DuplicateRecord;
@@ -9,7 +9,7 @@ const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 const EVENT: u16 = 16;
 
-/// System, a parent and its child, and a type.
+/// Builds a trace with System, a parent and its child, and a type.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -24,7 +24,7 @@ fn documents(trace: &TraceBuilder, script: &str) -> Vec<Value> {
     Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
 }
 
-/// The objects of one query, by id.
+/// Returns the objects of a query, by id.
 fn objects(trace: &TraceBuilder, options: &str) -> Vec<Value> {
     let document = documents(trace, &format!(".dump ObjectRef {options} -json\n")).remove(0);
     let mut objects = document["objects"].as_array().unwrap().clone();
@@ -37,7 +37,7 @@ fn kinds(object: &Value) -> Vec<&str> {
     events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
 }
 
-/// Count of a warning.
+/// Returns the count of a warning.
 fn warned(trace: &TraceBuilder, kind: &str) -> u64 {
     let document = documents(trace, ".dump Stats -json\n").remove(0);
     let warnings = document["files"][0]["warnings"].as_array().unwrap();
@@ -136,7 +136,7 @@ fn a_late_close_finds_its_object_however_many_have_ended_since() {
 #[test]
 fn a_handle_is_closed_after_the_duplicate_that_is_made_of_it_at_the_same_time() {
     let mut trace = trace();
-    // The file has the events of the first processor first.
+    // In the file, the events of the first processor come first.
     trace.close_handle(MS, (700, 1, 0), OBJECT, 4, EVENT, "");
     trace.duplicate_handle(MS, (700, 2, 1), duplicate((700, 4), (700, 8)));
     assert_eq!(kinds(&objects(&trace, "")[0]), ["handle_duplicate", "handle_close"]);
@@ -172,7 +172,7 @@ fn an_object_created_at_a_used_address_gets_the_events_that_follow() {
     let mut trace = trace();
     trace.create_object(MS, (700, 1), OBJECT, EVENT);
     trace.create_handle(MS + 1000, (700, 1), OBJECT, 4, EVENT);
-    // The delete of the first was lost.
+    // The delete of the first object was lost.
     trace.create_object(3 * MS, (700, 1), OBJECT, EVENT);
     trace.create_handle(3 * MS + 1000, (700, 1), OBJECT, 8, EVENT);
     trace.close_handle(4 * MS, (700, 1), OBJECT, 8, EVENT, "second");
@@ -186,13 +186,13 @@ fn an_object_created_at_a_used_address_gets_the_events_that_follow() {
 fn views_belong_to_the_process_of_the_event_and_never_meet_at_high_addresses() {
     let mut trace = trace();
     let view = |pid, base| View { base, size: 0x1000, file_key: 7, misc: 3, offset: 0x2000, pid };
-    // ETWAnalyzer has one key for both: base | pid << 42.
+    // ETWAnalyzer uses the same key for both: base | pid << 42.
     let high = 0x7ff0_0010_0000_u64;
     let low = high & ((1 << 42) - 1);
     let other = 700 | (high >> 42) as u32;
     assert_eq!(low | (u64::from(other) << 42), high | (700 << 42));
     trace.process(other, "other.exe");
-    // A debugger maps into another process: the header has its pid, the payload the target's.
+    // A debugger maps into another process: the header has the debugger's pid, the payload the target's.
     trace.map(MS, (4, 8), view(700, high));
     trace.map(2 * MS, (other, 9), view(other, low));
     trace.unmap(3 * MS, (4, 8), view(700, high));

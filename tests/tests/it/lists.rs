@@ -1,4 +1,4 @@
-//! Lists of open handles: output of `handle.exe`, of System Informer and of `!handle`.
+//! Lists of open handles: output of `handle.exe`, System Informer and `!handle`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 const BANNER: &str = "\nNthandle v5.0 - Handle viewer\nCopyright (C) 1997-2022 Mark Russinovich\n\
                       Sysinternals - www.sysinternals.com\n\n";
 
-/// Output of `handle.exe -a` of two processes, of which one has so many temporary files.
+/// Returns `handle.exe -a` output for two processes, one of them with this many temporary files.
 fn all(files: usize) -> String {
     let rule = "-".repeat(78);
     let mut text = format!(
@@ -24,7 +24,7 @@ fn all(files: usize) -> String {
     text
 }
 
-/// The rows of a question in SQL to a file.
+/// Returns the rows of an SQL query on a file.
 fn sql(shell: &Shell, file: &str, question: &str) -> Vec<String> {
     let run = shell.run(&[file, "-c", &format!(".sql {question} -csv")]).ok();
     run.stdout.lines().skip(1).map(str::to_owned).collect()

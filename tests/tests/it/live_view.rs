@@ -1,5 +1,4 @@
-//! `handlescope live` with a trace that is replayed: the table, once and on a terminal, what is saved of it, and when
-//! it ends.
+//! `handlescope live` on a replayed trace: the table, once and on a terminal, what is saved from it, and when it ends.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +16,12 @@ fn replay(shell: &Shell, options: &[&str]) -> Run {
     shell.run(&[&first[..], options].concat())
 }
 
-/// The rows of the table: open, opened, growth, process, type, and what opened them.
+/// Returns the rows of the table: open, opened, growth, process, type, and what opened them.
 fn rows(stdout: &str) -> Vec<Vec<&str>> {
     stdout.lines().skip(2).map(|line| line.split_whitespace().collect()).collect()
 }
 
-/// The sum of what is open, by process.
+/// Sums up what is open, by process.
 fn open(stdout: &str) -> BTreeMap<&str, u64> {
     let mut open = BTreeMap::new();
     for row in rows(stdout) {
@@ -96,8 +95,9 @@ fn it_ends_at_the_event_with_which_a_process_has_too_many_handles() {
     }
 }
 
-/// Writes a trace of ten minutes, at whose beginning handles are opened: three by a program whose process, type and
-/// module only the records at the end name, two by a process that nothing names, and one by an unknown process.
+/// Writes a ten-minute trace in which handles are opened at the beginning. Three are opened by a program with process,
+/// type and module named only by records at the end. Two are opened by a process that nothing names, and one by an
+/// unknown process.
 fn write_named_at_the_end(shell: &Shell) {
     const MS: i64 = 1_000_000;
     let mut trace = TraceBuilder::new();
@@ -193,7 +193,7 @@ mod on_a_terminal {
         });
     }
 
-    /// Answer of a file, without its name.
+    /// Returns the answer about a file, without its name.
     fn answer(shell: &Shell, file: &str, question: &str) -> String {
         let run = shell.run(&[file, "-c", question]).ok();
         run.stdout.replace("leaky.live.json7z", "leaky.etl").replace("leaky.live", "leaky")
@@ -258,7 +258,7 @@ mod on_a_terminal {
         assert!(terminal.view(|view| view.lines().any(|line| *line == *"leaky.etl")));
         terminal.wait_for("q back");
         terminal.press(Key::Escape);
-        // Together with Ctrl-C it would be another key.
+        // Sent together with Ctrl-C, Escape would become another key.
         terminal.wait_until("the table", |view| !view.lines().any(|line| line.contains("q back")));
         terminal.press(Key::Ctrl('c'));
         assert_eq!(terminal.wait_for_exit(), Some(0));

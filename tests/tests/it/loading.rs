@@ -1,4 +1,4 @@
-//! What a folder, a pattern or a name loads, what it is called, and what is said of the rest.
+//! What a folder, a pattern or a name loads, what it is called, and what is said about the rest.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use handlescope_tests::binary::Shell;
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 use handlescope_tests::foreign::Members;
 
-/// A folder `all` with the sample as `leaky.etl` and another program's extract of it.
+/// Makes a folder `all` with the sample as `leaky.etl` and another program's extract of it.
 fn beside_theirs(extract: &str) -> Shell {
     let shell = Shell::new();
     fs::create_dir_all(shell.path("all/Extract")).unwrap();
@@ -38,7 +38,7 @@ fn a_trace_that_is_named_is_extracted_whatever_lies_beside_it() {
     let run = shell.run(&["all/leaky.etl", "-c", ".dump Process"]).ok();
     assert!(run.stdout.contains("explorer.exe"), "{run:?}");
     assert!(run.stderr.contains("is another program's extract and stays"), "{run:?}");
-    // From then on there is an extract of this program, but the folder still means what lies in it.
+    // Handlescope's own extract exists now, but the folder still loads the extract that is in it.
     let folder = shell.run(&["all", "-c", ".list"]).ok();
     assert!(folder.stdout.contains("LAB-PC1"), "{folder:?}");
 }
@@ -123,7 +123,7 @@ fn files_of_other_programs_are_named_with_what_to_do() {
         ),
     ] {
         fs::write(shell.path(name), &content).unwrap();
-        // The name does not matter, but that of an extract.
+        // The name does not matter, except for extracts.
         let unnamed = format!("{name}.bin");
         fs::write(shell.path(&unnamed), &content).unwrap();
         let names = [name, &unnamed];

@@ -1,5 +1,5 @@
-//! Handles whose closes were in lost buffers are closed unseen where something else shows that they were closed, and
-//! leak where nothing does.
+//! Handles with a close in a lost buffer count as closed unseen if something else proves the close, and leak if nothing
+//! does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,7 +22,7 @@ const MS: i64 = 1_000_000;
 const EVENT: u16 = 16;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 
-/// Life of a handle or view, as the trace states it.
+/// The life of a handle or view, according to the extract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     is_leaked: bool,
@@ -30,7 +30,7 @@ struct Life {
     unseen: Option<(ClosedUnseen, i64, i64)>,
 }
 
-/// An extract, by the times at which something was opened.
+/// An extract, by the times at which handles and views were opened.
 struct Extract {
     lives: BTreeMap<i64, Life>,
     existing: usize,
@@ -81,7 +81,7 @@ impl Extract {
     }
 }
 
-/// Handle values and addresses that were freed are used again first.
+/// Allocates handle values and addresses; freed ones are reused first.
 #[derive(Default)]
 struct Free {
     free: Vec<u64>,
@@ -99,7 +99,8 @@ impl Free {
 
 const PROCESSES: usize = 3;
 
-/// Programs that open and close handles; a share of them is never closed. The rundown at the end is complete.
+/// Builds programs that open and close handles; a share of the handles is never closed. The rundown at the end is
+/// complete.
 fn programs(seed: u64, leaks_percent: u32, clock: Clock) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let mut trace = TraceBuilder::with_options(FileOptions {
@@ -159,7 +160,7 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
                 let right = truth.lives[opened];
                 let known = (seed, place, opened, life, right);
                 assert!(life.is_leaked || !right.is_leaked, "a leak is hidden: {known:?}");
-                // Where both the close and the next open are lost, the next close looks like it.
+                // If both the close and the next open are lost, the next close looks like the handle's own.
                 let is_early = life.closed_ns.zip(right.closed_ns).is_some_and(|(a, b)| a < b);
                 assert!(!is_early, "closed before it was: {known:?}");
                 let is_false = life.is_leaked && !right.is_leaked;
@@ -175,8 +176,8 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
             }
         }
     }
-    // As far as the numbers tell, a buffer may have held the beginning of the rundown. That is so for the last buffer of
-    // each processor: three of the about thirty buffers of a trace.
+    // According to the buffer numbers, a lost buffer may have held the beginning of the rundown. That is true for the
+    // last buffer of each processor: three of the about thirty buffers in a trace.
     assert!(4 * unproven.len() <= tried, "{unproven:?} of {tried}");
     assert!(unseen > 100 && was_leaked > 2 * unseen / 3, "{unseen} of {was_leaked}");
     assert!(
@@ -185,7 +186,7 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
     );
 }
 
-/// System and two programs; buffers hold a few events.
+/// Builds System and two programs; a buffer holds only a few events.
 fn small(options: FileOptions) -> TraceBuilder {
     let mut trace = TraceBuilder::with_options(FileOptions { cpus: 1, ..options });
     trace.process(4, "System");
@@ -195,7 +196,7 @@ fn small(options: FileOptions) -> TraceBuilder {
     trace
 }
 
-/// Opens a handle at 10 ms; its value is used for another object at 90 ms, and one is opened at 95 ms that stays.
+/// Opens a handle at 10 ms. Its value is reused for another object at 90 ms, and a handle opened at 95 ms stays open.
 fn reused(options: FileOptions) -> TraceBuilder {
     let mut trace = small(options);
     trace.create_handle(10 * MS, (700, 1), OBJECT, 4, EVENT);
@@ -237,10 +238,10 @@ fn a_marked_buffer_lost_events_between_the_one_before_and_its_end() {
     }
 }
 
-/// A trace of one processor, of which a buffer with nothing but events of no interest from 40 to 60 ms is taken out.
+/// Builds a trace on one processor and removes a buffer that has only irrelevant events from 40 to 60 ms.
 fn with_hole(add: impl FnOnce(&mut TraceBuilder)) -> Vec<u8> {
     let mut trace = small(FileOptions { buffer_size: 1024, ..FileOptions::default() });
-    // A buffer of them takes six milliseconds.
+    // A buffer full of these lasts six milliseconds.
     for quarter in 1..400 {
         trace.reference(quarter * MS / 4 + 1000, (4, 9), OBJECT + 0xFF00, b"Dflt", 1);
     }
@@ -248,7 +249,7 @@ fn with_hole(add: impl FnOnce(&mut TraceBuilder)) -> Vec<u8> {
     let whole = trace.to_bytes();
     let raw = |ms: i64| trace.options().raw(ms * MS);
     let first_time = |place: &std::ops::Range<usize>| {
-        // The time is at 8 in the short headers of rundowns (types 0x10 and 0x11), else at 16.
+        // The time is at offset 8 in the short headers of rundowns (types 0x10 and 0x11), otherwise at 16.
         let is_short = matches!(whole[place.start + 72 + 2], 0x10 | 0x11);
         let at = place.start + 72 + if is_short { 8 } else { 16 };
         i64::from_le_bytes(whole[at..at + 8].try_into().unwrap())
@@ -267,11 +268,11 @@ fn a_handle_is_closed_unseen_only_where_the_loss_lies_between_its_open_and_the_e
     let extract = Extract::of(&with_hole(|trace| {
         open(trace, 10, 4);
         open(trace, 20, 4); // before the loss
-        open(trace, 80, 4); // after it
+        open(trace, 80, 4); // after the loss
         open(trace, 85, 4);
         open(trace, 15, 8); // not in the rundown
-        open(trace, 16, 12); // there
-        open(trace, 17, 16); // there, but of another object
+        open(trace, 16, 12); // in the rundown
+        open(trace, 17, 16); // in the rundown, but for another object
         open(trace, 86, 20); // not in the rundown, opened after the loss
         for (value, ms) in [(4, 85), (12, 16), (16, 99)] {
             trace.handle_rundown_end(700, OBJECT + 0x100 * ms, value, EVENT, "");
@@ -342,14 +343,14 @@ fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() 
             trace.map(11 * MS, (700, 1), view(0x2000_0000));
             trace.map(last_ms * MS, (700, 1), view(0x4000_0000));
             trace.map(80 * MS, (700, 1), view(0x1000_0000));
-            // Its handles are swept at its end: of the two that it opened before the loss one is still there.
+            // Its handles are swept when it exits; of the two opened before the loss, one is still there.
             trace.process(900, "swept.exe").started(5 * MS).ended(90 * MS).unswept();
             trace.create_handle(12 * MS, (900, 1), OBJECT, 4, EVENT);
             trace.create_handle(13 * MS, (900, 1), OBJECT + 0x100, 8, EVENT);
             trace.create_handle(85 * MS, (900, 1), OBJECT + 0x200, 12, EVENT);
             trace.close_handle(end_of_sweep, (900, 1), OBJECT + 0x100, 8, EVENT, "");
             trace.map(14 * MS, (900, 1), View { pid: 900, ..view(0x3000_0000) });
-            // No close is of its end: it may have left all that it opened.
+            // No close belongs to its exit: it may have left everything open.
             trace.process(910, "killed.exe").started(5 * MS).ended(91 * MS).unswept();
             trace.create_handle(15 * MS, (910, 1), OBJECT + 0x300, 4, EVENT);
         }))

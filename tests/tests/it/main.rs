@@ -1,4 +1,4 @@
-//! End-to-end tests of the program, in one binary: each that stands alone would link polars again.
+//! End-to-end tests of the program. They are one binary, because every separate one would link polars again.
 
 mod acceptance;
 mod allocations;

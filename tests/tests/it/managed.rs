@@ -1,4 +1,4 @@
-//! Managed code in a real trace: every frame of every stack, in images, in methods, or unknown.
+//! Managed code in a real trace: every frame of every stack is in an image, in a method, or unknown.
 
 use handlescope_extract::{ExtractOptions, NoObserver, StackChoice};
 use handlescope_model::{Cancel, Table, Trace};
@@ -25,7 +25,7 @@ fn method(address: u64, name: &str) -> MethodRecord {
     }
 }
 
-/// The methods of the frames of each stack; `-` where there is none.
+/// Returns the methods of the frames in each stack; `-` for a frame without one.
 fn methods_of_stacks(trace: &Trace) -> Vec<String> {
     let frame = |table| trace.frame(table).unwrap();
     let (stacks, frames, methods) =
@@ -141,6 +141,6 @@ fn most_frames_outside_of_all_images_are_managed_methods() {
             }
         }
     }
-    // Figures of a reference reader.
+    // These figures are from a reference reader.
     assert_eq!((in_modules, managed, unknown), (178_116, 30_087, 330));
 }

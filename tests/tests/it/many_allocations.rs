@@ -1,5 +1,5 @@
-//! Traces of hundreds of thousands of heaps, threads, allocators and pieces of one range: each event costs what it
-//! changes, and what is asked of them has answers.
+//! Traces with hundreds of thousands of heaps, threads, allocators and pieces of a range. The cost of an event is
+//! proportional to what it changes, and queries still get answers.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ const QUESTIONS: [&str; 4] = [
     ".why",
 ];
 
-/// Counts in a trace.
+/// The counts found in a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     allocators: usize,
-    /// Allocations, or parts of some, by their ends, and events without any by their kinds.
+    /// Allocations and parts of allocations by how they ended, and events without an allocation by kind.
     counts: BTreeMap<&'static str, u32>,
 }
 
@@ -38,7 +38,7 @@ impl Found {
         Self { allocators, counts: counts.iter().copied().collect() }
     }
 
-    /// Extracts a trace, and asks about it.
+    /// Extracts a trace, and queries it.
     fn of(trace: &TraceBuilder) -> Self {
         let shell = Shell::new();
         let (etl, output) = (shell.path("a.etl"), shell.path("a.json7z"));
@@ -59,7 +59,7 @@ impl Found {
     }
 }
 
-/// A trace of process 700, whose events are a microsecond apart.
+/// A trace of process 700 with events a microsecond apart.
 struct ManyAllocations {
     trace: TraceBuilder,
     ns: i64,
@@ -77,7 +77,7 @@ impl ManyAllocations {
         self.trace.heap(self.ns, (700, tid), heap, call);
     }
 
-    /// A call for pages from a number on.
+    /// Adds a call for `count` pages from page `first` on.
     fn pages(&mut self, first: u64, count: u64, flags: u32) {
         self.ns += 1000;
         let range =
@@ -104,8 +104,8 @@ fn a_range_in_pieces_is_committed_again_and_again() {
         many.pages(2 * piece + 1, 1, MEM_DECOMMIT);
     }
     many.pages(0, pages, MEM_DECOMMIT);
-    // The first call for all commits what lies between, and loses it page by page to those that come after it. Each of
-    // them commits what the one before lost.
+    // The first call for all pages commits the gaps, and loses them page by page to later calls. Each later call
+    // commits what the one before it lost.
     let freed = 3 * pieces - 1;
     assert_eq!(Found::of(&many.trace), Found::new(2, &[("open", 1), ("freed", freed)]));
 }
@@ -191,7 +191,7 @@ fn every_block_is_of_another_life_of_its_process() {
         let call = HeapCall::Alloc { address: 1, size: 8 };
         many.trace.heap(later + number, (800, 801), 0x10000, call);
     }
-    // Events after the end of the last life are its own, as no other one starts.
+    // Events after the end of the last life belong to it, because no other life starts.
     let counts = [("at_exit", lives), ("replaced", lives)];
     assert_eq!(Found::of(&many.trace), Found::new(lives as usize, &counts));
 }

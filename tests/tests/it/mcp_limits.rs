@@ -1,5 +1,5 @@
-//! What `handlescope mcp` does not do: read outside of its roots, write, take arguments for options, or go on
-//! without a client.
+//! What `handlescope mcp` does not do: read outside its roots, write, take arguments as options, or continue without a
+//! client.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn nothing_outside_of_the_roots_is_read() {
             );
         }
     }
-    // A pattern is the name of a file, which is not there.
+    // A pattern is taken as a file name, and there is no such file.
     let error = server.call("load", &json!({"paths": ["*.etl"]})).unwrap_err();
     assert!(error.contains("file not found"), "{error}");
 }
@@ -65,7 +65,7 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     let said = loaded["warnings"].to_string();
     assert!(said.contains("not loaded: link.etl: lies outside of the folders"), "{said}");
     fs::remove_file(shell.path("traces/link.etl")).unwrap();
-    // An extract outside that could stand for the trace.
+    // An extract outside the roots that could pass for the trace's.
     let _ = shell.run(&["traces/leaky.etl", "-c", ".list"]).ok();
     fs::rename(shell.path("traces/Extract"), shell.path("outside")).unwrap();
     std::os::unix::fs::symlink(shell.path("outside"), shell.path("traces/Extract")).unwrap();
@@ -79,7 +79,7 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     let loaded = server.load_sample();
     let temporary = loaded["document"]["files"][0].get("temporary_extract");
     assert!(temporary.is_none(), "the extract is used: {loaded}");
-    // It would be written outside.
+    // The extract would be written outside.
     let mut writer = McpServer::start(&shell.path(""), &["--root", "traces", "--allow-write"]);
     fs::rename(shell.path("traces/Extract"), shell.path("outside")).unwrap();
     fs::remove_file(shell.path("outside/leaky.json7z")).unwrap();
@@ -89,7 +89,7 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     assert_eq!(files(&shell.path("outside")), []);
 }
 
-/// Between the check of a name and its opening, a link takes the place of the file.
+/// A link replaces the file between the check of its name and its opening.
 #[cfg(unix)]
 #[test]
 fn a_link_that_takes_the_place_of_a_file_while_it_is_loaded_does_not_lead_outside() {
@@ -136,7 +136,7 @@ fn a_link_that_takes_the_place_of_a_file_while_it_is_loaded_does_not_lead_outsid
     swapping.join().unwrap();
 }
 
-/// Symbols in a folder `symbols` beside a trace would be found without being asked for.
+/// Renames the symbols, because a folder `symbols` beside a trace would be found without being asked for.
 fn rename_symbols(shell: &Shell) {
     fs::rename(shell.path("traces/symbols"), shell.path("traces/pdbs")).unwrap();
 }
@@ -152,7 +152,7 @@ fn symbols_are_not_found_by_links_out_of_their_folder() {
         let link = shell.path("traces/linked").join(entry.file_name());
         std::os::unix::fs::symlink(entry.path().canonicalize().unwrap(), link).unwrap();
     }
-    // Linked first: what was converted once serves the whole session.
+    // The linked folder comes first, because a PDB that was converted once serves the whole session.
     for (folder, function) in
         [("linked", "leaky.exe+0x"), ("pdbs", "leaky.exe!leaky::EventCache::GetOrCreate")]
     {
@@ -182,7 +182,7 @@ fn nothing_is_written_unless_it_is_allowed() {
         server.call(tool, &arguments).unwrap();
     }
     assert_eq!(server.end().status, Some(0));
-    // Also the temporary files have gone, with the session.
+    // The temporary files are gone with the session, too.
     assert_eq!(files(&shell.path("")), before);
 
     let mut server = McpServer::of_sample(&shell, &["--allow-write"]);
@@ -222,7 +222,7 @@ fn arguments_are_never_options_or_files() {
         ("load", json!({"paths": ["-MaxSize"]})),
     ] {
         match server.call(tool, &arguments) {
-            // A filter that nothing passes.
+            // A filter that matches nothing.
             Ok(answer) => assert_eq!(answer["total"], 0, "{tool} {arguments}"),
             Err(error) => assert!(!error.is_empty()),
         }
@@ -249,7 +249,7 @@ fn a_call_that_is_cancelled_makes_room_for_the_next() {
     }
     server.notify("notifications/cancelled", &json!({"requestId": id}));
     assert_eq!(server.call("stats", &json!({})).unwrap()["total"], 1);
-    // It would wait for the silent server this long.
+    // Waiting for the silent server would take longer.
     assert!(started.elapsed() < Duration::from_secs(19), "{:?}", started.elapsed());
 }
 
@@ -301,7 +301,7 @@ fn temporary_folders_are_private_and_go_when_their_server_was_killed() {
     let mut server = McpServer::of_sample(&shell, &[]);
     server.load_sample();
     let killed = folders();
-    // One with names of functions, and one with the extract.
+    // One with function names, and one with the extract.
     assert_eq!(killed.len(), 2);
     for folder in &killed {
         let mode = fs::metadata(folder).unwrap().permissions().mode();
@@ -324,8 +324,9 @@ fn a_root_that_is_no_folder_is_an_error() {
     assert_eq!(shell.run(&["mcp"]).ok().stdout, "");
 }
 
-/// A server whose client sends so many requests of so many bytes, as far as they are taken, and does not read the answers:
-/// the program, its output, and the thread that sends, which gives the input back when all are sent.
+/// Starts a server with a client that does not read the answers. The client sends this many requests of this size, as
+/// far as the server takes them. Returns the program, its output, and the sending thread, which returns the input when
+/// everything is sent.
 #[cfg(unix)]
 fn unread(
     shell: &Shell,
@@ -357,7 +358,7 @@ fn unread(
 fn a_client_that_reads_nothing_does_not_keep_the_server() {
     let shell = Shell::new();
     for (signal, status) in [(None, 0), (Some("-TERM"), 143), (Some("-INT"), 130)] {
-        // More answers than a pipe holds.
+        // More answers than fit into a pipe.
         let (mut program, _output, sender) = unread(&shell, 1_000, 0);
         let input = sender.join().unwrap().expect("all are taken");
         match signal {
@@ -375,7 +376,7 @@ fn a_client_that_reads_nothing_does_not_keep_the_server() {
 #[test]
 fn requests_are_not_taken_while_too_many_answers_wait() {
     let shell = Shell::new();
-    // Many more than are read ahead.
+    // Many more than the server reads ahead.
     let (mut program, _output, sender) = unread(&shell, 1_000, 10_000);
     let start = Instant::now();
     while !sender.is_finished() && start.elapsed() < Duration::from_secs(5) {

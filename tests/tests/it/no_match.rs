@@ -1,5 +1,5 @@
-//! Which filter lets nothing pass, and what could have been meant: of allocations as of handles, in every command that
-//! has filters.
+//! Which filter matches nothing, and suggestions for what was meant: for allocations and handles, in every command with
+//! filters.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// A command says so on stderr, and its document in `no_match`.
+/// Asserts that a command reports the filter on stderr and in `no_match` of its document.
 fn assert_named(trace: &TraceBuilder, line: &str, option: &str, rest: &str) {
     let run = run_over(trace, &format!("{line}\n")).ok();
     let expected = format!(" passes {option}{rest}\n");
@@ -148,7 +148,7 @@ fn filters_with_the_same_answer_are_not_proposed() {
     handles.object_type(EVENT + 1, "Mutant");
     for (options, option, rest) in [
         (".dump ObjectRef -MinMaxId 1 -Type Mutant", "-Type Mutant", "; there are Event"),
-        // 16 is 0x10: no handle of the trace is 0x16.
+        // 16 is 0x10; no handle in the trace is 0x16.
         (".dump ObjectRef -Handle 16", "-Handle 16", ", did you mean -Handle 0x10?"),
         (".dump ObjectRef -Handle 14", "-Handle 14", ", did you mean -Handle 0x14?"),
         (".dump ObjectRef -Handle 77", "-Handle 77", ""),
@@ -158,7 +158,7 @@ fn filters_with_the_same_answer_are_not_proposed() {
     }
 }
 
-/// Handles 0x10, 0x14 and 0x18, the last of which the end of its process closes.
+/// Builds handles 0x10, 0x14 and 0x18; the exit of its process closes the last one.
 fn handles() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -235,7 +235,7 @@ fn of_two_traces_none_has_to_match() {
         }
         assert_eq!(document(&run)["no_match"]["option"], json!(option), "{}", run.stdout);
     }
-    // One of them has it.
+    // One of the traces has a match.
     let run = shell.run(&["blocks-a.etl", "handles-a.etl", "-c", ".dump Resource -pn leaky"]).ok();
     assert!(!run.stderr.contains("nothing matches"), "{}", run.stderr);
     let run = shell.run(&["blocks-a.etl", "handles-a.etl", "-c", ".dump Resource -pn leeky"]).ok();

@@ -1,4 +1,4 @@
-//! Objects that several threads follow are those of one thread, whatever the events are.
+//! Several threads find the same objects as one thread, whatever the events are.
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;
@@ -20,10 +20,10 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use crate::handle_model::with_cases;
 
 const EVENT: u16 = 16;
-/// System, two processes, and one that is not known.
+/// System, two processes, and an unknown one.
 const PIDS: [u32; 4] = [4, 700, 800, 999];
-/// Addresses of objects, and of views. Few, so that they are used again; a damaged trace may have an object where another
-/// process has a view.
+/// Addresses of objects and of views. They are few, so that they are reused. A damaged trace may have an object where
+/// another process has a view.
 const ADDRESSES: [u64; 6] =
     [0x7_0000_0000, 0x7_0001_0000, 0xFFFF_8100, 0xFFFF_8130, 0xFFFF_8160, 0xFFFF_8190];
 const HANDLES: [u32; 3] = [4, 8, 12];
@@ -43,7 +43,7 @@ enum What {
     AtEnd,
 }
 
-/// What happens, and which process, address, handle and name it happens to.
+/// What happens, and the process, address, handle and name involved.
 type Happening = (What, (usize, usize, usize, usize));
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
@@ -98,7 +98,7 @@ fn trace(happenings: &[Happening]) -> TraceBuilder {
     trace
 }
 
-/// The objects of a trace by so many threads, for each of them, in the order of the file and in another one.
+/// Tracks the objects of a trace with each of these numbers of threads, in file order and in another order.
 fn tracked(
     trace: &TraceBuilder,
     seed: u64,
@@ -121,7 +121,7 @@ fn tracked(
     let owners = EventOwners::new(&collected, index, None, missing, one, &mut unused, cancel);
     let owners = &owners.unwrap();
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
-    // Late rows come earlier than those before them.
+    // Late rows come before earlier ones.
     let mut order: Vec<u32> = (0..collected.shared.timeline.len() as u32).collect();
     order.sort_by_key(|row| u64::from(*row) + u64::from(*row).wrapping_mul(seed | 1) % 7);
     let with = |threads: usize, order| {

@@ -1,4 +1,4 @@
-//! Every kind of `.dump`, and `.sql`, in every format: the same rows, whatever they hold.
+//! Every kind of `.dump`, and `.sql`, in every format: the rows are the same, whatever they contain.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use handlescope_tests::scenario::TraceBuilder;
 use polars::prelude::{AnyValue, ParquetReader, SerReader};
 use serde_json::{Deserializer, Value};
 
-/// Questions, each with a name for its files: every kind that the help knows, and a query.
+/// Returns commands with names for their files: every kind in the help, and a query.
 fn questions(shell: &Shell) -> Vec<(String, String)> {
     let help = shell.run(&["-c", ".help .dump"]).ok().stdout;
     let kinds = help.lines().skip_while(|line| *line != "Kinds").skip(1);
@@ -26,13 +26,13 @@ fn questions(shell: &Shell) -> Vec<(String, String)> {
     questions
 }
 
-/// Runs commands over a trace, which all have to work.
+/// Runs commands on a trace; all of them have to succeed.
 fn run(shell: &Shell, trace: &str, commands: impl IntoIterator<Item = String>) -> String {
     let script: Vec<String> = commands.into_iter().collect();
     shell.script(&[trace], &script.join("\n")).ok().stdout
 }
 
-/// A row as name and text of each value that is known.
+/// A row as the name and text of each known value.
 type Row = BTreeSet<(String, String)>;
 
 fn row(cells: impl Iterator<Item = (String, String)>) -> Row {
@@ -95,7 +95,7 @@ fn parquet_rows(path: &Path) -> Vec<Row> {
     (0..frame.height()).map(cells).collect()
 }
 
-/// Number of rows of the document: of its elements, or of their members.
+/// Returns the number of rows in a document: its elements, or their members.
 fn elements(kind: &str, document: &Value) -> usize {
     let members = |name: &str, inner: &[&str]| {
         let outer = document[name].as_array().unwrap().iter();
@@ -119,7 +119,7 @@ fn elements(kind: &str, document: &Value) -> usize {
     }
 }
 
-/// Asks everything in every format, and compares the rows. Returns those of `-ndjson` by question.
+/// Runs every command in every format and compares the rows. Returns the rows of `-ndjson` by command.
 fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
     let questions = questions(shell);
     let commands = questions.iter().flat_map(|(name, question)| {
@@ -153,7 +153,7 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
             assert_eq!(document["processes"].as_array().unwrap(), &values);
         }
         if name == "ObjectRef" {
-            // ETWAnalyzer's columns, but the same rows below two lines of headers.
+            // The columns are ETWAnalyzer's, but the rows are the same, below two header lines.
             let bytes = fs::read(path("csv")).unwrap();
             let bytes = bytes.strip_prefix(b"sep = ;\n").unwrap();
             let mut reader = csv::ReaderBuilder::new().delimiter(b';').from_reader(bytes);
@@ -209,7 +209,7 @@ fn every_kind_has_the_same_rows_in_every_format() {
     compare_formats(&shell, "leaky.etl");
 }
 
-/// Text that a spreadsheet, a shell, a terminal or a parser would interpret.
+/// Text with a meaning to a spreadsheet, a shell, a terminal or a parser.
 const HOSTILE: &str =
     "=HYPERLINK(\"x\");a,b|'c'\t<d>\u{1b}[2J\r\n\"\"{\\e}\u{9b}2J\u{202e}\u{2028}";
 
@@ -289,7 +289,7 @@ fn a_file_that_cannot_be_written_is_an_error_and_leaves_nothing() {
     assert_eq!(files(), before);
 }
 
-/// The columns that a question can be sorted by, from the error about one that it cannot.
+/// Returns the columns that a command can sort by, taken from the error about an unknown one.
 fn sortable(shell: &Shell, question: &str) -> Vec<String> {
     let run = shell.run(&["leaky.etl", "-c", &format!("{question} -SortBy no_such")]);
     let (_, columns) = run.stderr.split_once("the columns are ").unwrap();
@@ -297,7 +297,7 @@ fn sortable(shell: &Shell, question: &str) -> Vec<String> {
     columns.trim().split(", ").map(str::to_owned).collect()
 }
 
-/// Numbers from the largest, text from a to z in any case, unknown values last.
+/// Orders numbers from the largest, text from a to z ignoring case, and unknown values last.
 fn compare(one: &Value, other: &Value) -> Ordering {
     let hex = |value: &Value| u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok();
     if let (Some(one), Some(other)) = (hex(one), hex(other)) {
@@ -313,7 +313,7 @@ fn compare(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// Allocations, of which the sample has none.
+/// Writes a trace with allocations, because the sample has none.
 fn write_allocations(shell: &Shell) {
     let mut trace = TraceBuilder::new();
     for pid in [700, 900, 800] {

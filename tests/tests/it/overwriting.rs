@@ -1,12 +1,12 @@
-//! What an output may take the place of: what handlescope wrote and is unchanged since. `-Force` replaces
-//! anything else, but never what is loaded.
+//! Which files an output may replace: those that handlescope wrote and that are unchanged since. `-Force` replaces any
+//! other file, but never a loaded one.
 
 use std::fs;
 use std::path::Path;
 
 use handlescope_tests::binary::{Run, Shell, ended};
 
-/// Commands that write a file of this name.
+/// Commands that write the file FILE.
 const WRITERS: [&str; 8] = [
     ".dump ObjectRef -csv FILE",
     ".dump Process -csv FILE",
@@ -18,7 +18,7 @@ const WRITERS: [&str; 8] = [
     ".redact trace.etl -o FILE",
 ];
 
-/// A folder with the sample, as `leaky.etl` and `trace.etl`, and its extract `leaky.json7z`.
+/// Makes a folder with the sample as `leaky.etl` and `trace.etl`, and its extract `leaky.json7z`.
 fn shell() -> Shell {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
@@ -89,7 +89,7 @@ fn files_of_handlescope_are_replaced_until_they_are_changed() {
     for (at, writer) in WRITERS.iter().enumerate() {
         let name = format!("{at}.txt");
         let command = writer.replace("FILE", &name);
-        // In two sessions, and twice in one.
+        // Once in each of two sessions, and twice in one session.
         let _ = ask(&shell, "leaky.json7z", &command).ok();
         let _ = shell.run(&["leaky.json7z", "-c", &command, "-c", &command]).ok();
         fs::write(shell.path(&name), "mine").unwrap();
@@ -203,7 +203,7 @@ fn only_text_is_appended_to() {
     fs::write(shell.path("notes.txt"), "mine\n").unwrap();
     let _ = ask(&shell, "leaky.json7z", ".list >> notes.txt").ok();
     assert!(fs::read_to_string(shell.path("notes.txt")).unwrap().starts_with("mine\n"));
-    // It is still mine.
+    // Appending does not make the file handlescope's.
     assert_refused(&ask(&shell, "leaky.json7z", ".list > notes.txt"), "notes.txt", NOT_OURS);
     fs::copy(shell.path("leaky.json7z"), shell.path("other.json7z")).unwrap();
     for name in ["trace.etl", "other.json7z"] {
@@ -260,7 +260,7 @@ fn the_null_device_takes_any_answer_and_stays() {
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 }
 
-/// Consoles that write at the same time.
+/// Number of consoles that write at the same time.
 const WRITING_AT_ONCE: usize = 16;
 
 #[test]

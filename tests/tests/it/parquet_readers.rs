@@ -1,4 +1,4 @@
-//! Every kind of Parquet file, filtered by the engines that read it.
+//! Every kind of Parquet file, filtered by the engines that read them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::{env, fs};
 use handlescope_tests::binary::{Run, Shell};
 use handlescope_tests::{allocations, needs_pandas, needs_spark};
 
-/// Answers as files, of every command that writes rows.
+/// Commands that write rows to files.
 const ANSWERS: [&str; 8] = [
     ".dump ObjectRef -Leak -parquet objects.parquet",
     ".dump ObjectRef -GroupBy process,type -parquet groups.parquet",
@@ -19,7 +19,7 @@ const ANSWERS: [&str; 8] = [
     ".sql SELECT l.*, s.text AS frames FROM leaks l JOIN stacks s ON s.row = l.opened_stack -parquet sql.parquet",
 ];
 
-/// Answers about a dataset.
+/// The same for a dataset.
 const OF_DATASET: [&str; 3] = [
     ".why -parquet fleet-why.parquet",
     ".dump ObjectRef -parquet fleet-groups.parquet",
@@ -40,7 +40,7 @@ fn parquet_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Writes each kind of Parquet file: parts of a dataset, tables and answers.
+/// Writes each kind of Parquet file: dataset parts, tables and answers.
 fn written() -> (Shell, Vec<PathBuf>) {
     let shell = Shell::new();
     allocations::trace().write(shell.path("memory.etl")).unwrap();
@@ -50,13 +50,13 @@ fn written() -> (Shell, Vec<PathBuf>) {
     let _ = shell.script(&["fleet"], &(OF_DATASET.join("\n") + "\n")).ok();
     let _ = shell.run(&["memory.etl", "-c", ".dump Resource -parquet resources.parquet"]).ok();
     let files = parquet_files(&shell.path(""));
-    // Parts of eight tables of two traces; tables and views.
+    // Parts of eight tables for two traces, then tables, views and answers.
     let expected = 2 * 8 + 26 + 5 + ANSWERS.len() + OF_DATASET.len() + 1;
     assert_eq!(files.len(), expected, "{files:?}");
     (shell, files)
 }
 
-/// Number of filters that engines compared.
+/// Returns the number of filters that an engine compared.
 fn compared(engine: &str) -> usize {
     let (shell, files) = written();
     let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");

@@ -1,4 +1,4 @@
-//! `.flame` and `.plot`: the handles of `.dump ObjectRef`, as pictures.
+//! `.flame` and `.plot`: the handles of `.dump ObjectRef` as pictures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::terminal::Terminal;
 use serde_json::Value;
 
-/// Text that a page must not take for markup, and that acts on its own.
+/// Text that a page must not treat as markup, with control characters.
 const HOSTILE: &str = "<script>alert(1)</script>\"'>]]>&amp;\u{202e}\u{1b}[2J;# 7";
 
 fn sample(shell: &Shell, command: &str) -> Run {
@@ -27,13 +27,13 @@ fn written(shell: &Shell, command: &str, file: &str) -> String {
     fs::read_to_string(shell.path(file)).unwrap()
 }
 
-/// The frames of a flame graph: what stands in their tooltips.
+/// Returns the frames of a flame graph: the text of their tooltips.
 fn frames(svg: &str) -> Vec<&str> {
     let titles = svg.split("<title>").skip(1);
     titles.map(|rest| rest.split("</title>").next().unwrap()).collect()
 }
 
-/// A trace that leaks, whose process, module, type and object have a name.
+/// Builds a trace with a leak and this name for the process, module, type and object.
 fn trace_of(name: &str) -> TraceBuilder {
     const OBJECT: u64 = 0xffff_8100_0000_1000;
     let mut trace = TraceBuilder::new();
@@ -141,7 +141,7 @@ fn names_from_a_trace_are_text_in_a_flame_graph() {
     assert!(!svg.contains(|c| is_harmful(c) && !['\n', '\t'].contains(&c)), "{svg}");
 }
 
-/// The texts of a picture.
+/// Returns the texts in a picture.
 fn texts(svg: &str) -> Vec<&str> {
     let texts = svg.split("<text ").skip(1).filter_map(|rest| rest.split_once('>'));
     texts.map(|(_, rest)| rest.split("</text>").next().unwrap().trim()).collect()
@@ -184,7 +184,7 @@ fn a_plot_without_a_file_is_text_with_the_numbers_of_each_group() {
     assert_eq!(fs::read_to_string(shell.path("plot.txt")).unwrap(), text);
 }
 
-/// The largest sum at any time of what rows `process,pid,begin,end,amount` have, by process.
+/// Returns the largest sum at any time, by process, from rows of `process,pid,begin,end,amount`.
 fn most_by_process(rows: &str) -> BTreeMap<String, i64> {
     let mut changes: BTreeMap<String, BTreeMap<i64, i64>> = BTreeMap::new();
     for row in rows.lines().skip(1) {

@@ -1,4 +1,4 @@
-//! Handles that only the end of their process closes, through the program.
+//! Handles that are only closed by the exit of their process, through the program.
 
 use handlescope_tests::binary::{Shell, run_over, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
@@ -14,14 +14,14 @@ const CLOSE: [u64; 2] = [0xffff_f800_0000_1000, 0xffff_f800_0000_2000];
 const SWEEP: [u64; 3] = [0xffff_f800_0000_1500, 0xffff_f800_0000_1600, 0xffff_f800_0000_2000];
 const USER: [u64; 2] = [0x7ff8_0000_1000, 0x7ff8_0000_2000];
 
-/// System, a program that goes on, and one that ends at 50 ms.
+/// Builds a trace of System, a program that keeps running, and one that exits at 50 ms.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
     trace.process(700, "server.exe");
     trace.process(800, "tool.exe").parent(700).started(MS).ended(50 * MS);
     trace.object_type(EVENT, "Event");
-    // The server goes on after its closes, so that no sweep is made on these frames.
+    // The server goes on after its closes, so these frames cannot be those of a sweep.
     create(&mut trace, 2 * MS, 700, 1);
     close(&mut trace, 3 * MS, 700, 1, &CLOSE);
     create(&mut trace, 4 * MS, 700, 2);
@@ -31,7 +31,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// Opens the handle of a number, each of its own object.
+/// Opens handle number `number`, to its own object.
 fn create(trace: &mut TraceBuilder, ns: i64, pid: u32, number: u32) {
     let (object, handle) = (OBJECT + u64::from(pid * 100 + number) * 0x100, number * 4);
     trace.create_handle(ns, (pid, pid + 1), object, handle, EVENT).stack(&CLOSE, &USER);
@@ -60,7 +60,7 @@ fn document(trace: &TraceBuilder, options: &str) -> Value {
     Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap()
 }
 
-/// The handles that `-LeakAtExit` prints.
+/// Returns the handles that `-LeakAtExit` prints.
 fn at_exit(trace: &TraceBuilder) -> Vec<String> {
     let document = document(trace, "-LeakAtExit");
     let events = document["objects"].as_array().unwrap().iter();
@@ -131,7 +131,7 @@ fn a_sweep_whose_last_close_lost_its_stack_is_still_on_the_same_frames() {
     for number in 1..=3 {
         create(&mut trace, 10 * MS + i64::from(number), 800, number);
     }
-    // On frames of which nothing says that the program goes on after them.
+    // Nothing shows that the program goes on after closes on these frames.
     close(&mut trace, 49 * MS + 900_000, 800, 1, &CLOSE[1..]);
     close(&mut trace, 49 * MS + 910_000, 800, 2, &SWEEP);
     close(&mut trace, 49 * MS + 920_000, 800, 3, &[]);

@@ -1,4 +1,4 @@
-//! `.dump Process`: which processes, in which order, with times in which format.
+//! `.dump Process`: which processes it lists, in which order, and with which time format.
 
 use handlescope_tests::allocations;
 use handlescope_tests::binary::run_over;
@@ -6,7 +6,8 @@ use handlescope_tests::scenario::TraceBuilder;
 
 const MS: i64 = 1_000_000;
 
-/// A service that starts a worker, which starts two of its own; and a program with the worker's pid, later.
+/// Builds a service that starts a worker, which starts two processes of its own, and a later program with the worker's
+/// pid.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -19,7 +20,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// The names that a command lists, in order.
+/// Returns the names that a command lists, in order.
 fn names(options: &str) -> Vec<String> {
     let text = run_over(&trace(), &format!(".dump Process {options} -csv\n")).ok().stdout;
     let column = |line: &str| line.split(',').nth(3).unwrap_or_default().to_owned();
@@ -32,7 +33,7 @@ fn processes_are_chosen_by_command_line_parent_start_and_end() {
     assert_eq!(names("-Parent worker"), ["second.exe", "first.exe"]);
     assert_eq!(names("-Parent again"), ["third.exe"]);
     assert_eq!(names("-Parent 900"), ["second.exe", "first.exe", "third.exe"]);
-    // Of a parent that is not in the trace only the pid is known.
+    // Only the pid is known of a parent outside the trace.
     assert_eq!(names("-Parent 500"), ["service.exe"]);
     assert_eq!(
         names("-NewProcess 1 -pn !third"),
@@ -84,7 +85,7 @@ fn filters_on_processes_mean_the_same_of_handles_allocations_and_stacks() {
         assert_eq!(run.status, Some(0), "{command}: {}", run.stderr);
         run.stdout
     };
-    // One program with its pid, its command line and its start: each option chooses it alone.
+    // One program with its own pid, command line and start; each option selects only that one.
     let mut trace = allocations::trace();
     let allocating = ["-pn tool", "-CmdLine *--once*", "-NewProcess 1", "-NewProcess 1 -pn 800"];
     trace.process(810, "other.exe");

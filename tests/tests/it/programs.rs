@@ -1,4 +1,4 @@
-//! `| PROGRAM`: an answer goes into a program of the system.
+//! `| PROGRAM` pipes an answer into a program of the system.
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::terminal::{Key, Terminal};
@@ -64,7 +64,7 @@ mod at_the_prompt {
 
     const PROMPT: &str = "leaky.etl> ";
 
-    /// Time in which a shell starts its next command. dash loses a signal that comes meanwhile.
+    /// Time in which a shell starts its next command. dash loses a signal that comes during that time.
     const SETTLED: Duration = Duration::from_millis(300);
 
     fn open(shell: &Shell) -> Terminal {
@@ -97,7 +97,7 @@ mod at_the_prompt {
         let terminal = open(&shell);
         terminal.run(PROMPT, ".dump Process | grep nothing-is-called-so");
         terminal.wait_for("| grep nothing-is-called-so: ended with exit status: 1");
-        // What the program prints does not stand in the line that starts it.
+        // The program's output differs from the text of the line that starts it.
         terminal.send(".dump Process | echo wait$((20 + 3)); sleep 100");
         terminal.press(Key::Enter);
         terminal.wait_for("wait23");
@@ -105,7 +105,7 @@ mod at_the_prompt {
         terminal.press(Key::Ctrl('c'));
         terminal.wait_for("cancelled");
         terminal.run(PROMPT, ".list");
-        // A program may stay at Ctrl-C, however often it is pressed.
+        // A program may survive Ctrl-C, however often it is pressed.
         terminal.send(".dump Process | trap 'echo stay$((20 + 3))' INT; echo start$((20 + 3)); sleep 1; sleep 1; cat > all.txt");
         terminal.press(Key::Enter);
         terminal.wait_for("start23");

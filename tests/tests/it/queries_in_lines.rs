@@ -1,4 +1,4 @@
-//! Queries of several lines: in scripts, at the prompt, and pasted.
+//! Multi-line queries: in scripts, at the prompt, and pasted.
 
 use handlescope_tests::binary::Shell;
 
@@ -156,12 +156,12 @@ mod at_the_prompt {
             terminal.send(typed);
             terminal.wait_for_line(&format!("{PROMPT}{typed}"));
             terminal.press(Key::Tab);
-            // What is typed next is only shown after the menu was.
+            // The next typed character only appears after the menu.
             terminal.send("x");
             terminal.wait_for_line(&format!("{PROMPT}{typed}x"));
             terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
         }
-        // A menu that runs out of candidates while one types goes away.
+        // A menu closes when typing leaves it without candidates.
         terminal.send(".dump ObjectRef -Show");
         terminal.press(Key::Tab);
         terminal.wait_for("-ShowTotal");

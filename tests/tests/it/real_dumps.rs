@@ -1,5 +1,5 @@
-//! The four published real traces through the program's JSON: what `.dump Stats`, `Process` and
-//! `Module` print equals the known answers.
+//! The four published real traces through the program's JSON: `.dump Stats`, `Process` and `Module` print the known
+//! answers.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -93,12 +93,12 @@ fn processes_have_their_names_parents_and_times() {
     });
 }
 
-/// The file name of a path, in lower case: one file is one module, however events spell its path.
+/// Returns the file name of a path in lower case. One file is one module, however events spell its path.
 fn file_name(path: &str) -> String {
     path.rsplit('\\').next().unwrap_or_default().to_lowercase()
 }
 
-/// The images of a trace as the reader finds them, whose hash with whole paths is known (`real_traces.rs`).
+/// Returns the images of a trace as the reader finds them; `real_traces.rs` knows their hash with full paths.
 fn images_of(trace: &SharedTrace) -> Vec<String> {
     let (recording, collected) = collect(trace);
     let images = &collected.images;

@@ -1,4 +1,4 @@
-//! The published real traces: everything the reader finds in them equals their known answers.
+//! The published real traces: everything that the reader finds in them matches the known answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Files of a session that were neither merged nor relogged.
+/// Session files that were neither merged nor relogged.
 const UNMERGED: [&str; 3] = ["real/WsRm01", "real/HTTP_Server", "real/ShutdownPerfDiagLogger"];
 
 const MERGED: [&str; 4] =
@@ -235,7 +235,7 @@ fn images_and_their_pdbs_are_found() {
             .collect();
         let known = &expected["image_pdbs"];
         assert_eq!(known["distinct_loaded_name_guid_age"], pdbs.len());
-        // The known answer is over the joined lines, so no PDB at all is one line feed.
+        // The known answer hashes the joined lines, so no PDB at all is one line feed.
         let text = pdbs.into_iter().collect::<Vec<_>>().join("\n") + "\n";
         let hash = sha256_of_sorted(vec![text]);
         assert_eq!(known["sha256_loaded_name_guid_age"], hash);

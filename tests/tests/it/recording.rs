@@ -1,5 +1,5 @@
-//! `handlescope record`, `live` and `wprp`: what would be recorded is printed as data, a profile for WPR is written,
-//! and where nothing can be recorded the tools that can are named.
+//! `handlescope record`, `live` and `wprp`: a dry run prints the session as data, and a profile for WPR is written.
+//! Where nothing can be recorded, the message names the tools that can.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn dry_run(shell: &Shell, options: &[&str]) -> Value {
     serde_json::from_str(&run.stdout).expect("JSON")
 }
 
-/// The values of the elements of this name in a profile, in their order.
+/// Returns the values of the elements with this name in a profile, in order.
 fn values(profile: &str, element: &str) -> Vec<String> {
     let mut reader = Reader::from_str(profile);
     let mut found = Vec::new();
@@ -150,7 +150,7 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
     }
 }
 
-/// The command lines in a refusal.
+/// Returns the command lines in a refusal.
 fn commands(run: &Run) -> Vec<String> {
     let lines = run.stderr.lines().filter_map(|line| line.strip_prefix("  "));
     lines.map(str::to_owned).collect()
@@ -181,7 +181,7 @@ fn where_nothing_can_be_recorded_the_command_lines_that_record_the_same_are_prin
     );
     assert!(!shell.path("leak.etl").exists() && !run.stderr.contains("Neither"), "{run:?}");
 
-    // The first one works here, too, and writes the profile that the second one starts.
+    // The first command also works here, and writes the profile that the second one starts.
     let words: Vec<&str> = lines[0].split(' ').skip(1).collect();
     let _ = shell.run(&words).ok();
     let profile = fs::read_to_string(shell.path("handlescope.wprp")).unwrap();

@@ -1,4 +1,4 @@
-//! `handlescope redact`: the copy is read as the trace is, and holds none of its texts.
+//! `handlescope redact`: the copy reads like the trace, and contains none of its texts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
@@ -17,7 +17,7 @@ use handlescope_tests::thorough::one_of;
 use handlescope_tests::{corrupt, needs_data};
 use polars::prelude::Column;
 
-/// Columns with text of the machine; all others have to stay as they are.
+/// Columns with text from the machine; all others have to stay as they are.
 const TEXTS: [(Table, &[&str]); 7] = [
     (Table::Trace, &["computer"]),
     (Table::Processes, &["name", "image_path", "command_line", "sid"]),
@@ -40,7 +40,7 @@ const TEXTS: [(Table, &[&str]); 7] = [
     (Table::Methods, &["module", "type_name", "name", "signature"]),
 ];
 
-/// Tables that have less without descriptions of events.
+/// Tables that have fewer rows without event descriptions.
 const OF_RESOURCES: [Table; 5] =
     [Table::Allocators, Table::Acquisitions, Table::ResourceMisses, Table::Stacks, Table::Frames];
 
@@ -55,7 +55,7 @@ const FILE: [&str; 7] = [
     "first_offset",
 ];
 
-/// The redacted copy of a trace, in a folder of its own.
+/// The redacted copy of a trace, in its own folder.
 struct Redacted {
     copy: PathBuf,
     before: Trace,
@@ -86,14 +86,14 @@ impl Redacted {
         Self { copy, before, after, _home: home }
     }
 
-    /// Whether resources in the trace are known by what describes events, which goes: then they go, too, with
-    /// their stacks.
+    /// Whether the trace has resources known only from event descriptions. The copy drops these descriptions, so the
+    /// resources and their stacks are gone, too.
     fn loses_resources(&self) -> bool {
         let providers = Allocators::read(&self.before).unwrap().provider;
         providers.iter().any(Option::is_some)
     }
 
-    /// Every number of every table is the same, and every text that is not a name.
+    /// Asserts that every number in every table, and every text that is not a name, is unchanged.
     fn has_the_structure(&self) -> &Self {
         let loses_resources = self.loses_resources();
         for table in Table::ALL {
@@ -110,7 +110,7 @@ impl Redacted {
                 continue;
             }
             if table == Table::EventCounts {
-                // Events of TraceLogging have no names any more that distinguish them.
+                // TraceLogging events no longer have names to tell them apart.
                 assert_eq!(counts(&self.before), counts(&self.after));
                 let providers = EventCounts::read(&self.after).unwrap().provider;
                 assert!(providers.iter().flatten().all(|name| name == "Windows Kernel"));
@@ -121,11 +121,11 @@ impl Redacted {
             for (before, after) in before.columns().iter().zip(after.columns()) {
                 let name = before.name().as_str();
                 let is_text = TEXTS.iter().any(|(t, texts)| *t == table && texts.contains(&name));
-                // Volumes are sorted by their names.
+                // Volumes are sorted by name.
                 if is_text && table != Table::Volumes {
                     check_names(before, after);
                 } else if loses_resources && ["frames_in_modules", "stacks_total"].contains(&name) {
-                    // Those of the stacks that went.
+                    // These counts include the dropped stacks.
                 } else if !is_text && !FILE.contains(&name) {
                     let [left, right] = [before, after].map(Column::as_materialized_series);
                     assert!(left.equals_missing(right), "{}.{name}", table.name());
@@ -135,7 +135,7 @@ impl Redacted {
         self
     }
 
-    /// No name of the trace is left in the bytes of the copy, in either encoding.
+    /// Asserts that no name from the trace is left in the bytes of the copy, in either encoding.
     fn has_no_texts(&self) {
         let mut texts = BTreeSet::new();
         for (table, columns) in TEXTS {
@@ -146,8 +146,7 @@ impl Redacted {
         }
         let separators = ['\\', '/', '"', ' '];
         let words = texts.iter().flat_map(|text| text.split(separators).chain([text.as_str()]));
-        // Types of objects, build and product of Windows stay. Words that are shorter than this occur
-        // in numbers.
+        // Object types, and the build and product of Windows, stay. Words shorter than this occur in numbers by chance.
         let mut public = ObjectTypes::read(&self.before).unwrap().name;
         for key in [TraceInfos::os_build_string, TraceInfos::product] {
             public.extend(self.before.values(key).unwrap().get(0).map(str::to_owned));
@@ -172,7 +171,7 @@ impl Redacted {
                 continue;
             }
             let Some(candidates) = by_start.get(&copy[at..at + 6]) else { continue };
-            // A part of a longer word may be the whole of another.
+            // Part of a longer word may be the whole of another word.
             let is_letter = |place: &[u8]| place.iter().any(u8::is_ascii_alphanumeric);
             let is_whole = |word: &Vec<u8>| {
                 let (before, behind) = (copy[..at].last_chunk::<2>(), &copy[at + word.len()..]);
@@ -185,7 +184,7 @@ impl Redacted {
     }
 }
 
-/// Number of events of each kind, with the times of the first and the last.
+/// Returns the number of events of each kind, with the times of the first and the last.
 fn counts(trace: &Trace) -> BTreeMap<String, (u64, Option<i64>, Option<i64>)> {
     let mut counts = BTreeMap::new();
     for EventCount { kind, count, first_ns, last_ns, .. } in
@@ -197,7 +196,7 @@ fn counts(trace: &Trace) -> BTreeMap<String, (u64, Option<i64>, Option<i64>)> {
     counts
 }
 
-/// Texts have the same lengths, and are equal where they were.
+/// Asserts that texts keep their lengths, and that equal texts stay equal.
 fn check_names(before: &Column, after: &Column) {
     let (before, after) = (before.str().unwrap(), after.str().unwrap());
     let mut placeholders: HashMap<&str, &str> = HashMap::new();
@@ -209,13 +208,13 @@ fn check_names(before: &Column, after: &Column) {
             assert_eq!(before.len(), after.len(), "{before} {after}");
         }
     }
-    // Of short names there may be more than placeholders.
+    // There may be more short names than short placeholders.
     let long: HashSet<&str> = placeholders.keys().copied().filter(|name| name.len() > 5).collect();
     let distinct: HashSet<&str> = long.iter().map(|name| placeholders[name]).collect();
     assert_eq!(long.len(), distinct.len());
 }
 
-/// Whether a word is part of Windows, as the help says, or of a name of several words that is.
+/// Whether a word is part of Windows, as the help says, or of a multi-word name that is.
 fn stays(word: &str) -> bool {
     let known = include_str!("../../../extract/src/redact/known.rs");
     let known = known.split(['|', '"', '\\', '\n']).map(str::trim);
@@ -224,12 +223,12 @@ fn stays(word: &str) -> bool {
         let (stem, extension) = part.rsplit_once('.').unwrap_or((part, "exe"));
         let is_volume = part.starts_with("harddiskvolume") || part.ends_with(':');
         let is_module = known.contains(stem) && known.contains(extension);
-        // A short placeholder may be another name by chance.
+        // A short placeholder may match another name by chance.
         stem.len() < 4 || known.contains(part) || is_volume || is_module
     })
 }
 
-/// A program, its files, handles, .NET code, and a password on its command line.
+/// Builds a trace with a program, its files, handles, .NET code, and a password on its command line.
 fn trace(options: FileOptions) -> TraceBuilder {
     const COMPILED: u64 = 0x2000_0000;
     const OBJECT: u64 = 0xffff_8100_0000_1000;
@@ -357,7 +356,7 @@ fn of_an_event_with_a_damaged_header_no_part_of_a_name_is_copied() {
     let etl = folder.path().join("a.etl");
     let is_header = |at: &usize| matches!(whole[*at..], [_, _, 1..=21, 0xC0, ..]);
     let headers = (0..whole.len()).step_by(8).filter(is_header);
-    // Size, kind and version. An event that another id makes one of another layout is read as that.
+    // Size, kind and version only. With another id, an event has another layout, and is read accordingly.
     let is_id = |at: usize, byte: usize| match whole[at + 2] {
         10 | 11 | 20 | 21 => byte == 4,
         _ => byte >= 6,

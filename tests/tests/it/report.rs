@@ -1,5 +1,5 @@
-//! `.report`: one page, which works offline, and in which no name of a trace is markup. A headless browser
-//! looks at it, and at the other pictures.
+//! `.report`: a single page that works offline, and in which no name from a trace is markup. A headless browser looks
+//! at the page and at the other pictures.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,11 +10,11 @@ use handlescope_tests::needs_chromium;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-/// Text that acts when a page takes it for markup, for a script or for the end of one.
+/// Text that takes effect if a page treats it as markup, as a script or as the end of a script.
 const HOSTILE: &str = "x<!--<img src=q onerror=owned()></script><script>document.documentElement.\
      setAttribute('owned',1)</script>\"'>]]>&lt;\u{2028}\u{202e}";
 
-/// The page about the sample.
+/// Writes the page about the sample.
 fn sample() -> Shell {
     let shell = Shell::new();
     let symbols = sample_symbols();
@@ -24,7 +24,7 @@ fn sample() -> Shell {
     shell
 }
 
-/// A page and pictures about a trace that leaks, with hostile names in it.
+/// Writes a page and pictures about a leaking trace with hostile names.
 fn hostile() -> Shell {
     const OBJECT: u64 = 0xffff_8100_0000_1000;
     let shell = Shell::new();
@@ -44,7 +44,7 @@ fn hostile() -> Shell {
     shell
 }
 
-/// Data that the script of the page reads.
+/// Returns the data that the page's script reads.
 fn data(shell: &Shell) -> Value {
     let page = fs::read_to_string(shell.path("page.html")).unwrap();
     let (_, data) = page.split_once("id=\"data\">").unwrap();
@@ -63,13 +63,13 @@ fn chromium(shell: &Shell, arguments: &[&str], file: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Result of a script that inspects a page, which is in a frame of another page: the policy of the page allows no
-/// script but its own. `page` is its document.
+/// Returns the result of a script that inspects a page through its document `page`. The page is in a frame of another
+/// page, because its policy allows only its own script.
 fn look(shell: &Shell, file: &str, script: &str) -> Value {
     look_at(shell, file, 1300, script)
 }
 
-/// Like [`look`], in a frame of this width.
+/// Like [`look`], with this width of the frame.
 fn look_at(shell: &Shell, file: &str, width: u32, script: &str) -> Value {
     let harness = format!(
         "<!DOCTYPE html><iframe src='{file}' width={width} height=1000 style='border:0'></iframe><pre></pre><script>
@@ -91,7 +91,7 @@ fn look_at(shell: &Shell, file: &str, width: u32, script: &str) -> Value {
     serde_json::from_str(&decoded(found)).unwrap_or_else(|error| panic!("{error}: {dom}"))
 }
 
-/// Text without `%XX`.
+/// Decodes `%XX` in a text.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -279,7 +279,7 @@ fn the_flame_graph_of_the_page_is_that_of_flame_and_its_axes_are_those_of_plot()
     let symbols = symbols.to_str().unwrap();
     let pictures = ".flame flame.svg\n.plot plot.svg\n";
     let _ = shell.script(&["--symbol-path", symbols, "leaky.etl"], pictures).ok();
-    // Frames from the bottom up and from left to right, each with its colour.
+    // Frames from bottom to top and left to right, with their colours.
     let frames = "const frames = all(PLACE).map((rect) => {
              const title = rect.parentNode.querySelector('title');
              const own = rect.querySelector('title') || title;
@@ -481,7 +481,7 @@ fn the_page_is_light_or_dark_as_the_browser_is() {
         chromium(&shell, &[&screenshot, &scheme, "--window-size=1300,2600"], "page.html");
         pictures.push(fs::read(shell.path(name)).unwrap());
     }
-    // A page without text and pictures is a few KB.
+    // A page without text and pictures would be a few KB.
     assert!(pictures.iter().all(|picture| picture.len() > 100_000));
     assert_ne!(pictures[0], pictures[1]);
 }
@@ -572,7 +572,7 @@ fn filters_choose_what_the_page_is_about_and_it_says_so() {
     let leaked: Value = serde_json::from_str(&leaked.stdout).unwrap();
     assert_eq!(lost(&some), [leaked["totals"]["leaked_handles"].as_u64().unwrap()]);
     assert_ne!(lost(&some), lost(&all));
-    // What closes handles must be in it: nothing could be said about causes.
+    // The page needs the closes; without them it could say nothing about causes.
     let run = shell.run(&["leaky.etl", "-c", ".report page.html -Leak"]);
     assert!(run.stderr.contains("-Leak is an option of .dump ObjectRef"), "{}", run.stderr);
     let run = shell.run(&["leaky.etl", "-c", ".report page.html -Type Evnt"]).ok();
@@ -604,7 +604,7 @@ fn stacks_of_any_height_are_cut_in_the_page() {
     assert_eq!(run.status, Some(0), "{}", run.stderr);
     let data = data(&shell);
     let frames = data["files"][0]["flame"][0]["frames"].as_array().unwrap();
-    // The process is in it, too, and the type.
+    // The process and the type are frames, too.
     assert_eq!(frames.len(), 201, "{data}");
     let last = usize::try_from(frames[200].as_u64().unwrap()).unwrap();
     assert_eq!(data["frames"][last]["name"], json!("… 2802 more frames"));

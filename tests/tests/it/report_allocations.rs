@@ -1,4 +1,4 @@
-//! Allocations in the page of `.report`, beside handles and without any, and in `.plot` and `.flame` by number.
+//! Allocations in the page of `.report`, with and without handles, and by count in `.plot` and `.flame`.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-/// The data and the HTML of the page about a trace, after a line.
+/// Returns the data and the HTML of the page about a trace, after running a command.
 fn page(trace: &TraceBuilder, line: &str) -> (Value, String, Run) {
     let shell = Shell::new();
     trace.write(shell.path("trace.etl")).unwrap();
@@ -24,7 +24,7 @@ fn file(trace: &TraceBuilder, line: &str) -> Value {
     page(trace, line).0["files"][0].clone()
 }
 
-/// Handles of the kernel and of GDI beside the allocations.
+/// Builds kernel handles and GDI handles beside the allocations.
 fn mixed() -> TraceBuilder {
     let mut trace = trace();
     trace.object_type(16, "Event");
@@ -51,7 +51,7 @@ fn kind<'a>(file: &'a Value, name: &str) -> &'a Value {
     list(file, "kinds").iter().find(|own| own["kind"] == name).unwrap()
 }
 
-/// Values that are drawn at the end of the time, and at most, of all processes together.
+/// Returns the values drawn at the end and at the peak, summed over all processes.
 fn drawn(kind: &Value) -> (u64, u64) {
     let series = list(&kind["timeline"], "series");
     let open = |one: &Value| -> Vec<u64> {
@@ -81,10 +81,10 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
         "(0 B) leaked, 1 (16.00 KiB) freed only by process exit",
     ];
     totals.into_iter().for_each(|text| assert!(page.contains(text), "{text}: {page}"));
-    // 10 bytes are freed; 46 were allocated at most.
+    // 10 bytes are freed; 46 were allocated at the peak.
     assert_eq!((drawn(heap), width(heap)), ((36, 46), 36));
     let commit = kind(file, "commit");
-    // What the end of a process freed is not allocated at the end, and is in the flame graph.
+    // What the process exit freed is not allocated at the end, but is in the flame graph.
     assert_eq!((drawn(commit), width(commit)), ((0, 0x8000), 0x4000));
     let frames = list(&list(heap, "flame")[0], "frames");
     let names = frames.iter().map(|at| &data["frames"][at.as_u64().unwrap() as usize]["name"]);
@@ -147,7 +147,7 @@ fn allocations_stand_beside_handles_and_what_has_no_bytes_is_counted() {
     let gdi = kind(&file, "gdi");
     assert_eq!((&gdi["unit"], drawn(gdi), width(gdi)), (&json!("allocations"), (2, 2), 2));
     assert_eq!(list(&file, "groups").len(), 1);
-    // Of handles alone nothing is said of allocations.
+    // A page about handles alone does not mention allocations.
     let shell = Shell::new();
     let _ = shell.run(&["leaky.etl", "-c", ".report page.html"]).ok();
     let text = fs::read_to_string(shell.path("page.html")).unwrap();

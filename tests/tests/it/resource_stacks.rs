@@ -1,4 +1,4 @@
-//! `.dump Resource -FoldStack` and `-StackFrom`: what they leave out, and what is one group then.
+//! `.dump Resource -FoldStack` and `-StackFrom`: which frames they leave out, and which groups merge.
 
 use handlescope_tests::allocations::{HEAP, MS};
 use handlescope_tests::binary::{Run, run_over};
@@ -6,7 +6,7 @@ use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-/// A program that allocates through each of two modules, and frees what came through the second one.
+/// Builds a program that allocates through two modules, and frees what came through the second one.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
@@ -27,7 +27,7 @@ fn dumped(options: &str) -> Run {
     run_over(&trace(), &format!(".dump Resource {options}")).ok()
 }
 
-/// The groups of a document, each as a count and the frames of a stack.
+/// Returns the groups of a document, each as a count and the frames of a stack.
 fn counted(options: &str, rows: &str, count: &str, stack: &str) -> Value {
     let run = dumped(&format!("{options} -ShowStack -json"));
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -72,7 +72,7 @@ fn stacks_begin_at_the_first_frame_that_matches() {
         leaks("-Leak -StackFrom nothing*"),
         json!([[1, [first, own[0], own[1]]], [1, [second, own[0], own[1]]]])
     );
-    // Documents have leaks beside totals, so that the options are for these without `-Leak`, too.
+    // Documents have leaks beside totals, so the options also apply to leaks without `-Leak`.
     assert_eq!(leaks("-StackFrom app.exe*"), json!([[2, own]]));
 }
 

@@ -1,4 +1,4 @@
-//! Allocations: those of the published traces have their known answers, and every option does what it says.
+//! Allocations: the published traces give their known answers, and every option does what it says.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value};
 
-/// Members of totals that are counted.
+/// Members of totals that are compared.
 const COUNTED: [&str; 15] = [
     "allocs",
     "alloc_bytes",
@@ -30,12 +30,12 @@ const COUNTED: [&str; 15] = [
     "leaked_bytes",
 ];
 
-/// The name of a member in the known answers.
+/// Returns the name of a member in the known answers.
 fn known_as(member: &str) -> String {
     member.replace("closed_at_exit", "at_exit").replace("leaked", "outstanding")
 }
 
-/// Names of the published traces that have known answers about allocations, with these.
+/// Returns the published traces with known answers about allocations: their names and the answers.
 fn published() -> Vec<(String, Value)> {
     let files = fs::read_dir(synthetic()).unwrap().map(|entry| entry.unwrap().path());
     let mut published: Vec<(String, Value)> = files
@@ -50,7 +50,7 @@ fn published() -> Vec<(String, Value)> {
     published
 }
 
-/// The document that a command prints over a published trace.
+/// Returns the document that a command prints about a published trace.
 fn document(name: &str, command: &str) -> Value {
     let trace = SharedTrace::open(&format!("synthetic/{name}"));
     let (home, pdbs) = (tempfile::tempdir().unwrap(), trace.pdbs());
@@ -64,7 +64,7 @@ fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value[member].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Rows by what they are about.
+/// Indexes rows by these members.
 fn by_key(rows: &[Value], members: &[&str]) -> BTreeMap<String, Value> {
     let key = |row: &Value| members.iter().map(|member| row[member].to_string() + " ").collect();
     let map: BTreeMap<String, Value> = rows.iter().map(|row| (key(row), row.clone())).collect();
@@ -109,7 +109,7 @@ fn groups_distinguish_processes_that_had_one_id_after_another() {
     }
 }
 
-/// The frames of a stack, or that there is none.
+/// Returns the frames of a stack, or a note that there is none.
 fn frames(stacks: &Value, stack: &Value) -> Value {
     let frame = |frame: &Value| match (frame["module"].as_str(), frame["function"].as_str()) {
         (Some(module), Some(function)) => format!("{module}!{function}"),
@@ -179,7 +179,8 @@ fn every_way_of_grouping_counts_the_same() {
         for grouping in groupings {
             let document = document(&name, &format!(".dump Resource {grouping} -json"));
             let rows = list(&document, "groups");
-            // An allocation that ended in parts, and a call that ended several, count in each group.
+            // An allocation that ended in parts counts in each group, and so does a call that ended several
+            // allocations.
             let splits = ["end", "size", "freestack"].iter().any(|own| grouping.contains(own));
             let splits_calls = splits || grouping.contains("thread") || grouping.contains("stack");
             for member in COUNTED {
@@ -332,7 +333,7 @@ fn options_that_cannot_go_together_are_refused() {
     assert!(run.stderr.contains("-ShowTotal"), "{}", run.stderr);
 }
 
-/// The rows of a query over that trace.
+/// Returns the rows of a query on that trace.
 fn sql(query: &str) -> Vec<Value> {
     let run = run_over(&trace(), &format!(".sql {query} -json")).ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();

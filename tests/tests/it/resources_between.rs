@@ -1,4 +1,5 @@
-//! `.diff -Kind` between two points of one trace: what was allocated after the one and is still allocated at the other.
+//! `.diff -Kind` between two points of one trace: what was allocated after the first point and is still allocated at
+//! the second.
 
 use handlescope_tests::allocations::{MS, trace};
 use handlescope_tests::binary::{Shell, run_over};
@@ -8,7 +9,7 @@ use handlescope_tests::payload::{MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRec
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-/// The trace of all these tests, with pages that are taken away in parts.
+/// Builds the trace for all these tests, with pages that are freed in parts.
 fn parted() -> TraceBuilder {
     let mut trace = trace();
     let (caller, base) = ((700, 701), 0x40_0000);
@@ -44,7 +45,7 @@ fn bytes_left_at_the_second_point_are_those_of_sql() {
         ("0.0025s 0.03s", 5 * MS / 2, 30 * MS),
         ("0.015s 0.05s", 15 * MS, 50 * MS),
         ("0.015s 0.095s", 15 * MS, 95 * MS),
-        // What happens at a point itself has happened.
+        // An event exactly at a point counts as before it.
         ("0.012s 0.022s", 12 * MS, 22 * MS),
         ("0.001s 0.06s", MS, 60 * MS),
     ] {
@@ -176,7 +177,7 @@ fn the_difference_goes_into_every_format_and_of_one_process() {
     assert_eq!(groups(&found)[0]["outstanding"], json!(3));
 }
 
-/// Top frames of a picture: text, width in `unit`, and the change in percent of the whole.
+/// Returns the top frames of a picture: text, width in `unit`, and the change in percent of the whole.
 fn tops(svg: &str, unit: &str) -> Vec<(String, u64, f64)> {
     let titles = svg.split("<title>[").skip(1).filter_map(|rest| rest.split_once("</title>"));
     let top = |(title, _): (&str, &str)| {
@@ -205,7 +206,7 @@ fn a_flame_graph_of_points_is_as_wide_as_the_bytes_at_the_second_and_red_where_t
     assert_eq!((name.as_str(), *width), ("heap 0x10000", 46));
     assert!((change - 100.0 * 25.0 / 46.0).abs() < 0.01, "{change}");
     assert!(svg.contains("<title>leaky.exe+0x10 (46 bytes"), "{svg}");
-    // Pages that were there at the first point count, too, and are blue when some of them are gone.
+    // Pages from before the first point count, too, and are blue if some of them are gone.
     let svg = picture("0.015s 0.045s", "commit");
     let tops = tops(&svg, "bytes");
     assert_eq!(tops.len(), 2, "{tops:?}");

@@ -12,7 +12,7 @@ fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value[member].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Picture that a command makes of the trace.
+/// Returns the picture that a command makes of the trace.
 fn picture(command: &str, file: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     trace().write(home.path().join("trace.etl")).unwrap();
@@ -62,7 +62,8 @@ fn pictures_of_allocations_refuse_what_only_handles_have() {
     }
 }
 
-/// A program that allocates so many blocks of so many bytes at one of two places, all the time, and frees none.
+/// Builds a program that keeps allocating blocks at one of two places, `count` blocks of `size` bytes in all, and frees
+/// none.
 fn leaks(place: u64, count: u64, size: u64, seconds: i64) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     let pid = 700 + u32::try_from(place).unwrap();
@@ -78,7 +79,7 @@ fn leaks(place: u64, count: u64, size: u64, seconds: i64) -> TraceBuilder {
     trace
 }
 
-/// State, allocations and whether it got worse of each group, and the exit status.
+/// Returns state, allocations and whether it got worse for each group, and the exit status.
 fn differences(before: &TraceBuilder, after: &TraceBuilder) -> (Vec<Value>, Option<i32>) {
     let home = tempfile::tempdir().unwrap();
     before.write(home.path().join("a.etl")).unwrap();
@@ -101,7 +102,7 @@ fn groups_that_leak_more_in_the_second_trace_are_worse() {
     let before = || leaks(1, 10, 10_000, 2);
     let same = (vec![json!(["same", 10, 10, 100_000, false])], Some(0));
     assert_eq!(differences(&before(), &before()), same);
-    // Pid, heap and base of the module differ between runs.
+    // Pid, heap and module base differ between runs.
     let worse = (vec![json!(["worse", 10, 20, 200_000, true])], Some(1));
     assert_eq!(differences(&before(), &leaks(2, 20, 10_000, 2)), worse);
     let longer = (vec![json!(["same", 10, 20, 200_000, false])], Some(0));
@@ -110,7 +111,7 @@ fn groups_that_leak_more_in_the_second_trace_are_worse() {
     assert_eq!(differences(&leaks(1, 10, 100, 2), &leaks(2, 20, 100, 2)), few);
     let better = (vec![json!(["better", 20, 10, 100_000, false])], Some(0));
     assert_eq!(differences(&leaks(2, 20, 10_000, 2), &before()), better);
-    // Chance makes few of many, and one block may be anything.
+    // A small increase may be chance, and a single block may be anything.
     let chance = (vec![json!(["same", 10, 14, 140_000, false])], Some(0));
     assert_eq!(differences(&before(), &leaks(2, 14, 10_000, 2)), chance);
     let mut idle = TraceBuilder::new();
@@ -140,7 +141,7 @@ fn a_flame_graph_of_two_traces_has_the_bytes_of_the_second_and_the_colours_of_wh
     assert!(svg.contains("Leaked in b, compared with a (bytes)"), "{svg}");
     assert!(svg.contains("<title>[heap] (200,000 bytes, 100.00%; +50.00%)"), "{svg}");
     assert_eq!(status, Some(1));
-    // What leaks at a rate is expected to leak as much by time in a longer trace and in a shorter one.
+    // In a longer or shorter trace, a steady leak is expected to leak in proportion to the time.
     let (svg, _) = picture(&leaks(1, 10, 10_000, 2), &leaks(2, 20, 10_000, 4));
     assert!(svg.contains("<title>[heap] (200,000 bytes, 100.00%; 0.00%)"), "{svg}");
     let (svg, status) = picture(&leaks(2, 20, 10_000, 4), &leaks(1, 10, 10_000, 2));
@@ -167,7 +168,7 @@ fn of_a_suspect_of_allocations_a_difference_has_only_its_groups() {
     for suspect in suspects {
         let id = suspect["id"].as_str().unwrap();
         let chosen = json(&format!(".diff -Kind * -Suspect {id} -json"));
-        // What the end of its process freed is not there at the end.
+        // What the process exit freed is gone at the end.
         assert_eq!(list(&chosen, "groups").is_empty(), suspect["leaked"] == 0, "{suspect}");
         for group in list(&chosen, "groups") {
             assert_eq!(

@@ -1,5 +1,5 @@
-//! Traces of rings: sessions of hours of which the last minute is left, in a file or in memory, as they are or merged.
-//! What goes by time goes by that minute.
+//! Ring traces: only the last minute of sessions of many hours is left, in a file or in memory, merged or not.
+//! Everything that depends on time uses that minute.
 
 use std::sync::OnceLock;
 
@@ -18,22 +18,22 @@ const PID: u32 = 700;
 const BASE: u64 = 0x7ff6_0000_0000;
 const CPUS: u16 = 4;
 
-/// Places in the code of the program.
+/// Call sites in the program's code.
 const LEAK: u64 = BASE + 0x100;
 const POOL: u64 = BASE + 0x200;
 
-/// Bytes of the buffers, and how many of them hold a minute of the program.
+/// Size of a buffer, and how many buffers hold a minute of the program.
 const BUFFER: u32 = 4096;
 const BUFFERS: usize = 40;
 
-/// A program that leaks handles and blocks of a heap at a rate, and opens and closes others.
+/// A program that leaks handles and heap blocks at a rate, and opens and closes others.
 struct Program {
     trace: TraceBuilder,
     opened: u32,
 }
 
 impl Program {
-    /// Recorded in a session that lasts `length`.
+    /// Records the program in a session of this length.
     fn new(layout: Layout, length: i64) -> Self {
         Self::with_options(FileOptions { layout, ..FileOptions::default() }, length)
     }
@@ -54,7 +54,7 @@ impl Program {
         (0xffff_8100_0000_0000 + u64::from(self.opened) * 0x100, self.opened * 4)
     }
 
-    /// Leaks so many handles, and blocks of 4,096 bytes, a minute.
+    /// Leaks this many handles, and blocks of 4,096 bytes, per minute.
     fn leaks(mut self, per_minute: i64, from: i64, to: i64) -> Self {
         let distance = MINUTE / per_minute;
         for (number, ns) in (from + distance / 3..to).step_by(distance as usize).enumerate() {
@@ -81,7 +81,7 @@ impl Program {
         self
     }
 
-    /// The program in a session of `length`: for most of it not at the rate of its last minutes.
+    /// Runs the program in a session of `length`; for most of it, the rates differ from those of the last minutes.
     fn of(layout: Layout, length: i64, per_minute: i64) -> Self {
         let busy = (length - 3 * MINUTE).max(0);
         Self::new(layout, length)
@@ -91,7 +91,7 @@ impl Program {
     }
 }
 
-/// The ways in which rings come.
+/// Returns the kinds of rings.
 fn rings() -> [(&'static str, Layout); 4] {
     let in_memory = |per_processor, renumbered| {
         let buffers = if per_processor { BUFFERS / usize::from(CPUS) } else { BUFFERS };
@@ -105,7 +105,7 @@ fn rings() -> [(&'static str, Layout); 4] {
     ]
 }
 
-/// A folder with `file.etl`, a minute of the program, `faster.etl`, where it leaks four times as much, and
+/// Makes a folder with `file.etl`, a minute of the program; `faster.etl`, in which it leaks four times as much; and
 /// rings of both: `NAME-1.etl` of an hour, `NAME-24.etl` of a day, `NAME-faster.etl`.
 fn shell() -> &'static Shell {
     static SHELL: OnceLock<Shell> = OnceLock::new();
@@ -270,8 +270,8 @@ fn a_ring_and_a_file_of_one_program_are_alike_and_a_faster_leak_is_worse_in_eith
     }
 }
 
-/// Rings whose processors have different parts of the session: 3 has its first buffer still, 2 had nothing to
-/// do until the last seconds.
+/// Rings in which processors have different parts of the session: 3 still has its first buffer, and 2 was idle until
+/// the last seconds.
 #[test]
 fn processors_that_idle_neither_stretch_the_time_of_a_ring_nor_cut_it() {
     for (name, layout) in &rings()[..3] {
@@ -317,8 +317,8 @@ fn processors_that_idle_neither_stretch_the_time_of_a_ring_nor_cut_it() {
     }
 }
 
-/// Each place opens handles that it does not close, with stacks by key. Keys are used again, so that what a key means
-/// is overwritten in a ring while events that refer to it are left, and kernel parts without their user parts.
+/// Each place opens handles that it does not close, with stacks by key. Keys are reused. A ring may therefore overwrite
+/// the meaning of a key while events that refer to it are left, and may have kernel parts without their user parts.
 #[test]
 fn a_stack_that_is_left_is_the_right_one_and_others_are_unknown() {
     for (name, layout) in rings() {
@@ -329,7 +329,7 @@ fn a_stack_that_is_left_is_the_right_one_and_others_are_unknown() {
         for ns in (HOUR - 5 * MINUTE..HOUR - SECOND).step_by(SECOND as usize / 15) {
             let (object, handle) = program.handle();
             number += 1;
-            // Processor 3 writes little, so that its events are older than those of the others.
+            // Processor 3 writes little, so its events are older than those of the others.
             let cpu = if number.is_multiple_of(40) { 3 } else { (number % 3) as u16 };
             let place = BASE + 0x1000 + number * 0x10;
             program

@@ -19,7 +19,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// Number of objects that a text answer lists.
+/// Returns the number of objects that a text answer lists.
 fn objects(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with("Id: ")).count()
 }

@@ -1,4 +1,4 @@
-//! Answers on screens of several widths, long answers, and answers that go into files.
+//! Answers on screens of several widths, long answers, and answers redirected into files.
 
 use std::fs;
 
@@ -12,13 +12,13 @@ const PROMPT: &str = "leaky.etl> ";
 /// Narrow, usual and wide.
 const WIDTHS: [u16; 3] = [80, 100, 140];
 
-/// The colour of what matters less.
+/// The colour of less important text.
 const GREY: Color = Color::Idx(243);
 
-/// Every kind of event, of objects with long names.
+/// Every kind of event, and objects with long names.
 const OBJECTS: &str = ".dump ObjectRef -ShowRef";
 
-/// The program over the sample with a pager, at its first prompt.
+/// Starts the program on the sample with a pager, and waits for the first prompt.
 fn open(shell: &Shell, columns: u16, pager: &str) -> Terminal {
     let mut command = handlescope(&shell.path(""));
     command.arg("--symbol-path").arg(sample_symbols()).arg("leaky.etl").env("PAGER", pager);
@@ -27,25 +27,25 @@ fn open(shell: &Shell, columns: u16, pager: &str) -> Terminal {
     terminal
 }
 
-/// The lines of an answer on a screen of this width.
+/// Returns the lines of an answer on a screen of this width.
 fn on_screen(shell: &Shell, columns: u16, command: &str) -> Vec<String> {
     let terminal = open(shell, columns, "");
     terminal.run(PROMPT, command);
     answer(&terminal, command)
 }
 
-/// The lines between the line with the command and the next prompt.
+/// Returns the lines between the command and the next prompt.
 fn answer(terminal: &Terminal, command: &str) -> Vec<String> {
     let lines = terminal.transcript().into_iter();
     let rest = lines.skip_while(|line| *line != format!("{PROMPT}{command}")).skip(1);
     rest.take_while(|line| !line.starts_with(PROMPT.trim_end())).collect()
 }
 
-/// The words of an answer, where it has the date once.
+/// Returns the words of an answer, with the date counted only once.
 fn words<'a>(lines: &'a [String], date: &str) -> Vec<&'a str> {
     let (header, rest) = lines.split_first().expect("a header");
     let words = rest.iter().flat_map(|line| line.split_whitespace()).filter(|word| *word != date);
-    // The summary has commas where it is on one line.
+    // The summary has commas if it is on one line.
     header.split_whitespace().chain(words).map(|word| word.trim_end_matches(',')).collect()
 }
 
@@ -94,7 +94,7 @@ fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
     let totals = on_screen(&shell, 50, ".dump ObjectRef -ShowTotal Total");
     let title: Vec<&str> = totals.iter().flat_map(|line| line.split_whitespace()).collect();
     assert!(title.join(" ").contains("Handles not closed at the end of the trace"), "{totals:#?}");
-    // Columns that do not fit beside each other have lines of their own.
+    // Columns that do not fit next to each other get their own lines.
     let files = on_screen(&shell, 50, ".list");
     for value in ["File leaky.etl", "Seconds 2.1", "Windows 10.0 (26100)", "Events 738", "Lost 0"] {
         let is_shown = |line: &String| line.split_whitespace().eq(value.split(' '));
@@ -157,11 +157,12 @@ fn processes_modules_and_symbols_are_a_line_each_at_80_columns_and_have_the_rest
         let screen = on_screen(&shell, 80, &format!(".dump {kind}"));
         let line = format!("Not shown at 80 columns: {left_out} (-Columns all)");
         assert!(screen.contains(&line), "{screen:#?}");
-        // Trace, titles, their line, six rows, what is not shown, the number of rows. The folder of symbols may be long.
+        // Trace, titles, the line below them, six rows, the hidden columns, the number of rows. The folder of symbols
+        // may be long.
         assert!(screen.len() == 11 || kind == "Symbols", "{screen:#?}");
         assert!(!screen.iter().any(|line| line.starts_with("row ")), "{screen:#?}");
     }
-    // The date stands above once, and a long command line is cut in the middle.
+    // The date is shown once at the top, and a long command line is cut in the middle.
     let processes = on_screen(&shell, 80, ".dump Process");
     let has = |text: &str| processes.iter().filter(|line| line.contains(text)).count();
     assert_eq!((has("2026-02-10"), has("10:30:00.300000")), (1, 1), "{processes:#?}");
@@ -169,7 +170,7 @@ fn processes_modules_and_symbols_are_a_line_each_at_80_columns_and_have_the_rest
     assert!(cut, "{processes:#?}");
     let whole = on_screen(&shell, 80, ".dump Process -NoClip -TimeFmt s");
     assert!(!whole.iter().any(|line| line.contains('…')), "{whole:#?}");
-    // Columns that a table does not have by itself, and those that had no room.
+    // Columns that a table does not show by default, and columns that had no room.
     for (command, header) in [
         (".dump Process -Columns pid,session,sid,image_path", "Pid Session sid image_path"),
         (".dump Module -Columns name,pdb", "Name Pdb"),
@@ -217,7 +218,7 @@ fn the_cause_of_a_leak_has_a_colour_and_its_growth_has_none() {
     for (text, color) in [
         ("Balanced: 48 of 56", Color::Default),
         ("Race: two threads", Color::Idx(130)),
-        // A style goes on in the next line.
+        // A style continues on the next line.
         ("and only one handle was closed", Color::Idx(130)),
         (".dump ObjectRef -Suspect", GREY),
     ] {
@@ -291,7 +292,7 @@ fn columns_of_events_stand_below_each_other_and_the_date_stands_above() {
     }
 }
 
-/// Looks at the cells of the last line on the screen that has this text.
+/// Applies `look` to the cells of this text in the last line on the screen that has it.
 fn cell<T>(terminal: &Terminal, text: &str, look: impl Fn(&Cell) -> T) -> T {
     terminal.view(|view: &View<'_>| {
         let row = view.lines().collect::<Vec<_>>().iter().rposition(|line| line.contains(text));

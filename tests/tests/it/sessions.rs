@@ -1,7 +1,6 @@
-//! Whole sessions: what is typed, what goes to which stream, and the exit status.
+//! Whole sessions: what is typed, which output goes to which stream, and the exit status.
 //!
-//! Each snapshot was read. Folders, durations and sizes of archives are replaced, since they differ
-//! from machine to machine.
+//! Each snapshot was read. Folders, durations and archive sizes are replaced, because they differ between machines.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 struct Session {
     home: TempDir,
     symbols: Vec<String>,
-    /// Unpacked symbols, removed in the end.
+    /// Unpacked symbols, removed at the end.
     _unpacked: Vec<TempDir>,
 }
 
@@ -29,7 +28,7 @@ impl Session {
         Self { home, symbols, _unpacked: Vec::new() }
     }
 
-    /// Some of the published synthetic traces.
+    /// Starts with some of the published synthetic traces.
     fn published(names: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut unpacked = Vec::new();
@@ -42,7 +41,7 @@ impl Session {
         Self { home, symbols, _unpacked: unpacked }
     }
 
-    /// Runs the program with arguments as one would type them, and a script as its input.
+    /// Runs the program with arguments as typed, and a script as its input.
     fn run(&self, arguments: &str, script: &str) -> Run {
         let mut command = handlescope(self.home.path());
         command.env("TZ", "UTC").arg("--symbol-path").arg(self.symbols.join(";"));
@@ -50,19 +49,19 @@ impl Session {
         run_script(&mut command, script)
     }
 
-    /// The transcript of a session.
+    /// Returns the transcript of a session.
     fn transcript(&self, arguments: &str, script: &str) -> String {
         self.text(arguments, script, &self.run(arguments, script))
     }
 
-    /// The transcript of one command line without options in front and without input.
+    /// Returns the transcript of a single command line without leading options and without input.
     fn one_shot(&self, arguments: &str) -> String {
         let mut command = handlescope(self.home.path());
         command.env("TZ", "UTC").args(arguments.split_whitespace());
         self.text(arguments, "", &run_script(&mut command, ""))
     }
 
-    /// Text of the input and the output of a run.
+    /// Returns the input and output of a run as text.
     fn text(&self, arguments: &str, script: &str, run: &Run) -> String {
         let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
         for line in script.lines() {
@@ -77,7 +76,7 @@ impl Session {
         text
     }
 
-    /// A line without what differs from run to run.
+    /// Replaces what differs between runs in a line.
     fn redacted(&self, line: &str) -> String {
         let home = self.home.path().display().to_string();
         let home = fs::canonicalize(&home).map_or(home, |path| path.display().to_string());
@@ -95,7 +94,7 @@ impl Session {
     }
 }
 
-/// The transcript of a session with the sample.
+/// Returns the transcript of a session with the sample.
 fn sample(arguments: &str, script: &str) -> String {
     Session::sample().transcript(arguments, script)
 }

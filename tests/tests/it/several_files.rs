@@ -1,4 +1,4 @@
-//! Several traces loaded together: each has the objects and ids that it has alone.
+//! Several traces loaded together: each has the same objects and ids as alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 const MS: i64 = 1_000_000;
 
-/// Objects by the name of their file.
+/// Objects by file name.
 type Found = BTreeMap<String, Vec<Value>>;
 
-/// Traces in a folder, with where their symbols are.
+/// Traces in a folder, and the folders of their symbols.
 struct Traces {
     home: TempDir,
     symbols: Vec<PathBuf>,
@@ -27,7 +27,7 @@ impl Traces {
         Self { home: tempfile::tempdir().unwrap(), symbols: Vec::new() }
     }
 
-    /// The objects of a query over these files, by file.
+    /// Returns the objects of a query on these files, by file.
     fn objects(&self, files: &[&str], query: &str) -> Found {
         let mut command = handlescope(self.home.path());
         let symbols: Vec<_> = self.symbols.iter().map(|path| path.to_str().unwrap()).collect();
@@ -37,7 +37,7 @@ impl Traces {
         by_file(&document)
     }
 
-    /// Every query has the same objects of a file alone, in front of the other and after it.
+    /// Checks that every query returns the same objects of a file alone, before the other file and after it.
     fn check(&self, one: &str, other: &str) {
         for query in ["-ShowStack -ShowRef", "-Leak", "-MinMaxDuration 9999", "-MinMaxId 2 4"] {
             let mut alone = self.objects(&[one], query);
@@ -49,7 +49,7 @@ impl Traces {
     }
 }
 
-/// The objects of a document, with the frames of their stacks instead of numbers.
+/// Returns the objects of a document by file, with the frames of their stacks instead of numbers.
 fn by_file(document: &Value) -> Found {
     let mut found = Found::new();
     let files = document["files"].as_array().unwrap();
@@ -71,7 +71,7 @@ fn by_file(document: &Value) -> Found {
     found
 }
 
-/// Handles, references and views of a process that runs nowhere else.
+/// Builds handles, references and views of a process that is in no other trace.
 fn other_trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -126,12 +126,12 @@ fn totals_of_a_file_are_those_it_has_alone() {
         run_script(command.args(files), ".dump ObjectRef\n").ok().stdout
     };
     let (one, other) = (text(&["leaky.etl"]), text(&["other.etl"]));
-    // The other one was recorded first; of several, the totals of each have a label.
+    // The other one was recorded first. With several traces, the totals of each have a label.
     let both = text(&["leaky.etl", "other.etl"]);
     let unlabelled = both.replace("Totals of leaky\n", "").replace("Totals of other\n", "");
     let sums = unlabelled.strip_prefix(&format!("{other}{one}"));
     let sums = sums.unwrap_or_else(|| panic!("{both}"));
-    // 91 objects, 99 handles and 2 duplicates here, 6 objects and 5 handles there.
+    // 91 objects, 99 handles and 2 duplicates in one, 6 objects and 5 handles in the other.
     assert!(sums.contains("Objects Created/Destroyed: 97/74 Diff: 23,"), "{sums}");
     assert!(sums.contains("Handles Created/Closed/Duplicated: 104/84/2 Diff: 22,"), "{sums}");
 }
@@ -167,7 +167,7 @@ fn a_range_of_ids_counts_in_each_file() {
     }
 }
 
-/// Two traces of one name, and one whose path is only the name.
+/// Makes two traces with the same name, and one with a path that is only the name.
 fn of_one_name() -> Shell {
     let shell = Shell::new();
     for folder in ["a", "b"] {

@@ -1,5 +1,5 @@
-//! Four programs at once, on every file that is written: each is whole, all have the same answers, and nothing is
-//! left beside it.
+//! Four programs at once, on every kind of written file: each file is complete, all programs give the same answers, and
+//! nothing else is left behind.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
@@ -37,7 +37,7 @@ fn at_once(shell: &Shell, arguments: &[&str]) -> Vec<Run> {
         .collect()
 }
 
-/// The answer that all of them have.
+/// Returns the answer that all of them gave.
 #[track_caller]
 fn same_answer(runs: Vec<Run>) -> String {
     let answers: BTreeSet<String> = runs.into_iter().map(|run| run.ok().stdout).collect();
@@ -45,7 +45,7 @@ fn same_answer(runs: Vec<Run>) -> String {
     answers.into_iter().next().unwrap_or_default()
 }
 
-/// The names of all files below a folder.
+/// Returns the names of all files below a folder.
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -131,7 +131,7 @@ fn every_output_is_whole_and_as_one_program_writes_it() {
         let _ = shell.run(&["leaky.etl", "-c", command]).ok();
         let alone = written(&shell);
         for _ in 0..2 {
-            // Over those of the last round, too.
+            // They also replace the files of the previous round.
             let _ = same_answer(at_once(&shell, &["leaky.etl", "-c", command]));
             assert!(written(&shell) == alone, "{command}");
             assert_nothing_left(&shell);
@@ -178,7 +178,7 @@ fn a_file_of_one_process_may_be_replaced_by_the_next() {
     }
 }
 
-/// A server of the sample's PDBs that takes its time, and how many files it sent.
+/// Starts a slow server of the sample's PDBs; also returns the number of files it sent.
 fn slow_server() -> (SymbolServer, Arc<AtomicUsize>) {
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&sent);
@@ -212,7 +212,7 @@ fn each_symbol_file_is_downloaded_once_and_all_have_its_names() {
     }
 }
 
-/// A cabinet with a file, as servers have them in the place of the file.
+/// Packs a file into a cabinet, as servers may have it instead of the file.
 fn cabinet(name: &str, content: &[u8]) -> Vec<u8> {
     let mut builder = cab::CabinetBuilder::new();
     builder.add_folder(cab::CompressionType::MsZip).add_file(name);
@@ -268,7 +268,7 @@ fn symbols_missing_on_a_server_are_requested_once_and_noted_in_whole_lines() {
         list.ends_with('\n') && list.lines().all(|line| line.split('\t').count() == 5),
         "{list}"
     );
-    // The plain file, the packed one and the pointer of each, and whether the store has two tiers.
+    // The plain file, the packed one and the pointer for each, and once whether the store has two tiers.
     assert_eq!(3 * (list.lines().count() - 1) + 1, asked.len(), "{list}");
     assert_eq!(shell.run(&arguments).ok().stdout, answer);
     assert_eq!(server.asked().len(), asked.len(), "the next process knows it");
@@ -299,7 +299,7 @@ fn a_download_that_is_killed_leaves_no_half_of_a_file_and_the_others_go_on() {
     }
 }
 
-/// The ids in the tables of a folder.
+/// Returns the ids in the tables of a folder.
 fn ids(folder: &Path) -> Vec<(String, Option<String>)> {
     let id = |table: &Table| {
         let text = fs::read_to_string(folder.join(format!("{}.ndjson", table.name()))).unwrap();

@@ -1,4 +1,4 @@
-//! What a shell user is shown, and the options that stand before or after any subcommand.
+//! The help for shell users, and the options that may come before or after any subcommand.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use handlescope_tests::binary::{Run, Shell, examples, handlescope_path, sample_symbols};
 
-/// A folder in which the examples of the help work.
+/// Makes a folder in which the examples of the help work.
 fn shell() -> Shell {
     let shell = Shell::new();
     fs::create_dir(shell.path("examples")).unwrap();
     fs::copy(shell.path("leaky.etl"), shell.path("examples/leaky.etl")).unwrap();
     symlink(examples().join("symbols"), shell.path("examples/symbols")).unwrap();
-    // Folders that the scripts of shells and the manual page are written into.
+    // Folders for the shell completions and the manual page.
     for folder in [".zfunc", ".config/fish/completions", ".local/share/man/man1"] {
         fs::create_dir_all(shell.path(folder)).unwrap();
     }
@@ -37,14 +37,14 @@ fn run_in_shell(shell: &Shell, line: &str) -> Run {
     command.output().expect("a shell starts").into()
 }
 
-/// The examples that a page of help shows, at most one a line.
+/// Returns the examples on a help page, at most one per line.
 fn shown(page: &str) -> Vec<String> {
     let lines = page.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
     let lines = lines.take_while(|line| line.starts_with("  "));
     lines.map(|line| line.trim().split("  ").next().unwrap_or_default().to_owned()).collect()
 }
 
-/// The subcommands that the help of the program lists.
+/// Returns the subcommands in the program's help.
 fn subcommands(shell: &Shell) -> Vec<String> {
     let help = shell.run(&["--help"]).ok().stdout;
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -53,7 +53,7 @@ fn subcommands(shell: &Shell) -> Vec<String> {
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// An example as a test runs it: nothing is recorded, and the shell needs no other program.
+/// Changes an example so that a test can run it: nothing is recorded, and no other program is needed.
 fn without_effects(example: &str) -> String {
     let line = example.split(" | ").next().unwrap_or_default();
     let records = ["handlescope record ", "handlescope live "].iter().any(|p| line.starts_with(p));
@@ -77,7 +77,7 @@ fn the_help_of_each_subcommand_has_three_examples_that_a_shell_runs() {
         assert!(page.contains(&format!("{usage} ")), "{subcommand}: {page}");
         for example in examples {
             assert!(example.starts_with(&usage), "{subcommand}: {example}");
-            // A path of Windows.
+            // It has a Windows path.
             if example.contains(r"C:\") {
                 continue;
             }
@@ -114,7 +114,7 @@ fn options_about_symbols_stand_before_and_behind_subcommands_that_use_them() {
             let run = run_in_shell(&shell, &line).ok();
             assert!(run.stdout.contains("96 of 96 frames have names, stored"), "{line}: {run:?}");
         }
-        // ETWAnalyzer's spelling is that of its own command lines.
+        // ETWAnalyzer's spelling belongs to its own command lines.
         if option.starts_with("--") {
             let line = format!("handlescope {option} complete -- ext");
             assert!(!run_in_shell(&shell, &line).ok().stdout.is_empty(), "{line}");

@@ -1,4 +1,4 @@
-//! `.sql`: the tables answer what `.dump` answers.
+//! `.sql`: the tables give the same answers as `.dump`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,12 +8,12 @@ use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::{Deserializer, Value};
 
-/// The documents that a script prints.
+/// Returns the documents that a script prints.
 fn documents(printed: &str) -> Vec<Value> {
     Deserializer::from_str(printed).into_iter().map(Result::unwrap).collect()
 }
 
-/// An opened handle or view as text: object, type, name, origin, process id of the owner, thread, time, handle, stack.
+/// Formats an opened handle or view: object, type, name, origin, process id of the owner, thread, time, handle, stack.
 fn of_event(object: &Value, event: &Value, stack: &str) -> String {
     let origin = match event["kind"].as_str().unwrap_or_default() {
         "handle_create" => "create",
@@ -30,7 +30,7 @@ fn of_event(object: &Value, event: &Value, stack: &str) -> String {
     format!("{} {stack:?}", fields.join(" "))
 }
 
-/// Lines of the opened, or only the leaked, handles and views in the document of `.dump ObjectRef -ShowStack -json`.
+/// Lists the opened (or only the leaked) handles and views in the document of `.dump ObjectRef -ShowStack -json`.
 fn opened(document: &Value, only_leaks: bool) -> BTreeSet<String> {
     let mut opened = BTreeSet::new();
     for object in document["objects"].as_array().unwrap() {
@@ -47,7 +47,7 @@ fn opened(document: &Value, only_leaks: bool) -> BTreeSet<String> {
     opened
 }
 
-/// The lines of a stack, as `.dump` prints them.
+/// Returns the lines of a stack as `.dump` prints them.
 fn stack_text(document: &Value, stack: &Value) -> String {
     let Some(frames) = document["stacks"][stack.to_string()].as_array() else {
         return "null".into();
@@ -64,7 +64,7 @@ fn stack_text(document: &Value, stack: &Value) -> String {
     frames.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines of the rows of a view, joined with the stacks.
+/// Formats the rows of a view, joined with the stacks.
 fn rows(document: &Value) -> BTreeSet<String> {
     let rows = document["rows"].as_array().unwrap().iter();
     rows.map(|row| {

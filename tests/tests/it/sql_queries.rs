@@ -1,4 +1,4 @@
-//! `.sql` has DuckDB's answer, or says that it has none.
+//! `.sql` gives DuckDB's answer, or says that it has none.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,10 +7,10 @@ use handlescope_tests::binary::{Shell, handlescope_path, sample_symbols};
 use handlescope_tests::needs_duckdb;
 use serde_json::{Deserializer, Value};
 
-/// Queries that may have no answer. A higher number means that something is refused that had an answer.
+/// Number of queries that may have no answer. A higher number means that a query is now refused that had an answer.
 const MOST_REFUSED: usize = 200;
 
-/// What became of each query over a trace or a dataset.
+/// Returns the outcome of each query on a trace or a dataset.
 fn results(shell: &Shell, kind: &str, target: &Path) -> Vec<Value> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = std::env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
@@ -46,7 +46,7 @@ fn assert_equal_or_refused(results: &[Value]) {
     }
 }
 
-/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI makes one.
+/// `HANDLESCOPE_PYTHON` names an interpreter with the package `duckdb`; CI provides one.
 #[needs_duckdb]
 #[test]
 fn queries_over_a_trace_have_the_answers_of_duckdb_or_none() {

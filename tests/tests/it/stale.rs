@@ -1,4 +1,4 @@
-//! An extract stands for its trace only as long as the trace is the file that it was made of.
+//! An extract replaces its trace only as long as the trace is the file it was made from.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -17,18 +17,18 @@ use crate::golden::give_layout;
 
 const AGAIN: &str = "extracting the trace again";
 
-/// A whole number of seconds ago, which any file system can hold.
+/// Returns a time this many seconds ago, in whole seconds, which any file system can store.
 fn ago(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 - seconds)
 }
 
-/// Writes a file that was changed last at this time.
+/// Writes a file with this modification time.
 fn put(path: &Path, bytes: &[u8], time: SystemTime) {
     fs::write(path, bytes).unwrap();
     fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// Loads a trace; its number of objects.
+/// Loads a trace and returns its number of objects.
 fn objects(shell: &Shell, file: &str) -> (u64, Run) {
     let run = shell.run(&[file, "-c", ".dump Stats -json"]).ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -56,7 +56,7 @@ fn a_trace_replaced_by_one_of_the_same_size_and_an_equal_or_older_time_is_extrac
 #[test]
 fn a_trace_whose_extract_cannot_be_replaced_is_extracted_for_the_session() {
     let shell = Shell::new();
-    // It keeps its name as on Windows an extract does that another console has loaded.
+    // The folder keeps the name in use, as on Windows an extract does that another console has loaded.
     fs::create_dir_all(shell.path("Extract/leaky.json7z/folder")).unwrap();
     let (objects, run) = objects(&shell, "leaky.etl");
     assert!(objects > 0);
@@ -74,7 +74,7 @@ fn a_half_copied_trace_is_extracted_again_when_it_is_whole() {
         whole.create_handle(1_000_000, (4, 8), 0xffff_8100_0000_1000 + n * 0x100, 4, 16);
     }
     let whole = whole.to_bytes();
-    // The program that copies took the whole space first.
+    // The copying program allocated the whole space first.
     let mut half = whole.clone();
     half[(1 << 16)..].fill(0);
     put(&shell.path("a.etl"), &half, ago(0));
@@ -86,7 +86,7 @@ fn a_half_copied_trace_is_extracted_again_when_it_is_whole() {
     assert_eq!(after, 10);
 }
 
-/// A `.zip` whose size depends only on that of its member.
+/// Makes a `.zip` with a size that depends only on the size of its member.
 fn stored_zip(member: &str, bytes: &[u8]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);

@@ -1,4 +1,4 @@
-//! `.dump Stats -Properties`: some properties of the traces, in every format.
+//! `.dump Stats -Properties`: selected properties of the traces, in every format.
 
 use handlescope_tests::binary::Shell;
 

@@ -1,5 +1,5 @@
-//! Symbols from servers, through the program: what is there is found and kept, what is not is reported,
-//! and no server makes it wait or write where it should not.
+//! Symbols from servers, through the program: existing ones are found and kept, missing ones are reported. No server
+//! makes the program wait, or write where it should not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,20 +31,20 @@ fn ask_with(options: &[&str], shell: &Shell, server: &str, commands: &[&str]) ->
     shell.run(&arguments).ok()
 }
 
-/// Row of `leaky.exe` in `.dump Symbols`.
+/// Returns the row of `leaky.exe` in `.dump Symbols`.
 fn leaky(shell: &Shell, server: &str) -> Value {
     let run = ask(shell, server, &[".dump Symbols -Dll leaky.exe -json"]);
     let mut document: Value = serde_json::from_str(&run.stdout).expect("JSON");
     document["symbols"][0].take()
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn paths(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] }).collect()
 }
 
-/// Names of all files below a folder.
+/// Returns the names of all files below a folder.
 fn files(folder: &Path) -> Vec<String> {
     let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
     paths(folder).iter().filter_map(name).collect()
@@ -66,7 +66,7 @@ fn symbols_are_downloaded_once_and_kept_for_every_session() {
     let found = leaky(&shell, &server.url);
     assert_eq!((&found["status"], &found["frames_named"]), (&"pdb".into(), &found["frames"]));
     assert_eq!(found["found_in"]["kind"], "cache");
-    // The cache is one for debuggers, too.
+    // Debuggers can use the same cache.
     assert!(shell.path("cache").join(LEAKY).is_file());
     let offline = shell.run(&["leaky.etl", "-symFolder", "cache", "-c", STACK]).ok();
     assert_eq!(offline.stdout, first.stdout);
@@ -205,7 +205,7 @@ fn servers_that_say_nothing_are_waited_for_once_each() {
     assert!(start.elapsed() < Duration::from_secs(30), "{run:?}");
     assert!(run.stderr.contains("leaky.exe") && run.stdout.contains("leaky.exe+0x"), "{run:?}");
     for server in &silent {
-        // As many as are asked for at once, and none of them again.
+        // At most as many as are requested at once, and none of them again.
         assert!(server.asked().len() <= 8, "{:?}", server.asked());
     }
 }
@@ -242,7 +242,8 @@ fn folders_of_the_symbol_path_stay_where_they_are() {
     assert!(run.stdout.contains("leaky::EventCache::GetOrCreate"), "{run:?}");
 }
 
-/// A stand-in for the proxy that leads to all servers but those of tests, which notes what is asked for and refuses it.
+/// Sets a stand-in for the proxy that is used for all servers except those of tests. It records requests and refuses
+/// them.
 fn proxied(mut command: Command) -> (Command, SymbolServer) {
     let proxy = SymbolServer::start(|_| Answer::Status(403));
     for name in ["HTTPS_PROXY", "https_proxy"] {
@@ -251,7 +252,7 @@ fn proxied(mut command: Command) -> (Command, SymbolServer) {
     (command, proxy)
 }
 
-/// Keeps a PDB of the sample where downloads go without a name for the folder.
+/// Puts a PDB of the sample where downloads go if no folder is named.
 fn keep_leaky(shell: &Shell) {
     let kept = shell.path("cache/handlescope/sym").join(LEAKY);
     fs::create_dir_all(kept.parent().unwrap()).unwrap();
@@ -263,7 +264,7 @@ const QUESTION: &str = " modules from Microsoft? [y/N/always] ";
 const SETTINGS: &str = "config/handlescope/handlescope.toml";
 const MICROSOFT: &str = "msdl.microsoft.com:443";
 
-/// Shows stacks at the prompt and answers the offer; returns the folder and what the proxy was asked for.
+/// Shows stacks at the prompt and answers the offer; returns the folder, and the requests to the proxy.
 fn answer_offer(answer: &str, is_agreed: bool, seen: &str) -> (Shell, Vec<String>) {
     let shell = Shell::new();
     let settings = shell.path(SETTINGS);
@@ -454,6 +455,6 @@ fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
     for (line, number) in chain.iter().zip([3, 8, 13]) {
         assert!(line.ends_with(&format!("m.cpp:{number}")), "{chain:?}");
     }
-    // Once with its frames, and once because of a function that was inlined.
+    // Once with its frames, and once because of an inlined function.
     assert_eq!(run.stdout.matches("Id: 1 ").count(), 2, "{run:?}");
 }

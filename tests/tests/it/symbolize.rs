@@ -1,4 +1,4 @@
-//! Names of functions stored in an extract, for users without symbols.
+//! Function names stored in an extract, for users without symbols.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use handlescope_tests::scenario::TraceBuilder;
 const STACKS: &str = ".dump ObjectRef -pn leaky -Leak -ShowStack -ShowLine";
 const BY_NAME: &str = ".dump ObjectRef -CreateStack *Session::Connect* -ShowTotal None";
 
-/// The sample, extracted, without any symbols.
+/// Extracts the sample without any symbols.
 fn extracted() -> (Shell, PathBuf) {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "-o", "."]).ok();
@@ -22,7 +22,7 @@ fn extracted() -> (Shell, PathBuf) {
     (shell, extract)
 }
 
-/// Stacks and a filter on names, with a symbol path.
+/// Asks for stacks and for a filter on names, with a symbol path.
 fn answers(shell: &Shell, symbols: &str) -> Run {
     shell.run(&["leaky.json7z", "--symbol-path", symbols, "-c", STACKS, "-c", BY_NAME]).ok()
 }
@@ -32,14 +32,14 @@ fn symbolize(shell: &Shell, symbols: &Path) -> String {
     shell.run(&["leaky.json7z", "-symfolder", symbols, "-c", ".symbolize"]).ok().stdout
 }
 
-/// All tables but that of symbols.
+/// Returns all tables except the table of symbols.
 fn others(extract: &Path) -> Vec<String> {
     let trace = Trace::open(extract).expect("an extract");
     let tables = Table::ALL.iter().filter(|table| **table != Table::Symbols);
     tables.map(|table| format!("{:?}", trace.frame(*table).expect("a table"))).collect()
 }
 
-/// A folder with one PDB of the sample.
+/// Makes a folder with only one PDB of the sample.
 fn only(shell: &Shell, pdb: &str) -> PathBuf {
     let folder = shell.path(&format!("only-{pdb}"));
     let build = fs::read_dir(sample_symbols().join(pdb)).unwrap().flatten().next().unwrap();
@@ -54,7 +54,7 @@ fn names_are_stored_and_nothing_else_changes() {
     let before = others(&extract);
     let with_symbols = answers(&shell, sample_symbols().to_str().unwrap());
     assert!(with_symbols.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate leaky.cpp:29"));
-    // The line of the call, and not that of the statement after it.
+    // It is the line of the call, not of the statement after it.
     assert!(with_symbols.stdout.contains("leaky.exe!leaky::ThreadPool::WorkerMain leaky.cpp:97\n"));
     let printed = symbolize(&shell, &sample_symbols());
     assert_eq!(printed, "leaky.json7z: 96 of 96 frames have names, stored\n");
@@ -106,7 +106,7 @@ fn a_later_run_adds_names_and_loses_none() {
     let app = "leaky.exe!leaky::EventCache::GetOrCreate leaky.cpp:29\n";
     assert!(run.stdout.contains(app) && run.stdout.contains("ntdll.dll+0x"), "{run:?}");
     assert!(!run.stderr.contains("leaky.exe"), "{run:?}");
-    // Names that a symbol file has, and those that are stored, together.
+    // Names from a symbol file and stored names are combined.
     let both = answers(&shell, ntdll.to_str().unwrap());
     assert!(both.stdout.contains(app) && both.stdout.contains("ntdll.dll!RtlUserThreadStart"));
     assert!(symbolize(&shell, &ntdll).contains("40 of 96 frames"));
@@ -135,7 +135,7 @@ fn without_any_name_the_extract_stays_as_it_is() {
     assert_eq!(fs::read(&extract).unwrap(), before);
 }
 
-/// A module whose PDB says by Source Link where its source can be got.
+/// Builds a module with a PDB that says by Source Link where to get its source.
 fn linked_module(folder: &Path) {
     fs::write(folder.join("m.cpp"), "extern \"C\" int open_it(int n) { return n * 3 + 1; }")
         .unwrap();
@@ -153,7 +153,7 @@ fn linked_module(folder: &Path) {
     run("lld-link", &[&form[..], &files, &["m.obj"]].concat());
 }
 
-/// A trace in which the module loses a handle, with the identity that the module's file has.
+/// Writes a trace in which the module leaks a handle, with the identity of the module's file.
 fn leak_of_module(folder: &Path, etl: &Path) {
     let bytes = fs::read(folder.join("m.dll")).unwrap();
     let field = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());

@@ -1,4 +1,4 @@
-//! Every function of the published PDBs resolves to its name, and to no other.
+//! Every function of the published PDBs resolves to its own name.
 
 use std::fs;
 

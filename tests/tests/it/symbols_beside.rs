@@ -1,4 +1,4 @@
-//! Symbols that were saved with a trace are used without a symbol path, as long as the trace is loaded.
+//! Symbols saved with a trace are used without a symbol path, as long as the trace is loaded.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ fn symbols_of_an_unloaded_trace_no_longer_count() {
     assert!(named < unnamed, "{run:?}");
 }
 
-/// The trace with its symbols in a folder, as members of an archive.
+/// Returns the trace and its symbols in a folder, as members of an archive.
 fn members(folder: &str) -> Vec<(String, Vec<u8>)> {
     let trace = ("leaky.etl".to_owned(), fs::read(sample_trace()).unwrap());
     let symbols = files(&sample_symbols()).into_iter().map(|(file, content)| {

@@ -1,6 +1,5 @@
-//! The published synthetic traces: every query has its known answer, through the program's JSON;
-//! from the trace, from what ETWAnalyzer would extract from it, and from what this program writes for
-//! ETWAnalyzer alike.
+//! The published synthetic traces: every query gives its known answer, through the program's JSON. The answer is the
+//! same from the trace, from ETWAnalyzer's extract of it, and from what handlescope writes for ETWAnalyzer.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +14,19 @@ use tempfile::TempDir;
 const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
-/// And a large one, of which not every object is known.
+/// The same and a large one, for which not every object is known.
 const WITH_GROWTH: [&str; 7] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates", "growth"];
 
-/// Kind of file that the questions are asked of.
+/// The kind of file to query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Trace,
-    /// ETWAnalyzer's extract of it, without symbols: the names are in it.
+    /// ETWAnalyzer's extract of the trace, without symbols: it contains the names.
     Extract,
-    /// Extract that this program writes for ETWAnalyzer, without the tables beside it.
+    /// The extract that handlescope writes for ETWAnalyzer, without the tables beside it.
     Written,
-    /// Like `Written`, without the tables within, so that only the format of ETWAnalyzer is left.
+    /// Like `Written`, but also without the tables inside it, so that only ETWAnalyzer's format is left.
     Bare,
 }
 
@@ -79,7 +78,7 @@ impl Case {
         pack(&home.join(Asked::Bare.file()), &bare.collect::<Vec<_>>());
     }
 
-    /// Runs a script over the trace or its extract and returns the JSON documents it prints.
+    /// Runs a script on the trace or its extract and returns the JSON documents it prints.
     fn documents(&self, asked: Asked, script: &str) -> Vec<Value> {
         let mut command = handlescope(self.home.path());
         if asked == Asked::Trace {
@@ -108,8 +107,8 @@ fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value[member].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Texts that `objects_digest` is made of, by object id: `pointer:first_create_ns`, with
-/// -1 when never created. The creation is that of the unfiltered object.
+/// Returns the texts that `objects_digest` is computed from, by object id: `pointer:first_create_ns`, with -1 if it was
+/// never created. The creation is the one in the unfiltered object.
 fn digest_texts(unfiltered: &Value) -> BTreeMap<u64, String> {
     let text = |object: &Value| {
         let pointer = object["pointer"].as_str().unwrap().trim_start_matches("0x").to_lowercase();
@@ -142,7 +141,7 @@ fn leaked_by_process(objects: &[Value]) -> BTreeMap<String, u64> {
     counts
 }
 
-/// A frame as the known answers write it.
+/// Formats a frame as in the known answers.
 fn frame_text(frame: &Value) -> String {
     match (frame["module"].as_str(), frame["function"].as_str()) {
         (Some(module), Some(function)) => format!("{module}!{function}"),
@@ -177,7 +176,7 @@ fn check_query(what: &str, query: &Value, document: &Value, texts: &BTreeMap<u64
     }
 }
 
-/// Rows with equal counts have no defined order.
+/// Compares rows without regard to order, because rows with equal counts have no defined order.
 fn check_rows(what: &str, query: &Value, rows: &Value, found: &Value) {
     let sorted = |rows: &Value| {
         let mut rows: Vec<_> = rows
@@ -242,7 +241,7 @@ fn handles_closed_only_at_process_exit_are_those_of_the_script() {
     });
 }
 
-/// The leaks of the query without other filters.
+/// Returns the number of leaks in the query without other filters.
 fn leaked_count(expected: &Value) -> Value {
     let totals = list(expected, "leak_totals").iter();
     let query = totals.map(|query| query["leaked_count"].clone()).next();
@@ -367,7 +366,7 @@ fn processes_are_those_of_the_script() {
 fn event_counts_and_the_session_are_those_of_the_script() {
     for_each_case(|name, case, asked| {
         if matches!(asked, Asked::Extract | Asked::Bare) {
-            // They have neither the clock nor the counts of other events than handle events.
+            // These have neither the clock nor the counts of events other than handle events.
             return;
         }
         let documents = case.documents(asked, ".dump Stats -json\n");

@@ -17,10 +17,10 @@ const TABLES: [&str; 4] = [
     ".dump ObjectRef -Leak -ShowStack -pn leaky",
 ];
 
-/// The colour of what means nothing.
+/// The colour of words without a meaning.
 const RED: Color = Color::Idx(131);
 
-/// The program over the sample, at its first prompt.
+/// Starts the program on the sample, and waits for its first prompt.
 fn open_sample(shell: &Shell, columns: u16) -> Terminal {
     open_with(shell, columns, &[])
 }
@@ -34,7 +34,7 @@ fn open_with(shell: &Shell, columns: u16, options: &[&str]) -> Terminal {
     terminal
 }
 
-/// Output of a command without a terminal.
+/// Returns the output of a command without a terminal.
 fn piped(shell: &Shell, command: &str) -> Vec<String> {
     let symbols = sample_symbols();
     let symbols = symbols.to_str().expect("the path is text");
@@ -42,8 +42,8 @@ fn piped(shell: &Shell, command: &str) -> Vec<String> {
     ended.stdout.lines().map(str::to_owned).collect()
 }
 
-/// The words of a line without what separates columns and rows, which is drawn in a terminal, and without
-/// the date, which a terminal shows once.
+/// Returns the words of a line, without the separators of columns and rows, which a terminal draws, and without the
+/// date, which a terminal shows only once.
 fn words(line: &str) -> Vec<&str> {
     let is_drawn = |word: &str| {
         matches!(word, ":" | "2026-02-10") || word.chars().all(|char| "─=".contains(char))
@@ -51,7 +51,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().filter(|word| !is_drawn(word)).collect()
 }
 
-/// The lines between the line with the command and the next prompt.
+/// Returns the lines between the command and the next prompt.
 fn shown<'a>(transcript: &'a [String], command: &str) -> &'a [String] {
     let line = format!("{PROMPT}{command}");
     let at = transcript.iter().position(|shown| *shown == line);
@@ -87,7 +87,7 @@ fn a_wide_terminal_shows_what_a_pipe_gets() {
         for line in
             piped(&shell, command).iter().filter(|line| line.len() < 180 && !words(line).is_empty())
         {
-            // The start of the recording may stand in front of the name of the trace.
+            // The start of the recording may come before the name of the trace.
             let is_it = |shown: &String| words(shown) == words(line) || shown.ends_with(line);
             assert!(shown.iter().any(is_it), "{command}: no {line:?} in {shown:#?}");
         }
@@ -95,7 +95,7 @@ fn a_wide_terminal_shows_what_a_pipe_gets() {
     assert_drawn(&transcript);
 }
 
-/// Tables have a line below their head that fits to it.
+/// Asserts that tables have a fitting line below their head.
 fn assert_drawn(transcript: &[String]) {
     for command in &TABLES[..3] {
         let lines = shown(transcript, command);
@@ -118,8 +118,7 @@ fn a_narrow_terminal_shows_every_row_of_a_table_and_breaks_no_value() {
     for command in &TABLES[..3] {
         let (shown, piped) = (shown(&transcript, command), piped(&shell, command));
         for line in piped.iter().filter(|line| !words(line).is_empty()) {
-            // Paths are broken, numbers, names and times are not.
-            // Its columns that have no room are named.
+            // Paths may be broken; numbers, names and times may not. Columns without room are named.
             let words_of_all = |word: &&str| word.len() <= 20 && *command != ".dump Process";
             for word in words(line).into_iter().filter(words_of_all) {
                 let bare = |word: &str| word.trim_end_matches(',').to_owned();
@@ -182,7 +181,7 @@ fn assert_history_has_both(terminal: &Terminal) {
     assert_found(terminal);
 }
 
-/// The older line can be searched for, and taken.
+/// Asserts that the older line can be searched for and taken.
 fn assert_found(terminal: &Terminal) {
     terminal.press(Key::Ctrl('r'));
     terminal.wait_for("match for ''");
@@ -246,7 +245,7 @@ fn a_session_with_both_outputs_in_files_has_its_prompt_on_the_terminal() {
     assert!(text("e.txt").contains("loaded leaky.etl"), "{}", text("e.txt"));
 }
 
-/// The program over the sample, with outputs of the shell's.
+/// Starts the program on the sample, with the shell redirecting its outputs.
 fn redirected(shell: &Shell, redirections: &str) -> Terminal {
     let program = shell.command(&["leaky.etl"]);
     let mut command = Command::new("sh");
@@ -342,7 +341,7 @@ fn ctrl_c_cancels_a_query_and_keeps_the_session() {
     terminal.wait_for_line(PROMPT);
     terminal.send(".dump ObjectRef");
     terminal.wait_for_line("large.etl> .dump ObjectRef");
-    // It prints far more than a terminal holds.
+    // The output is far more than a terminal holds.
     let is_in_the_middle = |view: &View<'_>| {
         view.lines().all(|line| !line.contains(PROMPT.trim_end()))
             && view.lines().any(|line| line.starts_with("Id: "))

@@ -1,4 +1,4 @@
-//! The table of threads: lifetimes of thread ids, and who started them.
+//! The table of threads: lifetimes of thread ids, and which threads started them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value, json};
 
-/// The rows of the answer to a query.
+/// Returns the rows of the answer to a query.
 fn rows(printed: &str) -> Vec<Value> {
     let mut documents = Deserializer::from_str(printed).into_iter::<Value>();
     let document = documents.next().expect("a document").expect("JSON");
@@ -75,7 +75,7 @@ fn the_published_trace_has_a_thread_for_each_of_its_thread_events() {
     assert_eq!(open[0]["threads"], counts["ThreadDCEnd"]);
 }
 
-/// The creating thread logs the start within 20 µs after it created the handle.
+/// The creating thread logs the start within 20 µs after creating the handle.
 #[needs_data]
 #[test]
 fn each_handle_of_a_created_thread_has_the_start_of_that_thread() {

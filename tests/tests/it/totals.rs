@@ -1,4 +1,4 @@
-//! Numbers that agree: `-ShowTotal`, its sum and the summary, of one trace and of several.
+//! Numbers that agree: `-ShowTotal`, its sum and the summary, for one trace and for several.
 
 use std::collections::BTreeSet;
 
@@ -166,7 +166,7 @@ fn a_trace_that_leaks_views_alone_has_leaked_views_and_no_leaked_handles() {
     let totals = &leaks["totals"];
     assert_eq!((&totals["leaked_handles"], &totals["leaked_views"]), (&json!(3), &json!(3)));
     assert_eq!(leaks["files"][0]["totals"], *totals);
-    // Both are counted where nothing is suspected.
+    // Both are counted if nothing is suspected.
     let why = run_over(&trace, ".why -Type Event\n.why -Type FileMapping\n").ok().stdout;
     assert!(why.contains("Nothing leaks: 1 handle opened, 0 not closed"), "{why}");
     let shell = Shell::new();
@@ -186,7 +186,7 @@ fn an_object_that_stays_for_its_creation_alone_is_named_as_such() {
     create(&mut trace, 70, 800, 8);
     let query =
         |options: &str| run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok().stdout;
-    // Its first handle is closed, and the one that leaks is outside of the time.
+    // Its first handle is closed, and the one that leaks is outside the time range.
     let early = query("-Leak -MinMaxTime 0 0.01");
     assert!(early.contains("\nId: 1 "), "{early}");
     let expected = "\nLeaked handles and views: 0\n1 object stays for its creation or end alone: no leak is left of it\n";
@@ -239,7 +239,7 @@ fn the_stacks_of_a_document_are_those_of_the_objects_that_are_left() {
     assert!(0 < one && one < all, "{one} of {all}");
 }
 
-/// The stacks that any member named `stack` of a value names.
+/// Collects the stacks in all members named `stack` of a value.
 fn add_stacks(value: &Value, named: &mut BTreeSet<String>) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| add_stacks(value, named)),
@@ -257,7 +257,7 @@ fn add_stacks(value: &Value, named: &mut BTreeSet<String>) {
     }
 }
 
-/// Two traces of two machines, the later one named and loaded first, and one of other programs.
+/// Writes two traces of two machines, with the later one first in name and load order, and a trace of other programs.
 fn several(shell: &Shell) {
     let minute = 600_000_000;
     for (name, minutes, handles) in [("a-late", 9, 3), ("z-early", 1, 2), ("other", 5, 0)] {
@@ -318,7 +318,7 @@ fn totals_end_with_the_largest_unless_another_order_is_asked_for_and_json_names_
     };
     assert_eq!(asked(""), ("largest_last".to_owned(), vec![3, 5, 19]));
     assert_eq!(asked("-SortBy handles"), ("largest_first".to_owned(), vec![19, 5, 3]));
-    // explorer.exe, leaky.exe, System
+    // The order is explorer.exe, leaky.exe, System.
     assert_eq!(asked("-SortBy Process"), ("name".to_owned(), vec![3, 5, 19]));
     let refused =
         shell.run(&["leaky.etl", "-c", ".dump ObjectRef -ShowTotal Process -SortBy Type"]);

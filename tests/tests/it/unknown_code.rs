@@ -1,5 +1,5 @@
-//! Code outside of all modules: just-in-time compiled methods without names, and traces without image events. It keeps call
-//! sites apart, with symbols as without.
+//! Code outside all modules: just-in-time compiled methods without names, and traces without image events. It keeps
+//! call sites apart, with and without symbols.
 
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
 use handlescope_tests::bytes::Guid;
@@ -10,14 +10,14 @@ const MS: i64 = 1_000_000;
 const EVENT: u16 = 16;
 const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
 const PROGRAM: u64 = 0x7ff7_0000_0000;
-/// Two places in one function of the program.
+/// Two call sites in the same function of the program.
 const PLACE_A: u64 = PROGRAM + 0x13bb;
 const PLACE_B: u64 = PROGRAM + 0x140a;
-/// Code that was compiled just in time for each of them.
+/// Just-in-time compiled code for each of them.
 const METHOD_A: u64 = 0x7ff8_1000_0100;
 const METHOD_B: u64 = 0x7ff8_1000_0200;
 
-/// Recording of processes that close the handles of a site A and leak those of a site B.
+/// A recording of processes that close the handles of site A and leak those of site B.
 struct Sites {
     trace: TraceBuilder,
     handles: u32,
@@ -42,7 +42,7 @@ impl Sites {
         Self { trace, handles: 0 }
     }
 
-    /// Opens handles on a stack, evenly over a minute.
+    /// Opens handles on a stack, spread evenly over a minute.
     fn open(&mut self, pid: u32, user: &[u64], count: i64, is_closed: bool) -> &mut Self {
         for number in 0..count {
             self.handles += 1;
@@ -84,7 +84,7 @@ fn document(trace: &TraceBuilder, command: &str, with_symbols: bool) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// Leaked and opened handles of each suspect, and the address of the code that opened them.
+/// Returns leaked and opened handles of each suspect, and the address of the code that opened them.
 fn suspects(document: &Value) -> Vec<(u64, u64, String)> {
     let suspects = document["suspects"].as_array().unwrap().iter();
     suspects
@@ -154,7 +154,7 @@ fn a_caveat_names_the_processes_of_dot_net_without_names_of_methods() {
     assert!(!without_images.contains(".NET"), "{without_images}");
 }
 
-/// Two recordings of a program, whose site B leaks at an address of each run.
+/// Compares two recordings of a program; its site B has another address in each run.
 fn two_runs(shell: &Shell, methods: [u64; 2], leaked: [i64; 2]) -> (Value, Run) {
     for (name, pid, method, leaked) in
         [("before.etl", 700, methods[0], leaked[0]), ("after.etl", 900, methods[1], leaked[1])]

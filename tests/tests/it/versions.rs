@@ -10,7 +10,7 @@ use handlescope_tests::scenario::TraceBuilder;
 const TOOL: &str = r"\Device\HarddiskVolume3\Tools\tool.exe";
 const SYSTEM: &str = r"\Device\HarddiskVolume3\Windows\System32\ntdll.dll";
 
-/// Two processes of one tool, of which one ends, and a third that shares only a library with them.
+/// Builds two processes of one tool, one of which exits, and a third process that shares only a library with them.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -41,7 +41,7 @@ fn modules_stand_under_the_processes_that_loaded_them_with_product_and_descripti
     insta::assert_snapshot!(printed(&path, ".dump Version -Dll tool.exe"));
 }
 
-/// The names that a filter leaves.
+/// Returns the names that pass a filter.
 fn chosen(options: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.etl");

@@ -1,4 +1,4 @@
-//! Views of files: whose they are, whatever process their events are given to.
+//! Views of files: their owners, whichever process their events are logged in.
 
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, EventKind, Table, Trace};
@@ -12,7 +12,7 @@ fn view(pid: u32) -> View {
     View { base: BASE, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid }
 }
 
-/// Pointer, event kinds and leaked events of each object.
+/// Returns pointer, event kinds and leaked events of each object.
 fn objects(trace: &TraceBuilder) -> Vec<(u64, Vec<EventKind>, Vec<bool>)> {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
@@ -47,7 +47,7 @@ fn an_unmap_long_after_the_end_of_its_process_still_ends_the_view() {
     trace.map(MS, (700, 701), view(700));
     trace.unmap(20 * MS, (700, 701), view(700));
     let (map, unmap) = (EventKind::Map, EventKind::Unmap);
-    // Windows unmaps the views of a process after its end, however long that takes.
+    // Windows unmaps the views of a process after its exit, however long that takes.
     assert_eq!(objects(&trace), [(BASE | 700 << 42, vec![map, unmap], vec![false, false])]);
 }
 

@@ -1,5 +1,5 @@
-//! Drive letters: text shows paths as programs write them, filters know both ways, and documents keep what
-//! the kernel wrote.
+//! Drive letters: text shows paths as programs write them, filters accept both forms, and documents keep the kernel's
+//! form.
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::data::SharedTrace;
@@ -9,7 +9,7 @@ use handlescope_tests::scenario::TraceBuilder;
 
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 
-/// A program that opens a file of its own volume and one of another, which only this trace maps.
+/// Builds a program that opens a file on its own volume and one on another, which only this trace maps.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");

@@ -1,5 +1,5 @@
-//! Every way in: command lines of ETWAnalyzer with only the program's name changed, one-shot forms
-//! and the console give the same answers.
+//! All ways to run handlescope give the same answers: ETWAnalyzer command lines with only the program's name changed,
+//! one-shot commands, and the console.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use handlescope_tests::needs_bash;
 use handlescope_tests::scenario::TraceBuilder;
 use sevenz_rust::{ArchiveEntry, ArchiveWriter};
 
-/// The examples of ETWAnalyzer's options, on names that the sample trace has.
+/// Examples of ETWAnalyzer's options, with names from the sample trace.
 const EXAMPLES: &[&str] = &[
     "-pn leaky -ObjectName *Signal_*",
     "-pn 924160",
@@ -37,7 +37,7 @@ const EXAMPLES: &[&str] = &[
     "-ShowTotal Process -TopN 5 5",
     "-TimeFmt s -ProcessFmt s -ppn",
     "-Clip -NoDigitSep -sffn",
-    // The guide's.
+    // From the guide.
     "-topN 5 -ShowTotal Total",
     "-topN 5 -ShowTotal Process",
     "-topN 5 -ShowTotal Process -type Thread",
@@ -47,7 +47,7 @@ const EXAMPLES: &[&str] = &[
     "-Inherit -RelatedProcess Eventleak",
 ];
 
-/// A folder with the sample trace under the name the guide uses, extracted as it says.
+/// Makes a folder with the sample trace under the name that the guide uses, extracted as the guide says.
 fn shell() -> Shell {
     let shell = Shell::new();
     fs::rename(shell.path("leaky.etl"), shell.path("HandleLeak.etl")).unwrap();

@@ -1,4 +1,4 @@
-//! The command that `.why` prints for each suspect chooses what that lost, and nothing else.
+//! The command that `.why` prints for each suspect selects exactly what that suspect leaked.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ fn suspects(document: &Value) -> &[Value] {
     document["suspects"].as_array().unwrap()
 }
 
-/// The commands of all suspects show what these lost, and nothing else.
+/// Asserts that the commands of all suspects show exactly what these leaked.
 fn assert_commands(document: &Value, ask: impl Fn(&str) -> String) {
     let command = |suspect: &Value| format!("{} -json\n", suspect["command"].as_str().unwrap());
     let script: String = suspects(document).iter().map(command).collect();
@@ -161,7 +161,7 @@ fn the_command_of_a_suspect_shows_its_handles_when_stacks_share_frames_or_are_mi
         }
     }
     let run = |script: &str| run_over(&trace, &format!("{script}\n")).ok().stdout;
-    // Three stacks begin with one function.
+    // Three stacks begin with the same function.
     for (line, count) in [(".why -json", stacks.len() - 2), (".why -ByStack -json", stacks.len())] {
         let document: Value = serde_json::from_str(&run(line)).unwrap();
         assert_eq!(suspects(&document).len(), count, "{document}");
@@ -173,7 +173,7 @@ fn asked(trace: &TraceBuilder) -> Value {
     serde_json::from_str(&run_over(trace, ".why -json\n").ok().stdout).unwrap()
 }
 
-/// Two processes with one id, one after the other, of which only the time distinguishes what they lose.
+/// Builds two processes with the same id one after the other; only the time tells their leaks apart.
 fn same_pid(second: &str) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -203,7 +203,7 @@ fn the_command_of_a_suspect_leaves_out_other_processes_that_had_its_id() {
         assert_eq!(starts.iter().filter(|own| **own == Some(start)).count(), 2, "{document:#}");
     }
     assert_commands(&document, |script| run_over(&trace, &format!("{script}\n")).ok().stdout);
-    // Handles of processes of one name and id are one group, which has no start.
+    // Handles of processes with the same name and id form a single group, which has no start.
     let trace = same_pid("first.exe");
     let document = asked(&trace);
     let handles: Vec<&Value> =

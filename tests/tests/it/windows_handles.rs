@@ -1,4 +1,4 @@
-//! Handles as Windows opens, hands on and closes them, through the program: one published trace for each behaviour.
+//! How Windows opens, passes on and closes handles, through the program: one published trace per behaviour.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use handlescope_tests::data::faults;
 use handlescope_tests::needs_data;
 use serde_json::Value;
 
-/// A handle that leaks: owner, class, and how many.
+/// Leaked handles: owner, class, and how many.
 type Leaks<'a> = &'a [(&'a str, &'a str, u64)];
 
 const LEAKED: &str = "never_closed";
 const AT_EXIT: &str = "closed_at_exit";
 
-/// The shell beside a trace of this name.
+/// Makes a folder with the trace of this name; also returns the trace's file.
 fn shell(name: &str) -> (Shell, String) {
     let folder = match name {
         "kernel-handles" | "close-by-caller" => faults(),
@@ -24,7 +24,7 @@ fn shell(name: &str) -> (Shell, String) {
     (shell, file)
 }
 
-/// The answer of a command, as JSON.
+/// Returns the answer of a command as JSON.
 fn answer(name: &str, command: &str) -> Value {
     let (shell, file) = shell(name);
     let run = shell.script(&[&file], &format!("{command}\n"));
@@ -32,7 +32,7 @@ fn answer(name: &str, command: &str) -> Value {
     serde_json::Deserializer::from_str(&run.stdout[start..]).into_iter().next().unwrap().unwrap()
 }
 
-/// The leaked handles of SQL, of the totals, of `-Leak` and of the suspects are the same ones.
+/// Asserts that SQL, the totals, `-Leak` and the suspects agree on the leaked handles.
 fn assert_leaks(name: &str, objects: u64, expected: Leaks<'_>) {
     let rows = answer(
         name,

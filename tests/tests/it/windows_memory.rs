@@ -1,4 +1,4 @@
-//! Memory, handles of GDI and USER, images and stacks of .NET, as Windows logs them: the traces of known faults have their right
+//! Memory, GDI and USER handles, images and .NET stacks as Windows logs them: the traces of known faults give the right
 //! answers.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ fn run(trace: &Path, arguments: &[&str], script: &str) -> String {
     run_script(program.args(arguments).arg(name), &format!("{script}\n")).ok().stdout
 }
 
-/// The document that a command prints over a trace of a fault.
+/// Returns the document that a command prints about the trace of a fault.
 fn fault(name: &str, command: &str) -> Value {
     let trace = SharedTrace::open(&format!("faults/windows/{name}"));
     serde_json::from_str(&run(trace.etl(), &[], command)).unwrap()
@@ -33,7 +33,7 @@ fn over(trace: &TraceBuilder, command: &str) -> Value {
     serde_json::from_str(&run_over(trace, &format!("{command}\n")).ok().stdout).unwrap()
 }
 
-/// A number of the only row of `totals` with this kind and process.
+/// Returns a number from the only row of `totals` with this kind and process.
 fn total(document: &Value, kind: &str, process: &str, member: &str) -> i64 {
     let rows = document["totals"].as_array().unwrap().iter();
     let rows = rows.filter(|row| row["kind"] == kind && row["process"] == process);
@@ -178,7 +178,7 @@ fn stacks_of_the_dotnet_runtime_belong_to_the_event_before() {
     assert_eq!(counts["rows"][0]["stacks"], 14_983, "{counts}");
 }
 
-/// A program whose image ends the trace of a process.
+/// Builds a program that exits, and another one that keeps running.
 fn program(name: &str) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(700, name).started(MS).ended(90 * MS);
@@ -250,7 +250,7 @@ fn what_a_program_destroys_at_its_end_is_not_what_the_end_destroys() {
     }
     destroy(&mut trace, 95 * MS, 6, &program_stack);
     let document = over(&trace, ".dump Resource -json");
-    // Of the handles 2 to 7 the program destroyed one, the sweep three, the kernel one later, and nothing the last.
+    // Of handles 2 to 7, the program destroyed one, the sweep three, the kernel one later, and nothing the last.
     assert_eq!(totals(&document, "gdi", "app.exe(700)", &ENDS), [7, 2, 5, 0, 0]);
 }
 
@@ -301,7 +301,7 @@ fn a_release_without_size_ends_with_its_placeholder() {
             trace.virtual_alloc(at, (800, 801), range);
         }
     };
-    // Three placeholders of one reservation: the first is freed, the others become one, which is freed as a whole.
+    // Three placeholders in one reservation: the first is freed, the others are merged and freed as a whole.
     call(false, 0, 0x3_0000, PLACEHOLDER);
     call(true, 0, 0x1_0000, PRESERVE);
     call(true, 0x1_0000, 0x1_0000, PRESERVE);
@@ -309,7 +309,7 @@ fn a_release_without_size_ends_with_its_placeholder() {
     call(true, 0, 0, MEM_RELEASE);
     call(true, 0x1_0000, 0x1_0000, PRESERVE);
     call(true, 0x1_0000, 0x2_0000, COALESCE);
-    // Two adjoining reservations become one, of which the release of a part leaves the rest.
+    // Two adjoining reservations are merged; releasing part of them leaves the rest.
     call(false, 0x10_0000, 0x1_0000, PLACEHOLDER);
     call(false, 0x11_0000, 0x1_0000, PLACEHOLDER);
     call(true, 0x10_0000, 0x2_0000, COALESCE);
@@ -336,12 +336,12 @@ fn a_commit_reserves_where_nothing_is_reserved_and_units_of_reservations_are() {
             trace.virtual_alloc(at, (pid, pid + 1), range);
         }
     };
-    // All reservations of a process that started in the trace are known, so that every commit elsewhere reserves.
+    // All reservations of a process that started in the trace are known, so every commit elsewhere also reserves.
     call(false, 700, 0x10_0000, 0x3000, MEM_COMMIT);
     call(true, 700, 0x10_0000, 0x3000, MEM_DECOMMIT);
     call(false, 700, 0x10_1000, 0x1000, MEM_COMMIT);
     call(true, 700, 0x10_0000, 0, MEM_RELEASE);
-    // Of an older process a commit may be within an older reservation.
+    // In an older process, a commit may be inside an older reservation.
     call(false, 800, 0x10_0000, 0x3000, MEM_COMMIT);
     call(false, 800, 0x20_1000, 0x1_0000, MEM_COMMIT);
     call(false, 800, 0x30_0000, 0x1_0000, MEM_COMMIT);

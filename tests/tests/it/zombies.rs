@@ -1,4 +1,5 @@
-//! Processes that have ended and are still in memory: they are listed by themselves, and who has handles to them is named.
+//! Processes that have exited but are still in memory: they are listed separately, and the processes with handles to
+//! them are named.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ const SECOND: i64 = 1_000 * MS;
 const KEY: u64 = 0xffff_8100_0000_1080;
 const PROCESS: u16 = 7;
 
-/// A service that keeps two of three workers, one by a handle from before the trace; and a program with the pid of a worker.
+/// Builds a service that keeps two of three workers in memory, one of them by a handle from before the trace. Another
+/// program reuses the pid of a worker.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -46,7 +48,7 @@ fn document(command: &str) -> Value {
     Deserializer::from_str(&text(&format!("{command} -json"))).into_iter().next().unwrap().unwrap()
 }
 
-/// Name and pid of the processes that a command lists.
+/// Returns name and pid of the processes that a command lists.
 fn listed(command: &str) -> Vec<String> {
     let document = document(command);
     let processes = document["processes"].as_array().unwrap();
@@ -126,7 +128,7 @@ fn a_trace_without_zombies_says_nothing_of_them() {
 #[needs_data]
 #[test]
 fn zombies_of_real_traces_are_all_there() {
-    // Version 5 of the event has the time of the end.
+    // Version 5 of the event has the exit time.
     for (name, count, has_ends) in [
         ("real/TraceLoggingTester", 126, true),
         ("real/ShutdownPerfDiagLogger", 5, true),

@@ -1,4 +1,4 @@
-//! The child: it inherits a handle, gets a duplicate, opens some itself, and exits without closing any.
+//! The child process: it inherits a handle, gets a duplicate, opens some itself, and exits without closing any.
 
 use std::env;
 use std::io::Read;
@@ -17,13 +17,13 @@ use super::truth::Truth;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-/// The word that makes a process the child.
+/// Argument that makes a process the child.
 pub const SWITCH: &str = "--child";
 
-/// Semaphores and mutexes that it opens, each.
+/// How many semaphores, and how many mutexes, the child opens.
 const OPENED: u32 = 5;
 
-/// Starts the child, which inherits an event and gets a duplicate of another.
+/// Starts the child, which inherits one event and gets a duplicate of another.
 pub fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::error::Error>> {
     let inherited = inheritable_event(truth)?;
     let mut command = Command::new(env::current_exe()?);
@@ -35,7 +35,7 @@ pub fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::error::Err
     Ok(child)
 }
 
-/// Lets the child go on to its end.
+/// Lets the child run to its end.
 pub fn wait(mut child: Child) -> Done {
     drop(child.stdin.take());
     child.wait()?;
@@ -58,7 +58,7 @@ fn inheritable_event(truth: &Truth) -> Result<HANDLE, Box<dyn std::error::Error>
 fn duplicate_into(truth: &Truth, child: &Child) -> Done {
     let name = "LeakyProgram_Duplicated";
     let mut duplicate = HANDLE::default();
-    // SAFETY: the handles are those of an event and of processes, and `duplicate` is there for the result.
+    // SAFETY: the handles are valid (an event and two processes), and `duplicate` outlives the call.
     let event = unsafe {
         let event = CreateEventW(None, true, false, &HSTRING::from(format!("Local\\{name}")))?;
         let process = GetCurrentProcess();
@@ -79,7 +79,7 @@ fn duplicate_into(truth: &Truth, child: &Child) -> Done {
     Ok(())
 }
 
-/// The child itself: exits with all that it opened, when the parent lets it.
+/// Runs the child: opens handles and, when the parent lets it, exits without closing them.
 pub fn run(truth: &Truth) -> Done {
     truth.started()?;
     for _ in 0..OPENED {
@@ -93,7 +93,7 @@ pub fn run(truth: &Truth) -> Done {
 
 #[inline(never)]
 fn forget_mutexes(truth: &Truth) -> Done {
-    // SAFETY: without name.
+    // SAFETY: there is no name to keep alive.
     let mutex = unsafe { CreateMutexW(None, false, PCWSTR::null()) }?;
     truth.opened("forget_mutexes", mutex, "Mutant", None)?;
     Ok(())
@@ -101,7 +101,7 @@ fn forget_mutexes(truth: &Truth) -> Done {
 
 #[inline(never)]
 fn forget_semaphores(truth: &Truth) -> Done {
-    // SAFETY: without name.
+    // SAFETY: there is no name to keep alive.
     let semaphore = unsafe { CreateSemaphoreW(None, 0, 1, PCWSTR::null()) }?;
     truth.opened("forget_semaphores", semaphore, "Semaphore", None)?;
     Ok(())

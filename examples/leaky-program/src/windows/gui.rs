@@ -1,4 +1,4 @@
-//! GDI and USER objects. Where there is no desktop, as under Wine without a display, there are none.
+//! GDI and USER objects. Without a desktop, as under Wine without a display, none are created.
 
 use leaky_program::truth::Kind;
 use windows::Win32::Foundation::COLORREF;
@@ -9,7 +9,7 @@ use super::truth::Truth;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-/// One round: a pen and a menu leak in every second one.
+/// Runs one round; a pen and a menu leak in every second round.
 pub fn round(truth: &Truth, round: u32) -> Done {
     create_pens(truth, round.is_multiple_of(2))?;
     create_menus(truth, round.is_multiple_of(2))
@@ -17,7 +17,7 @@ pub fn round(truth: &Truth, round: u32) -> Done {
 
 #[inline(never)]
 fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
-    // SAFETY: takes numbers.
+    // SAFETY: it only takes numbers.
     let pen = unsafe { CreatePen(PS_SOLID, 1, COLORREF(0)) };
     if pen.is_invalid() {
         return Ok(());
@@ -33,7 +33,7 @@ fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
 
 #[inline(never)]
 fn create_menus(truth: &Truth, is_leaked: bool) -> Done {
-    // SAFETY: takes nothing.
+    // SAFETY: it takes no arguments.
     let Ok(menu) = (unsafe { CreateMenu() }) else { return Ok(()) };
     truth.allocated("create_menus", Kind::User, menu.0 as usize, 0)?;
     if !is_leaked {

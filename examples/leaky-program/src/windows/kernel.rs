@@ -27,10 +27,10 @@ use super::truth::Truth;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-/// Bytes of a section and of its view.
+/// Size of a section and of its view, bytes.
 const SECTION_BYTES: u32 = 0x1_0000;
 
-/// One round: an event leaks in each, a file in every fourth, a key in every fifth, and so on.
+/// Runs one round: an event leaks in every round, a file in every fourth, a key in every fifth, and so on.
 pub fn round(truth: &Truth, round: u32) -> Done {
     leak_events(truth, round)?;
     close_events(truth)?;
@@ -58,7 +58,7 @@ fn leak_events(truth: &Truth, round: u32) -> Done {
 /// Opens an event and closes it.
 #[inline(never)]
 fn close_events(truth: &Truth) -> Done {
-    // SAFETY: without name.
+    // SAFETY: there is no name to keep alive.
     let event = unsafe { CreateEventW(None, true, false, PCWSTR::null()) }?;
     truth.opened("close_events", event, "Event", None)?;
     close(truth, "close_events", event)
@@ -93,7 +93,7 @@ fn close_files_unless_it_fails(truth: &Truth, round: u32) -> Done {
 #[inline(never)]
 fn close_keys_unless_it_fails(truth: &Truth, round: u32) -> Done {
     let mut key = HKEY::default();
-    // SAFETY: `key` is there for the result.
+    // SAFETY: `key` outlives the call.
     let status =
         unsafe { RegOpenKeyExW(HKEY_CURRENT_USER, w!("Software"), None, KEY_READ, &raw mut key) };
     if status != ERROR_SUCCESS {
@@ -115,18 +115,18 @@ fn leak_threads(truth: &Truth) -> Done {
     unsafe extern "system" fn nothing(_: *mut std::ffi::c_void) -> u32 {
         0
     }
-    // SAFETY: the function takes nothing.
+    // SAFETY: the thread function ignores its argument.
     let thread =
         unsafe { CreateThread(None, 0, Some(nothing), None, THREAD_CREATION_FLAGS(0), None) }?;
     truth.opened("leak_threads", thread, "Thread", None)?;
     Ok(())
 }
 
-/// Maps a view of a section and closes the section; every second view stays.
+/// Maps a view of a section and closes the section; every second view stays mapped.
 #[inline(never)]
 fn map_sections(truth: &Truth, round: u32) -> Done {
     let name = format!("LeakyProgram_Section_{round}");
-    // SAFETY: the name lives until the call returns; without file.
+    // SAFETY: the name lives until the call returns, and there is no file handle.
     let section = unsafe {
         CreateFileMappingW(
             INVALID_HANDLE_VALUE,
@@ -151,17 +151,17 @@ fn map_sections(truth: &Truth, round: u32) -> Done {
     Ok(())
 }
 
-/// Opens the token of the process; every second one stays.
+/// Opens the token of the process; every second one stays open.
 #[inline(never)]
 fn query_tokens(truth: &Truth, round: u32) -> Done {
     let mut token = HANDLE::default();
-    // SAFETY: `token` is there for the result.
+    // SAFETY: `token` outlives the call.
     unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &raw mut token) }?;
     truth.opened("query_tokens", token, "Token", None)?;
     if round.is_multiple_of(2) { close(truth, "query_tokens", token) } else { Ok(()) }
 }
 
-/// Two threads open an event of one name at once and only one closes its handle: get-or-create without a lock.
+/// Two threads open an event with the same name at once and only one closes its handle: get-or-create without a lock.
 #[inline(never)]
 pub fn race(truth: &Truth) -> Done {
     for turn in 0..4 {
@@ -190,12 +190,12 @@ fn get_or_create_event(truth: &Truth, turn: u32, closes: bool) -> Done {
     let event =
         unsafe { CreateEventW(None, true, false, &HSTRING::from(format!("Local\\{name}"))) }?;
     truth.opened("get_or_create_event", event, "Event", Some(&name))?;
-    // SAFETY: the handle is that of the event.
+    // SAFETY: the handle is the event's.
     unsafe { WaitForSingleObject(event, 1) };
     if closes { close(truth, "get_or_create_event", event) } else { Ok(()) }
 }
 
-/// Closes a handle that a function opened.
+/// Closes a handle and logs the close for `function`.
 fn close(truth: &Truth, function: &str, handle: HANDLE) -> Done {
     // SAFETY: the handle was opened by the caller and is not used again.
     unsafe { CloseHandle(handle) }?;

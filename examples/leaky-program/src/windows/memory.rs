@@ -10,13 +10,13 @@ use super::truth::Truth;
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-/// Bytes of a leaked block, a size that nothing else is likely to have.
+/// Size of a leaked block in bytes; nothing else is likely to have it.
 const BLOCK_BYTES: usize = 4_242;
 
-/// Bytes of pages.
+/// Size of a page allocation, bytes.
 const PAGES_BYTES: usize = 0x4000;
 
-/// One round: a block leaks in each, pages in every third.
+/// Runs one round: a block leaks in every round, pages in every third.
 pub fn round(truth: &Truth, round: u32) -> Done {
     leak_blocks(truth)?;
     free_blocks(truth)?;
@@ -31,14 +31,14 @@ fn leak_blocks(truth: &Truth) -> Done {
 #[inline(never)]
 fn free_blocks(truth: &Truth) -> Done {
     let block = allocate(truth, "free_blocks")?;
-    // SAFETY: the block is of this heap and is not used.
+    // SAFETY: the block is from this heap and is no longer used.
     unsafe { HeapFree(GetProcessHeap()?, HEAP_FLAGS(0), Some(block as *const _)) }?;
     truth.freed("free_blocks", Kind::Heap, block)?;
     Ok(())
 }
 
 fn allocate(truth: &Truth, function: &str) -> Result<usize, Box<dyn std::error::Error>> {
-    // SAFETY: the heap is that of the process.
+    // SAFETY: the heap is the process's own.
     let block = unsafe { HeapAlloc(GetProcessHeap()?, HEAP_FLAGS(0), BLOCK_BYTES) } as usize;
     if block == 0 {
         return Err("no heap block".into());
@@ -47,7 +47,7 @@ fn allocate(truth: &Truth, function: &str) -> Result<usize, Box<dyn std::error::
     Ok(block)
 }
 
-/// Commits pages, which stay if they are leaked.
+/// Commits pages, and frees them unless they are to leak.
 #[inline(never)]
 fn commit_pages(truth: &Truth, is_leaked: bool) -> Done {
     // SAFETY: the system chooses the address.

@@ -1,4 +1,4 @@
-//! What the program does on Windows: rounds of leaks, each in a function of its own.
+//! What the program does on Windows: rounds of leaks, each leak in its own function.
 
 mod child;
 mod gui;
@@ -14,7 +14,7 @@ use std::{env, thread};
 
 use self::truth::Truth;
 
-/// Time between two rounds. Each leaks one event, so that the rate is known.
+/// Time between two rounds. Each round leaks one event, so the leak rate is known.
 const ROUND: Duration = Duration::from_millis(100);
 
 pub fn main() -> ExitCode {
@@ -36,7 +36,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     let seconds = rest.first().map_or(Ok(10.0), |seconds| seconds.parse::<f64>())?;
     if rest.get(1).is_some_and(|word| word == "--wait") {
-        // A recording of heaps is started for this process id.
+        // The caller starts a heap recording for this process id.
         writeln!(io::stdout(), "ready {}", std::process::id())?;
         io::stdin().read_line(&mut String::new())?;
     }

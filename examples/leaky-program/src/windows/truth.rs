@@ -1,4 +1,4 @@
-//! Writing the truth: each line at once, so that several processes may write to one file.
+//! Writes the truth. Each line is written at once, so that several processes can share the file.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Object types of the sample, as Windows 10 numbers them.
+/// Object types of the sample, with their numbers on Windows 10.
 pub const TYPES: [(u16, &str); 12] = [
     (2, "Type"),
     (3, "Directory"),
@@ -32,7 +32,7 @@ pub struct Object {
     pub name: String,
 }
 
-/// The handles of one process; the value closed last is given out first.
+/// The handles of one process; the last closed value is reused first.
 #[derive(Debug, Default)]
 pub struct HandleTable {
     last: u32,
@@ -47,7 +47,7 @@ impl HandleTable {
         handle
     }
 
-    /// Opens a handle of this value, as inheritance does.
+    /// Opens a handle with this value, as inheritance does.
     pub fn open_as(&mut self, handle: u32, object: &Object) {
         let taken = self.open.insert(handle, object.clone());
         assert!(taken.is_none(), "handle {handle:#x} is open already");
@@ -60,7 +60,7 @@ impl HandleTable {
         self.open.remove(&handle).unwrap_or_else(|| panic!("handle {handle:#x} is not open"))
     }
 
-    /// The open handles, in the order of their values.
+    /// Returns the open handles in the order of their values.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Object)> {
         self.open.iter().map(|(handle, object)| (*handle, object))
     }

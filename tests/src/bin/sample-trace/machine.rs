@@ -1,4 +1,4 @@
-//! A machine being traced: keeps objects and handle tables while its processes do things.
+//! A machine being traced: keeps objects and handle tables while its processes run.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,14 +12,14 @@ use crate::handles::{HandleTable, Object, TYPES};
 
 /// Processors of the machine.
 pub const CPUS: u16 = 4;
-/// Time between the loads of two modules, in nanoseconds.
+/// Time between two module loads, in nanoseconds.
 const LOAD_STEP: i64 = 200_000;
 
-/// A process and its lifetime in nanoseconds; `None`: before or after the trace.
+/// A process and its lifetime in nanoseconds; `None` means before or after the trace.
 #[derive(Debug, Clone)]
 pub struct Process {
     pub pid: u32,
-    /// The thread that starts it.
+    /// The thread that starts the process.
     pub parent: Caller,
     pub session: u32,
     pub name: &'static str,
@@ -27,7 +27,7 @@ pub struct Process {
     pub user: Sid,
     pub started: Option<i64>,
     pub ended: Option<i64>,
-    /// File names of its modules, in the order of loading.
+    /// File names of its modules, in load order.
     pub modules: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ pub struct Machine {
     pub rng: Rng,
     trace: TraceBuilder,
     tables: BTreeMap<u32, HandleTable>,
-    /// Times of handle events; every one has its own, so that its stack finds it.
+    /// Times of handle events. Each is unique, so that its stack finds it.
     taken: HashSet<i64>,
     last_pointer: u64,
 }
@@ -62,13 +62,13 @@ impl Machine {
         machine
     }
 
-    /// A new object; no two have the same address.
+    /// Creates an object; no two have the same address.
     pub fn object(&mut self, type_id: u16, name: &str) -> Object {
         self.last_pointer += 0x60 + 0x10 * self.rng.below(40);
         Object { pointer: self.last_pointer, type_id, name: name.to_owned() }
     }
 
-    /// Adds a process; one that starts in the trace loads its modules `delay` ns later.
+    /// Adds a process. One that starts in the trace loads its modules `delay` ns later.
     pub fn process(&mut self, process: Process, delay: i64) {
         let spec = self.trace.process(process.pid, process.name);
         spec.parent(process.parent.pid)
@@ -89,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// Adds a thread that starts and perhaps ends in the trace.
+    /// Adds a thread that starts in the trace and may end in it.
     pub fn thread(&mut self, thread: Caller, started: i64, ended: Option<i64>) {
         let spec = self.trace.thread(thread.pid, thread.tid);
         spec.started(started);
@@ -98,7 +98,7 @@ impl Machine {
         }
     }
 
-    /// A thread creates or opens an object.
+    /// Lets a thread create or open an object.
     pub fn create(&mut self, thread: Caller, ns: i64, object: &Object, stack: &Stack) -> u32 {
         let handle = self.table(thread.pid).open(object);
         self.before_event(thread, ns);
@@ -108,7 +108,7 @@ impl Machine {
         handle
     }
 
-    /// A thread closes a handle.
+    /// Lets a thread close a handle.
     pub fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &Stack) {
         let object = self.table(thread.pid).close(handle);
         self.before_event(thread, ns);
@@ -117,7 +117,7 @@ impl Machine {
             .stack(&stack.kernel, &stack.user);
     }
 
-    /// A thread gives a handle to another process; returns its value there.
+    /// Lets a thread duplicate a handle into another process; returns its value there.
     pub fn duplicate_to(
         &mut self,
         thread: Caller,
@@ -131,8 +131,8 @@ impl Machine {
         target_handle
     }
 
-    /// A process about to be born inherits a handle. The event comes first, in the parent, and
-    /// names the parent on both sides, with equal handle values.
+    /// Lets a process that is about to start inherit a handle. The event comes first, in the parent, and names the
+    /// parent on both sides, with equal handle values.
     pub fn inherit(
         &mut self,
         thread: Caller,
@@ -145,7 +145,7 @@ impl Machine {
         self.duplicate(thread, ns, object, (handle, handle), thread.pid, stack);
     }
 
-    /// Opens a handle of a new object from before the trace.
+    /// Adds a handle to a new object from before the trace.
     pub fn opened_before(&mut self, pid: u32, type_id: u16, name: &str) -> u32 {
         let object = self.object(type_id, name);
         let handle = self.table(pid).open(&object);
@@ -153,7 +153,7 @@ impl Machine {
         handle
     }
 
-    /// The trace ends: what is still open is listed.
+    /// Ends the trace: handles that are still open are listed.
     pub fn stop(&mut self, ns: i64) {
         self.trace.end(ns);
         for (pid, table) in &self.tables {
@@ -203,8 +203,8 @@ impl Machine {
         }
     }
 
-    /// The user part of a stack comes some microseconds after the event, when the thread is back
-    /// in user mode, and now and then on another processor.
+    /// The user part of a stack is logged some microseconds after the event, when the thread is back in user mode. Now
+    /// and then that is on another processor.
     fn before_event(&mut self, thread: Caller, ns: i64) {
         assert!(self.taken.insert(self.trace.options().raw(ns)), "two handle events at {ns} ns");
         self.trace.user_stack_delay(2_000 + 100 * self.rng.below(30) as i64);

@@ -1,5 +1,5 @@
 //! Writes `examples/leaky.etl` and `examples/server.etl`: traces of `leaky.exe` and `server.exe` (see
-//! `examples/README.md`), scripted in [`scenario`] and [`server`] and made of the real addresses in
+//! `examples/README.md`). [`scenario`] and [`server`] script them; the addresses are real ones from
 //! `examples/src/functions.txt`.
 
 mod handles;
@@ -28,7 +28,7 @@ struct Args {
     outputs: Vec<PathBuf>,
 }
 
-/// Scenarios, in the order of the traces.
+/// The scenarios, in the order of the traces.
 const SCENARIOS: [fn(&mut Machine); 2] = [scenario::run, server::run];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -48,14 +48,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A small compressed file of a merged session.
+/// Returns options for a small compressed file of a merged session.
 fn options() -> FileOptions {
     FileOptions {
         buffer_size: 0x4000,
         cpus: CPUS.into(),
         base: 48_211_930_774,
         start: 134_151_894_000_000_000, // 2026-02-10 09:30 UTC
-        boot: 134_151_845_788_069_226,  // the start, less the performance counter
+        boot: 134_151_845_788_069_226,  // the start minus the performance counter
         compressed: true,
         ..FileOptions::default()
     }

@@ -1,7 +1,7 @@
 //! Scenario of the sample: `examples/src/leaky.cpp` and `explorer.cpp`, call by call.
 //!
-//! The calls and their order follow those sources; only the times, and which look-ups of the event
-//! cache collide, are decided here.
+//! The calls and their order follow those sources. Only the times, and which event cache look-ups collide, are decided
+//! here.
 
 use handlescope_tests::payload::Sid;
 use handlescope_tests::scenario::Caller;
@@ -32,7 +32,7 @@ const LOAD_DELAY: i64 = 3 * MS;
 const PAIRS: u32 = 3;
 const EVENTS_PER_PAIR: u32 = 16;
 const SESSIONS_PER_WORKER: u32 = 4;
-/// Events that both workers of a pair create, because both find their slot empty.
+/// Events that both workers of a pair create, because both find the slot empty.
 const RACES: [u32; 8] = [2, 7, 13, 20, 27, 32, 38, 41];
 
 /// Adds the events of the whole trace.
@@ -56,11 +56,11 @@ struct App {
     log: (u32, Object),
     state: u32,
     stop: (u32, Object),
-    /// The cached handles, by number of the event.
+    /// The cached handles, indexed by event number.
     events: Vec<u32>,
 }
 
-/// The processes before the trace; returns a handle that explorer.exe closes in it.
+/// Adds the processes from before the trace; returns a handle that explorer.exe closes during the trace.
 fn boot(machine: &mut Machine) -> u32 {
     let idle = Process { pid: 0, name: "Idle", ..system() };
     machine.process(idle.clone(), 0);
@@ -101,7 +101,7 @@ fn boot(machine: &mut Machine) -> u32 {
     old
 }
 
-/// `shell::Taskbar::OnTimer`: everything it opens it closes, and a handle from before the trace.
+/// `shell::Taskbar::OnTimer`: closes everything it opens, and a handle from before the trace.
 fn timer(machine: &mut Machine, ns: i64, old: Option<u32>) {
     let outer = "shell::Taskbar::OnTimer WinMain";
     let redraw = machine.object(EVENT, "");
@@ -118,7 +118,7 @@ fn timer(machine: &mut Machine, ns: i64, old: Option<u32>) {
     }
 }
 
-/// `shell::Launcher::Start`: leaky.exe comes to life.
+/// `shell::Launcher::Start`: leaky.exe starts.
 fn launch(machine: &mut Machine, ns: i64) {
     let start = "shell::Launcher::Start shell::Taskbar::OnClick WinMain";
     let leaky = leaky(LEAKY, EXPLORER, ns);
@@ -177,7 +177,7 @@ fn start_helper(machine: &mut Machine, ns: i64, app: &App) {
     close_handle(machine, LEAKY, end + MS + 15 * US, process, again);
 }
 
-/// One turn of `App::RunWorkers`: two workers walk the same events, then have their own sessions.
+/// One turn of `App::RunWorkers`: two workers walk the same events, then run their own sessions.
 fn run_pair(machine: &mut Machine, ns: i64, pair: u32, events: &mut [u32]) {
     let workers = [2 * pair, 2 * pair + 1].map(worker);
     for start in [ns, ns + 120 * US] {
@@ -210,13 +210,13 @@ fn run_pair(machine: &mut Machine, ns: i64, pair: u32, events: &mut [u32]) {
     }
 }
 
-/// `EventCache::GetOrCreate`, when it finds the slot empty.
+/// `EventCache::GetOrCreate` when it finds the slot empty.
 fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &Object) -> u32 {
     let outer = "leaky::EventCache::GetOrCreate leaky::Worker::Run leaky::ThreadPool::WorkerMain";
     create(machine, worker, ns, event, CREATE_EVENT, outer)
 }
 
-/// `Session::Connect`, and `Session::Close` when it succeeds.
+/// `Session::Connect`, and `Session::Close` if connecting succeeds.
 fn session_of(machine: &mut Machine, worker: Caller, ns: i64, id: u32) {
     let connect = "leaky::Session::Connect leaky::Worker::Run leaky::ThreadPool::WorkerMain";
     let ready = machine.object(EVENT, "");
@@ -229,7 +229,7 @@ fn session_of(machine: &mut Machine, worker: Caller, ns: i64, id: u32) {
     }
 }
 
-/// `App::Close`: all that leaky.exe still knows of.
+/// `App::Close`: closes everything leaky.exe still knows of.
 fn close(machine: &mut Machine, ns: i64, app: &App) {
     let clear = "leaky::EventCache::Clear leaky::App::Close leaky::App::Run Main";
     let mut time = ns;
@@ -248,7 +248,7 @@ fn close(machine: &mut Machine, ns: i64, app: &App) {
     }
 }
 
-/// The events of `CreateProcessW`; returns the process handle and the thread handle.
+/// Adds the events of `CreateProcessW`; returns the process handle and the thread handle.
 fn start_process(
     machine: &mut Machine,
     first: Caller,
@@ -286,7 +286,7 @@ fn program(thread: Caller) -> &'static str {
     if thread.pid == EXPLORER.pid { "explorer.exe" } else { "leaky.exe" }
 }
 
-/// The process of the kernel.
+/// Returns the kernel's process.
 pub fn system() -> Process {
     Process {
         pid: 4,
@@ -323,7 +323,7 @@ pub fn user() -> Sid {
     Sid { authority: 5, sub: vec![21, 1_004_336_348, 1_177_238_915, 682_003_330, 1001] }
 }
 
-/// The full name of a named object of the user's session.
+/// Returns the full name of a named object in the user's session.
 pub fn local(name: &str) -> String {
     format!(r"\Sessions\1\BaseNamedObjects\{name}")
 }
@@ -333,7 +333,7 @@ fn registry(name: &str) -> String {
     format!(r"\REGISTRY\USER\{user}\Software\{name}")
 }
 
-/// A random time below `limit`, in whole ticks of the clock.
+/// Returns a random time below `limit`, in whole clock ticks.
 pub fn jitter(machine: &mut Machine, limit: i64) -> i64 {
     machine.rng.below(limit as u64 / 100) as i64 * 100
 }

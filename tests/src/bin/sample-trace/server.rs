@@ -75,7 +75,7 @@ fn append(machine: &mut Machine, ns: i64) {
     machine.close(LISTENER, written, handle, &stack);
 }
 
-/// `SessionCache::GetOrCreate`, when it finds the slot empty.
+/// `SessionCache::GetOrCreate` when it finds the slot empty.
 fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &Object) -> u32 {
     let stack = "server::SessionCache::GetOrCreate server::Worker::Run server::Worker::Main";
     let stack = machine.stacks.called(CREATE_EVENT, "server.exe", stack);

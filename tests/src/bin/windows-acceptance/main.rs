@@ -1,7 +1,9 @@
-//! Proves on Windows that recordings are read as the recorded program says they were, or packs what does not fit.
+//! Proves on Windows that handlescope reads recordings the way the recorded program wrote them down; packs what does
+//! not match.
 //!
 //! `windows-acceptance run`, as an administrator, records `leaky-program` in every way that handlescope documents and
-//! compares each recording with the program's truth. `windows-acceptance compare` compares one, on any system.
+//! compares each recording with the program's truth. `windows-acceptance compare` compares one recording, on any
+//! system.
 
 mod package;
 mod recording;
@@ -97,17 +99,17 @@ fn run(cli: &Cli) -> Result<bool, String> {
     }
 }
 
-/// A program in the folder of this one.
+/// Returns the path of a program in this program's folder.
 fn beside(name: &str) -> Result<PathBuf, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     Ok(this.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
 }
 
-/// The programs that take part.
+/// The programs to run.
 pub struct Programs {
     pub handlescope: PathBuf,
     pub leaky: PathBuf,
-    /// Where the PDB of leaky-program is looked for.
+    /// Where to look for the PDB of leaky-program.
     pub symbols: Option<String>,
 }
 
@@ -115,7 +117,7 @@ impl Programs {
     /// Compares a recording with a truth.
     ///
     /// # Errors
-    /// When the truth cannot be read, or handlescope cannot read the recording.
+    /// If the truth cannot be read, or handlescope cannot read the recording.
     pub fn checks(&self, truth: &Path, trace: &Path) -> Result<Vec<Check>, String> {
         let text = fs::read_to_string(truth);
         let text = text.map_err(|error| format!("{}: {error}", truth.display()))?;

@@ -1,4 +1,4 @@
-//! A zip of what failed: redacted traces, truths, statistics, versions.
+//! Packs what failed into a zip: redacted traces, truths, statistics, versions.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::recording::{Recording, Report, run};
 /// Packs what failed.
 ///
 /// # Errors
-/// When the zip cannot be written.
+/// If the zip cannot be written.
 pub fn pack(programs: &Programs, report: &Report, path: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let mut zip = ZipWriter::new(File::create(path).map_err(failed)?);
@@ -26,7 +26,7 @@ pub fn pack(programs: &Programs, report: &Report, path: &Path) -> Result<(), Str
     zip.finish().map(drop).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Adds a trace without names, its statistics and the truth; what cannot be made is left out with the reason.
+/// Adds a redacted trace, its statistics and the truth. A part that cannot be made is replaced by the reason.
 fn add_recording(
     programs: &Programs,
     recording: &Recording,
@@ -59,7 +59,7 @@ fn text(report: &Report) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Versions of handlescope, Windows and wpr.
+/// Returns the versions of handlescope, Windows and wpr.
 fn versions(programs: &Programs) -> String {
     let mut handlescope = Command::new(&programs.handlescope);
     handlescope.arg("--version");

@@ -1,4 +1,4 @@
-//! Recording the program in each way, and comparing what was recorded with its truth.
+//! Records the program in each way, and compares each recording with its truth.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,22 +11,22 @@ use handlescope_tests::acceptance::Check;
 use crate::Programs;
 use crate::ways::{Tool, WAYS, Way};
 
-/// Time in which a session starts.
+/// Time to wait for a session to start.
 const START: Duration = Duration::from_secs(5);
 
-/// Seconds that `handlescope record` goes on, besides those of the program.
+/// Extra seconds of `handlescope record` beyond those of the program.
 const MARGIN_S: u64 = 20;
 
-/// Open handles of the program at which `live` ends.
+/// `live` ends when the program has more open handles than this.
 const LIVE_HANDLES: u64 = 60;
 
-/// All that was recorded.
+/// Everything that was recorded.
 #[derive(Debug, Default)]
 pub struct Report {
     pub recordings: Vec<Recording>,
 }
 
-/// A recording and what was found.
+/// A recording and the result of its checks.
 #[derive(Debug)]
 pub struct Recording {
     pub name: String,
@@ -58,7 +58,7 @@ impl Recording {
         }
     }
 
-    /// A line for each check.
+    /// Returns a line for each check.
     pub fn lines(&self) -> Vec<String> {
         match &self.result {
             Ok(checks) => checks.iter().map(|check| format!("{}: {check}", self.name)).collect(),
@@ -70,7 +70,7 @@ impl Recording {
     }
 }
 
-/// Records in every way whose name contains `only`, and watches one live.
+/// Records in every way with a name that contains `only`, and watches one run with `live`.
 pub fn run_all(programs: &Programs, folder: &Path, seconds: u64, only: Option<&str>) -> Report {
     let mut report = Report::default();
     let is_requested = |name: &str| only.is_none_or(|only| name.contains(only));
@@ -97,7 +97,7 @@ pub fn run_all(programs: &Programs, folder: &Path, seconds: u64, only: Option<&s
     report
 }
 
-/// The recorded program, which waits for its line.
+/// A running leaky-program that waits for its line.
 struct Leaky {
     process: Child,
     input: ChildStdin,
@@ -133,7 +133,7 @@ impl Leaky {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Lets it leak, until it waits with all that leaked.
+    /// Lets it leak until it waits with its leaks open.
     fn leak(&mut self) -> Result<(), Reason> {
         writeln!(self.input).map_err(|error| Reason::Failed(error.to_string()))?;
         match self.line()?.as_str() {
@@ -142,14 +142,14 @@ impl Leaky {
         }
     }
 
-    /// Lets it end.
+    /// Lets it exit.
     fn end(mut self) {
         drop(self.input);
         let _ = self.process.wait();
     }
 }
 
-/// Records the program in a way.
+/// Records the program in one way.
 fn record(
     programs: &Programs,
     way: &Way,
@@ -236,10 +236,10 @@ fn live(programs: &Programs, truth: &Path, seconds: u64) -> Result<(), Reason> {
     }
 }
 
-/// Runs a command to its end, and returns what it printed.
+/// Runs a command to its end and returns what it printed.
 ///
 /// # Errors
-/// The last line that it printed on standard error, or else on standard output.
+/// The last line on standard error, or on standard output if there is none.
 pub fn run(command: &mut Command) -> Result<Vec<u8>, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;

@@ -3,7 +3,7 @@
 /// A way to record.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
-    /// Words that name it, also in file names.
+    /// The name, also used in file names.
     pub name: &'static str,
     pub tool: Tool,
     /// Options of the tool.
@@ -21,10 +21,10 @@ pub enum Tool {
     Profile,
 }
 
-/// Word that stands for the process id of the recorded program.
+/// Placeholder for the process id of the recorded program.
 pub const PID: &str = "PID";
 
-/// Every way that the documents name, each option of the profile by itself.
+/// Every documented way, each option of the profile by itself.
 pub const WAYS: [Way; 13] = [
     Way { name: "record", tool: Tool::Record, options: &[] },
     Way {
@@ -46,7 +46,7 @@ pub const WAYS: [Way; 13] = [
 ];
 
 impl Way {
-    /// Options for a process id.
+    /// Returns the options for a process id.
     pub fn options(&self, pid: u32) -> Vec<String> {
         let options = self.options.iter();
         options

@@ -1,5 +1,4 @@
-//! Allocations: what the tables of an extract say of them, of scenarios and, to the last block, of the published
-//! traces.
+//! Allocations in the tables of an extract: of scenarios and, to the last block, of the published traces.
 
 mod published;
 mod scenarios;
@@ -18,7 +17,7 @@ use handlescope_model::{AcquisitionIdx, Cancel, ProcessIdx, TableRows, Trace};
 use handlescope_sources::extract;
 use serde_json::{Value, json};
 
-/// The allocations of a trace, which refer to each other by their numbers.
+/// Returns the allocations of a trace, with references to each other by their numbers.
 pub fn allocations_of(trace: &Trace) -> Vec<Resource> {
     let first = trace.event_table().unwrap().allocations;
     let number = |row: Option<AcquisitionIdx>| row.map(|row| row.0 - first as u32);
@@ -43,7 +42,7 @@ pub fn allocations_of(trace: &Trace) -> Vec<Resource> {
     rows.collect()
 }
 
-/// The tables of an extract, as rows.
+/// The tables of an extract as rows.
 struct Tables {
     processes: Vec<Process>,
     allocators: Vec<Allocator>,
@@ -72,7 +71,7 @@ impl Tables {
         format!("{}({})", process.name, process.pid)
     }
 
-    /// Key of totals; the start only of a process whose pid has several lives.
+    /// Returns the key of totals; the start tells the lives of a reused pid apart.
     fn place(&self, allocator: &Allocator) -> (String, String, String, i64) {
         let process = allocator.process.unwrap();
         let start = self.processes[process.row()].start_ns.unwrap_or_default();
@@ -122,7 +121,7 @@ impl Tables {
         totals
     }
 
-    /// Everything that its process still holds, as `leaks` of the expected results.
+    /// Returns everything that processes still hold, like `leaks` in the expected results.
     fn leaks(&self) -> Vec<(Value, Option<u32>)> {
         let open = self.resources.iter().filter(|own| own.end == ResourceEnd::Open.code());
         let leak = |own: &Resource| {
@@ -136,11 +135,12 @@ impl Tables {
     }
 }
 
-/// Number, bytes, first and last time.
+/// Count, bytes, first and last time.
 type Group = (i64, i64, i64, i64);
 
 impl Tables {
-    /// Allocations with this end, by place, as `outstanding` and `at_exit` of the expected results, without stacks.
+    /// Returns the allocations with this end by place, like `outstanding` and `at_exit` in the expected results,
+    /// without stacks.
     fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), Group> {
         let mut groups = BTreeMap::new();
         for own in self.resources.iter().filter(|own| own.end == end.code()) {

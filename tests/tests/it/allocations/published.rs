@@ -1,4 +1,4 @@
-//! The published traces have the allocations that are known.
+//! Known allocations are found in the published traces.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

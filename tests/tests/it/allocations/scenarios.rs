@@ -31,7 +31,7 @@ fn range(base: u64, size: u64, pid: u32, flags: u32, pointer: PointerSize) -> Ke
     RangeRecord { base, size, pid, flags }.payload(is_free && flags != 0x8_0000, pointer)
 }
 
-/// A trace of process 700, at first, and what happens in it, a millisecond apart.
+/// A trace that starts with process 700; its events are a millisecond apart.
 struct Scenario {
     trace: TraceBuilder,
     ms: i64,
@@ -54,7 +54,7 @@ impl Scenario {
         self
     }
 
-    /// Newer systems pad what they write.
+    /// Newer systems pad heap events.
     fn heap(&mut self, call: HeapCall) -> &mut Self {
         let mut payload = call.payload(HEAP, self.pointer);
         payload.bytes.extend([0; 4]);
@@ -65,7 +65,7 @@ impl Scenario {
         self.event(700, &range(base, pages * 4096, 700, flags, self.pointer))
     }
 
-    /// Each allocation as `kind key size end`, in the order of their table, and each miss.
+    /// Returns each allocation as `kind key size end` in table order, then each miss.
     fn found(&self) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let etl = folder.path().join("a.etl");
@@ -169,7 +169,7 @@ fn pages_belong_to_what_committed_them_first_until_they_end() {
 #[test]
 fn a_free_without_a_size_frees_nothing_where_nothing_is_known_to_be_reserved() {
     let mut trace = Scenario::new(PointerSize::Eight);
-    // Reserved before the trace.
+    // The range was reserved before the trace.
     trace.memory(0x10000, 3, MEM_COMMIT).memory(0x11000, 0, MEM_RELEASE);
     assert_eq!(trace.found(), ["commit 0x10000 12288 open", "commit 0x11000 0 orphan_free"]);
 }

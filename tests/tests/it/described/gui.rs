@@ -1,4 +1,4 @@
-//! Handles of GDI and USER.
+//! GDI and USER handles.
 
 use handlescope_model::TableRows;
 use handlescope_model::tables::Warnings;
@@ -43,7 +43,7 @@ fn metadata_says_what_an_event_of_win32k_is_whatever_its_id() {
     let values = ["PreviousHandleValue", "NewHandleValue"];
     described.describe(&win32k_info(1458, "GdiHandleOperation", "TransformHandle", &values));
     gui_events(&mut described, |id| id + 1000);
-    // One that is something else now.
+    // An id that now belongs to another event.
     described.describe(&win32k_info(452, "WindowUpdate", "Info", &["HandleValue"]));
     described.event(30, 700, win32k(452, &[0x60010], 1, 1, 700));
     assert_same_lines(&described.tables().lines(), &GUI_LINES);

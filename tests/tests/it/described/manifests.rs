@@ -45,7 +45,7 @@ fn too_many_events_before_their_manifest_are_counted_by_provider() {
     for number in 0..1200 {
         described.event(10 + number, 700, hook(1, number as u64, 1, &allocator));
     }
-    // Events that nothing describes are not a loss.
+    // Events without any description are no loss.
     for _ in 0..10 {
         let own = hook(9, 0, 1, &allocator);
         described.event(1300, 700, ManifestEvent { provider: Guid::new(5), ..own });
@@ -96,7 +96,7 @@ fn a_mapping_chooses_events_and_fields() {
             ManifestEvent { provider: POOL, items: items(name), payload, ..Default::default() };
         described.event(ms, 700, event);
     }
-    // What is usual goes on.
+    // The built-in rules still apply.
     let fields = b"Handle\0\x0a";
     let items = trace_logging("acquireRESOURCE", fields, "Contoso.Pool");
     let payload = Bytes::new().u64(3).into_vec();
@@ -115,7 +115,7 @@ fn a_mapping_chooses_events_and_fields() {
     assert_same_lines(&described.tables().lines(), &expected[2..]);
 }
 
-/// The provider of methods of the .NET runtime, whose events have a family of their own.
+/// The provider of .NET method events, which have their own event family.
 const RUNTIME: Guid = Guid::new(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 
 #[test]
@@ -131,7 +131,7 @@ fn a_mapping_takes_events_of_a_family_too_and_the_family_still_has_them() {
         fields: vec![("MethodID".into(), 16), ("ModuleID".into(), 16), ("Start".into(), 16)],
         ..EventInfo::default()
     };
-    // Described before the events, and after them.
+    // Once described before the events, once after.
     for describes_at in [1, 50] {
         let mut described = Described::new();
         for (id, task) in [(143, "Load"), (144, "Unload")] {

@@ -1,5 +1,4 @@
-//! Events that their schema describes: what they acquire and release, handles of GDI and USER, the stacks that they
-//! carry.
+//! Events described by their schema: what they acquire and release, GDI and USER handles, and the stacks they carry.
 
 mod gui;
 mod manifests;
@@ -27,13 +26,13 @@ const WIN32K: Guid = Guid::new(0x8c416c79_d49b_4f01_a467_e56d3aa8234c);
 const EVENT_TRACING: Guid = Guid::new(0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2);
 const POOL: Guid = Guid::new(0x11111111_0000_0000_0000_000000000001);
 
-/// A trace of three processes, two of which are in session 1 and 2.
+/// A trace of three processes, two of them in sessions 1 and 2.
 struct Described {
     trace: TraceBuilder,
     options: ExtractOptions,
 }
 
-/// The tables of its extract.
+/// The tables of the extract.
 struct Tables(Trace);
 
 impl Described {
@@ -50,7 +49,7 @@ impl Described {
         Stamp::new(self.trace.options().raw(ms * MS), pid, pid + 1)
     }
 
-    /// A manifest event, of the first thread of a process.
+    /// Adds a manifest event by the first thread of a process.
     fn event(&mut self, ms: i64, pid: u32, event: ManifestEvent) {
         let event = ManifestEvent { stamp: self.stamp(ms, pid), ..event };
         self.trace.raw_event(ms * MS, 0, event.encode());
@@ -83,7 +82,7 @@ impl Tables {
         allocations_of(&self.0)
     }
 
-    /// Each allocation: kind, allocator and process, then key and end.
+    /// Lists each allocation: kind, allocator and process, then key and end.
     fn lines(&self) -> Vec<String> {
         let allocators = self.allocators();
         let processes: Vec<_> = Processes::read(&self.0).unwrap().rows().collect();
@@ -118,14 +117,14 @@ impl Tables {
     }
 }
 
-/// An event of Microsoft-Windows-Win32k: values, type, session and owner.
+/// Returns an event of Microsoft-Windows-Win32k with handle values, type, session and owner.
 fn win32k(id: u16, handles: &[u64], type_id: u32, session: u32, owner: u32) -> ManifestEvent {
     let payload = Bytes::new().ptrs(PointerSize::Eight, handles);
     let payload = payload.u32(type_id).u32(session).u32(owner).into_vec();
     ManifestEvent { provider: WIN32K, id, payload, ..ManifestEvent::default() }
 }
 
-/// Description of an event of Microsoft-Windows-Win32k.
+/// Returns the description of an event of Microsoft-Windows-Win32k.
 fn win32k_info(id: u16, task: &str, opcode: &str, handles: &[&str]) -> EventInfo {
     let handles = handles.iter().map(|name| ((*name).to_owned(), 16));
     let numbers = ["HandleType", "SessionId", "OwnerProcessId"].map(|name| (name.to_owned(), 8));
@@ -140,7 +139,7 @@ fn win32k_info(id: u16, task: &str, opcode: &str, handles: &[&str]) -> EventInfo
     }
 }
 
-/// Adds the events of some handles; `id` gives the ids that the events have.
+/// Adds the events of some handles; `id` maps the usual event ids to the ones to use.
 fn gui_events(described: &mut Described, id: impl Fn(u16) -> u16) {
     for (ms, pid, event) in [
         (10, 700, win32k(id(452), &[0x20010], 1, 1, 700)),
@@ -148,15 +147,15 @@ fn gui_events(described: &mut Described, id: impl Fn(u16) -> u16) {
         (11, 800, win32k(id(452), &[0x20010], 1, 2, 800)),
         (12, 700, win32k(id(455), &[0x20010], 5, 1, 700)),
         (13, 800, win32k(id(453), &[0x20010], 1, 2, 800)),
-        // Made by csrss.exe for app.exe, and given to other.exe.
+        // csrss.exe creates it for app.exe, and other.exe gets it.
         (14, 900, win32k(id(455), &[0x30010], 99, 1, 700)),
         (15, 900, win32k(id(457), &[0x30010], 99, 1, 800)),
-        // Another value, under which it is destroyed.
+        // It gets another value, and is destroyed under that one.
         (16, 700, win32k(id(455), &[0x40010], 16, 1, 700)),
         (17, 700, win32k(id(458), &[0x40010, 0x50010], 16, 1, 700)),
         (18, 700, win32k(id(456), &[0x50010], 16, 1, 700)),
         (19, 700, win32k(id(456), &[0x40010], 16, 1, 700)),
-        // Its free was lost.
+        // Its free event was lost.
         (20, 700, win32k(id(455), &[0x20010], 4, 1, 700)),
         (21, 700, win32k(id(455), &[0], 4, 1, 700)),
         (22, 700, win32k(id(454), &[0x77], 1, 1, 800)),

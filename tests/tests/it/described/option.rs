@@ -1,4 +1,4 @@
-//! `-resource` of `extract`, and copies without names.
+//! `-resource` of `extract`, and redacted copies.
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::bytes::Bytes;
@@ -7,7 +7,7 @@ use handlescope_tests::payload::{manifest_chunks, trace_logging};
 
 use super::{Described, MANIFEST, MS, POOL, gui_events, hook};
 
-/// A trace of a pool whose events are called otherwise.
+/// Builds a trace of a pool with unusual event names.
 fn pool() -> Described {
     let mut described = Described::new();
     let items =
@@ -24,7 +24,7 @@ fn pool() -> Described {
 const TAKE: &str = "contoso.pool/take acquire handle=block size=bytes allocator=tag";
 const GIVE: &str = "*/Give release handle=BLOCK allocator=tag";
 
-/// The open resources of an extract in its folder, from a trace or an extract.
+/// Lists the open resources of a trace or extract in a folder.
 fn open_in(shell: &Shell, file: &str) -> String {
     let sql = ".sql SELECT allocator, provider, key, size FROM allocations WHERE leaked -csv";
     shell.run(&[file, "-c", sql]).ok().stdout

@@ -1,4 +1,4 @@
-//! The stacks that events carry.
+//! The stacks carried by events.
 
 use handlescope_extract::ResourceMapping;
 use handlescope_model::TableRows;
@@ -11,12 +11,12 @@ use super::{Described, EVENT_TRACING, MS, win32k, win32k_info};
 
 const KERNEL: u64 = 0xFFFF_8000_0000_1000;
 
-/// A handle that is created with these items.
+/// Returns the creation of a handle with these items.
 fn created(value: u64, items: Vec<ExtendedItem>) -> ManifestEvent {
     ManifestEvent { items, ..win32k(455, &[value], 5, 1, 700) }
 }
 
-/// The event that brings the user part of a stack.
+/// Returns the event that carries the user part of a stack.
 fn user_part(match_id: u64, frames: &[u64]) -> ManifestEvent {
     let items = vec![ExtendedItem::part64(match_id, frames)];
     ManifestEvent { provider: EVENT_TRACING, id: 18, opcode: 24, items, ..Default::default() }
@@ -40,20 +40,20 @@ fn with_stacks() -> Described {
     described
 }
 
-/// An event of the .NET runtime about a handle of its garbage collector.
+/// Returns an event of the .NET runtime about a garbage collector handle.
 fn gc_handle(id: u16, value: u64) -> ManifestEvent {
     let payload = Bytes::new().u64(value).into_vec();
     ManifestEvent { provider: CLR_PROVIDER, id, payload, ..Default::default() }
 }
 
-/// The event of the .NET runtime that is the stack of the event before it.
+/// Returns the .NET runtime event that is the stack of the event before it.
 fn runtime_stack(frames: &[u64]) -> ManifestEvent {
     let payload = Bytes::new().u16(9).u16(0).u32(frames.len() as u32);
     let payload = payload.ptrs(PointerSize::Eight, frames).into_vec();
     ManifestEvent { provider: CLR_PROVIDER, id: 82, payload, ..Default::default() }
 }
 
-/// Handles 1 to 4 of two processes, of which the last has no stack.
+/// Builds handles 1 to 4 of two processes; the last one has no stack.
 fn with_runtime_stacks() -> Described {
     let mut described = Described::new();
     described.describe(&EventInfo {

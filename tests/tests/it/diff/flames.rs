@@ -1,4 +1,4 @@
-//! Flame graphs of what changed.
+//! Flame graphs of changes.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use handlescope_tests::binary::{Shell, sample_symbols};
 
 use super::{MS, Recording, SECOND, compared, sample, shell, states};
 
-/// The frames of a flame graph that say a type: name, handles, and the change in percent of all handles.
+/// Returns the type frames of a flame graph: name, handles, and the change in percent of all handles.
 fn types(svg: &str) -> Vec<(&str, u64, f64)> {
     let titles = svg.split("<title>[").skip(1);
     titles
@@ -42,7 +42,7 @@ fn a_flame_graph_between_points_is_as_wide_as_handles_are_open_at_the_second() {
         assert!(svg.contains(&format!("<title>all ({open} handles, 100%)")), "{points}: {svg}");
         let grown: f64 = types(&svg).iter().map(|own| own.2).sum();
         let difference = open as f64 - count(from) as f64;
-        // What is open at the first point and of which nothing is at the second one has no width.
+        // Handles open at the first point have no width if none of their group is open at the second.
         assert!(grown >= 100.0 * difference / open as f64 - 0.1, "{points}: {grown} {difference}");
     }
     let svg = fs::read_to_string(shell.path("grown.svg")).unwrap();
@@ -93,7 +93,7 @@ fn a_flame_graph_of_traces_of_other_lengths_has_the_colours_of_what_changed() {
         types(&svg).iter().map(|own| own.2).collect::<Vec<f64>>()
     };
     assert_eq!(change(&leak(60, 60), &leak(20, 20)), [0.0]);
-    // 20 were expected in a third of the time, and 180 in three times as long.
+    // A third of the time would have 20, and three times as long 180.
     let worse = change(&leak(60, 60), &leak(20, 60));
     assert!((worse[0] - 66.67).abs() < 0.01, "{worse:?}");
     assert_eq!(change(&leak(20, 60), &leak(60, 60)), [-200.0]);

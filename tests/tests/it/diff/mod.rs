@@ -14,7 +14,7 @@ const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
 const EVENT: u16 = 16;
 
-/// A recording of a program, in which each place in its code opens handles of its own.
+/// A recording of a program with handles opened at different places in its code.
 struct Recording {
     trace: TraceBuilder,
     pid: u32,
@@ -38,7 +38,8 @@ impl Recording {
         Self { trace, pid, base, ns: seconds * SECOND, handles: 0 }
     }
 
-    /// Opens so many handles at a place, evenly over the time, and closes each after a while if any is given.
+    /// Opens this many handles at a place, spread evenly over time, and closes each one `closed_after` later if that is
+    /// given.
     fn opens(mut self, place: u64, count: i64, closed_after: Option<i64>) -> Self {
         let caller = (self.pid, self.pid + 4);
         for number in 0..count {
@@ -57,7 +58,7 @@ impl Recording {
         self
     }
 
-    /// Recording of a healthy program: a cache that is filled at once, and a pool whose handles are closed.
+    /// Records a healthy program: a cache that fills at once, and a pool that closes its handles.
     fn healthy(pid: u32, base: u64, seconds: i64) -> Self {
         let mut recording = Self::new(pid, base, seconds);
         let whole = recording.ns;
@@ -68,7 +69,7 @@ impl Recording {
     }
 }
 
-/// A folder with `before.etl` and `after.etl`.
+/// Makes a folder with `before.etl` and `after.etl`.
 fn shell(before: &Recording, after: &Recording) -> Shell {
     let shell = Shell::new();
     before.trace.write(shell.path("before.etl")).unwrap();
@@ -100,7 +101,7 @@ fn states(document: &Value) -> Vec<(&str, u64, u64, bool)> {
         .collect()
 }
 
-/// The sample with its symbols.
+/// Runs a script over the sample with its symbols.
 fn sample(script: &str) -> Run {
     let symbols = sample_symbols();
     let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];

@@ -56,7 +56,7 @@ fn groups_between_points_have_process_type_stack_rate_and_examples() {
 
 #[test]
 fn times_choose_to_the_nanosecond_also_after_half_a_year() {
-    // A float that holds more than 2^53 ns, or so many seconds, is not exact.
+    // A float is not exact for more than 2^53 ns, or for this many seconds.
     let days = 200 * 24 * 3600 * SECOND;
     let clock = Clock::Qpc { frequency: SECOND };
     let mut trace = TraceBuilder::with_options(FileOptions { clock, ..FileOptions::default() });

@@ -41,7 +41,7 @@ fn a_new_leak_is_worse_and_ends_with_status_1() {
         (&json!(0.0), &json!("steady"))
     );
     assert!((group["after_per_minute"].as_f64().unwrap() - 240.0).abs() < 1.0, "{group}");
-    // That of 40 chances none is of the trace before.
+    // The probability that none of 40 falls into the trace before.
     assert!((p_value(group) / 0.5_f64.powi(40) - 1.0).abs() < 1e-6, "{group}");
     let frames = document["stacks"][group["create_stack"].to_string()].as_array().unwrap();
     assert_eq!(frames[0]["rva"], "0x300");
@@ -126,7 +126,7 @@ fn traces_are_compared_in_the_order_they_are_named_or_were_recorded() {
         assert!(run.stdout.contains(&text), "{files:?}: {run:?}");
         assert_eq!(run.status, Some(i32::from(worse)), "{files:?}");
     }
-    // Loaded traces are in the order they were recorded.
+    // Loaded traces are compared in the order they were recorded.
     let loaded = shell.run(&["before.etl", "after.etl", "-c", ".diff"]).ok();
     assert!(loaded.stdout.starts_with("before: after.etl (10.0 s)\n"), "{}", loaded.stdout);
 }
@@ -223,7 +223,7 @@ fn texts_of_htrace_are_compared_by_their_counts() {
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(states(&document), [("worse", 2, 30, true)], "{document}");
     assert_eq!(groups(&document)[0]["after_per_minute"], Value::Null);
-    // That of 32 chances at most 2 are of the trace before: 1 + 32 + 496 ways.
+    // The probability that at most 2 of 32 fall into the trace before: 1 + 32 + 496 ways.
     assert!((p_value(&groups(&document)[0]) / 529.0 * 2_f64.powi(32) - 1.0).abs() < 1e-6);
     assert_eq!(run.status, Some(1));
     let run = shell.run(&["after.log", "-c", ".diff"]).ok();
@@ -246,7 +246,7 @@ fn a_filter_that_names_nothing_is_trouble_and_not_a_pass() {
         );
         assert!(run.stderr.contains(&text) && run.stderr.contains(hint), "{}", run.stderr);
     }
-    // A program that runs and has no handles, as it should be.
+    // A program that runs and rightly has no handles.
     let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "System"]);
     assert_eq!(run.status, Some(0), "{run:?}");
     // A new program.
@@ -305,7 +305,7 @@ fn builds_without_symbols_are_compared_by_module() {
     assert!(run.stderr.contains("worker.dll: frames cannot be compared"), "{}", run.stderr);
     let (document, run) = compared(&build(1, 0x300, 40), &build(2, 0x340, 160));
     assert_eq!((states(&document), run.status), (vec![("worse", 40, 160, true)], Some(1)));
-    // In one build they are other places.
+    // In a single build they are different places.
     let (document, run) = compared(&build(1, 0x300, 40), &build(1, 0x340, 40));
     assert_eq!((groups(&document).len(), run.status), (2, Some(1)), "{document}");
 }
@@ -381,7 +381,7 @@ fn handles_of_one_operation_are_one_chance() {
     }
 }
 
-/// A recording of a minute with a leak, of which events or buffers were lost.
+/// Makes a one-minute recording with a leak that has lost events or buffers.
 fn lossy(leaks: i64, lost: FileOptions) -> Recording {
     Recording::of("server.exe", 700, 0x7ff6_0000_0000, 60, lost).opens(0x300, leaks, None)
 }
@@ -398,10 +398,10 @@ fn lost_events_explain_as_many_handles_as_they_are() {
         ((20, 0), (80, 60), "uncertain", 2),
         ((20, 60), (80, 0), "uncertain", 2),
         ((1, 0), (20, 18), "uncertain", 2),
-        // More closes that are missing would only make it look worse.
+        // More missing closes could only make it look worse.
         ((20, 0), (20, 60), "same", 0),
         ((20, 5), (20, 0), "same", 0),
-        // It may have lost nothing before.
+        // The losses may all be later than its events.
         ((20, 60), (20, 0), "uncertain", 2),
     ] {
         let (document, run) = compared(&events(before.0, before.1), &events(after.0, after.1));
@@ -430,13 +430,13 @@ fn lost_buffers_explain_as_many_handles_as_they_have_room_for() {
 
 #[test]
 fn leaks_before_a_loss_are_as_certain_as_leaks_after_it() {
-    // The last of several buffers is marked; how many events it lost, nothing says.
+    // The last of several buffers is marked; nothing says how many events it lost.
     let marked = |leaks| lossy(leaks, FileOptions { loss_flags: 2, ..Default::default() });
     let whole = |leaks| lossy(leaks, FileOptions::default());
     for (before, after, state, status) in [
         (whole(20), marked(4_000), "worse", 1),
         (marked(4_000), marked(4_000), "same", 0),
-        // One buffer has it all.
+        // A single buffer has everything.
         (whole(20), marked(80), "uncertain", 2),
         (marked(20), whole(20), "uncertain", 2),
     ] {
@@ -474,7 +474,7 @@ fn of_a_suspect_only_its_group_is_listed_and_compared_as_among_all() {
     }
     assert!(["new", "same"].iter().all(|state| seen.iter().any(|own| own == state)), "{seen:?}");
 
-    // What leaks in the trace before only is chosen by what it is there.
+    // A leak that is only in the trace before is chosen by its id there.
     let (why, _) = json(&["why", "after.etl", "-json"]);
     let id = why["suspects"][0]["id"].as_str().unwrap();
     let (gone, status) = json(&["diff", "after.etl", "before.etl", "-Suspect", id, "-json"]);

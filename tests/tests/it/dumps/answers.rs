@@ -1,4 +1,4 @@
-//! What is answered about a dump.
+//! Answers about a dump.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{PROGRAM, QUESTION, answer, narrow, program, traced, with};
 
-/// Type, name, kinds of events and handles in the rundown of each object.
+/// Returns type, name, event kinds and rundown handles of each object.
 fn objects(answer: &Value) -> Vec<String> {
     let list = |values: &Value, key: &str| {
         let values = values.as_array().unwrap().iter();
@@ -137,7 +137,7 @@ fn an_unloaded_module_names_its_frames_where_no_other_lay() {
     assert_eq!(frames[1]["address"], "0x60000010");
 }
 
-/// The modules of the sample trace with the identities of their PDBs, at places of a dump.
+/// Returns the modules of the sample trace at addresses in a dump, with the identities of their PDBs.
 fn sample_modules(shell: &Shell) -> Vec<DumpModule> {
     let sql = ".sql SELECT path, size, timestamp, pdb_name, pdb_guid, pdb_age FROM modules WHERE pdb_guid \
                IS NOT NULL -json";
@@ -160,7 +160,7 @@ fn sample_modules(shell: &Shell) -> Vec<DumpModule> {
     rows.zip((1..).map(|number| number * 0x1_0000_0000)).map(module).collect()
 }
 
-/// The modules and functions of frames, in a line.
+/// Joins the modules and functions of frames into a line.
 fn functions<'f>(frames: impl Iterator<Item = &'f Value>) -> String {
     frames.map(|frame| format!("{}!{} ", frame["module"], frame["function"])).collect()
 }
@@ -197,7 +197,7 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
     let stacks = answer["stacks"].as_object().unwrap().values();
     let stacks = stacks.map(|frames| functions(frames.as_array().unwrap().iter()));
     assert_eq!(stacks.collect::<BTreeSet<String>>(), expected);
-    // Also from a folder beside the dump.
+    // The symbols are also found in a folder beside the dump.
     handlescope_tests::folders::copy_folder(&sample_symbols(), &dumped.path("symbols"));
     let run = dumped.run(&["why", "a.dmp"]);
     assert!(run.stdout.contains("leaky::"), "{run:?}");
@@ -256,7 +256,7 @@ fn files_of_linux_are_handles_from_0_on() {
     let empty = with(&Dump { is_linux: true, ..Dump::default() }).run(&["a.dmp", "-c", ".list"]);
     assert!(empty.stderr.contains("it is of Linux"), "{empty:?}");
     assert!(!empty.stderr.contains("WinDbg"), "{empty:?}");
-    // In Windows, 0 is no handle.
+    // On Windows, 0 is no handle.
     let (answer, _) = self::answer(
         &program().handle(0, "Event", "").handle(4, "Event", ""),
         ".dump ObjectRef -json",

@@ -1,4 +1,4 @@
-//! `.diff` of two dumps of one process.
+//! `.diff` of two dumps of the same process.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::{PROGRAM, program};
 /// Type, name pattern, state, counts before and after, and whether it got worse.
 type Group<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
 
-/// The groups of a comparison.
+/// Returns the groups of a comparison.
 fn groups(document: &Value) -> Vec<Group<'_>> {
     let groups = document["groups"].as_array().unwrap().iter();
     groups
@@ -28,7 +28,7 @@ fn groups(document: &Value) -> Vec<Group<'_>> {
         .collect()
 }
 
-/// Compares two dumps, the second of which was written an hour later.
+/// Compares two dumps; the second was written an hour after the first.
 fn compared(before: &Dump, after: Dump) -> (Value, Option<i32>, String) {
     let shell = Shell::new();
     fs::write(shell.path("before.dmp"), before.to_bytes()).unwrap();
@@ -41,7 +41,7 @@ fn compared(before: &Dump, after: Dump) -> (Value, Option<i32>, String) {
     (serde_json::from_str(&run.stdout).unwrap(), run.status, text.stdout)
 }
 
-/// A dump with handles of some types and names, without operations.
+/// Makes a dump with handles of these types and names, without operations.
 fn listed(handles: &[(u64, &str, &str)]) -> Dump {
     let mut value = 0;
     let mut dump = program();
@@ -98,7 +98,7 @@ fn what_grew_is_named_by_its_stack() {
     assert!(text.contains("server.exe+0x500"), "{text}");
 }
 
-/// A dump of events, of which the first `traced` have the stack that opened them.
+/// Makes a dump of events; only the first `traced` have the stack that opened them.
 fn partly_traced(events: u64, traced: u64) -> Dump {
     let stack = [PROGRAM + 0x500, PROGRAM + 0x600];
     let dump = listed(&[(events, "Event", "")]);
@@ -115,7 +115,7 @@ fn handles_that_only_got_or_lost_their_stack_may_have_been_there_before() {
             "{states:?}"
         );
         assert_eq!(status, Some(2), "{document}");
-        // What is more than that got worse.
+        // Any growth beyond that got worse.
         let (_, status, _) = compared(&partly_traced(20, before), partly_traced(60, after * 3));
         assert_eq!(status, Some(1));
     }

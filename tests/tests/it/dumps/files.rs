@@ -1,4 +1,4 @@
-//! Dumps as files: found, packed, refused, extracted, beside others, and of many gigabytes.
+//! Dump files: found, packed, refused, extracted, beside other files, and many gigabytes large.
 
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn an_extract_is_written_beside_the_dump_and_keeps_its_extension() {
     assert!(run.stdout.contains("a.dmp"), "{run:?}");
     let again = fs::metadata(shell.path("Extract/a.dmp.json7z")).unwrap().modified().unwrap();
     assert_eq!(written, again);
-    // Another dump under its name is extracted again.
+    // Another dump with the same name is extracted again.
     fs::write(shell.path("a.dmp"), program().handle(4, "Event", "").to_bytes()).unwrap();
     let run = shell.run(&["a.dmp", "-c", ".dump ObjectRef -ShowTotal Total"]).ok();
     assert!(run.stderr.contains("its 1 handle,"), "{run:?}");
@@ -64,7 +64,7 @@ fn a_dump_without_handle_data_is_refused_with_what_writes_it() {
                    procdump -ma, or MiniDumpWriteDump with MiniDumpWithHandleData";
     assert!(run.stderr.contains(message), "{run:?}");
     assert!(!shell.path("Extract/a.dmp.json7z").exists());
-    // One that is only found is no failure.
+    // It is no failure if the dump was only found by a pattern.
     fs::write(shell.path("b.dmp"), traced().to_bytes()).unwrap();
     let run = shell.run(&["*.dmp", "-c", LIST]).ok();
     assert!(run.stdout.contains("b.dmp") && !run.stdout.contains("a.dmp\n"), "{run:?}");
@@ -105,7 +105,7 @@ fn what_only_a_trace_can_do_is_refused_with_what_a_dump_can() {
     assert!(!shell.path("a.redacted.etl").exists());
 }
 
-/// The largest memory of the process, KiB, and the time, of an extraction.
+/// Returns the peak memory of an extraction in KiB, and its time.
 #[cfg(target_os = "linux")]
 fn measured(shell: &Shell, name: &str) -> (u64, Duration) {
     let begin = Instant::now();
@@ -149,7 +149,7 @@ fn the_memory_in_a_full_dump_is_not_read() {
 
 #[test]
 fn a_dump_in_a_dataset_is_of_the_day_on_which_it_was_written() {
-    // 2019-05-06 07:08:09 UTC; the file is of today.
+    // 2019-05-06 07:08:09 UTC; the file itself is from today.
     let shell = with(&Dump { written: 1_557_126_489, ..traced() });
     let _ = shell.run(&["dataset", "add", "fleet", "a.dmp"]).ok();
     let run = shell.run(&["dataset", "list", "fleet", "--json"]).ok();

@@ -1,4 +1,4 @@
-//! Dumps that are cut, damaged or made to do harm.
+//! Dumps that are cut off, damaged or malicious.
 
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::{PROGRAM, answer, narrow, program, traced, with};
 
-/// A dump with all streams.
+/// Makes a dump with all streams.
 fn full() -> Dump {
     let mut dump = traced();
     dump.has_information = true;
@@ -23,7 +23,7 @@ fn full() -> Dump {
     dump
 }
 
-/// Extracts bytes as a dump, and reads all tables where that succeeds.
+/// Extracts bytes as a dump, and reads all tables if that succeeds.
 fn read(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let (path, output) = (folder.path().join("a.dmp"), folder.path().join("a.json7z"));
@@ -61,7 +61,7 @@ fn a_cut_dump_answers_with_a_warning() {
 
 #[test]
 fn a_cut_list_of_handles_closes_none_that_operations_opened() {
-    // The list is written last, and of its three handles one is left.
+    // The list is written last; only one of its three handles is left.
     let mut dump = program();
     for number in 1..=3 {
         dump = dump.handle(number * 4, "", "").operation(Traced::Open, number * 4, &[PROGRAM]);
@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-/// A sparse file of some gigabytes, with counts and texts as large as it is.
+/// A sparse file of several gigabytes, with counts and text lengths as large as the file.
 #[cfg(target_os = "linux")]
 #[test]
 fn counts_and_texts_as_large_as_the_file_take_neither_time_nor_memory() {

@@ -14,29 +14,29 @@ use serde_json::Value;
 
 const QUESTION: &str = ".dump ObjectRef -ShowStack -json";
 
-/// Place of the program in a dump.
+/// Base address of the program in a dump.
 const PROGRAM: u64 = 0x7FF6_0000_0000;
 
-/// A folder with a dump, `a.dmp`.
+/// Makes a folder with the dump `a.dmp`.
 fn with(dump: &Dump) -> Shell {
     let shell = Shell::new();
     fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();
     shell
 }
 
-/// The answer of a question about a dump, and the messages.
+/// Returns the answer to a question about a dump, and the messages.
 fn answer(dump: &Dump, question: &str) -> (Value, String) {
     let run = with(dump).run(&["a.dmp", "-c", question]).ok();
     (serde_json::from_str(&run.stdout).unwrap(), run.stderr)
 }
 
-/// A dump of a program with one module.
+/// Makes a dump of a program with one module.
 fn program() -> Dump {
     let modules = vec![DumpModule::new(r"C:\demo\server.exe", PROGRAM, 0x10_0000)];
     Dump { modules, ..Dump::default() }
 }
 
-/// The same with handles and the operations on them, the newest first as `!htrace` prints them.
+/// Makes that dump with handles and operations on them, newest first like the output of `!htrace`.
 fn traced() -> Dump {
     program()
         .handle(0x4, "Event", r"\BaseNamedObjects\Go")
@@ -48,7 +48,7 @@ fn traced() -> Dump {
         .operation(Traced::Open, 0x10, &[PROGRAM + 0x100, PROGRAM + 0x200])
 }
 
-/// The same of a 32-bit process.
+/// Turns the dump into one of a 32-bit process.
 fn narrow(dump: Dump) -> Dump {
     let lower = |address: u64| address - PROGRAM + 0x40_0000;
     let mut dump = Dump { pointer_size: PointerSize::Four, ..dump };

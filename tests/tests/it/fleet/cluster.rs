@@ -1,4 +1,4 @@
-//! A generated fleet, in a dataset that a Spark job makes and in one that processes of one machine make.
+//! A generated fleet, in a dataset made by a Spark job and in one made by processes on one machine.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use serde_json::{Deserializer, Value};
 use super::contents;
 use super::engines::{Spark, assert_equal, console, duckdb, questions, with_descendants};
 
-/// Traces that the dataset has when an executor is killed.
+/// Number of traces in the dataset when an executor is killed.
 const ADDED_BEFORE: usize = 5;
 
 /// A generated fleet in a folder.
@@ -37,7 +37,7 @@ impl Generated {
         Self { shell, truth, traces }
     }
 
-    /// Adds the traces by two processes at a time, as `examples/fleet/README.md` shows.
+    /// Adds the traces with two processes at a time, as `examples/fleet/README.md` shows.
     fn add_by_processes(&self, dataset: &str) -> Run {
         let symbols = self.shell.path("fleet/symbols");
         let mut command = Command::new("xargs");
@@ -51,7 +51,7 @@ impl Generated {
         Run::from(child.wait_with_output().unwrap())
     }
 
-    /// Starts a job that adds the traces, and a file that is none, and then answers the questions.
+    /// Starts a job that adds the traces and a file that is not a trace, and then answers the questions.
     fn start_job(&self, spark: &Spark, dataset: &str) -> Child {
         fs::write(self.shell.path("damaged.etl"), b"no trace").unwrap();
         let mut list = File::create(self.shell.path("list")).unwrap();
@@ -59,7 +59,7 @@ impl Generated {
             writeln!(list, "{}", path.display()).unwrap();
         }
         let mut command = spark.command(&self.shell, "extract_job.py");
-        // On the executors a name is one of their own folders.
+        // On an executor, a relative name refers to the executor's own folder.
         command.arg(self.shell.path(dataset)).args(["--traces", "list", "--json", "--program"]);
         command.arg(handlescope_path()).arg("--sql").args(questions());
         command.arg("--").arg("--symbol-path").arg(self.shell.path("fleet/symbols"));
@@ -69,13 +69,13 @@ impl Generated {
     }
 }
 
-/// Number of traces that a dataset has.
+/// Returns the number of traces in a dataset.
 fn added(dataset: &Path) -> usize {
     let days = fs::read_dir(dataset.join("traces")).into_iter().flatten().flatten();
     days.map(|day| fs::read_dir(day.path()).into_iter().flatten().count()).sum()
 }
 
-/// Kills an executor, with what it runs, as soon as the job has added some traces; returns how many.
+/// Kills an executor and its children as soon as the job has added some traces; returns how many it has added.
 fn kill_an_executor(job: &mut Child, spark: &Spark, dataset: &Path) -> usize {
     let start = Instant::now();
     while added(dataset) < ADDED_BEFORE {
@@ -86,13 +86,13 @@ fn kill_an_executor(job: &mut Child, spark: &Spark, dataset: &Path) -> usize {
     let executors = spark.executors();
     assert_eq!(executors.len(), 2, "{executors:?}");
     let family = with_descendants(executors[0]);
-    // What it runs may end in between, which is no success.
+    // A child may exit in between, which makes `kill` fail.
     let _ =
         Command::new("kill").arg("-9").args(family.iter().map(u32::to_string)).output().unwrap();
     added(dataset)
 }
 
-/// Rows of an answer as objects of their columns.
+/// Returns the rows of an answer as objects, by column.
 fn rows(answers: &[Value], question: &str) -> Vec<Value> {
     let answer = answers.iter().find(|answer| answer["question"] == question);
     let answer = answer.unwrap_or_else(|| panic!("no answer to {question}"));
@@ -104,7 +104,7 @@ fn rows(answers: &[Value], question: &str) -> Vec<Value> {
     answer["rows"].as_array().unwrap().iter().map(object).collect()
 }
 
-/// Asserts that the answers name the leaks of the truth, and no other stack that leaks steadily.
+/// Asserts that the answers name the true leaks, and no other steadily leaking stack.
 fn assert_known_leaks(truth: &Value, answers: &[Value]) {
     let leaks = truth["leaks"].as_array().unwrap();
     let row = |question: &str, leak: &Value| {
@@ -118,7 +118,7 @@ fn assert_known_leaks(truth: &Value, answers: &[Value]) {
         let stack = row("leaking_stacks", leak);
         assert_eq!((&stack["type"], &stack["process"]), (&leak["type"], &leak["process"]));
         assert_eq!(stack["steady_machines"], machines, "{stack}");
-        // Handles that are still open at the end of a trace seem leaked, too.
+        // Handles that are still open at the end of a trace look leaked, too.
         let (leaked, unreleased) = (leak["leaked"].as_f64().unwrap(), stack["unreleased"].as_f64());
         assert!((1.0..1.1).contains(&(unreleased.unwrap() / leaked)), "{stack} {leak}");
         let first = row("first_build", leak);
@@ -148,7 +148,7 @@ fn assert_known_leaks(truth: &Value, answers: &[Value]) {
 #[needs_spark]
 #[test]
 fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
-    // A trace of each machine on ten days: 300, or 60.
+    // One trace per machine on each of ten days: 300 in all, or 60.
     let machines = 30 / one_of(5);
     let fleet = Generated::new(Fleet { traces: 10 * machines, machines, seed: 1 });
     let _ = fleet.add_by_processes("processes").ok();
@@ -185,7 +185,7 @@ fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
     assert_incomplete_traces_do_not_count(&fleet, &answers_of_duckdb);
 }
 
-/// A trace that `traces` lacks is still being written.
+/// A trace without a part in `traces` is still being written.
 fn assert_incomplete_traces_do_not_count(fleet: &Generated, complete: &[Value]) {
     let day = fleet.shell.path("processes/traces/date=2026-10-01");
     let trace = fs::read_dir(day).unwrap().next().unwrap().unwrap().path();

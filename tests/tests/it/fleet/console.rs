@@ -1,4 +1,4 @@
-//! The console over a dataset.
+//! The console on a dataset.
 
 use std::fs;
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::dataset::unfinished;
 
 const SECOND: i64 = 1_000_000_000;
-/// 100 ns units of a day, the unit of FILETIME.
+/// A day in FILETIME units of 100 ns.
 const DAY: i64 = 864_000_000_000;
 pub const EVENT: u16 = 16;
 pub const PID: u32 = 700;
 pub const BASE: u64 = 0x7ff6_0000_0000;
 
-/// Opens a handle every two seconds of a minute that nothing closes, on a stack of its own.
+/// Opens a handle every two seconds of a minute, on its own stack; nothing closes it.
 fn leak(trace: &mut TraceBuilder, place: u64) {
     for number in 0..29 {
         let (object, handle) = (0xffff_8100_0000_0000 + place * 0x10_0000 + number * 0x100, number);
@@ -27,7 +27,7 @@ fn leak(trace: &mut TraceBuilder, place: u64) {
     }
 }
 
-/// A minute of a program that leaks on one stack, and on another one too if it leaks anew.
+/// Builds a minute of a program that leaks on one stack, and with `leaks_anew` on a second one.
 pub fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
     let usual = FileOptions::default();
     let start = usual.start + day * DAY + machine as i64;
@@ -44,7 +44,7 @@ pub fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
     trace
 }
 
-/// A dataset of three machines with two builds, each on a day of its own; the second build leaks anew on two machines.
+/// Makes a dataset of three machines with two builds, each on its own day. The second build leaks anew on two machines.
 pub fn small_fleet() -> Shell {
     let shell = Shell::new();
     for (day, build) in [(0, "1.9"), (1, "1.10")] {
@@ -63,12 +63,12 @@ pub fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
-/// The document that a command over the dataset prints.
+/// Returns the document that a command on the dataset prints.
 fn asked(shell: &Shell, command: &str) -> Value {
     document(&shell.run(&["fleet", "-c", command]).ok())
 }
 
-/// Members of each element of a list.
+/// Returns these members of each element of a list.
 pub fn rows(document: &Value, list: &str, members: &[&str]) -> Vec<Vec<Value>> {
     let rows = document[list].as_array().unwrap_or_else(|| panic!("{document:#}"));
     rows.iter().map(|row| members.iter().map(|name| row[name].clone()).collect()).collect()
@@ -205,7 +205,7 @@ fn a_build_that_leaks_anew_is_worse_and_ends_with_status_1() {
     let expected = r#"[[0, 58, "new", true, 2], [58, 58, "same", false, 2]]"#;
     let found = rows(&document(&run), "groups", &members);
     assert_eq!(Value::from(found), serde_json::from_str::<Value>(expected).unwrap());
-    // Of three machines that differ so much, two are no proof.
+    // With so much variation, two of three machines are no proof.
     let expected = r#"[[0, 58, "new", false, 2], [87, 87, "same", false, 3]]"#;
     let found = rows(&document(&compare(&[]).ok()), "groups", &members);
     assert_eq!(Value::from(found), serde_json::from_str::<Value>(expected).unwrap());
@@ -288,7 +288,7 @@ fn queries_see_the_tables_of_the_dataset_without_unfinished_traces() {
     assert!(run.stderr.contains("did you mean machine?"), "{run:?}");
     let run = shell.run(&["fleet", "-c", ".schema traces"]).ok();
     assert!(run.stdout.contains("started_utc"), "{run:?}");
-    // As if the last trace were not added to its end.
+    // The last trace looks as if it were not completely added.
     let partition =
         fs::read_dir(shell.path(&format!("fleet/traces/date={}", day.as_str().unwrap())));
     let partition = partition.unwrap().next().unwrap().unwrap().path();
@@ -337,7 +337,7 @@ fn totals_are_sums_by_type_process_or_trace() {
     let keys: Vec<&str> = of_files.iter().filter_map(|row| row[0]["trace"].as_str()).collect();
     assert!(keys.is_sorted(), "{keys:?}");
     assert_eq!(totals("Method -SortBy Handles -TopN 1")[0][1], 58);
-    // As of the traces, one by one.
+    // The same as in the traces, one by one.
     let traces = ["1.9-0.etl", "1.9-1.etl", "1.9-2.etl", "1.10-0.etl", "1.10-1.etl", "1.10-2.etl"];
     let of_traces = traces.map(|trace| {
         let line = ".dump ObjectRef -Leak -ShowTotal Total -json";

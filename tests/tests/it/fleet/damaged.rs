@@ -1,4 +1,5 @@
-//! Datasets of which files are missing, damaged, or no files: no question answers as if nothing were there.
+//! Datasets with missing or damaged files, or with something other than a file: no question is answered as if nothing
+//! were there.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use super::console::trace;
 const TABLES: [&str; 8] =
     ["acquisitions", "groups", "growth", "modules", "processes", "stacks", "suspects", "traces"];
 
-/// A dataset of two traces, each of a build.
+/// Makes a dataset of two traces, each from another build.
 fn dataset() -> Shell {
     let shell = Shell::new();
     for (day, build) in [(0, "1.0"), (1, "2.0")] {
@@ -26,14 +27,14 @@ fn dataset() -> Shell {
     shell
 }
 
-/// Questions that read every table.
+/// Returns questions that read every table.
 fn questions() -> Vec<String> {
     let sql = |table: &str| format!(".sql SELECT * FROM {table} -json");
     let questions = QUESTIONS.map(str::to_owned).into_iter();
     questions.chain(TABLES.map(sql)).collect()
 }
 
-/// Questions that read few tables each.
+/// Questions that each read a few tables.
 const QUESTIONS: [&str; 4] = [
     ".why -json",
     ".dump ObjectRef -GroupBy type -json",
@@ -41,7 +42,7 @@ const QUESTIONS: [&str; 4] = [
     ".sql SELECT count(*) AS n FROM processes -json",
 ];
 
-/// Asks each question, several at once.
+/// Asks each question, several at a time.
 fn ask(shell: &Shell, questions: &[String]) -> Vec<Run> {
     let half = questions.len().div_ceil(2);
     let ask = |questions: &[String]| -> Vec<Run> {
@@ -62,7 +63,7 @@ fn documents(run: &Run) -> Vec<Value> {
     Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
 }
 
-/// The part of the first trace in a table, with its folders up to that of the table.
+/// Returns the path of the first trace's part in a table.
 fn part(shell: &Shell, table: &str) -> PathBuf {
     let only = |folder: PathBuf| {
         let mut paths: Vec<PathBuf> =
@@ -73,12 +74,12 @@ fn part(shell: &Shell, table: &str) -> PathBuf {
     only(only(shell.path("fleet").join(table))).join("part-0.parquet")
 }
 
-/// The path as a message names it.
+/// Returns the path as messages name it.
 fn named(shell: &Shell, path: &Path) -> String {
     path.strip_prefix(shell.path("")).unwrap().to_str().unwrap().to_owned()
 }
 
-/// No question answers, and each names the file.
+/// Asserts that no question is answered, and that each error names the file.
 fn assert_refused(shell: &Shell, path: &Path, damage: &str) {
     let name = named(shell, path);
     let asked = ask(shell, &QUESTIONS.map(str::to_owned));
@@ -91,7 +92,7 @@ fn assert_refused(shell: &Shell, path: &Path, damage: &str) {
     assert!(check.stderr.contains(&name), "{damage}: {check:?}");
 }
 
-/// Puts something else in the place of a file, and the file back.
+/// Replaces a file by something else, and puts it back afterwards.
 fn with_damage(path: &Path, damage: impl FnOnce(), then: impl FnOnce()) {
     let kept = path.with_file_name("_kept");
     fs::rename(path, &kept).unwrap();
@@ -229,7 +230,7 @@ fn a_check_sees_what_was_planted_or_left_behind() {
     }
     fs::write(shell.path("fleet/groups/.DS_Store"), "").unwrap();
     let _ = shell.run(&["dataset", "check", "fleet"]).ok();
-    // A trace twice would count twice.
+    // A trace that is there twice would count twice.
     let copy = part.ancestors().nth(2).unwrap().with_file_name("date=2020-01-01");
     for table in TABLES {
         let from = shell.path("fleet").join(table).join(day.file_name().unwrap());
@@ -266,13 +267,13 @@ fn removing_stays_in_the_dataset_and_can_be_repeated() {
             .unwrap()
             .len()
     };
-    // An id that names nothing keeps the others, too.
+    // An id that matches nothing keeps the others, too.
     for ids in [&[""][..], &[first, ""], &[first, "ffff"]] {
         let run = remove(ids);
         assert_eq!((run.status, count()), (Some(1), 2), "{run:?}");
         assert!(run.stderr.contains("dataset list shows"), "{run:?}");
     }
-    // A link in place of the folder of a day leads elsewhere.
+    // A link in place of a day's folder leads elsewhere.
     let day = part(&shell, "groups").ancestors().nth(2).unwrap().to_path_buf();
     let (outside, listed) = (shell.path("outside"), day.to_str().unwrap().to_owned());
     fs::rename(&day, &outside).unwrap();
@@ -291,7 +292,7 @@ fn removing_stays_in_the_dataset_and_can_be_repeated() {
     assert!(check.stderr.contains("a link"), "{check:?}");
     fs::remove_file(&day).unwrap();
     fs::rename(&outside, &day).unwrap();
-    // As if it were interrupted after the first one.
+    // As if the removal had been interrupted after the first one.
     let _ = remove(&[&first[..6]]).ok();
     let run = remove(&[&first[..6], &second[..6]]).ok();
     assert!(run.stdout.contains("removed before"), "{run:?}");
@@ -346,7 +347,7 @@ fn a_dataset_is_found_by_any_path() {
     }
 }
 
-/// Asserts that a run either succeeded, or says of the folder that there is no space left.
+/// Asserts that a run either succeeded, or says that the folder has no space left.
 fn assert_full(run: &Run, folder: &str, reason: &str) {
     if run.status == Some(0) {
         return;
@@ -370,7 +371,7 @@ fn a_full_disk_is_named_with_the_folder_that_was_asked_for() {
     };
     let mut failed = 0;
     for blocks in [0, 1, 8, 10, 12, 16, 20, 24, 28] {
-        // No file may get larger than so many blocks.
+        // No file may grow beyond this many blocks.
         let run = add(&format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "fleet");
         assert_full(&run, "fleet", "the file is too large for the file system");
         failed += usize::from(run.status != Some(0));
@@ -383,7 +384,7 @@ fn a_full_disk_is_named_with_the_folder_that_was_asked_for() {
         let mount = format!("mount -t tmpfs -o size={kib}k none small");
         let script = format!("exec unshare -rm sh -c '{mount} && exec \"$@\"' sh \"$@\"");
         let run = add(&script, "small/fleet");
-        // A system may let no user mount anything.
+        // Some systems do not let users mount anything.
         if !run.stderr.contains("unshare") && !run.stderr.contains("mount") {
             assert_full(&run, "small/fleet", "the disk is full");
         }

@@ -1,4 +1,4 @@
-//! The scripts in `examples/fleet`, and the engines that they run.
+//! The scripts in `examples/fleet`, and the engines they run.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use std::{env, fs};
 use handlescope_tests::binary::{Run, Shell, examples};
 use serde_json::{Deserializer, Value, json};
 
-/// A cluster of two workers with a core and 1 GiB each.
+/// A cluster of two workers with one core and 1 GiB each.
 const CLUSTER: &str = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false \
     --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=1 \
     --conf spark.sql.adaptive.enabled=false pyspark-shell";
 
-/// Java starts many programs that each run for seconds: half of their time would go to its optimizing compiler.
+/// Java runs many programs for a few seconds each; its optimizing compiler would take half of that time.
 const JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
-/// The questions about fleets, by name.
+/// Returns the questions about fleets, sorted by name.
 pub fn questions() -> Vec<PathBuf> {
     let entries = fs::read_dir(examples().join("fleet")).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -25,12 +25,12 @@ pub fn questions() -> Vec<PathBuf> {
     files
 }
 
-/// Answers of an engine: a document for each question.
+/// Returns the answers of an engine: a document for each question.
 pub fn answers(run: Run) -> Vec<Value> {
     Deserializer::from_str(&run.ok().stdout).into_iter().map(Result::unwrap).collect()
 }
 
-/// The Python interpreter with a script of `examples/fleet`.
+/// Returns a command that runs a script of `examples/fleet` with the Python interpreter.
 fn python(shell: &Shell, script: &str) -> Command {
     let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
     let mut command = Command::new(&python);
@@ -40,14 +40,14 @@ fn python(shell: &Shell, script: &str) -> Command {
     command
 }
 
-/// What DuckDB answers to questions over a dataset.
+/// Returns DuckDB's answers to questions on a dataset.
 pub fn duckdb(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
     let mut command = python(shell, "questions.py");
     command.arg(dataset).args(questions).arg("--json");
     answers(command.output().expect("Python starts").into())
 }
 
-/// What the console answers to questions over a dataset.
+/// Returns the console's answers to questions on a dataset.
 pub fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
     let answer = |file: &PathBuf| {
         let run = shell.run(&[dataset, "-c", &format!(".sql \"{}\" -json", file.display())]).ok();
@@ -63,7 +63,7 @@ pub fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value
     questions.iter().map(answer).collect()
 }
 
-/// Spark in a folder of its own, where its workers write.
+/// Spark in its own folder, where its workers write.
 pub struct Spark {
     pub home: PathBuf,
 }
@@ -85,7 +85,7 @@ impl Spark {
         Self { home }
     }
 
-    /// A script of `examples/fleet`, in a cluster of two workers.
+    /// Returns a command that runs a script of `examples/fleet` in a cluster of two workers.
     pub fn command(&self, shell: &Shell, script: &str) -> Command {
         let mut command = python(shell, script);
         command.env("SPARK_HOME", &self.home).env("SPARK_LOCAL_IP", "127.0.0.1");
@@ -93,10 +93,10 @@ impl Spark {
         command
     }
 
-    /// Process ids of the executors that run.
+    /// Returns the process ids of the running executors.
     pub fn executors(&self) -> Vec<u32> {
         let home = self.home.to_str().expect("a path of text");
-        // A process may end in between.
+        // A process may exit in between.
         let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let is_executor = |pid: &u32| {
             let command = String::from_utf8_lossy(&command(pid)).into_owned();
@@ -106,11 +106,11 @@ impl Spark {
     }
 }
 
-/// A process and all that it started, which runs.
+/// Returns a process and all its running descendants.
 pub fn with_descendants(pid: u32) -> Vec<u32> {
     let parent = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in front, in brackets, may have spaces.
+        // The name before it, in parentheses, may contain spaces.
         stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
     };
     let mut family = vec![pid];
@@ -122,13 +122,13 @@ pub fn with_descendants(pid: u32) -> Vec<u32> {
     family
 }
 
-/// Ids of all processes.
+/// Returns the ids of all processes.
 fn processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Asserts that an engine has the answers of another one.
+/// Asserts that an engine gives the same answers as another one.
 pub fn assert_equal(answers: &[Value], expected: &[Value]) {
     assert_eq!(answers.len(), expected.len());
     for (answer, expected) in answers.iter().zip(expected) {

@@ -1,4 +1,4 @@
-//! A dataset that is many times as large as the memory that a question to it may take.
+//! A dataset many times as large as the memory that a question on it may use.
 
 use std::fs;
 use std::path::Path;
@@ -11,26 +11,26 @@ use serde_json::{Value, json};
 
 use super::console::{BASE, EVENT, PID, document, rows, trace};
 
-/// Addresses that the program may have, KiB. Without optimization, 210 MB of them are its file, and 256 MiB are the stack
-/// of a query.
+/// Address space limit of the program, KiB. Without optimization the program file takes 210 MB of it, and the stack of
+/// a query 256 MiB.
 const MAX_ADDRESSES: u64 = 800_000;
 
-/// Handles of a trace that are opened and closed.
+/// Handles in a trace that are opened and closed.
 const CLOSED: u64 = 20_000;
 
-/// Handles of a trace that nothing closes.
+/// Handles in a trace that are never closed.
 const LEAKED: u64 = 29;
 
-/// Characters of the names of objects, which no compression shortens much.
+/// Length of object names, which hardly compress.
 const NAME_LENGTH: usize = 400;
 
-/// Writes a trace that leaks some handles and closes many.
+/// Writes a trace that leaks a few handles and closes many.
 fn write_trace(path: &Path, seed: u64) {
     let mut trace = trace(seed as i64, seed, false);
     let mut rng = Rng::new(seed);
     for number in 0..CLOSED {
         let (object, handle) = (0xffff_9000_0000_0000 + number * 0x100, 0x10_0000 + 4 * number);
-        // At no time of another event.
+        // The time differs from that of all other events.
         let ns = 350_000 + number as i64 * 2_900_000;
         let created = trace.create_handle(ns, (PID, PID + 4), object, handle as u32, EVENT);
         created.stack(&[], &[BASE + 0x3000]);
@@ -46,8 +46,8 @@ fn write_trace(path: &Path, seed: u64) {
     trace.write(path).unwrap();
 }
 
-/// Links the tables of the traces of a dataset into another one, under ids of other traces, until it has so many bytes.
-/// Returns the number of its traces, and their bytes.
+/// Links the traces of a dataset into another one under new ids, until it has at least `least` bytes. Returns the
+/// number of traces, and their bytes.
 fn multiply(from: &Path, to: &Path, least: u64) -> (u64, u64) {
     fs::create_dir_all(to.join("_manifests")).unwrap();
     fs::copy(from.join("_dataset.json"), to.join("_dataset.json")).unwrap();
@@ -82,19 +82,19 @@ fn multiply(from: &Path, to: &Path, least: u64) -> (u64, u64) {
     (traces, bytes)
 }
 
-/// The document that a command over the dataset prints with limited addresses.
+/// Returns the document that a command on the dataset prints with a limited address space.
 fn asked(shell: &Shell, command: &str) -> Value {
     document(&limited(shell, command))
 }
 
-/// Runs a command over the dataset with limited addresses.
+/// Runs a command on the dataset with a limited address space.
 fn limited(shell: &Shell, command: &str) -> Run {
     let program = handlescope(&shell.path(""));
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
     limited.arg(program.get_program()).args(["fleet", "-c", command]).current_dir(shell.path(""));
     limited.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    // Tests have large stacks; users do not. Each thread of polars has rows in memory.
+    // Tests have large stacks; users do not. Each polars thread has rows in memory.
     limited.env("RUST_MIN_STACK", "4194304").env("POLARS_MAX_THREADS", "2");
     let run: Run = limited.stdin(Stdio::null()).output().expect("there is a shell").into();
     run.ok()
@@ -109,7 +109,7 @@ fn a_dataset_of_ten_times_the_memory_limit_is_answered() {
         write_trace(&shell.path(&name), seed);
         let _ = shell.run(&["dataset", "add", "base", &name, "--build", build]).ok();
     }
-    // Ten times as many bytes as the limit, or a quarter more than it.
+    // Ten times the limit in bytes, or a quarter more than the limit.
     let least = MAX_ADDRESSES * 1024 * 10 / one_of(8) as u64;
     let (traces, bytes) = multiply(&shell.path("base"), &shell.path("fleet"), least);
     assert!(bytes >= least);

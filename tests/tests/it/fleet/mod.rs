@@ -1,4 +1,4 @@
-//! Datasets of a fleet: what DuckDB, Spark and the console answer about them, and how they are made by many processes.
+//! Fleet datasets: what DuckDB, Spark and the console answer about them, and how many processes build them together.
 
 mod cluster;
 pub mod console;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_tests::folders::files;
 
-/// Files of the tables of a dataset and its extracts, without what is work in progress.
+/// Returns the files of a dataset's tables and extracts, without work in progress.
 fn contents(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = files(dataset).into_iter();
     let names =

@@ -1,5 +1,5 @@
-//! The published traces in a dataset: Spark, DuckDB and the console have equal rows, and count what the console counts in
-//! each trace.
+//! The published traces in a dataset: Spark, DuckDB and the console return equal rows, and count what the console
+//! counts in each trace.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,13 +12,13 @@ use serde_json::{Deserializer, Value};
 
 use super::engines::{Spark, answers, assert_equal, console, duckdb, questions};
 
-/// Handles and views of a trace, like `counts.sql`.
+/// Query for the handles and views of a trace, like `counts.sql`.
 const HANDLES: &str = "SELECT process, kind, type, COUNT(*) AS acquired, \
     SUM(CASE WHEN leaked THEN 1 ELSE 0 END) AS leaked, \
     SUM(CASE WHEN at_exit THEN 1 ELSE 0 END) AS at_exit, 0 AS bytes FROM handles \
     GROUP BY process, kind, type";
 
-/// Allocations of a trace.
+/// Query for the allocations of a trace.
 const ALLOCATIONS: &str = "SELECT process, kind, kind AS type, COUNT(*) AS acquired, \
     SUM(CASE WHEN \"end\" = 'open' THEN 1 ELSE 0 END) AS leaked, \
     SUM(CASE WHEN at_exit THEN 1 ELSE 0 END) AS at_exit, SUM(size) AS bytes FROM allocations \
@@ -26,7 +26,7 @@ const ALLOCATIONS: &str = "SELECT process, kind, kind AS type, COUNT(*) AS acqui
 
 const COLUMNS: [&str; 7] = ["process", "kind", "type", "acquired", "leaked", "at_exit", "bytes"];
 
-/// Copies of the archives of the published traces, because extracts are written beside them.
+/// Copies the archives of the published traces, because extracts are written beside them.
 fn published(shell: &Shell) -> Vec<PathBuf> {
     let folders = ["real", "synthetic"].map(|name| fs::read_dir(shared_data().join(name)).unwrap());
     let mut copies = Vec::new();
@@ -42,7 +42,7 @@ fn published(shell: &Shell) -> Vec<PathBuf> {
     copies
 }
 
-/// Rows that the console counts in a trace.
+/// Returns the rows that the console counts in a trace.
 fn counted_by_console(shell: &Shell, trace: &Path) -> BTreeSet<String> {
     let commands = [HANDLES, ALLOCATIONS].map(|query| format!(".sql {query} -json"));
     let trace = trace.to_str().unwrap();
@@ -53,14 +53,14 @@ fn counted_by_console(shell: &Shell, trace: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Rows of an answer, without the name of the trace in front.
+/// Returns the rows of an answer for a trace, without the trace name in front.
 fn counted_in_dataset(answer: &Value, trace: Option<&str>) -> BTreeSet<String> {
     let rows = answer["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap());
     let rows = rows.filter(|row| trace.is_some_and(|trace| row[0] == trace));
     rows.map(|row| Value::from(row[1..].to_vec()).to_string()).collect()
 }
 
-/// The name that a dataset has for the trace in an archive, if anything was acquired in it.
+/// Returns the dataset's name for the trace in an archive, if anything was acquired in it.
 fn source<'a>(answer: &'a Value, archive: &Path) -> Option<&'a str> {
     let name = archive.file_name()?.to_str()?;
     let sources = answer["rows"].as_array()?.iter().filter_map(|row| row[0].as_str());
@@ -96,7 +96,7 @@ fn engines_have_equal_rows_and_count_what_the_console_counts_in_each_trace() {
         assert_eq!(in_dataset, counted_by_console(&shell, &trace), "{}", trace.display());
         rows += in_dataset.len();
     }
-    // No row is of another trace.
+    // There are no rows of other traces.
     assert_eq!(rows, answer["rows"].as_array().unwrap().len());
     assert!(rows > 100, "{rows}");
 }

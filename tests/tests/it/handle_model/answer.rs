@@ -1,4 +1,4 @@
-//! Answers of the program about a trace.
+//! The program's answers about a trace.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use handlescope_model::tables::{Events, Processes, TraceInfos};
 use handlescope_model::{Cancel, EventKind, TableRows, Trace, sentinel};
 use handlescope_sources::extract;
 
-/// Counts of processes and views, by the name of the process.
+/// Counts of handles or views, by process name.
 pub type ByProcess = BTreeMap<String, u64>;
 
-/// Counts of handles and views by their ends.
+/// Counts of handles and views by how they ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Handles {
     /// Handles that were created or duplicated.
     pub opened: u64,
-    /// Handles and views that something closed.
+    /// Handles and views that were closed.
     pub closed: u64,
     pub leaked: ByProcess,
     pub closed_at_exit: ByProcess,
@@ -33,13 +33,13 @@ pub struct ObjectCounts {
 pub struct Answer {
     pub handles: Handles,
     pub objects: ObjectCounts,
-    /// Each open of a handle with whether it leaks, by its time in nanoseconds.
+    /// For each opened handle, by its time in nanoseconds, whether it leaks.
     pub opened: BTreeMap<i64, bool>,
-    /// Number of handles that were closed unseen.
+    /// Number of handles that were closed by events missing from the trace.
     pub unseen: usize,
-    /// Time from which on the trace has the events of all processors.
+    /// From this time on, the trace has the events of all processors.
     pub recorded_from_ns: i64,
-    /// Handles of the rundown at the end.
+    /// Number of handles in the rundown at the end.
     pub existing: usize,
 }
 

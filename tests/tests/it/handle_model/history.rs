@@ -1,4 +1,4 @@
-//! What happened in a history, its expected outcome, and the history as a trace.
+//! The events of a history, their expected outcome, and the history as a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::answer::{ByProcess, Handles, ObjectCounts};
 pub const EVENT: u16 = 16;
 pub const SYSTEM: usize = 0;
 
-/// Kernel frames of opens, of closes by programs and of those of a sweep.
+/// Kernel frames of opens, of closes by programs, and of closes in a sweep.
 const OPEN_FRAMES: [u64; 2] = [0xffff_f800_0000_1100, 0xffff_f800_0000_2000];
 const CLOSE_FRAMES: [u64; 2] = [0xffff_f800_0000_1200, 0xffff_f800_0000_2000];
 const SWEEP_FRAMES: [u64; 2] = [0xffff_f800_0000_1300, 0xffff_f800_0000_2100];
@@ -22,16 +22,16 @@ pub struct Process {
     pub pid: u32,
     pub name: String,
     pub parent: u32,
-    /// The thread that created it.
+    /// The thread that created the process.
     pub creator: Caller,
     /// Time and processor.
     pub started: Option<(i64, u16)>,
     pub ended: Option<(i64, u16)>,
-    /// When the last of what it had open was closed.
+    /// When the last of its open handles and views was closed.
     pub gone: Option<i64>,
-    /// Open handles by value, without the bit of kernel handles: places in [`History::opened`].
+    /// Open handles by value without the kernel bit: indexes into [`History::opened`].
     pub handles: BTreeMap<u32, usize>,
-    /// Open views by address: places in [`History::opened`].
+    /// Open views by address: indexes into [`History::opened`].
     pub views: BTreeMap<u64, usize>,
 }
 
@@ -45,13 +45,13 @@ pub enum Closed {
 #[derive(Debug, Clone, Copy)]
 pub struct Opened {
     pub ns: i64,
-    /// The process in whose table it is, and its value there; of a view 0. `None`: of a child that did not start.
+    /// The process that owns it, and its value there (0 for a view). `None` for a child that did not start.
     pub owner: Option<usize>,
     pub value: u32,
     pub object: u64,
     pub is_view: bool,
     pub is_inherited: bool,
-    /// Whether events of processes say whose it is.
+    /// Whether it takes process events to know the owner.
     pub is_early: bool,
     pub closed: Option<Closed>,
 }
@@ -67,7 +67,7 @@ pub enum Event {
     ObjectDelete(u64),
 }
 
-/// An event with time and thread.
+/// An event with its time and thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded {
     pub ns: i64,
@@ -76,7 +76,7 @@ pub struct Recorded {
     pub event: Event,
 }
 
-/// Events of a history, and their known outcome.
+/// The events of a history, and their known outcome.
 pub struct History {
     pub processes: Vec<Process>,
     pub opened: Vec<Opened>,
@@ -84,13 +84,13 @@ pub struct History {
     pub objects: ObjectCounts,
 }
 
-/// The thread of a process on a processor: each process has one on each.
+/// Returns the thread of a process on a processor; each process has one on each.
 pub fn thread(pid: u32, cpu: u16) -> Caller {
     Caller::new(pid, pid + 1 + u32::from(cpu)).on(cpu)
 }
 
 impl History {
-    /// Moves all events to one processor; the threads stay.
+    /// Moves all events to one processor; the threads stay the same.
     pub fn on_one_processor(mut self) -> Self {
         self.events.iter_mut().for_each(|event| event.cpu = 0);
         for process in &mut self.processes {
@@ -101,7 +101,7 @@ impl History {
         self
     }
 
-    /// Expected counts of handles.
+    /// Returns the expected counts of handles.
     pub fn handles(&self) -> Handles {
         let mut handles = Handles::default();
         let mut count = |counts: fn(&mut Handles) -> &mut ByProcess, opened: &Opened| {
@@ -125,19 +125,19 @@ impl History {
         handles
     }
 
-    /// Expected counts of objects and views.
+    /// Returns the expected counts of objects and views.
     pub fn objects(&self) -> ObjectCounts {
         self.objects
     }
 
-    /// The handles that were opened since a time, by their time, with whether they leak.
+    /// Returns the handles opened since a time, by their time, with whether they leak.
     pub fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
         let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
         handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
     }
 
-    /// The handles that a part of the trace, with the opens at these times, shows to be closed: their values are used
-    /// again.
+    /// Returns the handles that a part of the trace shows to be closed, because their values are reused. `opened` has
+    /// the opens in that part, by time.
     pub fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
         let mut latest = BTreeMap::new();
         let mut reused = BTreeSet::new();
@@ -148,7 +148,7 @@ impl History {
         reused
     }
 
-    /// The handles of processes that are there at the end, which a rundown lists if they are open.
+    /// Returns the handles of processes alive at the end; a rundown lists those that are open.
     pub fn listed(&self) -> BTreeSet<i64> {
         let is_listed = |handle: &&Opened| {
             let is_alive = |owner: usize| self.processes[owner].ended.is_none();
@@ -157,7 +157,7 @@ impl History {
         self.opened.iter().filter(is_listed).map(|handle| handle.ns).collect()
     }
 
-    /// Adds the rundown of what is open at the end to a trace of the history.
+    /// Adds the rundown of everything open at the end to a trace of the history.
     pub fn rundown(&self, trace: &mut TraceBuilder) {
         for (number, process) in self.processes.iter().enumerate() {
             for (value, place) in &process.handles {
@@ -168,12 +168,12 @@ impl History {
         }
     }
 
-    /// The history as a trace.
+    /// Returns the history as a trace.
     pub fn trace(&self, options: FileOptions) -> TraceBuilder {
         let mut trace = TraceBuilder::with_options(options);
         trace.object_type(EVENT, "Event");
         for process in &self.processes {
-            // The history has the sweep at the end.
+            // The history itself has the sweep at the end.
             let spec = trace.process(process.pid, &process.name).parent(process.parent).unswept();
             if let Some((ns, cpu)) = process.started {
                 spec.started(ns).start_processor(cpu);

@@ -1,4 +1,4 @@
-//! Starts and ends of the processes of the model.
+//! Starts and ends of processes in the model.
 
 use handlescope_tests::payload::DuplicateRecord;
 
@@ -6,25 +6,27 @@ use super::history::{Closed, EVENT, Event, Process, SYSTEM, thread};
 use super::model::{Model, NEXT, Sweep};
 
 const US: i64 = 1_000;
-/// From the end of a sweep until the pid is given again: with a clock that stands still for 15.6 ms more than a tick.
+/// Minimum time from the end of a sweep until the pid is reused; with a coarse clock it is longer than the 15.6 ms
+/// tick.
 const PID_REST: [i64; 2] = [100 * US, 20_000 * US];
-/// Between two starts: longer than the slowest tick, within which it is not known which child is which.
+/// Minimum time between two starts. It is longer than the slowest tick; within a tick, nothing tells the children
+/// apart.
 const STARTS_APART: i64 = 32_000 * US;
 const MAX_PROCESSES: usize = 9;
 
-/// A child on its way: the processes that create it and that are its parent, and what it inherits.
+/// A child that is being created: its creating process, its parent, and what it inherits.
 #[derive(Debug, Clone)]
 struct Child {
     creator: usize,
     parent: usize,
-    /// The thread that creates it is the creator's on this processor.
+    /// The creating thread is the creator's thread on this processor.
     cpu: u16,
-    /// Values in the child with places among what was opened.
+    /// Values in the child, with indexes into what was opened.
     inherited: Vec<(u32, usize)>,
 }
 
 impl Model {
-    /// A process creates a child, of itself or of another parent.
+    /// Lets a process create a child, of itself or of another parent.
     pub fn start(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
         if self.can_start(1) {
             let child = self.inherit(creator, parent, which, cpu);
@@ -32,7 +34,7 @@ impl Model {
         }
     }
 
-    /// Two threads create children at once; the one that inherits last starts first.
+    /// Lets two threads create children at once; the one that inherits last starts first.
     pub fn start_two(&mut self, parent: usize, which: usize, cpu: u16) {
         if self.can_start(2) {
             let first = self.inherit(parent, parent, which, cpu);
@@ -42,9 +44,9 @@ impl Model {
         }
     }
 
-    /// A child inherits, and the thread that creates it closes all of that again.
+    /// Lets a child inherit; its creation then fails, and the creating thread closes all of that again.
     pub fn start_fails(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
-        // In the older form nothing says whose handles the call closes.
+        // In the older form, nothing says whose handles the call closes.
         if self.setup.names_parent {
             return;
         }
@@ -59,12 +61,12 @@ impl Model {
         }
     }
 
-    /// A child that has a pid gets handles before the event that says its start.
+    /// Gives handles to a child that has a pid, before the event of its start.
     pub fn fork(&mut self, parent: usize, which: usize, cpu: u16) {
         if !self.can_start(1) {
             return;
         }
-        // Until the start, a pid that was given before is that of the process that ended.
+        // Until the start, a reused pid would mean the process that ended.
         let pids = self.history.processes.iter().map(|process| process.pid);
         let pid = pids.max().unwrap_or_default() + 4;
         let parent_pid = self.history.processes[parent].pid;
@@ -89,7 +91,7 @@ impl Model {
         self.history.processes[child].started = Some((self.now, cpu));
     }
 
-    /// Ends a process. Some time after the event that says it, its handles are closed, then its views unmapped.
+    /// Ends a process. Some time after the end event, its handles are closed, then its views are unmapped.
     pub fn end(&mut self, process: usize, cpu: u16) {
         if process == SYSTEM {
             return;
@@ -100,7 +102,7 @@ impl Model {
         let handles = ended.handles.keys().map(|value| (Some(*value), None));
         let swept: Vec<_> =
             handles.chain(ended.views.keys().map(|base| (None, Some(*base)))).collect();
-        // From microseconds to more than ten milliseconds for each.
+        // From microseconds to over ten milliseconds each.
         let step = [7, 90, 700, 4_000][usize::from(cpu)] * US;
         let mut ns = self.now + (300 + 170 * i64::from(cpu)) * US;
         for (handle, view) in swept {
@@ -111,7 +113,7 @@ impl Model {
         self.sweeps.make_contiguous().sort_by_key(|sweep| sweep.ns);
     }
 
-    /// A debugger ends a process: its thread closes the handles, before the event that says the end.
+    /// Lets a debugger end a process: the debugger's thread closes the handles before the end event.
     pub fn kill(&mut self, debugger: usize, process: usize, cpu: u16) {
         let values: Vec<u32> = self.history.processes[process].handles.keys().copied().collect();
         let is_known = |value: &u32| self.is_unique(debugger, (process, *value));
@@ -125,7 +127,7 @@ impl Model {
         self.end(process, cpu);
     }
 
-    /// Whether so many more processes may start; waits until it is known which is which.
+    /// Whether `count` more processes may start; waits until the starts can be told apart.
     fn can_start(&mut self, count: usize) -> bool {
         if self.history.processes.len() + count > MAX_PROCESSES {
             return false;
@@ -137,14 +139,14 @@ impl Model {
         true
     }
 
-    /// Handles that a child is given.
+    /// Returns the handles that a child is given.
     fn heritable(&self, parent: usize, which: usize) -> Vec<u32> {
         let handles = self.history.processes[parent].handles.keys().copied();
         // Kernel handles are not inherited.
         handles.skip(which % 5).take(if parent == SYSTEM { 0 } else { which % 3 }).collect()
     }
 
-    /// A thread of the creator gives a child handles of the parent, before the child has a pid.
+    /// Lets a thread of the creator give handles of the parent to a child that has no pid yet.
     fn inherit(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) -> Child {
         let source_pid = self.history.processes[parent].pid;
         let names_parent = self.setup.names_parent && creator == parent;
@@ -171,7 +173,7 @@ impl Model {
         Child { creator, parent, cpu, inherited }
     }
 
-    /// The child starts, in the creating thread.
+    /// Starts the child in the creating thread.
     fn begin_process(&mut self, child: Child) {
         let Child { creator, parent, cpu, inherited } = child;
         let rest = PID_REST[usize::from(self.setup.is_coarse)];

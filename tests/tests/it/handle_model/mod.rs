@@ -1,10 +1,13 @@
-//! Random histories of handles against a model of them.
+//! Compares random histories of handles with a model of them.
 //!
-//! [`model`] states what programs and Windows do, one operation after the other, and knows from that alone what is open,
-//! leaked and closed: handles of processes and of System, moved, sent and inherited ones, closes by other processes, ends of
-//! processes that close their handles later. It writes each history as a trace, which the extraction reads, and both must agree: with an exact clock
-//! exactly, as of what a ring holds of all processors; with clocks that stand still for 1 and for 15.6 ms but for a few
-//! closes. Where buffers are missing no leak may be hidden, and what the rest of the trace shows to be closed may not leak.
+//! [`model`] does what programs and Windows do, one operation after the other, and knows from that alone what is open,
+//! leaked and closed. It covers handles of processes and of System; moved, sent and inherited handles; closes by other
+//! processes; and process exits that close handles later. It writes each history as a trace, which is then extracted,
+//! and both must agree.
+//!
+//! With an exact clock they agree exactly, as they do for what a ring holds of all processors. With clocks that advance
+//! in steps of 1 and 15.6 ms, a few closes may be missing. If buffers are missing, no leak may be hidden, and a handle
+//! that the rest of the trace shows to be closed may not leak.
 
 mod answer;
 mod history;
@@ -29,17 +32,17 @@ use self::history::History;
 use self::model::{Model, Setup};
 use self::operations::{Operation, operation, simple_operation};
 
-/// Runs `check` with so many lists of random operations, as [`with_cases`] does.
+/// Runs `check` with this many lists of random operations, like [`with_cases`].
 fn with_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
     with_cases(cases, vec(operation(), 1..longest), |operations| check(&operations));
 }
 
-/// As [`with_histories`], of operations that are followed where something is missing, too.
+/// Like [`with_histories`], but only with operations that can be followed in incomplete traces.
 fn with_simple_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
     with_cases(cases, vec(simple_operation(), 1..longest), |operations| check(&operations));
 }
 
-/// Runs `check` with so many random inputs, the same in every run, and four times as many where the search is thorough.
+/// Runs `check` with this many random inputs, the same in every run; four times as many in thorough mode.
 pub fn with_cases<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
     with_exactly(if thorough::one_of(2) == 1 { cases * 4 } else { cases }, inputs, check);
 }
@@ -57,12 +60,12 @@ fn with_exactly<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
     }
 }
 
-/// The system clock that advances every `step` 100 ns units, of four processors.
+/// Returns options for a system clock on four processors.
 fn system_clock() -> FileOptions {
     FileOptions { clock: Clock::SystemTime, ..FileOptions::default() }
 }
 
-/// Checks that the trace of a history has all that the model knows.
+/// Checks that the trace of a history has everything that the model knows.
 fn check_exactly(operations: &[Operation], setup: Setup) {
     let history = Model::run(operations, setup);
     let answer = Answer::of(&history.trace(FileOptions::default()).to_bytes());
@@ -79,16 +82,18 @@ fn an_exact_clock_says_all_of_handles_and_objects() {
     });
 }
 
-/// Only older generated traces name the parent in place of a child, and a duplicate of a handle that was just replaced does
-/// not always show that it is for a child: one of some hundred histories has one. These have none.
+/// Only older generated traces name the parent instead of the child. With these, a duplicate of a handle that was just
+/// replaced does not always show that it is for a child. One of some hundred histories has such a duplicate; these 60
+/// have none.
 #[test]
 fn a_child_inherits_where_duplicates_name_its_parent() {
     let setup = Setup { names_parent: true, ..Setup::EXACT };
     with_exactly(60, vec(operation(), 1..120), |operations| check_exactly(&operations, setup));
 }
 
-/// Where a hundred events of four processors share a time, an order that fits is not always found: of a thousand handles
-/// that were closed, so many may lack their close with a step of 1 and of 15.6 ms: 9 and 23 of 4,150 do. None is ever closed too often.
+/// If a hundred events of four processors share a time, a consistent order is not always found. These are the numbers
+/// of closes that may be missing per thousand closed handles, for steps of 1 and 15.6 ms; 9 and 23 of 4,150 are
+/// missing. No handle is ever closed too often.
 #[test]
 fn a_clock_that_stands_still_loses_next_to_no_close() {
     for (step, most_in_thousand) in [(10_000, 3), (156_250, 6)] {
@@ -112,12 +117,12 @@ fn a_clock_that_stands_still_loses_next_to_no_close() {
     }
 }
 
-/// Small buffers, so that the events of a history are in many.
+/// Returns options for small buffers, so that the events of a history are spread over many.
 fn small_buffers(layout: Layout) -> FileOptions {
     FileOptions { buffer_size: 0x400, layout, ..FileOptions::default() }
 }
 
-/// Checks the handles of a trace of which something is missing; returns which leak that do not.
+/// Checks the handles of an incomplete trace; returns the ones that falsely leak.
 fn check_incomplete(history: &History, opened: &BTreeMap<i64, bool>, what: &str) -> BTreeSet<i64> {
     let truth = history.opened_since(0);
     let is_hidden = |(ns, is_leaked): (&i64, &bool)| truth[ns] && !is_leaked;
@@ -144,7 +149,7 @@ fn a_ring_says_all_of_what_was_opened_since_it_has_all_and_no_more_than_is_shown
             let layout = Layout::Circular { max_buffers: 16 };
             let mut trace = history.trace(FileOptions { cpus, ..small_buffers(layout) });
             trace.merge_events(false);
-            // The rundown may overwrite all that a processor has.
+            // The rundown may overwrite everything a processor has.
             let without_rundown = trace.to_bytes();
             history.rundown(&mut trace);
             let [answer, _] = [without_rundown, trace.to_bytes()].map(|ring| {
@@ -188,7 +193,7 @@ fn a_lost_buffer_hides_no_leak_and_what_is_shown_to_be_closed_does_not_leak() {
         }
     });
     let (lost, wrong, unseen) = (lost.get(), wrong.get(), unseen.get());
-    // The hole may have held the beginning of the rundown, as far as the numbers of the buffers tell.
+    // According to the buffer numbers, the hole may have held the beginning of the rundown.
     assert!(lost > 100 && 5 * wrong < unseen, "{lost} lost, {wrong} false, {unseen} closed unseen");
 }
 

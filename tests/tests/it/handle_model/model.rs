@@ -1,4 +1,4 @@
-//! Model of programs that use handles, and of what becomes of the handles.
+//! A model of programs that use handles, and of what happens to the handles.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,19 +9,19 @@ use super::answer::ObjectCounts;
 use super::history::{Closed, EVENT, Event, History, Opened, Process, Recorded, SYSTEM};
 use super::operations::{Operation, What};
 
-/// Time between two events of one operation: a tick of the finest clock.
+/// Time between two events of an operation: a tick of the finest clock.
 pub const NEXT: i64 = 100;
 /// Pseudo handles of the current process and thread.
 const PSEUDO: [u32; 2] = [0xffff_ffff, 0xffff_fffe];
 
-/// Differences between histories.
+/// What differs between histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// Events say when objects come and go.
+    /// Whether events say when objects are created and deleted.
     pub with_objects: bool,
-    /// The clock stands still for up to 15.6 ms, so that some things must not happen that soon after each other.
+    /// Whether the clock stands still for up to 15.6 ms; some things must then not happen soon after each other.
     pub is_coarse: bool,
-    /// Duplicates that a child inherits name the parent as their target, as older generated traces do.
+    /// Whether duplicates that a child inherits name the parent as their target, as older generated traces do.
     pub names_parent: bool,
 }
 
@@ -34,25 +34,25 @@ pub struct Model {
     pub setup: Setup,
     pub now: i64,
     pub history: History,
-    /// References to the objects that there are, by address: handles, and messages with one.
+    /// Reference counts of the existing objects, by address: handles, and messages that carry one.
     alive: BTreeMap<u64, u32>,
-    /// What ends of processes still have to close, in the order of time.
+    /// What exited processes still have to close, in time order.
     pub sweeps: VecDeque<Sweep>,
 }
 
-/// A close or unmap that the end of a process makes later.
+/// A close or unmap that happens later because its process exited.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep {
     pub ns: i64,
     pub process: usize,
     pub cpu: u16,
-    /// A handle, or else a view.
+    /// A handle; `None` for a view.
     pub handle: Option<u32>,
     pub view: Option<u64>,
 }
 
 impl Model {
-    /// Lets operations happen.
+    /// Runs operations and returns their history.
     pub fn run(operations: &[Operation], setup: Setup) -> History {
         let process = |pid: u32| Process { pid, name: format!("p{pid}.exe"), ..Process::default() };
         let processes = [4, 700, 704].map(process).to_vec();
@@ -64,7 +64,7 @@ impl Model {
         };
         let (alive, sweeps) = (BTreeMap::new(), VecDeque::new());
         let mut model = Self { setup, now: 1_000_000, history, alive, sweeps };
-        // A program goes on after a close and an unmap, so that their frames are known for those of programs.
+        // A program goes on after a close and an unmap, so that these frames are known to be a program's.
         model.create(1, 1, model.free_address(), 0);
         model.close(1, (1, 4), 0, Closed::ByProgram, 0);
         model.create(1, 1, model.free_address(), 0);
@@ -141,7 +141,7 @@ impl Model {
         }
     }
 
-    /// Lets time pass, in which ends of processes close what is open.
+    /// Lets time pass, during which exited processes close what they have open.
     pub fn pause(&mut self, ns: i64) {
         let until = self.now + ns;
         while let Some(sweep) = self.sweeps.pop_front_if(|sweep| sweep.ns <= until) {
@@ -169,7 +169,7 @@ impl Model {
         handles.keys().nth(which % handles.len().max(1)).copied()
     }
 
-    /// The lowest address that no object has: addresses are used again soon.
+    /// Returns the lowest address without an object, so that addresses are reused soon.
     pub fn free_address(&self) -> u64 {
         let addresses = (0..).map(|place| 0xffff_8100_0000_1000 + 0x100 * place);
         addresses.into_iter().find(|address| !self.alive.contains_key(address)).unwrap_or_default()
@@ -184,8 +184,8 @@ impl Model {
         self.history.opened[self.history.processes[process].handles[&value]].object
     }
 
-    /// Whether a close by another process can only be of this handle: that process has none of this value and object, and
-    /// no third one has.
+    /// Whether a close by another process can only mean this handle: that process has none with this value and object,
+    /// and no third process has one.
     pub fn is_unique(&self, caller: usize, handle: (usize, u32)) -> bool {
         let (owner, value) = handle;
         let object = self.object_of(handle);
@@ -205,7 +205,7 @@ impl Model {
         self.now
     }
 
-    /// A handle is there; returns its place.
+    /// Notes an opened handle; returns its index.
     pub fn open(&mut self, ns: i64, owner: Option<usize>, object: u64, value: u32) -> usize {
         let opened = Opened {
             ns,
@@ -226,12 +226,12 @@ impl Model {
         place
     }
 
-    /// One more reference to an object.
+    /// Adds a reference to an object.
     fn refer(&mut self, object: u64) {
         *self.alive.entry(object).or_default() += 1;
     }
 
-    /// One reference less, by a thread of a process.
+    /// Removes a reference to an object, by a thread of a process.
     pub fn forget(&mut self, object: u64, process: usize, cpu: u16) {
         let references = self.alive.get_mut(&object).unwrap();
         *references -= 1;
@@ -244,7 +244,7 @@ impl Model {
         }
     }
 
-    /// Counts an object that there was not before.
+    /// Counts an object that did not exist before.
     fn begin(&mut self, object: u64, process: usize, cpu: u16) {
         if !self.alive.contains_key(&object) {
             self.history.objects.created += 1;
@@ -254,7 +254,7 @@ impl Model {
         }
     }
 
-    /// A thread of a process opens a handle in its own table or that of System.
+    /// Lets a thread of a process open a handle in its own table or that of System.
     fn create(&mut self, process: usize, owner: usize, object: u64, cpu: u16) {
         self.begin(object, process, cpu);
         let value = self.free_value(owner);
@@ -265,7 +265,8 @@ impl Model {
         self.open(ns, Some(owner), object, value);
     }
 
-    /// The value of a handle as an event has it: in the table of System, other processes use the bit, and System may.
+    /// Returns the handle value as events show it. In the table of System, other processes set the bit, and System may
+    /// set it.
     fn shown(&self, owner: usize, value: u32, caller: usize, cpu: u16) -> u32 {
         let is_marked = owner == SYSTEM && (caller != SYSTEM || cpu.is_multiple_of(2));
         value | if is_marked { KERNEL_HANDLE } else { 0 }
@@ -278,7 +279,7 @@ impl Model {
         self.duplicate_from(caller, (from.0, source_handle), target, object, cpu);
     }
 
-    /// Duplicates a handle, or one that was just closed, into a process.
+    /// Duplicates a handle, which may have just been closed, into a process.
     fn duplicate_from(
         &mut self,
         caller: usize,
@@ -307,7 +308,7 @@ impl Model {
         self.duplicate_from(process, (process, pseudo), process, object, cpu);
     }
 
-    /// Moves a handle: the caller closes the source, then it makes the duplicate.
+    /// Moves a handle: the caller closes the source, then makes the duplicate.
     fn transfer(&mut self, caller: usize, from: (usize, usize), target: usize, cpu: u16) {
         let Some(value) = self.handle(from.0, from.1) else { return };
         if from.0 == SYSTEM || caller != from.0 && !self.is_unique(caller, (from.0, value)) {
@@ -320,7 +321,7 @@ impl Model {
         self.forget(object, caller, cpu);
     }
 
-    /// Sends a handle, which the receiver duplicates after the sender closed it.
+    /// Sends a handle; the receiver duplicates it after the sender closed it.
     fn send(&mut self, from: (usize, usize), receiver: usize, cpu: u16) {
         let Some(value) = self.handle(from.0, from.1) else { return };
         if from.0 == SYSTEM || from.0 == receiver {

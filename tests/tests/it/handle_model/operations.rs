@@ -1,31 +1,31 @@
-//! Possible operations, as numbers that mean something in every state.
+//! Possible operations, as numbers that are valid in every state.
 
 use proptest::prelude::*;
 
-/// Something that happens. Numbers choose among what there is at the time, so that every list of operations is a
-/// history, and a part of one, too.
+/// Something that happens. Its numbers choose among what exists at the time, so that every list of operations, and
+/// every part of one, is a history.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
     pub what: What,
-    /// Process that does it.
+    /// The process that does it.
     pub process: u8,
-    /// Handle or object that it is done with.
+    /// The handle or object it is done with.
     pub which: u8,
-    /// Other process that takes part, if any does.
+    /// The other process, if one takes part.
     pub partner: u8,
     /// The processor it happens on.
     pub processor: u8,
-    /// The two low bits of the handle value of a close, which belong to the caller.
+    /// The two low bits of the handle value in a close; they belong to the caller.
     pub tag: u8,
-    /// Microseconds since the operation before.
+    /// Microseconds since the previous operation.
     pub pause_us: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// A handle of a new object.
+    /// Opens a handle to a new object.
     Create,
-    /// One more handle of an object that there is.
+    /// Opens another handle to an existing object.
     Open,
     /// A driver opens a handle in the table of System, in the context of the process.
     CreateKernel,
@@ -35,9 +35,9 @@ pub enum What {
     Pull,
     /// The caller gives a handle to a process.
     Push,
-    /// A handle of the caller's own process or thread, duplicated from a pseudo handle.
+    /// Duplicates a pseudo handle of the caller's own process or thread.
     Pseudo,
-    /// The caller moves a handle of its own to a process, itself perhaps (`DUPLICATE_CLOSE_SOURCE`).
+    /// The caller moves one of its handles to a process, perhaps to itself (`DUPLICATE_CLOSE_SOURCE`).
     Give,
     /// The caller moves a handle of a process to itself.
     Take,
@@ -46,21 +46,21 @@ pub enum What {
     Close,
     /// The caller closes a handle of another process.
     CloseOther,
-    /// Closes a handle and opens another one of the same value at once, on two processors.
+    /// Closes a handle and at once opens another one with the same value, on two processors.
     Replace,
     /// Starts a child, which inherits some handles.
     Start,
-    /// Starts a child of another process.
+    /// Starts a child for another process.
     StartFor,
-    /// Two threads start a child each at the same time; the one that inherits last starts first.
+    /// Two threads each start a child at the same time; the one that inherits last starts first.
     StartTwo,
-    /// A child does not start after it got handles.
+    /// A child gets handles but does not start.
     StartFails,
     /// A child that has a pid gets handles before it starts.
     Fork,
-    /// Ends a process; what it has open is closed later.
+    /// Ends a process; its open handles and views are closed later.
     End,
-    /// A debugger ends a process, and its thread closes what that has open.
+    /// A debugger ends a process, and the debugger's thread closes the open handles.
     Kill,
     Map,
     Unmap,
@@ -92,7 +92,7 @@ pub fn operation() -> impl Strategy<Value = Operation> {
         2 => Just(What::Map),
         2 => Just(What::Unmap),
     ];
-    // Most happens within a tick of the system clock.
+    // Most things happen within a tick of the system clock.
     let pause = prop_oneof![6 => 1..200_u16, 2 => 200..3_000_u16, 1 => 3_000..40_000_u16];
     let tag = prop_oneof![5 => Just(0), 1 => 1..4_u8];
     let rest = (any::<u8>(), any::<u8>(), any::<u8>(), 0..4_u8, tag, pause);
@@ -107,10 +107,10 @@ pub fn operation() -> impl Strategy<Value = Operation> {
     })
 }
 
-/// An operation whose handles belong to the process of their events, and are closed by it.
+/// Returns operations with handles that belong to the process of their events and are closed by it.
 ///
-/// Where events are missing or the clock stands still, the model has no bounds for what it may lack of kernel handles, handed
-/// on and inherited ones yet, so that histories of those have none.
+/// With missing events or a clock that stands still, the model has no bounds yet for missing kernel handles, passed-on
+/// handles and inherited ones. Those histories therefore have none of these.
 pub fn simple_operation() -> impl Strategy<Value = Operation> {
     operation().prop_map(|operation| {
         let what = match operation.what {

@@ -1,4 +1,4 @@
-//! What is asked about it, and what is said of what it lacks.
+//! Answers about handle traces, and the messages about what they lack.
 
 use serde_json::{Value, json};
 

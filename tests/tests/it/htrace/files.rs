@@ -1,4 +1,4 @@
-//! Texts as files: cut, refused, extracted, beside others.
+//! Text files: cut off, refused, extracted, beside others.
 
 use std::fs;
 use std::path::Path;

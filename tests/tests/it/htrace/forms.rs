@@ -1,4 +1,4 @@
-//! The forms that the text has, and what is read from it.
+//! The forms of the text, and what is read from it.
 
 use std::fs;
 

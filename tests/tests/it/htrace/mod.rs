@@ -1,4 +1,4 @@
-//! Text of WinDbg, cdb and kd with the output of `!htrace`.
+//! Text of WinDbg, cdb and kd with `!htrace` output.
 
 mod answers;
 mod files;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const QUESTION: &str = ".dump ObjectRef -ShowStack -json";
 
-/// A session of which the forms below are variants: an event that is closed, and one that is not.
+/// A session; the forms below are variants of it. It has an event that is closed and one that is not.
 const SESSION: &str = "\
 0:000> !htrace
 --------------------------------------
@@ -37,21 +37,21 @@ Dumped 0x3 stack traces.
 0:000> q
 ";
 
-/// A folder with a text, `session.log`.
+/// Makes a folder with the text `session.log`.
 fn with(text: impl AsRef<[u8]>) -> Shell {
     let shell = Shell::new();
     fs::write(shell.path("session.log"), text).unwrap();
     shell
 }
 
-/// Answer of the program about a text, and its messages.
+/// Returns the program's answer about a text, and its messages.
 fn answer(text: impl AsRef<[u8]>) -> (Value, String) {
     let run = with(text).run(&["session.log", "-c", QUESTION]).ok();
     (serde_json::from_str(&run.stdout).unwrap(), run.stderr)
 }
 
-/// Kind, handle, pid, tid and frames of each event, by object: frames as `module!function+offset`, `module+rva` or
-/// an address.
+/// Returns kind, handle, pid, tid and frames of each event, by object. Frames are `module!function+offset`,
+/// `module+rva` or an address.
 fn events(answer: &Value) -> Vec<String> {
     let frame = |frame: &Value| {
         let text = |name: &str| frame[name].as_str().map(str::to_owned);

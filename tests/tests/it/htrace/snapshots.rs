@@ -1,4 +1,4 @@
-//! Snapshots of the debugger.
+//! Snapshots by the debugger.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn snapshots_and_differences_are_one_history() {
     assert_eq!(events(&answer), EVENTS[2..]);
 }
 
-/// A session that takes a snapshot between two opens, and compares.
+/// Returns a session that takes a snapshot between two opens, and compares with it.
 fn session_with_snapshot() -> String {
     let open = |handle: u32, function: &str| {
         format!(
@@ -66,7 +66,7 @@ fn a_snapshot_of_the_debugger_is_where_a_diff_begins() {
     let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[1], ["snapshot1", "after", "2", "events", "session.log"], "{list}");
     let diff = |line: &str| -> Value {
-        // Of the extract, too.
+        // The extract gives the same.
         let run = shell.run(&["session.log", "-c", &format!("{line} -json")]).ok();
         serde_json::from_str(&run.stdout).unwrap()
     };
@@ -85,7 +85,7 @@ fn a_snapshot_of_the_debugger_is_where_a_diff_begins() {
     assert_eq!(until, before, "the start is another point");
     let text = shell.run(&["session.log", "-c", ".diff"]).ok().stdout;
     assert!(text.ends_with("Opened after snapshot1 and still open at end: 2\n"), "{text}");
-    // A picture shows what grew since.
+    // The flame graph shows what grew since the snapshot.
     let run = shell.run(&["session.log", "-c", ".diff -flame since.svg"]).ok();
     assert!(run.stdout.contains("SVG export was successful"), "{}", run.stdout);
     let svg = fs::read_to_string(shell.path("since.svg")).unwrap();

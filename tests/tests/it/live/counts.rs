@@ -1,4 +1,4 @@
-//! Open handles that are counted while events come.
+//! Counting open handles while events arrive.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use handlescope_tests::windows_handles::windows_handles;
 
 use super::{MS, extracted, growing, leaked, until};
 
-/// The counts at the end of a replay.
+/// Returns the counts at the end of a replay.
 fn counted(etl: &Path) -> BTreeMap<u64, u64> {
     let replay = Replay::open(etl, &Cancel::default()).unwrap();
     let (sender, mut receiver) = live_queue(64 << 20, WhenFull::Wait);
@@ -48,7 +48,7 @@ fn handles_of_system_moved_and_inherited_ones_are_counted_as_in_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("part.etl");
     let trace = windows_handles().build();
-    // Before the child starts, a call that creates a process fails; later the child closes what it inherited.
+    // Before the child starts, a process creation fails. Later, the child closes what it inherited.
     for ms in [4, 6, 8, 10, 14, 15, 17, 18, 25, 26, 27, 28, 29, 41, 53, 56, 70] {
         until(&trace, trace.options.raw(ms * MS) + 500).write(&path).unwrap();
         assert_eq!(counted(&path), leaked(&extracted(&path)), "{ms} ms");

@@ -1,5 +1,5 @@
-//! Events that come one by one: replayed traces give the tables that an extraction gives, at their end and in between,
-//! and open handles are counted while they come.
+//! Events that arrive one by one. Replayed traces give the tables of an extraction, at the end and in between, and open
+//! handles are counted as they come.
 
 mod counts;
 mod tables;
@@ -24,7 +24,7 @@ const OBJECT: u64 = 0xffff_8100_0000_0000;
 const KERNEL: u64 = 0xffff_f800_0000_0000;
 const EVENT: u16 = 16;
 
-/// The tables of a trace, by way of a file.
+/// Extracts the trace from a file, and returns its tables.
 fn extracted(etl: &Path) -> Trace {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("a.json7z");
@@ -32,7 +32,7 @@ fn extracted(etl: &Path) -> Trace {
     open(&output)
 }
 
-/// An extract with all its tables in memory.
+/// Opens an extract with all its tables in memory.
 fn open(path: &Path) -> Trace {
     let trace = Trace::open(path).unwrap();
     for table in Table::ALL {
@@ -71,7 +71,8 @@ fn replayed(
     window
 }
 
-/// Two processes that open handles all the time, with stacks, and close two thirds of them; one of the processes ends.
+/// Builds a trace of two processes that keep opening handles with stacks and close two thirds of them; one process
+/// exits.
 fn growing(mode: StackMode) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -99,7 +100,7 @@ fn growing(mode: StackMode) -> TraceBuilder {
     trace
 }
 
-/// The trace as a file that ends after a raw time.
+/// Returns the trace as a file that ends after a raw time.
 fn until(trace: &EtlFile, time: i64) -> EtlFile {
     let mut start = EtlFile::new(trace.options.clone());
     for (at, cpu, event) in trace.events().filter(|(at, ..)| *at <= time) {
@@ -112,8 +113,8 @@ fn number(value: &AnyValue<'_>) -> Option<u64> {
     value.extract()
 }
 
-/// Number of handles that are open at the end, by process id, of processes that go on. Views and handles that children
-/// inherit are excluded, as they are not counted while events come, either.
+/// Counts the handles open at the end, by process id, for processes that are still running. Views and inherited handles
+/// are excluded, because they are not counted live either.
 fn leaked(trace: &Trace) -> BTreeMap<u64, u64> {
     let column = |frame: &DataFrame, name: &str| -> Vec<AnyValue<'static>> {
         let column = frame.column(name).unwrap().clone();

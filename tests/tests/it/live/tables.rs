@@ -1,4 +1,4 @@
-//! The tables that are made, at the end and in between.
+//! The tables of a live trace, at the end and in between.
 
 use handlescope_extract::Recording;
 use handlescope_model::{Table, Trace};
@@ -52,7 +52,7 @@ fn published_traces_replayed_event_by_event_give_the_tables_of_their_extracts() 
     }
 }
 
-/// A TRACE_LOGFILE_HEADER of a 64-bit system with what a session in real time knows of itself.
+/// Builds a TRACE_LOGFILE_HEADER of a 64-bit system, with what a real-time session knows about itself.
 fn session_header(of: &Recording) -> Vec<u8> {
     let mut bytes = vec![0; 280];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -102,7 +102,7 @@ fn tables_made_in_between_are_those_of_a_file_that_ends_there() {
         trace.clone().write(&whole).unwrap();
         let mut times: Vec<i64> = trace.events().map(|(time, ..)| time).collect();
         times.sort_unstable();
-        // Events of one time come together.
+        // Events with the same time arrive together.
         let points = [times.len() / 7, times.len() / 3, times.len() / 2, times.len() - 2];
         let mut points = points.map(|at| times[at]).into_iter().peekable();
         let mut compared = 0;
@@ -119,7 +119,7 @@ fn tables_made_in_between_are_those_of_a_file_that_ends_there() {
             let (point, live) = last.take().expect("events of the point");
             until(&trace, point).write(&part).unwrap();
             let file = extracted(&part);
-            // The header of the file says more than is known before the end.
+            // The header of the file has more than is known before the end.
             let tables = Table::ALL.into_iter().filter(|table| *table != Table::Trace);
             assert_equal(&live, &file, tables, "in between");
             compared += 1;

@@ -1,4 +1,4 @@
-//! What a window forgets and what it keeps.
+//! What a window forgets and keeps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,8 @@ use crate::allocations::allocations_of;
 
 const EVENT_TRACING: Guid = Guid::new(0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2);
 
-/// A window of a second over a trace, which never takes a third of the memory of a window over all of it.
+/// Returns a one-second window of a trace; asserts that it never takes a third of the memory of a window over the whole
+/// trace.
 fn of_a_second(path: &Path) -> LiveWindow {
     let mut most = 0;
     let window = replayed(path, Some(Duration::from_secs(1)), |window, _| {
@@ -66,7 +67,7 @@ fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
 
 const HOOKS: Guid = Guid::new(0x33333333_0000_0000_0000_000000000003);
 
-/// A record about events of [`HOOKS`] with a handle.
+/// Returns a record that describes an event of [`HOOKS`] with a handle.
 fn described(id: u16, task: &str, stamp: Stamp) -> Vec<u8> {
     let fields = vec![("Handle".into(), 16)];
     let (provider, task) = (HOOKS, task.into());
@@ -164,7 +165,7 @@ fn events_that_a_window_forgot_before_they_were_described_are_counted() {
     assert_eq!(found(&saved(&whole)), (u64::from(count), None), "a window without end keeps all");
 }
 
-/// Number of frames of a stack.
+/// Returns the number of frames in a stack.
 fn frames(trace: &Trace, stack: Option<StackIdx>) -> usize {
     let stacks = Stacks::read(trace).unwrap();
     stack.and_then(|row| stacks.rows().nth(row.row())).map_or(0, |stack| stack.frames.len())

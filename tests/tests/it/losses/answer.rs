@@ -1,4 +1,4 @@
-//! What the extraction says of a part of a trace, compared with the truth.
+//! What the extraction says about part of a trace, compared with the truth.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -11,7 +11,7 @@ use handlescope_sources::extract;
 
 use super::programs::{Fate, Programs};
 
-/// A handle as the extraction says it.
+/// A handle according to the extraction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     program: String,
@@ -23,36 +23,36 @@ pub struct Said {
 }
 
 pub struct Answer {
-    /// By the time at which each was opened.
+    /// By the time each was opened.
     opened: BTreeMap<i64, Said>,
     dropped: u64,
     /// Times of all closes in the file.
     closes: Vec<i64>,
 }
 
-/// Counts of handles in traces of which something is missing.
+/// Counts of handles in incomplete traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub cases: u64,
-    /// Leaks whose opens the file has, and how many of them are reported.
+    /// Leaks with their open in the file, and how many of them are reported.
     pub leaks: u64,
     pub reported: u64,
-    /// Leaks that are called closed.
+    /// Leaks that are reported as closed.
     pub hidden: u64,
-    /// Handles that only the end of a process closed, with that close in the file, and how many of them are said to be.
+    /// Handles closed only by process exit, with that close in the file, and how many of them are reported as such.
     pub exits: u64,
     pub exits_reported: u64,
-    /// Handles that only the end of a process closed, and that are called closed by their program.
+    /// Handles closed only by process exit that are reported as closed by their program.
     pub exits_hidden: u64,
-    /// Closes of programs that are called closes by the end of a process.
+    /// Closes by programs that are reported as closes by process exit.
     pub false_exits: u64,
-    /// Handles that their program closed in a part that is missing, and that are called leaked.
+    /// Handles that their program closed in a missing part, but which are reported as leaked.
     pub unproven: u64,
-    /// Handles that their program closed in a part that is missing, and that are called closed.
+    /// Handles that their program closed in a missing part, and which are reported as closed.
     pub unseen: u64,
-    /// Handles that are given to another program with the same pid.
+    /// Handles attributed to another program with the same pid.
     pub strangers: u64,
-    /// Opens that are in the file and in no answer.
+    /// Opens that are in the file but in no answer.
     pub dropped: u64,
 }
 
@@ -108,7 +108,7 @@ impl Answer {
         Self { opened, closes, dropped }
     }
 
-    /// Compares with the truth; `what` describes the case, and `wrong` gets what contradicts it.
+    /// Compares with the truth. `what` describes the case; contradictions are added to `wrong`.
     pub fn tally(&self, programs: &Programs, wrong: &mut Vec<String>, what: &str) -> Tally {
         let mut tally = Tally { cases: 1, dropped: self.dropped, ..Tally::default() };
         for (ns, said) in &self.opened {
@@ -134,7 +134,7 @@ impl Answer {
                     count(!said.is_leaked && !said.at_exit, &mut tally.exits_hidden);
                 }
                 Fate::Closed(closed) => {
-                    // Where its close and the next open of the value are missing, the next close looks like it.
+                    // If its close and the next open of the value are missing, the next close looks like its own.
                     count(said.at_exit && said.closed == Some(closed), &mut tally.false_exits);
                     if !has_close(&closed) {
                         tally.unproven += u64::from(said.is_leaked);

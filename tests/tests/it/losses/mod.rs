@@ -1,6 +1,6 @@
-//! Claims about traces of which something is missing, against the truth: files are cut at and in every buffer, and each
-//! single buffer and random sets of buffers are taken out. A leak is never called closed, and a close by the end of a
-//! process not one of its program.
+//! Compares claims about incomplete traces with the truth. Files are cut at and inside every buffer, and single buffers
+//! and random sets of buffers are removed. A leak is never reported as closed, and a close by process exit not as one
+//! by the program.
 
 mod answer;
 mod programs;
@@ -15,28 +15,28 @@ use handlescope_tests::thorough::one_of;
 use self::answer::{Answer, Tally};
 use self::programs::{Choices, Programs};
 
-/// Ways in which parts of a file are missing.
+/// How parts of a file are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     CutAtBuffer,
     CutInBuffer,
     OneBuffer,
     SomeBuffers,
-    /// The session counts some buffers as lost, and not as written.
+    /// The session counts some buffers as lost instead of written.
     LostBuffers,
 }
 
-/// Offsets of numbers in the trace header event, from the start of the file.
+/// Offsets of counts in the trace header event, from the start of the file.
 const BUFFERS_WRITTEN: usize = 72 + 32 + 36;
 const BUFFERS_LOST: usize = 72 + 32 + 276;
 
-/// The file without some of its buffers.
+/// Returns the file without some of its buffers.
 fn without(whole: &[u8], places: &[Range<usize>], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
     let kept = places.iter().enumerate().filter(|(at, _)| *at == 0 || !is_lost(*at));
     kept.flat_map(|(_, place)| whole[place.clone()].to_vec()).collect()
 }
 
-/// The file whose header counts these buffers as lost, and not as written.
+/// Returns the file with a header that counts these buffers as lost instead of written.
 fn counted_as_lost(mut etl: Vec<u8>, lost: usize) -> Vec<u8> {
     for (at, change) in [(BUFFERS_WRITTEN, -(lost as i64)), (BUFFERS_LOST, lost as i64)] {
         let field: &mut [u8] = &mut etl[at..at + 4];
@@ -46,7 +46,7 @@ fn counted_as_lost(mut etl: Vec<u8>, lost: usize) -> Vec<u8> {
     etl
 }
 
-/// Calls `check` with each incomplete version of a file that is to be tried.
+/// Calls `check` with each incomplete version of a file to try.
 fn for_each_part(
     whole: &[u8],
     seed: u64,
@@ -87,16 +87,16 @@ fn for_each_part(
     }
 }
 
-/// Processors, the way in which parts are missing, and whether sweeps are as Windows logs them, with stacks.
+/// Number of processors, how parts are missing, and whether sweeps are logged as Windows does, with stacks.
 type Family = (u16, Way, bool);
 
-/// Tries incomplete versions of traces; returns counts by family, and what is wrong.
+/// Tries incomplete versions of traces; returns counts by family, and the contradictions.
 fn tried(seeds: Range<u64>, share: usize) -> (BTreeMap<Family, Tally>, Vec<String>) {
     let (mut tallies, mut wrong) = (BTreeMap::<_, Tally>::new(), Vec::new());
     for seed in seeds {
         for processors in [1, 2, 4] {
             for sweeps_after_end in [true, false] {
-                // Without stacks, a sweep before ProcessEnd looks like closes of the program.
+                // Without stacks, a sweep before ProcessEnd looks like closes by the program.
                 let has_stacks = seed % 3 != 2 || !sweeps_after_end;
                 let is_stopped = seed % 4 != 3;
                 let choices =
@@ -136,7 +136,7 @@ fn a_whole_trace_has_the_truth() {
 
 #[test]
 fn whatever_is_missing_no_leak_is_called_closed_and_hardly_an_exit_a_close_of_the_program() {
-    // Each is an extraction, so that all of them take ten minutes.
+    // Each is an extraction; all of them take ten minutes.
     let share = 3 * one_of(3);
     let (tallies, wrong) = tried(0..4, share);
     for ((processors, way, is_as_windows), tally) in tallies {
@@ -148,7 +148,7 @@ fn whatever_is_missing_no_leak_is_called_closed_and_hardly_an_exit_a_close_of_th
             &wrong[..wrong.len().min(20)]
         );
         assert_eq!((tally.reported, tally.dropped), (tally.leaks, 0), "{what}");
-        // Where so much is missing that neither frames nor threads nor the rundown are left, an end leaves no trace.
+        // If so much is missing that frames, threads and the rundown are all gone, a process exit leaves no evidence.
         let is_little = !matches!(way, Way::SomeBuffers | Way::LostBuffers);
         let most_in_thousand = match (way, is_as_windows) {
             (Way::OneBuffer, true) => 1,
@@ -158,7 +158,7 @@ fn whatever_is_missing_no_leak_is_called_closed_and_hardly_an_exit_a_close_of_th
         };
         assert!(tally.exits_hidden * 1000 <= tally.exits * most_in_thousand, "{what}");
         assert!(tally.false_exits * 1000 <= tally.exits, "{what}");
-        // Of the closes that are missing, the rest of the trace shows some.
+        // The rest of the trace proves some of the missing closes.
         assert!(!is_little || way != Way::OneBuffer || tally.unproven < tally.unseen, "{what}");
     }
 }

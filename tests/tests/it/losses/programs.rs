@@ -1,4 +1,4 @@
-//! Programs that open, leak and close handles, written as a trace, with the fate of each handle.
+//! Programs that open, leak and close handles, written as a trace, with what happened to each handle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ const MS: i64 = 1_000 * US;
 const EVENT: u16 = 16;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 
-/// Length of the part with programs.
+/// Length of the part in which the programs run.
 const LENGTH: i64 = 400 * MS;
 
 /// Kernel frames of opens, of two kinds of closes, and of the sweep of a handle table.
@@ -21,42 +21,42 @@ const CLOSE: [u64; 2] = [0xffff_f800_0000_0200, 0xffff_f800_0000_2000];
 const CLOSE_BY_IO: [u64; 2] = [0xffff_f800_0000_0300, 0xffff_f800_0000_2000];
 const SWEEP: [u64; 3] = [0xffff_f800_0000_0400, 0xffff_f800_0000_0500, 0xffff_f800_0000_2000];
 
-/// Choices of a trace.
+/// Settings of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choices {
     pub seed: u64,
     pub processors: u16,
-    /// Whether the sweep of a handle table comes after ProcessEnd, as Windows does it.
+    /// Whether the sweep of a handle table comes after ProcessEnd, as on Windows.
     pub sweeps_after_end: bool,
     pub has_stacks: bool,
     pub is_stopped: bool,
 }
 
-/// What became of a handle.
+/// What happened to a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Open at the end of the trace.
     Leaked,
-    /// Closed by the end of its process, at this time.
+    /// Closed by the exit of its process, at this time.
     AtExit(i64),
     /// Closed by its program, at this time.
     Closed(i64),
 }
 
-/// A handle: its program and its fate.
+/// A handle: its program and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handle {
     pub program: String,
     pub fate: Fate,
 }
 
-/// A trace, and the truth about the handles in it, by the time at which each was opened.
+/// A trace, and the truth about its handles, by the time each was opened.
 pub struct Programs {
     pub etl: Vec<u8>,
     pub handles: BTreeMap<i64, Handle>,
 }
 
-/// An event on its way into the trace.
+/// An event to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Open(usize),
@@ -68,7 +68,7 @@ enum Step {
     Unload(u64),
 }
 
-/// A handle of a process while it is planned.
+/// A handle of a process during planning.
 #[derive(Debug, Clone, Copy)]
 struct PlannedHandle {
     process: usize,
@@ -106,7 +106,7 @@ impl Programs {
         for at in 0..3 {
             plan.run(1000 + 4 * at, &format!("server{at}.exe"), None, None, 120);
         }
-        // Programs that end; each pid is given to another program some time after.
+        // Programs that exit; each pid is reused by another program some time later.
         for at in 0..3_u32 {
             let pid = 2000 + 4 * at;
             let mut from = plan.between(2 * MS, 40 * MS);
@@ -147,7 +147,7 @@ impl Plan {
         ns
     }
 
-    /// Plans the life of a process; returns when nothing of it is left, if it ends.
+    /// Plans the life of a process; returns when all of it is gone, if it exits.
     fn run(
         &mut self,
         pid: u32,
@@ -167,7 +167,7 @@ impl Plan {
                 self.step(from - 90 * US + image * US, process, thread, Step::Load(image as u64));
             }
         }
-        // Nothing is opened while the process ends.
+        // Nothing is opened while the process exits.
         let busy = if ended.is_some() { to - 3 * MS } else { to };
         let leaks = [0, 10, 30][self.rng.index(3)];
         let mut times: BTreeSet<i64> =
@@ -253,7 +253,7 @@ impl Plan {
         free.push(value);
     }
 
-    /// Writes the steps in the order of their times.
+    /// Writes the steps in time order.
     fn write(self) -> Programs {
         let Self { mut rng, choices, processes, handles, steps } = self;
         let mut trace = TraceBuilder::with_options(FileOptions {

@@ -1,4 +1,4 @@
-//! What tools answer.
+//! Answers of the tools.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::{TOOLS, of_allocations};
 
-/// Members of rows that answers have in other words than documents.
+/// Members of rows that differ between answers and documents.
 const IN_OTHER_WORDS: [&str; 8] =
     ["next", "stack", "causes", "object_names", "frames", "file", "columns", "rate_per_minute"];
 
-/// Fails unless the rows of an answer say what those of a document say.
+/// Asserts that the rows of an answer agree with those of a document.
 fn assert_same_rows(answer: &[Value], document: &[Value], tool: &str) {
     assert!(!answer.is_empty(), "{tool}");
     assert_eq!(answer.len(), document.len(), "{tool}");
@@ -29,7 +29,7 @@ fn assert_same_rows(answer: &[Value], document: &[Value], tool: &str) {
     }
 }
 
-/// A value of a document without nulls, `false` and empty lists.
+/// Returns a document value without nulls, `false` and empty lists.
 fn brief(value: &Value) -> Value {
     let is_said =
         |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]);
@@ -239,7 +239,7 @@ fn allocations_are_those_of_the_console() {
         assert!(!rows.is_empty(), "{line}");
         for (row, expected) in rows.iter().zip(&expected) {
             for member in ["allocs", "alloc_bytes", "leaked_bytes", "first_ns"] {
-                // Counts of nothing are left out.
+                // Zero counts are left out.
                 let count = |row: &Value| row[member].as_u64().unwrap_or_default();
                 assert_eq!(count(row), count(expected), "{line}: {member}");
             }
@@ -311,7 +311,7 @@ fn help_pages_are_resources() {
     assert!(none["error"]["message"].to_string().contains("nonsense"), "{none}");
 }
 
-/// `HANDLESCOPE_PYTHON` names an interpreter with the package `mcp`, the protocol's own client; CI makes one.
+/// `HANDLESCOPE_PYTHON` names an interpreter with the package `mcp`, the protocol's official client; CI provides one.
 #[needs_mcp]
 #[test]
 fn the_official_client_finds_the_leak() {

@@ -1,4 +1,4 @@
-//! An agent that has nothing but the server: what it pays for the leaks of each published trace.
+//! An agent that has only the server: how much it has to call and read to find the leaks of each published trace.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,19 +10,19 @@ use handlescope_tests::mcp::McpServer;
 use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
-/// Most calls, and bytes of their answers, for a trace.
+/// Maximum number of calls for a trace, and of bytes in their answers.
 pub const MAX_CALLS: usize = 4;
 pub const MAX_BYTES: usize = 15 << 10;
 
-/// Bytes of the answer to `why` that an agent asks for: all suspects of most traces.
+/// Maximum size of the `why` answer that an agent asks for, in bytes: all suspects of most traces.
 pub const WHY_BYTES: usize = 13 << 10;
 
-/// A session of an agent, and what it paid.
+/// An agent's session, and its cost.
 pub struct Agent {
     server: McpServer,
     pub calls: usize,
     pub bytes: usize,
-    /// All that it read.
+    /// Everything it has read.
     heard: String,
 }
 
@@ -42,7 +42,7 @@ impl Agent {
     }
 }
 
-/// Loads a trace, asks why, and looks at the objects of the worst suspect where there are few.
+/// Loads a trace, asks why, and looks at the objects of the worst suspect if there are few.
 fn ask(name: &str) -> Agent {
     let (trace, shell) = (SharedTrace::open(&format!("synthetic/{name}")), Shell::new());
     fs::create_dir(shell.path("traces")).unwrap();

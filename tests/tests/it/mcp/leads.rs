@@ -1,4 +1,4 @@
-//! Calls that answers offer: each shows what its row counts.
+//! Calls suggested by answers: each shows what its row counts.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use handlescope_tests::mcp::McpServer;
 use handlescope_tests::planted::{SCENARIOS, planted};
 use serde_json::{Value, json};
 
-/// The answer to a call that another one offers.
+/// Makes a suggested call and returns its answer.
 fn follow(server: &mut McpServer, next: &Value) -> Value {
     let tool = next["tool"].as_str().unwrap_or_else(|| panic!("{next}"));
     server.call(tool, &next["arguments"]).unwrap_or_else(|error| panic!("{next}: {error}"))
 }
 
-/// A server with two traces, the first of a scenario.
+/// Starts a server for a folder with two traces of a scenario.
 fn of_two(shell: &Shell, scenario: &str) -> McpServer {
     let traces = shell.path("traces");
     fs::create_dir(&traces).unwrap();
@@ -23,7 +23,7 @@ fn of_two(shell: &Shell, scenario: &str) -> McpServer {
     McpServer::start(&traces, &[])
 }
 
-/// Handles of an answer about objects that were opened there.
+/// Returns the number of handles opened in an answer about objects.
 fn opened(objects: &Value) -> u64 {
     let count = |name: &str| objects["document"]["totals"][name].as_u64().unwrap_or_default();
     count("handles_created") + count("handles_duplicated")
@@ -62,7 +62,7 @@ fn the_next_of_a_group_keeps_the_filters_of_its_call() {
                         let objects = follow(&mut server, next);
                         let count = |name: &str| row[name].as_u64().unwrap_or_default();
                         let counted = count("created") + count("duplicated");
-                        // Objects of a process have handles of others, too.
+                        // The objects of a process also have handles of other processes.
                         if row["keys"].get("process").is_none() {
                             assert_eq!(counted, opened(&objects), "{arguments}: {row}");
                         }

@@ -1,4 +1,4 @@
-//! Calls of `load`: what fails changes nothing.
+//! Calls of `load`: a failed call changes nothing.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use handlescope_tests::binary::{Shell, sample_trace};
 use handlescope_tests::mcp::McpServer;
 use serde_json::{Value, json};
 
-/// The traces that answer, and what they answer.
+/// Returns what the loaded traces answer.
 fn state(server: &mut McpServer) -> Value {
     let why = server.call("why", &json!({})).unwrap();
     let stats = server.call("stats", &json!({})).unwrap();
@@ -51,7 +51,7 @@ fn a_load_that_fails_changes_nothing() {
             assert_eq!(state(&mut server), before, "{arguments}: {error}");
         }
     }
-    // Cursors go on, too.
+    // Cursors stay valid, too.
     server.call("objects", &page["next"]["arguments"]).unwrap();
 }
 
@@ -61,7 +61,7 @@ fn a_dataset_is_refused_with_what_can_be_loaded() {
     let mut server = McpServer::of_sample(&shell, &[]);
     let _ = shell.run(&["dataset", "add", "traces/fleet", "leaky.etl"]).ok();
     let _ = shell.run(&["dataset", "add", "outside", "leaky.etl"]).ok();
-    // A dataset in the roots whose tables lie outside.
+    // A dataset inside the roots with its tables outside.
     let linked = shell.path("traces/linked");
     fs::create_dir(&linked).unwrap();
     #[cfg(unix)]

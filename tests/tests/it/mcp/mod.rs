@@ -1,4 +1,4 @@
-//! `handlescope mcp`, as a client of the protocol sees it.
+//! `handlescope mcp` as a protocol client sees it.
 
 mod answers;
 mod benchmark;
@@ -17,7 +17,7 @@ use handlescope_tests::binary::Shell;
 use handlescope_tests::mcp::McpServer;
 use serde_json::{Value, json};
 
-/// Every tool, with the rows of its document.
+/// Every tool, with the list of rows in its document.
 const TOOLS: [(&str, &str); 10] = [
     ("load", "files"),
     ("why", "suspects"),
@@ -36,7 +36,7 @@ fn every_tool_has_typed_arguments_and_answers() {
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &[]);
     let mut list = server.request("tools/list", &json!({}));
-    // Few clients show the schemas of answers to their models.
+    // Few clients show the answer schemas to their models.
     let take_schema =
         |tool: &mut Value| tool.as_object_mut().unwrap().remove("outputSchema").unwrap();
     let schemas: Vec<Value> =
@@ -74,7 +74,7 @@ fn every_tool_has_typed_arguments_and_answers() {
     assert!(columns.as_array().unwrap().contains(&json!("createstack")), "{columns}");
 }
 
-/// A server that has a trace with allocations loaded.
+/// Starts a server and loads a trace with allocations.
 fn of_allocations(shell: &Shell) -> McpServer {
     let mut server = McpServer::of_sample(shell, &[]);
     allocations::trace().write(shell.path("traces/memory.etl")).unwrap();

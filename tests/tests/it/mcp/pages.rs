@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::of_allocations;
 
-/// Largest answers by default, bytes.
+/// Default maximum size of an answer, bytes.
 const MAX_BYTES: usize = 16 << 10;
 
 #[test]
@@ -26,12 +26,12 @@ fn pages_of_allocations_hold_every_group_once_with_its_stack() {
         let stacks = rows.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
         let stacks: BTreeSet<String> = stacks.map(|stack| stack.to_string()).collect();
         let shown = document["stacks"].as_object().unwrap().keys().cloned();
-        // A stack that was on a page before is shown again, with the rows that refer to it.
+        // A stack from an earlier page is shown again with the rows that refer to it.
         assert_eq!(stacks, shown.collect(), "{page}");
     }
     let frames = &pages[0]["document"]["stacks"];
     assert!(frames.to_string().contains("tool.exe"), "{frames}");
-    // What has none says so, as the console does.
+    // A trace without allocations says so, as in the console.
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let none = server.call("allocations", &json!({"by": ["kind"]})).unwrap();
     assert_eq!(none["total"], 0);
@@ -68,7 +68,7 @@ fn pages_hold_every_row_once() {
             assert!(pages.len() > 1 && all.len() > top, "{tool}: {} rows", all.len());
             assert_eq!(whole[0]["total"], all.len(), "{tool}");
             assert_eq!(paged.len(), all.len(), "{tool}");
-            // Groups without an order are in another one when the query runs again.
+            // Groups without an order may come in another order when the query runs again.
             let sorted = |rows: &[Value]| {
                 let mut texts: Vec<String> = rows.iter().map(Value::to_string).collect();
                 texts.sort_unstable();

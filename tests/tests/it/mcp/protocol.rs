@@ -1,11 +1,11 @@
-//! What the server answers to requests that are none, or come at the wrong time.
+//! How the server answers invalid requests and requests at the wrong time.
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use serde_json::{Value, json};
 
-/// The id and the code of the error that a line is answered with.
+/// Returns the id and the error code of the answer to a line.
 fn refused(server: &mut McpServer, line: &[u8]) -> (Value, Value) {
     server.send_line(line);
     let answer = server.next_message();
@@ -115,7 +115,7 @@ fn a_client_that_asks_for_progress_sees_that_a_long_call_is_at_work() {
     let silent = SymbolServer::start(|_| Answer::Silence);
     let shell = Shell::new();
     let mut server = McpServer::of_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
-    // Symbols beside the trace would answer at once.
+    // Symbols beside the trace would give an immediate answer.
     std::fs::remove_dir_all(shell.path("traces/symbols")).unwrap();
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let meta = json!({"progressToken": "p"});

@@ -1,4 +1,4 @@
-//! Queries of the tool `sql` that would harm the server.
+//! Queries of the tool `sql` that could harm the server.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use handlescope_tests::binary::Shell;
 use handlescope_tests::mcp::McpServer;
 use serde_json::json;
 
-/// A query whose text has `10^steps` times a million characters.
+/// Returns a query that builds a text of `10^steps` million characters.
 fn growing(steps: usize) -> String {
     let mut query = String::from("WITH s0 AS (SELECT lpad('x', 1000000) AS x)");
     for step in 1..=steps {

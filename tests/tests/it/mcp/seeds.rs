@@ -1,5 +1,5 @@
-//! An agent that has nothing but the server, asked about generated traces of several seeds, against the truth of their
-//! scripts.
+//! An agent that has only the server: it is asked about generated traces for several seeds, and compared with the truth
+//! of their scripts.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,7 +13,7 @@ use super::benchmark::{Agent, MAX_BYTES, MAX_CALLS, WHY_BYTES};
 
 const SEEDS: [u64; 3] = [101, 202, 303];
 
-/// The suspect that is a planted leak, if the answer names its process, type, function, counts and cause.
+/// Returns the suspect for a planted leak, if it has the right process, type, function, counts and cause.
 fn named<'a>(suspects: &'a [Value], leak: &Planted) -> Option<&'a Value> {
     suspects.iter().find(|suspect| {
         suspect["process"] == leak.process.as_str()
@@ -27,7 +27,7 @@ fn named<'a>(suspects: &'a [Value], leak: &Planted) -> Option<&'a Value> {
     })
 }
 
-/// Asks for the leaks of a trace, and of each planted one for its objects.
+/// Asks for the leaks of a trace, and for the objects of each planted leak.
 fn ask(scenario: &str, seed: u64) -> (Agent, usize) {
     let generated = planted(scenario, seed);
     let shell = Shell::new();

@@ -1,4 +1,4 @@
-//! A leak belongs to a function if its callers leak alike, and to a caller if the others do not.
+//! A leak belongs to a function if all its callers leak alike, and to a caller if the other callers do not leak.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::{EVENT, MS, OBJECT, asked, close, suspects, trace};
 
 const PROGRAM: u64 = 0x7ff6_0000_0000;
 
-/// Functions that are tried in one trace, each with its callers.
+/// Number of functions tried in one trace, each with its own callers.
 const TRIALS: u64 = 200;
 
-/// A trace of a program whose stacks are written as places in it.
+/// A trace of a program; stacks are written as offsets in it.
 struct Program {
     trace: TraceBuilder,
     handles: u32,
@@ -28,7 +28,7 @@ impl Program {
         Self { trace, handles: 0 }
     }
 
-    /// Opens a handle on a stack, the innermost place first, and closes it at once unless it is leaked.
+    /// Opens a handle on a stack, innermost offset first, and closes it at once unless it leaks.
     fn open(&mut self, stack: &[u64], is_leaked: bool) {
         self.handles += 1;
         let (handle, ns) = (4 * self.handles, MS * i64::from(self.handles));
@@ -45,7 +45,7 @@ impl Program {
     }
 }
 
-/// Place of the function of a trial; its callers are behind it.
+/// Returns the offset of a trial's function; its callers come after it.
 fn function(trial: u64) -> u64 {
     0x1_0000 * (trial + 1)
 }
@@ -54,7 +54,7 @@ fn caller(trial: u64, caller: u64) -> u64 {
     function(trial) + 0x10 * (caller + 1)
 }
 
-/// The suspects of each function of a program with many trials.
+/// Returns the suspects of each function, for a program with many trials.
 fn by_function(document: &Value) -> BTreeMap<u64, Vec<&Value>> {
     let mut functions: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
     for suspect in suspects(document) {
@@ -65,8 +65,8 @@ fn by_function(document: &Value) -> BTreeMap<u64, Vec<&Value>> {
     functions
 }
 
-/// Number of functions that are one suspect, of those of 200 trials that leak: `callers` open 5 handles each, of which a
-/// share leaks.
+/// Counts the functions that are a single suspect, and the functions that leak, in 200 trials. Each of `callers` opens
+/// 5 handles, and a share of them leaks.
 fn united(callers: u64, leaked_percent: u32, depth: impl Fn(u64) -> u64) -> [usize; 2] {
     let (mut program, mut rng) = (Program::new(), Rng::new(callers));
     for trial in 0..TRIALS {
@@ -83,8 +83,8 @@ fn united(callers: u64, leaked_percent: u32, depth: impl Fn(u64) -> u64) -> [usi
     [functions.values().filter(|suspects| suspects.len() == 1).count(), functions.len()]
 }
 
-/// Number of trials of 200 in which the one of `callers` that leaks is a suspect of its own: each opens so many handles,
-/// and the one leaks all of its.
+/// Counts the trials of 200 in which the one leaking caller of `callers` is a suspect of its own. Each caller opens
+/// `handles` handles, and that one leaks all of its own.
 fn blamed(callers: u64, handles: u64) -> usize {
     let mut program = Program::new();
     for trial in 0..TRIALS {
@@ -107,7 +107,7 @@ fn blamed(callers: u64, handles: u64) -> usize {
 
 #[test]
 fn a_leaking_function_is_one_suspect_however_many_callers_it_has() {
-    // The table of docs/why.md.
+    // The table in docs/why.md.
     let cases = [(2, 100), (6, 100), (40, 100), (2, 30), (6, 30), (40, 30)];
     let united = cases.map(|(callers, percent)| united(callers, percent, |_| 1));
     assert_eq!(united, [[200, 200], [200, 200], [200, 200], [196, 196], [200, 200], [200, 200]]);
@@ -145,7 +145,7 @@ fn of_two_callers_that_leak_through_a_healthy_function_each_is_a_suspect() {
 
 #[test]
 fn a_caller_is_compared_with_all_stacks_that_lead_through_it() {
-    // Each stack is too small to say anything.
+    // Each single stack has too few handles to prove anything.
     let mut program = Program::new();
     for number in 0..5 {
         for outer in 0..20 {

@@ -8,7 +8,7 @@ use super::{DUPLICATE, EVENT, MS, OBJECT, asked, causes, close, open, suspects, 
 
 const US: i64 = 1_000;
 
-/// A lost handle and a closed one to the same object, of two threads, so far apart.
+/// Builds a leaked handle and a closed one to the same object, opened by two threads `apart_ns` apart.
 pub fn race(apart_ns: i64, second: (u32, u32), closes: bool) -> TraceBuilder {
     let mut trace = trace();
     open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
@@ -16,7 +16,7 @@ pub fn race(apart_ns: i64, second: (u32, u32), closes: bool) -> TraceBuilder {
     if closes {
         close(&mut trace, 50 * MS, second, OBJECT, 0x14);
     }
-    // The trace goes on.
+    // Keeps the trace going.
     close(&mut trace, 90 * MS, (800, 801), OBJECT + 0x900, 0x99);
     trace
 }

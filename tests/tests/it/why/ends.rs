@@ -1,4 +1,4 @@
-//! Causes in the end of a process, in a second open, and on the other side of a duplicate.
+//! Causes at the exit of a process, in a second open, and on the other side of a duplicate.
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::scenario::TraceBuilder;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{DUPLICATE, MS, OBJECT, asked, causes, close, open, suspects, trace};
 
-/// The text of a cause of the first suspect that has it.
+/// Returns the text of a cause, for the first suspect that has it.
 fn text(trace: &TraceBuilder, cause: &str) -> Option<String> {
     let document = asked(trace, "");
     let diagnoses =
@@ -15,7 +15,7 @@ fn text(trace: &TraceBuilder, cause: &str) -> Option<String> {
     Some(texts.next()?["text"].as_str().unwrap().to_owned())
 }
 
-/// A handle of a process that ends, which no event closes; the trace goes on.
+/// Builds a handle of a process that exits, without an event that closes it; the trace goes on.
 fn ended(status: Option<i32>) -> TraceBuilder {
     let mut trace = trace();
     let process = trace.process(900, "worker.exe");

@@ -1,4 +1,4 @@
-//! The id of a suspect is the same in every run, and chooses what it lost.
+//! The id of a suspect is the same in every run, and selects what it leaked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ fn document(printed: &str) -> Value {
     serde_json::from_str(printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
 }
 
-/// A trace in which a server loses handles and blocks of a heap on one stack each.
+/// Builds a trace in which a server leaks handles on one stack and heap blocks on another.
 fn both() -> TraceBuilder {
     let mut trace = trace();
     for at in 1..=20_u64 {
@@ -34,7 +34,7 @@ fn both() -> TraceBuilder {
     trace
 }
 
-/// A trace with so many suspects that the ids of some begin alike: each lost one handle on a stack of its own.
+/// Builds a trace with so many suspects that some ids start alike. Each leaked one handle, on its own stack.
 fn many() -> TraceBuilder {
     let mut trace = trace();
     trace.module(700, r"C:\server.exe", PROGRAM, 0x10_0000);
@@ -65,7 +65,7 @@ fn an_id_is_the_same_in_every_run_and_in_whatever_place_its_trace_is_loaded() {
         of_files
     };
     let expected = of(&["leaky.etl", "both.etl"], "1");
-    // The same in every version.
+    // These are the same in every version.
     let sample = ["33434dfa4c", "774d09aefa", "dc070df8cf", "763824f706"];
     assert_eq!(expected["leaky.etl"], sample);
     assert_eq!(expected["both.etl"].len(), 2);
@@ -182,7 +182,7 @@ fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
         assert!(refused.stderr.contains(&expected), "{command}: {}", refused.stderr);
         assert_ne!(refused.status, Some(0), "{command}");
     }
-    // A trace without any allocations has none of suspects either.
+    // Without any allocations in the trace, the answer is empty, whatever the id.
     let empty = run(&format!(".dump Resource -Suspect {unknown} -json")).ok();
     assert_eq!(document(&empty.stdout)["totals"], json!([]));
 }
@@ -283,7 +283,7 @@ fn pictures_and_a_page_are_of_the_suspect_that_is_asked_for() {
         assert_eq!(commands, 3, "its own line, one suspect, and the Markdown of that");
         assert!(page.contains(&format!("data-title=\"Type\">{kind}<")), "{page}");
     }
-    // A suspect of handles is none of allocations.
+    // A suspect of handles is no suspect of allocations.
     let refused = run(&format!(".dump Resource -Suspect {handles}"));
     assert!(
         refused.stderr.contains("no suspect among allocations has the id "),

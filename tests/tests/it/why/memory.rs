@@ -10,7 +10,7 @@ use super::{EVENT, KERNEL, MS, OBJECT, asked, causes, suspects};
 const HEAP: u64 = 0x1_0000;
 const PAGE: u64 = 4096;
 
-/// A process with two functions on the stacks of what it allocates.
+/// Builds a process with two functions for the stacks of its allocations.
 fn memory_trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -20,7 +20,7 @@ fn memory_trace() -> TraceBuilder {
     trace
 }
 
-/// Stack with this number.
+/// Returns the stack with this number.
 fn stack(number: u64) -> [u64; 1] {
     [0x7ff6_0000_1000 + 0x100 * number]
 }

@@ -1,4 +1,4 @@
-//! `.why`: what leaks, how fast and why, against traces whose truth is known.
+//! `.why`: what leaks, how fast and why, compared with the known truth about traces.
 
 mod callers;
 mod causes;
@@ -31,7 +31,7 @@ fn causes(suspect: &Value) -> Vec<&str> {
     diagnoses.iter().map(|diagnosis| diagnosis["cause"].as_str().unwrap()).collect()
 }
 
-/// Two processes and a kernel that logs.
+/// Builds two processes and the System process.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");

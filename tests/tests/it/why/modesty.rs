@@ -1,4 +1,4 @@
-//! What `.why` claims only with evidence, and what it counts instead of listing it.
+//! What `.why` claims only with evidence, and what it counts instead of lists.
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::scenario::TraceBuilder;
@@ -8,8 +8,8 @@ use super::{KERNEL, MS, OBJECT, USER, asked, close, open, suspects, trace};
 
 const SECOND: i64 = 1000 * MS;
 
-/// A minute in which the server opens `count` handles on one stack, one each half second, and closes those that `lives`
-/// gives a life.
+/// Builds a minute in which the server opens `count` handles on one stack, one every half second. It closes those for
+/// which `lives` returns a lifetime.
 fn opened(count: u32, lives: impl Fn(u32) -> Option<i64>) -> TraceBuilder {
     let mut trace = trace();
     trace.end(60 * SECOND);
@@ -40,13 +40,13 @@ fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain
     assert_eq!(few.as_deref(), Some("3 of 4 are closed"));
     let exception = closed(&opened(20, |number| (number % 4 == 0).then_some(50 * MS)));
     assert_eq!(exception.as_deref(), Some("5 of 20 are closed"));
-    // Each lives for ten seconds, and the trace ends before the last ones do.
+    // Each handle lives for ten seconds, and the trace ends before the last ones are closed.
     let young = opened(110, |number| (number < 98).then_some(10 * SECOND));
     let document = asked(&young, "");
     assert_eq!((suspects(&document).len(), &document["young_groups"]), (0, &1.into()));
 }
 
-/// A second in most lives, and up to six.
+/// Returns a lifetime: mostly less than a second, at most six.
 fn life(number: u32) -> i64 {
     300 * MS + 5700 * MS * i64::from(number * 37 % 110).pow(4) / 110_i64.pow(4)
 }
@@ -68,7 +68,7 @@ fn handles_that_outlive_many_closed_ones_by_far_are_leaked() {
 #[test]
 fn handles_that_are_no_older_than_chance_explains_are_said_to_be_left_out() {
     let why = |trace: &TraceBuilder| run_over(trace, ".why\n").ok().stdout;
-    // Eight lives of 0.1 to 12.8 s, and one that is 55.5 s old.
+    // Eight lifetimes of 0.1 to 12.8 s, and a handle that is 55.5 s old.
     let few = why(&opened(9, |number| (number < 8).then(|| (100 * MS) << number)));
     let lines = "Nothing leaks: 9 handles opened, 1 not closed by their programs\n\
                  not counted: 1 handle of 1 group whose handles are usually closed; 1 is older than any closed one \

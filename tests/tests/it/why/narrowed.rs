@@ -1,4 +1,4 @@
-//! Filters of `.why` and the totals beside its suspects.
+//! Filters of `.why`, and the totals beside its suspects.
 
 use handlescope_tests::binary::{Shell, run_over};
 use handlescope_tests::mcp::McpServer;
@@ -26,9 +26,9 @@ fn two_processes() -> TraceBuilder {
     trace
 }
 
-/// Handles that were created, closed and leaked.
+/// Returns the numbers of handles created, closed and leaked.
 fn counts(totals: &Value) -> [u64; 3] {
-    // The server leaves zeros out.
+    // The MCP server leaves out zeros.
     let count = |member: &str| totals[member].as_u64().unwrap_or_default();
     ["handles_created", "handles_closed", "leaked_handles"].map(count)
 }

@@ -1,4 +1,4 @@
-//! Names of code and files that are no longer there.
+//! Names of code and files that are gone.
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::bytes::PointerSize;
@@ -29,7 +29,7 @@ fn code_of_an_unloaded_module_has_the_name_of_the_last_one_that_lay_there() {
     assert_eq!(function(90 * MS), "second.dll+0x789", "after the unload of both");
 }
 
-/// Three views that stay mapped, of the files of these keys.
+/// Builds three views that stay mapped, of the files with these keys.
 fn mapped(keys: [u64; 3]) -> TraceBuilder {
     let mut trace = trace();
     for (number, file_key) in (1..).zip(keys) {
@@ -46,7 +46,7 @@ fn views_have_the_names_of_their_files_where_the_trace_has_them() {
     let mut trace = mapped([0x10, 0x10, 0x20]);
     for (ns, key, name) in [
         (5, 0x10, r"\Device\HarddiskVolume3\data\cache.bin"),
-        // The key is used again, after the views were mapped.
+        // The key is reused after the views were mapped.
         (60, 0x10, r"\Device\HarddiskVolume3\data\later.bin"),
         (150, 0x20, r"\Device\HarddiskVolume3\data\other.bin"),
     ] {

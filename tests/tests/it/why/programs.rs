@@ -1,4 +1,4 @@
-//! Suspects are groups of a program, whatever processes run it.
+//! Suspects are groups of a program, whichever processes run it.
 
 use std::collections::HashSet;
 
@@ -17,8 +17,8 @@ fn id(suspect: &Value) -> &str {
     suspect["id"].as_str().unwrap()
 }
 
-/// Two hours in which `worker.exe` runs 40 times, for a minute each. In each run it opens three handles that it does
-/// not close, at these seconds of its life, and ten that it does.
+/// Builds two hours in which `worker.exe` runs 40 times for a minute each. In each run it opens three handles that it
+/// does not close, at these seconds of its life, and ten that it closes.
 fn runs(leaked_at: [i64; 3]) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -215,7 +215,7 @@ fn a_steady_leak_has_a_rate_by_request_where_requests_are_known() {
         (suspect["rate_per_request"].clone(), suspect["evidence"].as_str().unwrap().to_owned())
     };
     let (rate_by_request, evidence) = rate(&["-events", "all"]);
-    // From the first loss to the last there are 95 requests.
+    // There are 95 requests from the first leaked handle to the last.
     assert_eq!(rate_by_request, json!(20.0 / 95.0));
     assert!(evidence.ends_with(", 0.21 per request of 95"), "{evidence}");
     let (unknown, evidence) = rate(&[]);

@@ -1,4 +1,4 @@
-//! The published traces, whose leaks are known.
+//! The published traces with their known leaks.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -46,14 +46,14 @@ fn suspects_of_the_published_trace_have_its_verdicts_rates_and_causes() {
         assert_group(suspect, group);
     }
     assert!(known > 20, "{known}");
-    // What is not listed loses next to nothing.
+    // Groups that are not listed leak next to nothing.
     let lost =
         |own: &&Value| own["leaked"].as_u64().unwrap() + own["closed_at_exit"].as_u64().unwrap();
     let large = suspects(&document).iter().filter(|own| lost(own) > 3);
     assert!(large.count() <= known, "groups without truth are suspects");
 }
 
-/// A suspect has the truth of its group.
+/// Asserts that a suspect agrees with the truth about its group.
 fn assert_group(suspect: &Value, group: &Value) {
     let script = &group["script"];
     if !group["verdict"].is_null() {
@@ -87,7 +87,7 @@ fn memory_leaks_of_the_published_traces_come_first() {
     for name in ["heap", "valloc"] {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let known: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
-        // "leaking stacks: 48 (alloc), 49 (realloc)" among the notes.
+        // Notes such as "leaking stacks: 48 (alloc), 49 (realloc)".
         let notes = known["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
         let leaks = notes.filter_map(|note| note.split_once("leaking stack")).map(|(_, own)| own);
         let numbers = leaks.flat_map(|own| own.split(|c: char| !c.is_ascii_digit()));
@@ -104,7 +104,7 @@ fn memory_leaks_of_the_published_traces_come_first() {
     }
 }
 
-/// The frames of the create stack, as the expected results have them.
+/// Returns the frames of the create stack as in the expected results.
 fn frames(document: &Value, suspect: &Value) -> String {
     let frames = document["stacks"][suspect["create_stack"].to_string()].as_array().unwrap();
     let text = |frame: &Value| {
@@ -113,7 +113,7 @@ fn frames(document: &Value, suspect: &Value) -> String {
     Value::from(frames.iter().map(text).collect::<Vec<_>>()).to_string()
 }
 
-/// The numbers in a sentence that stand in front of one of some words.
+/// Sums the numbers in a sentence that come before one of these words.
 fn numbers(sentence: &str, words: &[&str]) -> u64 {
     let mut numbers = Vec::new();
     for part in sentence.split([',', ':', ';', '(', ')']) {

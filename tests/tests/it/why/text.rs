@@ -1,4 +1,4 @@
-//! What `.why` prints for people: a headline, and the suspects that are not small beside the worst.
+//! What `.why` prints for people: a headline, and the suspects that are not small compared with the worst.
 
 use handlescope_tests::binary::{handlescope, run_over, run_script};
 use handlescope_tests::data::SharedTrace;
@@ -13,10 +13,10 @@ const SECOND: i64 = 1000 * MS;
 const SERVER: u64 = 0x7ff6_0000_0000;
 const TOOL: u64 = 0x7ff6_1000_0000;
 const NTDLL: u64 = 0x7ff8_0000_0000;
-/// Kernel frames of closes at the end of a process.
+/// Kernel frames of closes at process exit.
 const SWEEP: [u64; 3] = [0xffff_f800_0000_1500, 0xffff_f800_0000_1600, 0xffff_f800_0000_2000];
 
-/// A server that goes on for a minute, and a tool that ends.
+/// Builds a server that runs for a minute, and a tool that exits.
 fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
@@ -31,7 +31,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-/// Opens so many handles on a stack, one each 1.4 s, and of the tool closes them when it ends.
+/// Opens this many handles on a stack, one every 1.4 s; the tool's handles are closed when it exits.
 fn open(trace: &mut TraceBuilder, pid: u32, count: u32, place: u64) {
     for number in 0..count {
         let handle = 4 * number + 4;
@@ -49,19 +49,19 @@ fn why(trace: &TraceBuilder, options: &str) -> String {
     run_over(trace, &format!(".why {options}\n")).ok().stdout
 }
 
-/// The second line, below the name of the trace.
+/// Returns the second line, below the name of the trace.
 fn headline(trace: &TraceBuilder, options: &str) -> String {
     why(trace, options).lines().nth(1).unwrap_or_default().to_owned()
 }
 
-/// The ranks of the suspects that are printed.
+/// Returns the ranks of the printed suspects.
 fn ranks(text: &str) -> Vec<&str> {
     let blocks = text.split("\n\n").filter_map(|block| block.split_once("  "));
     let ranks = blocks.map(|(rank, _)| rank);
     ranks.filter(|rank| rank.starts_with(|first: char| first.is_ascii_digit())).collect()
 }
 
-/// A steady leak, and others of a few handles.
+/// Builds a steady leak, and leaks of a few handles.
 fn with_small_suspects() -> TraceBuilder {
     let mut trace = trace();
     open(&mut trace, 700, 40, SERVER + 0x1000);
