@@ -14,6 +14,7 @@ mod hints;
 mod input;
 mod lines;
 mod message;
+mod output;
 mod prompts;
 mod resources;
 mod server;
@@ -22,6 +23,7 @@ mod tool_session;
 mod tools;
 mod transport;
 mod window;
+mod words;
 mod worker;
 
 use clap::Args;
