@@ -132,12 +132,22 @@ pub fn suspect(row: &mut Value, left_out: &[String]) {
     members.retain(|name, _| !left_out.contains(name));
     members.insert("causes".to_owned(), causes.into());
     if let Some(rate) = members.get_mut("rate_per_minute") {
-        // As many digits as a reader compares.
-        let rounded = rate.as_f64().and_then(|rate| format!("{rate:.3e}").parse::<f64>().ok());
-        *rate = rounded.map_or(Value::Null, Value::from);
+        round(rate);
     }
     members.insert(TEXT.to_owned(), lines.into());
     prune(row, true);
+}
+
+/// Leaves as many digits of a number as a reader compares.
+fn round(number: &mut Value) {
+    let rounded = number.as_f64().and_then(|number| format!("{number:.3e}").parse::<f64>().ok());
+    *number = rounded.map_or(Value::Null, Value::from);
+}
+
+/// Rounds the rates, shares and probabilities of a row of sums.
+pub fn round_all(row: &mut Value) {
+    let members = row.as_object_mut().into_iter().flat_map(Map::values_mut);
+    members.filter(|value| value.is_f64()).for_each(round);
 }
 
 /// The lines of a suspect: amount, process and id; the calls; growth; names; the causes that the text of `.why` has.

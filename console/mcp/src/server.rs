@@ -198,7 +198,7 @@ impl ServerHandler for Server {
                 result
             }
             Err(error) => {
-                let text = in_words_of_tools(tool, &error.to_string());
+                let text = in_words_of_tools(Some(tool), &error.to_string());
                 CallToolResult::error(vec![ContentBlock::text(text)])
             }
         };
@@ -228,7 +228,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let failed = |error: ResourceError| ErrorData::resource_not_found(error.to_string(), None);
+        let failed = |error: ResourceError| {
+            ErrorData::resource_not_found(in_words_of_tools(None, &error.to_string()), None)
+        };
         let page = resources::read(&request.uri).map_err(failed)?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(page, request.uri)]).into())
     }

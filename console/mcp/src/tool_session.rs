@@ -274,6 +274,9 @@ impl ToolSession {
                 Brief::Values => brief::values(row),
                 Brief::Suspects | Brief::Rows | Brief::Compared => brief::row(row, &left_out),
             }
+            if spec.brief == Brief::Compared || (over_dataset && spec.brief == Brief::Rows) {
+                brief::round_all(row);
+            }
             let Some(row) = row.as_object_mut() else { return };
             if spec.brief != Brief::Values {
                 row.remove("file");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::tools::{TOOLS, Tool, Work};
 
 /// Texts of the command line, and what an agent is told instead.
-const PHRASES: [(&str, &str); 20] = [
+const PHRASES: [(&str, &str); 22] = [
     ("; extract with -stacks all for those of every event", ""),
     (
         "close of a handle opened before the trace",
@@ -25,6 +25,8 @@ const PHRASES: [(&str, &str); 20] = [
     (".sympath or --symbol-path sets where to look", "`symbols` of load says where to look"),
     (", and its file ends in .sql; .help sql has examples", ""),
     (".help sql lists the tables and has examples", "the tool schema lists the tables"),
+    (".help lists what there is", "resources/list has the pages about words of tools"),
+    ("please report it with the command line", "please report it with the arguments"),
     (", or raise the limit with -MaxMemory", ""),
     ("load one with .load FILE", "call load first"),
     ("raise the limit with -MaxSize of .load or .extract", "the server's user can extract it"),
@@ -71,11 +73,11 @@ pub fn as_warning(tool: &Tool, line: &str) -> Option<String> {
         None if NOTES.iter().any(|note| line.starts_with(note)) => return None,
         None => line.strip_prefix("note: ").unwrap_or(line),
     };
-    Some(in_words_of_tools(tool, text))
+    Some(in_words_of_tools(Some(tool), text))
 }
 
-/// A text with tools and arguments in the place of commands and options.
-pub fn in_words_of_tools(tool: &Tool, text: &str) -> String {
+/// A text with tools and arguments in the place of commands and options; those of the tool that is called come first.
+pub fn in_words_of_tools(tool: Option<&Tool>, text: &str) -> String {
     let mut text = text.to_owned();
     for (phrase, instead) in PHRASES {
         text = text.replace(phrase, instead);
@@ -92,7 +94,7 @@ pub fn in_words_of_tools(tool: &Tool, text: &str) -> String {
 /// Puts tools and arguments in the place of commands and options in all texts of a value.
 pub fn translate(tool: &Tool, value: &mut Value) {
     match value {
-        Value::String(text) => *text = in_words_of_tools(tool, text),
+        Value::String(text) => *text = in_words_of_tools(Some(tool), text),
         Value::Array(items) => items.iter_mut().for_each(|item| translate(tool, item)),
         Value::Object(members) => members.values_mut().for_each(|value| translate(tool, value)),
         _ => {}
@@ -100,12 +102,12 @@ pub fn translate(tool: &Tool, value: &mut Value) {
 }
 
 /// A line with the names of tools and arguments that stand for words of it.
-fn with_names(tool: &Tool, line: &str) -> String {
+fn with_names(tool: Option<&Tool>, line: &str) -> String {
     let name_of = |word: &str| -> Option<String> {
         if let Some(command) = word.strip_prefix('.') {
             return TOOLS.iter().find(|tool| tool.name == command).map(|tool| tool.name.to_owned());
         }
-        let tools = std::iter::once(tool).chain(TOOLS);
+        let tools = tool.into_iter().chain(TOOLS);
         let known = tools.flat_map(Tool::options).find(|(known, _)| *known == word);
         known.map(|(_, name)| format!("`{name}`"))
     };
@@ -197,7 +199,7 @@ mod tests {
     use super::*;
 
     fn told(tool: &str, text: &str) -> String {
-        in_words_of_tools(Tool::named(tool).expect("a tool"), text)
+        in_words_of_tools(Some(Tool::named(tool).expect("a tool")), text)
     }
 
     #[test]

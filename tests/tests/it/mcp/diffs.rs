@@ -39,13 +39,17 @@ fn two_traces_are_compared_as_the_console_does() {
     server.call("load", &both).unwrap();
     let diff = server.call("diff", &json!({})).unwrap();
     let document = &diff["document"];
-    let names = ["process", "type", "function", "before", "after", "state", "p_value"];
+    let names = ["process", "type", "function", "before", "after", "state"];
     let expected = printed(&shell, &["leaky.etl", "server.etl"], ".diff -json");
     let groups = document["groups"].as_array().unwrap();
     assert_eq!(members(groups, &names), members(&expected, &names));
     assert_eq!((&document["a"], &document["b"]), (&json!("leaky.etl"), &json!("server.etl")));
     assert_eq!(document["states"], json!({"new": 2, "gone": 4}));
     assert_eq!((&document["got_worse"], &groups[0]["got_worse"]), (&json!(1), &json!(true)));
+    for (group, expected) in groups.iter().zip(&expected) {
+        let value = |row: &Value| row["p_value"].as_f64().unwrap();
+        assert!((value(group) / value(expected) - 1.0).abs() < 0.001, "{group} {expected}");
+    }
     // Frames only with the details.
     assert!(document.get("stacks").is_none() && groups[0].get("create_stack").is_none(), "{diff}");
     let detailed = server.call("diff", &json!({"detail": true, "top": 1})).unwrap();

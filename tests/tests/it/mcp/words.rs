@@ -201,6 +201,44 @@ fn no_text_about_published_and_hostile_traces_names_a_command_of_the_console() {
 }
 
 #[test]
+fn no_list_and_no_error_of_the_protocol_names_a_command_of_the_console() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut texts = Vec::new();
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/read", json!({"uri": "handlescope://help/nonsense"})),
+        ("resources/read", json!({"uri": "handlescope://help/ObjectReff"})),
+        ("resources/read", json!({"uri": "file:///etc/passwd"})),
+        ("prompts/get", json!({"name": "none"})),
+        (
+            "prompts/get",
+            json!({"name": "what_changed", "arguments": {"before": "a", "after": "b"}}),
+        ),
+        ("tools/call", json!({"name": "none", "arguments": {}})),
+        ("tools/call", json!({"name": "why", "arguments": {"typ": "x"}})),
+        ("tools/call", json!({"name": "why", "arguments": {"type": "-Leak"}})),
+    ] {
+        let mut answer = server.request(method, &params);
+        // The schemas of answers have no texts.
+        let tools = answer["result"]["tools"].as_array_mut().into_iter().flatten();
+        tools.for_each(|tool| tool["outputSchema"] = Value::Null);
+        collect(&answer["result"], &mut texts);
+        collect(&answer["error"], &mut texts);
+    }
+    let hello = server.initialize("2025-06-18");
+    collect(&hello["result"]["instructions"], &mut texts);
+    assert!(texts.len() > 100, "{}", texts.len());
+    for text in texts {
+        // Extensions of files that can be loaded.
+        let text = text.replace("(.etl", "").replace("(.json7z", "");
+        assert!(foreign(&text).is_empty(), "{:?} in {text}", foreign(&text));
+    }
+}
+
+#[test]
 fn a_foreign_word_is_noticed() {
     for (text, expected) in [
         ("load one with .load FILE", vec![".load"]),
