@@ -3,6 +3,9 @@
 //! Phrases that mean something else to an agent are listed. In all other texts, a command becomes the tool that answers as
 //! it does, and an option the argument that stands for it. A clause about what no tool has is left out.
 
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
 use handlescope_commands::registry::{OVER_DATASET, REGISTRY};
 use serde_json::Value;
 
@@ -59,8 +62,11 @@ const CLAUSE_STARTS: [&str; 2] = [CLAUSE_END, ", "];
 /// The command of debuggers that has the name of one of the console, and how it goes on.
 const OF_DEBUGGERS: (&str, &str) = (".dump", " /m");
 
-/// The shortest word that is taken for an option.
-const MIN_OPTION: usize = 3;
+/// Most words of one line that are looked at.
+const MAX_FOREIGN: usize = 32;
+
+/// Bytes of the shortest word that is taken for a command or an option.
+const MIN_WORD: usize = 3;
 
 /// A message of a command as a warning of an answer; `None` for one that limits none.
 pub fn as_warning(tool: &Tool, line: &str) -> Option<String> {
@@ -113,7 +119,7 @@ fn with_names(tool: Option<&Tool>, line: &str) -> String {
     };
     let mut named = String::new();
     let mut rest = 0;
-    for (start, word) in foreign_words(line) {
+    for (start, word) in foreign_words(line).take(MAX_FOREIGN) {
         if let Some(name) = name_of(word) {
             named.push_str(line.get(rest..start).unwrap_or_default());
             named.push_str(&name);
@@ -124,9 +130,10 @@ fn with_names(tool: Option<&Tool>, line: &str) -> String {
 }
 
 /// A line without the clauses that name a command or an option of the command line. Of a line that is about one, the word
-/// stays.
+/// stays. Names in traces may have any number of such words: what is behind many is cut.
 fn without_foreign(mut line: String) -> String {
-    while let Some((start, word)) = foreign_words(&line).first().copied() {
+    for _ in 0..MAX_FOREIGN {
+        let Some((start, word)) = foreign_words(&line).next() else { return line };
         let (before, after) = line.split_at(start);
         let clause = CLAUSE_STARTS.iter().filter_map(|mark| before.rfind(mark)).max();
         let end = after.find(CLAUSE_END).map_or(line.len(), |end| start + end);
@@ -138,25 +145,28 @@ fn without_foreign(mut line: String) -> String {
             }
         }
     }
+    let kept = foreign_words(&line).next().map(|(start, _)| start);
+    if let Some(kept) = kept {
+        line.truncate(kept);
+        line.push('…');
+    }
     line
 }
 
 /// Commands and options of the command line in a text, each with where it starts. What is between backticks is typed
 /// elsewhere, as in `wpr -start Handle`.
-fn foreign_words(text: &str) -> Vec<(usize, &str)> {
+fn foreign_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_paired = text.matches('`').count() % 2 == 0;
-    let (mut words, mut at) = (Vec::new(), 0);
-    for (number, part) in text.split('`').enumerate() {
-        if number % 2 == 0 || !is_paired {
-            words.extend(
-                words_of(part)
-                    .filter(|(start, word)| is_foreign(part, *start, word))
-                    .map(|(start, word)| (at + start, word)),
-            );
-        }
-        at += part.len() + 1;
-    }
-    words
+    let mut next = 0;
+    text.split('`').enumerate().flat_map(move |(number, part)| {
+        let at = next;
+        next += part.len() + 1;
+        let is_outside = number % 2 == 0 || !is_paired;
+        let words = words_of(part);
+        let foreign =
+            words.filter(move |(start, word)| is_outside && is_foreign(part, *start, word));
+        foreign.map(move |(start, word)| (at + start, word))
+    })
 }
 
 /// The words of a text without the punctuation around them, each with where it starts.
@@ -178,20 +188,27 @@ fn words_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Whether a word of a text is a command of the console or an option.
 fn is_foreign(text: &str, start: usize, word: &str) -> bool {
-    let registries = [&REGISTRY, &OVER_DATASET];
-    if word.starts_with('.') {
-        let rest = text.get(start + word.len()..).unwrap_or_default();
-        let is_of_debugger =
-            (word, rest.get(..OF_DEBUGGERS.1.len())) == (OF_DEBUGGERS.0, Some(OF_DEBUGGERS.1));
-        return !is_of_debugger && registries.iter().any(|all| all.command(word).is_some());
+    if word.starts_with("--") {
+        let name = word.trim_start_matches('-');
+        return name.starts_with(|letter: char| letter.is_ascii_alphabetic());
     }
-    let is_long = word
-        .strip_prefix("--")
-        .is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_alphabetic()));
-    let is_short = word.starts_with('-')
-        && word.len() >= MIN_OPTION
-        && registries.iter().any(|all| all.has_option(word));
-    is_long || is_short
+    let rest = text.get(start + word.len()..).unwrap_or_default();
+    let is_of_debuggers = word == OF_DEBUGGERS.0 && rest.starts_with(OF_DEBUGGERS.1);
+    let is_possible = word.len() >= MIN_WORD && word.starts_with(['.', '-']) && !is_of_debuggers;
+    is_possible && names().contains(&word.to_ascii_lowercase())
+}
+
+/// Names of all commands and options, in lower case.
+fn names() -> &'static HashSet<String> {
+    static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let registries = [&REGISTRY, &OVER_DATASET];
+        let options = registries.iter().flat_map(|all| all.options());
+        let options = options.flat_map(|option| option.doc().names.to_vec());
+        let commands = registries.iter().flat_map(|all| all.commands());
+        let commands = commands.flat_map(|command| command.signature().names.to_vec());
+        options.chain(commands).map(str::to_ascii_lowercase).collect()
+    })
 }
 
 #[cfg(test)]
@@ -257,6 +274,16 @@ mod tests {
         ] {
             assert_eq!(told("why", text), expected);
         }
+    }
+
+    #[test]
+    fn a_name_of_many_such_words_ends_the_text_early_and_soon() {
+        let start = std::time::Instant::now();
+        for hostile in ["a, -Ignored; ", ".list ", "--x; ", "`-Ignored "] {
+            let text = told("why", &hostile.repeat(20_000));
+            assert_eq!(foreign_words(&text).next(), None, "{}", text.len());
+        }
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
     }
 
     #[test]

@@ -21,6 +21,10 @@ use handlescope_session::paths::RootError;
 use handlescope_session::trace::LoadArgs;
 
 impl ToolSession {
+    /// Loads traces or a dataset, and answers with what is loaded.
+    ///
+    /// # Errors
+    /// When nothing can be loaded: what was loaded before stays.
     pub(super) fn load(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
         let Call { tool, inputs, at, rows, .. } = *call;
         let folders = self.real(inputs.texts("symbols"))?;
