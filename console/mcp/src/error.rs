@@ -39,8 +39,8 @@ pub enum ToolError {
     NotOver { name: &'static str, loaded: &'static str, known: String },
     /// A tool that answers over traces only, while a dataset is loaded.
     #[error(
-        "{tool} answers over traces, and the dataset {} is loaded; {tools} answer over it, and load replaces it: by the \
-         trace whose id is in `paths`, or by other files", Untrusted(.dataset)
+        "{tool} answers over traces, and the dataset {} is loaded; {tools} answer over it, and load replaces it by other \
+         files, or by one of its traces if `paths` has the id", Untrusted(.dataset)
     )]
     OverDataset { tool: &'static str, dataset: String, tools: String },
     /// A value that the option of an argument does not take.

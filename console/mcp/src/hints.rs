@@ -40,7 +40,7 @@ pub fn next_of_row(
     };
     let mut arguments = match tool.name {
         "groups" => kept(asked, &OF_OBJECTS),
-        // The id of a suspect stands for its process and its type, and so do those of objects.
+        // Ids of suspects and objects stand for process and type.
         _ => kept(asked, &[FILES]),
     };
     let since = asked.get("since").filter(|since| !since.is_null());
@@ -62,7 +62,7 @@ fn of_compared(row: &Value) -> Option<(&'static str, Value)> {
     Some(("why", json!({"process": process, "type": word(kind), ALL: true})))
 }
 
-/// The number of the trace of which a group of two traces is asked further: of that after, unless the group is gone.
+/// The trace that `next` of a group of two traces asks: the second one, or the first if the group is gone.
 pub fn compared(row: &Value, traces: &[(usize, String)]) -> Option<usize> {
     let state = row["state"].as_str()?;
     let [(before, _), (after, _)] = traces else { return None };
@@ -101,7 +101,7 @@ impl States {
         true
     }
 
-    /// Says how many there are; nothing of points in time, whose groups have no states.
+    /// Says how many there are. Groups between points in time have no states.
     pub fn describe(self, document: &mut Map<String, Value>) {
         if !self.states.is_empty() {
             document.insert("got_worse".to_owned(), self.got_worse.into());

@@ -17,6 +17,7 @@ mod message;
 mod output;
 mod prompts;
 mod resources;
+mod rows;
 mod server;
 mod text;
 mod tool_session;

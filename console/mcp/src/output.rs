@@ -1,7 +1,7 @@
 //! The schemas of answers, made of the members that documents and their rows declare.
 //!
-//! A client refuses an answer that its schema does not allow, so that no member is required but those of every page, and
-//! others than the declared ones are allowed.
+//! A client refuses an answer that its schema does not allow. So a schema requires only what every page has, and allows
+//! members that it does not declare.
 
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ pub fn schema(tool: &Tool) -> Map<String, Value> {
     let members_of_document: Vec<MemberMeaning> = members(|spec| (spec.document)());
     let mut document = properties(&members_of_document);
     document.extend(added_to_document(tool));
-    // Those of a query are the columns that it names.
+    // A query names the columns of its rows.
     let row = if members_of_rows.is_empty() { object() } else { with(row) };
     let rows = tool.names.rows;
     document.insert(rows.to_owned(), json!({"type": "array", "items": row}));
@@ -91,7 +91,7 @@ fn added_to_document(tool: &Tool) -> Map<String, Value> {
     added
 }
 
-/// An object of which nothing else is said.
+/// Any object.
 fn object() -> Value {
     json!({"type": "object"})
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde::de::DeserializeSeed as _;
-use serde_json::{Map, Value, json, to_value};
+use serde_json::{Map, Value, to_value};
 
 use super::answer::{Answer, MAX_BYTES};
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, argument, option, schema};
 use super::output;
+use super::rows::{file_columns, relation_columns};
 use super::window::{Names, Position, Window};
 use handlescope_commands::AnyCommand;
 use handlescope_commands::registry::registry;
@@ -22,7 +23,6 @@ use handlescope_render::{
     why_columns, why_document,
 };
 use handlescope_session::grammar::OptionSpec;
-use handlescope_sql::RelationColumn;
 
 pub struct Tool {
     pub name: &'static str,
@@ -518,7 +518,7 @@ impl Tool {
         self.inputs.iter().chain(page).collect()
     }
 
-    /// The options that an argument stands for: that of traces and that of a dataset.
+    /// The options that an argument stands for, over traces and over a dataset.
     fn options_of(&self, input: &Input) -> Vec<&'static dyn OptionSpec> {
         let option = |over_dataset| self.kind(over_dataset)?.option(input.option(over_dataset)?);
         [false, true].into_iter().filter_map(option).collect()
@@ -549,60 +549,6 @@ impl Tool {
         let loaded = if over_dataset { "a dataset" } else { "traces" };
         Err(ToolError::NotOver { name: refused.name, loaded, known: known.join(", ") })
     }
-}
-
-/// A loaded trace.
-pub struct LoadedFile {
-    pub number: u32,
-    /// Its path, below a root if it is there.
-    pub path: String,
-    /// Whether it was extracted for this session only.
-    pub is_temporary: bool,
-    /// Number of the traces of a dataset.
-    pub dataset_traces: Option<u64>,
-}
-
-/// Columns about a loaded trace.
-pub fn file_columns<'a>() -> Columns<'a, LoadedFile> {
-    let mut columns = Columns::<LoadedFile>::default();
-    columns.add("file", "number of the trace", |file| file.number);
-    columns.add("path", "its path below a root", |file| file.path.clone());
-    columns.add("temporary_extract", "whether it was extracted for this session only", |file| {
-        file.is_temporary
-    });
-    columns.add("dataset_traces", "of a dataset: number of its traces", |file| file.dataset_traces);
-    columns
-}
-
-/// A table or view that queries can name.
-pub struct DescribedTable {
-    pub name: String,
-    pub is_view: bool,
-    /// What its rows are.
-    pub meaning: String,
-    pub columns: Vec<RelationColumn>,
-}
-
-/// Columns about a table or view.
-pub fn relation_columns<'a>() -> Columns<'a, DescribedTable> {
-    let mut columns = Columns::<DescribedTable>::default();
-    columns.add("name", "name of the table or view", |table| table.name.clone());
-    columns.add("is_view", "whether it is a view", |table| table.is_view).detail();
-    columns.add("meaning", "what its rows are", |table| table.meaning.clone());
-    let described = |column: &RelationColumn| {
-        json!({
-            "name": column.name,
-            "type": column.type_text(),
-            "unit": column.unit,
-            "meaning": column.doc,
-        })
-    };
-    columns
-        .nest("columns", "array", "its columns", move |table| {
-            table.columns.iter().map(described).collect::<Vec<_>>()
-        })
-        .detail();
-    columns
 }
 
 #[cfg(test)]

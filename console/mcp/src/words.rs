@@ -82,7 +82,8 @@ pub fn as_warning(tool: &Tool, line: &str) -> Option<String> {
     Some(in_words_of_tools(Some(tool), text))
 }
 
-/// A text with tools and arguments in the place of commands and options; those of the tool that is called come first.
+/// A text with tools and arguments in the place of commands and options. If several tools have an argument for an option,
+/// the called tool comes first.
 pub fn in_words_of_tools(tool: Option<&Tool>, text: &str) -> String {
     let mut text = text.to_owned();
     for (phrase, instead) in PHRASES {
@@ -130,7 +131,7 @@ fn with_names(tool: Option<&Tool>, line: &str) -> String {
 }
 
 /// A line without the clauses that name a command or an option of the command line. Of a line that is about one, the word
-/// stays. Names in traces may have any number of such words: what is behind many is cut.
+/// stays. Names in traces may have any number of such words, so the rest of the line is cut after some.
 fn without_foreign(mut line: String) -> String {
     for _ in 0..MAX_FOREIGN {
         let Some((start, word)) = foreign_words(&line).next() else { return line };
@@ -153,8 +154,8 @@ fn without_foreign(mut line: String) -> String {
     line
 }
 
-/// Commands and options of the command line in a text, each with where it starts. What is between backticks is typed
-/// elsewhere, as in `wpr -start Handle`.
+/// Commands and options of the command line in a text, each with where it starts. Code between backticks is left alone: it
+/// is for another program, as in `wpr -start Handle`.
 fn foreign_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_paired = text.matches('`').count() % 2 == 0;
     let mut next = 0;

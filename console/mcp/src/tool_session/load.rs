@@ -13,7 +13,7 @@ use super::{Call, MAX_NAMED, ToolSession, WithWarnings};
 use crate::answer::Answer;
 use crate::brief;
 use crate::error::ToolError;
-use crate::tools::{LoadedFile, file_columns};
+use crate::rows::{LoadedFile, file_columns};
 use crate::window::{Names, Position, Window};
 use handlescope_commands::CommandError;
 use handlescope_commands::load::load;

@@ -5,7 +5,7 @@ use handlescope_fleet::dataset::TABLES;
 use super::Call;
 use crate::answer::Answer;
 use crate::error::ToolError;
-use crate::tools::{DescribedTable, relation_columns};
+use crate::rows::{DescribedTable, relation_columns};
 use handlescope_session::suggest;
 use handlescope_sql::{Relation, Views, dataset_columns};
 

@@ -7,7 +7,7 @@ use handlescope_tests::binary::{Shell, sample_trace};
 use handlescope_tests::mcp::McpServer;
 use serde_json::{Value, json};
 
-/// A server whose folder has the dataset `fleet` of both samples, each of a build and a machine.
+/// Starts a server beside a dataset `fleet` of both samples. Each sample has a build and a machine.
 fn of_dataset(shell: &Shell) -> McpServer {
     let server = McpServer::of_sample(shell, &[]);
     let second = sample_trace().with_file_name("server.etl");
@@ -143,7 +143,7 @@ fn what_answers_over_traces_only_is_refused_with_what_answers() {
         let error = server.call(tool, &arguments).unwrap_err();
         let expected = format!(
             "{tool} answers over traces, and the dataset fleet is loaded; why, diff, groups, sql and schema answer over \
-             it, and load replaces it: by the trace whose id is in `paths`, or by other files"
+             it, and load replaces it by other files, or by one of its traces if `paths` has the id"
         );
         assert_eq!(error, expected);
     }
