@@ -1,6 +1,6 @@
 //! Opening files for reading.
 
-use std::fs::{self, File, FileType};
+use std::fs::{self, File, FileType, ReadDir};
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -30,6 +30,30 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     }
     let reason = format!("it is {}, not a file; copy what it gives into a file", name(kind));
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+/// Lists what is in a folder.
+///
+/// # Errors
+/// When it cannot be listed, or does not pass [`inspect_opened`].
+pub fn read_folder(path: &Path) -> io::Result<ReadDir> {
+    if let Some(inspect) = INSPECTION.get() {
+        inspect(path, &open_folder(path)?)?;
+    }
+    fs::read_dir(path)
+}
+
+#[cfg(not(windows))]
+fn open_folder(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(windows)]
+fn open_folder(path: &Path) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt;
+    /// Without it, Windows opens no folder.
+    const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
+    File::options().read(true).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path)
 }
 
 #[cfg(unix)]

@@ -42,7 +42,7 @@ pub use derived::{
     EventColumns, EventHandles, EventOrder, EventProcesses, EventTable, EventTimes, EventValues,
     Numbering, OpenedValues, Part, State, ViewValues,
 };
-pub use file::{inspect_opened, open_file};
+pub use file::{inspect_opened, open_file, read_folder};
 pub use index::{
     AcquisitionIdx, AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, FrameIdx,
     MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceMissIdx,

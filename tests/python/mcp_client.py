@@ -12,6 +12,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 CALLS = {
     "why": {},
+    "diff": {},
     "groups": {"by": ["process", "type"]},
     "objects": {"stacks": True},
     "allocations": {"by": ["kind", "createstack"], "stacks": True},

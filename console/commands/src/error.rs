@@ -44,12 +44,6 @@ pub enum CommandError {
     /// A dataset together with something else.
     #[error("{}: a dataset is loaded alone; name nothing else, and use .load", Untrusted(.folder))]
     DatasetBeside { folder: PathBuf },
-    /// A dataset that the MCP server is asked to load.
-    #[error(
-        "{}: this is a dataset, which only the console loads; load traces or extracts",
-        Untrusted(.folder)
-    )]
-    DatasetInServer { folder: PathBuf },
     /// A trace without an extract in the dataset.
     #[error(
         "{trace}: the dataset was made without the extract of this trace; load the trace itself"

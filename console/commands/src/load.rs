@@ -168,10 +168,7 @@ fn load_dataset(
     args: &LoadArgs,
     context: &mut Context<'_, '_>,
 ) -> Result<(), CommandError> {
-    // Links in a dataset may lead anywhere.
-    if args.access.roots.is_some() {
-        return Err(CommandError::DatasetInServer { folder });
-    }
+    args.access.check(&folder)?;
     if args.append || args.queries.len() > 1 {
         return Err(CommandError::DatasetBeside { folder });
     }

@@ -35,6 +35,24 @@ pub fn document(document: &mut Map<String, Value>, left_out: &[String]) {
     document.retain(|_, value| !is_empty(value));
 }
 
+/// Names the traces of a comparison, each by its number and name, in the place of their numbers. The compared times are in the
+/// order of the traces.
+pub fn name_compared(document: &mut Map<String, Value>, traces: &[(usize, String)]) {
+    for side in ["a", "b"] {
+        let number = document.get(side).and_then(Value::as_u64);
+        let trace = traces.iter().find(|(known, _)| number == Some(*known as u64));
+        if let Some((_, name)) = trace {
+            document.insert(side.to_owned(), name.as_str().into());
+        }
+    }
+    // Of all handles of one trace, whatever the points.
+    document.remove("totals");
+    let spans = document.get_mut("spans").and_then(Value::as_array_mut);
+    for span in spans.into_iter().flatten().filter_map(Value::as_object_mut) {
+        span.remove("file");
+    }
+}
+
 /// Makes the frames of a list lines, where it is one of frames.
 pub fn frames_as_lines(list: &mut Value) {
     for frame in list.as_array_mut().into_iter().flatten().filter(|frame| frame.is_object()) {
@@ -114,12 +132,22 @@ pub fn suspect(row: &mut Value, left_out: &[String]) {
     members.retain(|name, _| !left_out.contains(name));
     members.insert("causes".to_owned(), causes.into());
     if let Some(rate) = members.get_mut("rate_per_minute") {
-        // As many digits as a reader compares.
-        let rounded = rate.as_f64().and_then(|rate| format!("{rate:.3e}").parse::<f64>().ok());
-        *rate = rounded.map_or(Value::Null, Value::from);
+        round(rate);
     }
     members.insert(TEXT.to_owned(), lines.into());
     prune(row, true);
+}
+
+/// Leaves as many digits of a number as a reader compares.
+fn round(number: &mut Value) {
+    let rounded = number.as_f64().and_then(|number| format!("{number:.3e}").parse::<f64>().ok());
+    *number = rounded.map_or(Value::Null, Value::from);
+}
+
+/// Rounds the rates, shares and probabilities of a row of sums.
+pub fn round_all(row: &mut Value) {
+    let members = row.as_object_mut().into_iter().flat_map(Map::values_mut);
+    members.filter(|value| value.is_f64()).for_each(round);
 }
 
 /// The lines of a suspect: amount, process and id; the calls; growth; names; the causes that the text of `.why` has.
@@ -163,7 +191,8 @@ pub fn table(row: &mut Value, left_out: &[String]) {
     members.retain(|name, _| !left_out.contains(name));
     for column in members.get_mut("columns").and_then(Value::as_array_mut).into_iter().flatten() {
         let text = |member: &str| column[member].as_str().unwrap_or_default().to_owned();
-        let unit = column["unit"].as_str().map_or_else(String::new, |unit| format!(", {unit}"));
+        let unit = column["unit"].as_str().filter(|unit| !unit.is_empty());
+        let unit = unit.map_or_else(String::new, |unit| format!(", {unit}"));
         *column = format!("{}: {}{unit}: {}", text("name"), text("type"), text("meaning")).into();
     }
 }

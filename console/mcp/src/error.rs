@@ -6,8 +6,10 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use handlescope_commands::CommandError;
+use handlescope_session::grammar::ParseError;
 use handlescope_session::suggest::followed_by;
 use handlescope_session::trace::NoFile;
+use handlescope_session::values::ValueError;
 
 /// The reason why a tool has no answer, for the agent that called it.
 #[derive(Debug, Error)]
@@ -32,6 +34,18 @@ pub enum ToolError {
     /// An invalid filter.
     #[error("the argument '{name}' is not a valid filter: {reason}")]
     Filter { name: &'static str, reason: String },
+    /// An argument that means nothing for what is loaded.
+    #[error("{loaded} cannot be asked with the argument '{name}'; the arguments are {known}")]
+    NotOver { name: &'static str, loaded: &'static str, known: String },
+    /// A tool that answers over traces only, while a dataset is loaded.
+    #[error(
+        "{tool} answers over traces, and the dataset {} is loaded; {tools} answer over it, and load replaces it by other \
+         files, or by one of its traces if `paths` has the id", Untrusted(.dataset)
+    )]
+    OverDataset { tool: &'static str, dataset: String, tools: String },
+    /// A value that the option of an argument does not take.
+    #[error("{option}: {source}")]
+    Value { option: String, source: ValueError },
     /// A cursor that belongs to another query.
     #[error(
         "the cursor belongs to another query: repeat the arguments that it came with, or leave it out to \
@@ -73,6 +87,10 @@ impl From<CommandError> for ToolError {
     fn from(error: CommandError) -> ToolError {
         match error {
             CommandError::NoFile(NoFile::NothingLoaded) => ToolError::NothingLoaded,
+            // Without the help of the command line.
+            CommandError::Parse(ParseError::BadValue { option, source, .. }) => {
+                ToolError::Value { option, source }
+            }
             error => ToolError::Command(Box::new(error)),
         }
     }

@@ -1,33 +1,11 @@
-//! What an answer says beside its rows, in words of tools: warnings, and calls that are ready to send.
+//! What an answer offers beside its rows: calls that are ready to send, and counts of rows.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::tools::{ALL, Brief, CURSOR, FILES, TOOLS, Tool};
+use super::tools::{ALL, CURSOR, FILES, Tool};
 use handlescope_session::filter::word;
-
-/// Texts of the command line, and what an agent does instead.
-const PHRASES: [(&str, &str); 11] = [
-    ("; extract with -stacks all for those of every event", ""),
-    (
-        "close of a handle opened before the trace",
-        "close of a handle opened before the trace: no leak is affected",
-    ),
-    (
-        "closes of handles opened before the trace",
-        "closes of handles opened before the trace: no leak is affected",
-    ),
-    (".dump Symbols lists why", "the tool symbols lists why"),
-    ("; see .help .sympath", ": load with `symbols`"),
-    (".help sql lists the tables and has examples", "the tool schema lists the tables"),
-    (", or raise the limit with -MaxMemory", ""),
-    (
-        "its allocations are in .dump Resource and .why",
-        "its allocations are in allocations and why",
-    ),
-    ("load one with .load FILE", "call load first"),
-    ("raise the limit with -MaxSize of .load or .extract", "the server's user can extract it"),
-    ("choose some with -fd", "choose some with `files`"),
-];
 
 /// Number of handles or allocations up to which a small suspect is left out.
 const MAX_SMALL: u64 = 3;
@@ -46,51 +24,6 @@ const OF_OBJECTS: [&str; 10] = [
     FILES,
 ];
 
-/// Beginnings of notes about what was done, which limits no answer.
-const NOTES: [&str; 2] = ["loaded ", "note: -fd "];
-
-/// A message of a command as a warning of an answer; `None` for one that limits none.
-pub fn as_warning(tool: &Tool, line: &str) -> Option<String> {
-    let text = match line.strip_prefix("warning: ") {
-        Some(text) => text,
-        // What an extraction read: it always counts lost events.
-        None if line.contains(" lost event") => return None,
-        None if NOTES.iter().any(|note| line.starts_with(note)) => return None,
-        None => line.strip_prefix("note: ").unwrap_or(line),
-    };
-    Some(in_words_of_tools(tool, text))
-}
-
-/// A text with arguments in the place of options.
-pub fn in_words_of_tools(tool: &Tool, text: &str) -> String {
-    let mut text = text.to_owned();
-    for (phrase, instead) in PHRASES {
-        text = text.replace(phrase, instead);
-    }
-    let name_of = |option: &str| {
-        let tools = std::iter::once(tool).chain(TOOLS);
-        tools.flat_map(Tool::options).find(|(known, _)| *known == option).map(|(_, name)| name)
-    };
-    let named = |word: &str| {
-        let option = word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        match option.starts_with('-').then(|| name_of(option)).flatten() {
-            Some(name) => word.replace(option, &format!("`{name}`")),
-            None => word.to_owned(),
-        }
-    };
-    text.split(' ').map(named).collect::<Vec<_>>().join(" ")
-}
-
-/// Puts arguments in the place of options in all texts of a value.
-pub fn translate(tool: &Tool, value: &mut Value) {
-    match value {
-        Value::String(text) => *text = in_words_of_tools(tool, text),
-        Value::Array(items) => items.iter_mut().for_each(|item| translate(tool, item)),
-        Value::Object(members) => members.values_mut().for_each(|value| translate(tool, value)),
-        _ => {}
-    }
-}
-
 /// The call that shows more of a row, of one trace where several are loaded.
 pub fn next_of_row(
     tool: &Tool,
@@ -98,24 +31,83 @@ pub fn next_of_row(
     asked: &Map<String, Value>,
     file: Option<String>,
 ) -> Option<Value> {
-    let (next, of_row) = match tool.brief {
-        Brief::Suspects if row["bytes"].is_null() => ("objects", json!({"suspect": row["id"]})),
-        Brief::Suspects => {
-            ("allocations", json!({"by": ["allocator", "createstack"], "suspect": row["id"]}))
-        }
-        Brief::Rows if tool.name == "groups" => ("objects", objects_of(&row["keys"])?),
+    let (next, of_row) = match tool.name {
+        "why" if row["bytes"].is_null() => ("objects", json!({"suspect": row["id"]})),
+        "why" => ("allocations", json!({"by": ["allocator", "createstack"], "suspect": row["id"]})),
+        "groups" => ("objects", objects_of(&row["keys"])?),
+        "diff" => of_compared(row)?,
         _ => return None,
     };
-    let mut arguments = match tool.brief {
-        // The id of a suspect stands for its process and its type.
-        Brief::Suspects => kept(asked, &[FILES]),
-        _ => kept(asked, &OF_OBJECTS),
+    let mut arguments = match tool.name {
+        "groups" => kept(asked, &OF_OBJECTS),
+        // Ids of suspects and objects stand for process and type.
+        _ => kept(asked, &[FILES]),
     };
     let since = asked.get("since").filter(|since| !since.is_null());
     arguments.extend(since.map(|since| ("time".to_owned(), json!({"from": since}))));
     arguments.extend(file.map(|file| (FILES.to_owned(), file.into())));
     arguments.extend(of_row.as_object().cloned().into_iter().flatten());
     Some(json!({"tool": next, "arguments": arguments}))
+}
+
+/// The call that shows more of a group that differs: its objects, or else the suspects of its process and type.
+fn of_compared(row: &Value) -> Option<(&'static str, Value)> {
+    let ids = row["sample_ids"].as_array().filter(|ids| !ids.is_empty());
+    if let Some(ids) = ids {
+        return Some(("objects", json!({"ids": ids})));
+    }
+    row["state"].as_str()?;
+    let process = word(row["process"].as_str()?);
+    let kind = [&row["type"], &row["kind"]].into_iter().find_map(Value::as_str)?;
+    Some(("why", json!({"process": process, "type": word(kind), ALL: true})))
+}
+
+/// The trace that `next` of a group of two traces asks: the second one, or the first if the group is gone.
+pub fn compared(row: &Value, traces: &[(usize, String)]) -> Option<usize> {
+    let state = row["state"].as_str()?;
+    let [(before, _), (after, _)] = traces else { return None };
+    Some(if state == "gone" { *before } else { *after })
+}
+
+/// The call that shows more of a row about a dataset.
+pub fn next_in_dataset(tool: &Tool, row: &Value) -> Option<Value> {
+    let (next, arguments) = match tool.name {
+        // Its objects are in the trace where it is worst.
+        "why" => ("load", json!({"paths": [row["worst"]["trace"].as_str()?]})),
+        "diff" => {
+            let (next, mut arguments) = of_compared(row)?;
+            arguments.as_object_mut()?.remove(ALL);
+            (next, arguments)
+        }
+        _ => return None,
+    };
+    Some(json!({"tool": next, "arguments": arguments}))
+}
+
+/// How many groups of a comparison are in each state, and how many got worse.
+#[derive(Default)]
+pub struct States {
+    states: BTreeMap<String, u64>,
+    got_worse: u64,
+}
+
+impl States {
+    /// Counts a group, which is shown in any case.
+    pub fn count(&mut self, row: &Value) -> bool {
+        if let Some(state) = row["state"].as_str() {
+            *self.states.entry(state.to_owned()).or_default() += 1;
+            self.got_worse += u64::from(row["got_worse"] == true);
+        }
+        true
+    }
+
+    /// Says how many there are. Groups between points in time have no states.
+    pub fn describe(self, document: &mut Map<String, Value>) {
+        if !self.states.is_empty() {
+            document.insert("got_worse".to_owned(), self.got_worse.into());
+            document.insert("states".to_owned(), json!(self.states));
+        }
+    }
 }
 
 /// The arguments of these names.

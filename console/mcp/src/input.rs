@@ -15,6 +15,8 @@ pub struct Input {
     pub is_required: bool,
     /// The option of the tool's kind of `.dump` that it stands for.
     pub option: Option<&'static str>,
+    /// The option over a dataset, if it has another name there.
+    over_dataset: Option<&'static str>,
     /// Shape of the value, unless it is that of the option.
     pub shape: Option<fn() -> Shape>,
     pub about: &'static str,
@@ -38,18 +40,20 @@ pub enum Shape {
     Range,
     /// Times in seconds or with a unit, `from` and `to`, of which one may be left out.
     Times,
+    /// Two texts.
+    Pair,
     /// Some of these words.
     Words(Vec<&'static str>),
 }
 
 /// An option of the tool's kind.
 pub const fn option(name: &'static str, option: &'static str, about: &'static str) -> Input {
-    Input { name, is_required: false, option: Some(option), shape: None, about }
+    Input { name, is_required: false, option: Some(option), over_dataset: None, shape: None, about }
 }
 
 /// An argument of the tool itself.
 pub const fn argument(name: &'static str, shape: fn() -> Shape, about: &'static str) -> Input {
-    Input { name, is_required: false, option: None, shape: Some(shape), about }
+    Input { name, is_required: false, option: None, over_dataset: None, shape: Some(shape), about }
 }
 
 impl Input {
@@ -61,15 +65,30 @@ impl Input {
         Input { shape: Some(shape), ..self }
     }
 
-    fn shape(&self, option: Option<&dyn OptionSpec>) -> Shape {
+    pub const fn over_dataset(self, option: &'static str) -> Input {
+        Input { over_dataset: Some(option), ..self }
+    }
+
+    /// The option that it stands for over traces, or over a dataset.
+    pub fn option(&self, over_dataset: bool) -> Option<&'static str> {
+        self.over_dataset.filter(|_| over_dataset).or(self.option)
+    }
+
+    fn shape(&self, options: &[&dyn OptionSpec]) -> Shape {
         if let Some(shape) = self.shape {
             return shape();
         }
-        let Some(value) = option.map(OptionSpec::value) else { return Shape::Text };
+        let Some(value) = options.first().map(|option| option.value()) else { return Shape::Text };
         let is_like = |placeholders: [&str; 2]| placeholders.contains(&value.placeholder);
         match value.offers {
             Offers::List => {
-                Shape::Words((value.words)().into_iter().map(|(word, _)| word).collect())
+                let mut all: Vec<&str> = Vec::new();
+                for (word, _) in options.iter().flat_map(|option| (option.value().words)()) {
+                    if !all.contains(&word) {
+                        all.push(word);
+                    }
+                }
+                Shape::Words(all)
             }
             Offers::Nothing if value.arity.1 == 0 => Shape::Flag,
             _ if is_like([NUMBER.placeholder, MAYBE_NUMBER.placeholder]) => {
@@ -82,8 +101,8 @@ impl Input {
     }
 
     /// Returns the JSON schema of the argument.
-    fn schema(&self, option: Option<&dyn OptionSpec>) -> Value {
-        let mut schema = self.shape(option).schema();
+    fn schema(&self, options: &[&dyn OptionSpec]) -> Value {
+        let mut schema = self.shape(options).schema();
         if let Some(schema) = schema.as_object_mut() {
             schema.insert("description".to_owned(), self.about.into());
         }
@@ -102,6 +121,9 @@ impl Shape {
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Text => json!({"type": "string"}),
             Shape::Texts => list(json!({"type": "string"})),
+            Shape::Pair => {
+                json!({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2})
+            }
             Shape::Number { .. } | Shape::Index => json!({"type": "integer"}),
             Shape::Indices => list(json!({"type": "integer"})),
             Shape::Range => ends("integer".into()),
@@ -116,6 +138,7 @@ impl Shape {
             Shape::Flag => "true or false".to_owned(),
             Shape::Text => "a text that is not empty".to_owned(),
             Shape::Texts => "a list of texts".to_owned(),
+            Shape::Pair => "a list of two texts".to_owned(),
             Shape::Number { least, most: u64::MAX } => format!("a whole number from {least}"),
             Shape::Number { least, most } => format!("a whole number from {least} to {most}"),
             Shape::Index => "a whole number".to_owned(),
@@ -140,6 +163,7 @@ impl Shape {
             Shape::Flag => value.as_bool().map(|_| Vec::new()),
             Shape::Text => text(value).map(|text| vec![text]),
             Shape::Texts => list(&text),
+            Shape::Pair => list(&text).filter(|texts| texts.len() == 2),
             Shape::Number { least, most } => {
                 let number = value.as_u64().filter(|number| (least..=most).contains(&number))?;
                 Some(vec![number.to_string()])
@@ -173,11 +197,11 @@ fn ends(value: &Value, word: &dyn Fn(&Value) -> Option<String>) -> Option<Vec<St
 /// The schema of some arguments, which an object holds.
 pub fn schema(
     inputs: &[&Input],
-    option_of: impl Fn(&Input) -> Option<&'static dyn OptionSpec>,
+    options_of: impl Fn(&Input) -> Vec<&'static dyn OptionSpec>,
 ) -> Map<String, Value> {
     let properties: Map<String, Value> = inputs
         .iter()
-        .map(|input| (input.name.to_owned(), input.schema(option_of(input))))
+        .map(|input| (input.name.to_owned(), input.schema(&options_of(input))))
         .collect();
     let required = inputs.iter().filter(|input| input.is_required).map(|input| input.name);
     let mut schema = Map::new();
@@ -200,7 +224,7 @@ impl<'a> Inputs<'a> {
     /// Names what is not in the schema, has another type, or would be read as an option.
     pub fn read(
         inputs: &[&'a Input],
-        option_of: impl Fn(&Input) -> Option<&'static dyn OptionSpec>,
+        options_of: impl Fn(&Input) -> Vec<&'static dyn OptionSpec>,
         arguments: &'a Map<String, Value>,
     ) -> Result<Inputs<'a>, ToolError> {
         let names = || inputs.iter().map(|input| input.name);
@@ -211,7 +235,7 @@ impl<'a> Inputs<'a> {
                 let hint = suggest::hint(name, names());
                 return Err(ToolError::Unknown { name: name.clone(), hint, known });
             };
-            let shape = input.shape(option_of(input));
+            let shape = input.shape(&options_of(input));
             let wrong = || ToolError::Wrong { name: input.name, wanted: shape.wanted() };
             let words = shape.words(value).ok_or_else(wrong)?;
             if input.option.is_some() && words.iter().any(|word| is_switch(word)) {
@@ -227,12 +251,17 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The options that were given, with their values.
-    pub fn options(&self) -> Vec<String> {
+    /// The arguments that were given.
+    pub fn given(&self) -> impl Iterator<Item = &'a Input> {
+        self.given.iter().map(|(input, ..)| *input)
+    }
+
+    /// The options that were given, with their values, over traces or over a dataset.
+    pub fn options(&self, over_dataset: bool) -> Vec<String> {
         let is_on = |value: &Value| *value != Value::Bool(false);
         let given = self.given.iter().filter(|(_, value, _)| is_on(value));
         given
-            .filter_map(|(input, _, words)| Some((input.option?, words)))
+            .filter_map(|(input, _, words)| Some((input.option(over_dataset)?, words)))
             .flat_map(|(option, words)| {
                 [option.to_owned()].into_iter().chain(words.iter().cloned())
             })
@@ -275,7 +304,7 @@ mod tests {
     fn read(tool: &str, arguments: &Value) -> Result<Vec<String>, String> {
         let tool = Tool::named(tool).expect("a tool");
         let arguments = arguments.as_object().expect("an object");
-        tool.read(arguments).map(|inputs| inputs.options()).map_err(|error| error.to_string())
+        tool.read(arguments).map(|inputs| inputs.options(false)).map_err(|error| error.to_string())
     }
 
     #[test]

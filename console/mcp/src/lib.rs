@@ -14,14 +14,17 @@ mod hints;
 mod input;
 mod lines;
 mod message;
+mod output;
 mod prompts;
 mod resources;
+mod rows;
 mod server;
 mod text;
 mod tool_session;
 mod tools;
 mod transport;
 mod window;
+mod words;
 mod worker;
 
 use clap::Args;

@@ -25,9 +25,9 @@ static QUESTIONS: [Question; 2] = [
         name: "what_changed",
         about: "Find what a second trace leaks that the first does not",
         arguments: &[("before", "path of the first trace"), ("after", "path of the second trace")],
-        way: "Load {before} and {after} with one call of load. Call why with `files` for each. Suspects have the same id \
-              in both traces: compare leaked, opened and rate of those with the same id, and name those that only {after} \
-              has. Say which warnings make an answer doubtful.",
+        way: "Load {before} and {after} with one call of load, then call diff, which calls the trace recorded first `a`. Name the \
+              groups that got worse, with process, type, function and both rates. Send the `next` of each for its cause. \
+              Say which warnings make an answer doubtful.",
     },
 ];
 

@@ -3,6 +3,7 @@
 use rmcp::model::Resource;
 use thiserror::Error;
 
+use super::words::in_words_of_tools;
 use handlescope_commands::console::Console;
 use handlescope_commands::help::Help;
 use handlescope_commands::registry::REGISTRY;
@@ -40,6 +41,7 @@ pub fn list() -> Vec<Resource> {
 }
 
 fn resource(uri: String, name: &str, about: &str) -> Resource {
+    let about = in_words_of_tools(None, about);
     Resource::new(uri, name).with_description(about).with_mime_type("text/plain")
 }
 

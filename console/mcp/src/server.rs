@@ -23,19 +23,19 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::error::ToolError;
-use super::hints::in_words_of_tools;
 use super::prompts;
 use super::resources::{self, ResourceError};
 use super::text;
 use super::tool_session::ToolSession;
-use super::tools::{Brief, TOOLS, Tool};
+use super::tools::{TOOLS, Tool};
+use super::words::in_words_of_tools;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::terminal::Activity;
 
 /// Instructions that an agent reads first.
 const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
-     why: it names process, type, function, rate and cause of each leak. objects, groups, allocations and stack show more, \
-     sql asks anything else. Answers are pages: send `next` for more. Values that are null, and zeros of events, are left out.";
+     why: it names process, type, function, rate and cause of each leak. diff compares two traces, \
+     objects, groups, allocations and stack show more, sql asks anything else. Answers are pages: send `next` for more. Values that are null, and zeros of events, are left out.";
 
 /// Time between two signs of life to a client that asked for the progress of a call.
 const SIGN_EVERY: Duration = Duration::from_secs(1);
@@ -186,7 +186,7 @@ impl ServerHandler for Server {
         let result = match answer {
             Ok(mut page) => {
                 let text = text::of_answer(&page, tool.names.rows);
-                if has_structure && tool.brief == Brief::Suspects {
+                if has_structure && tool.has_lines() {
                     text::take(&mut page, tool.names.rows);
                 }
                 let mut result = CallToolResult::structured(page);
@@ -198,7 +198,7 @@ impl ServerHandler for Server {
                 result
             }
             Err(error) => {
-                let text = in_words_of_tools(tool, &error.to_string());
+                let text = in_words_of_tools(Some(tool), &error.to_string());
                 CallToolResult::error(vec![ContentBlock::text(text)])
             }
         };
@@ -228,7 +228,9 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let failed = |error: ResourceError| ErrorData::resource_not_found(error.to_string(), None);
+        let failed = |error: ResourceError| {
+            ErrorData::resource_not_found(in_words_of_tools(None, &error.to_string()), None)
+        };
         let page = resources::read(&request.uri).map_err(failed)?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(page, request.uri)]).into())
     }

@@ -1,12 +1,13 @@
 //! The session that all tools share, and their answers.
 
+mod load;
+mod schema;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufReader, Read, Seek, Write};
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
 use handlescope_symbols::{ServerChoice, SymbolPath, SymbolSources};
 use serde::de::DeserializeSeed as _;
@@ -16,27 +17,25 @@ use tempfile::{SpooledTempFile, TempDir, spooled_tempfile};
 use super::answer::{Answer, MAX_BYTES};
 use super::brief;
 use super::error::ToolError;
-use super::hints::{SmallSuspects, as_warning, next_of_row, translate};
+use super::hints::{SmallSuspects, States, compared, next_in_dataset, next_of_row};
 use super::input::Inputs;
 use super::tools::{
-    ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, Paging, SIZE, TOP, Tool, USUAL_ROWS, Work,
-    file_columns, relation_columns,
+    ALL, Brief, CURSOR, DETAIL, FILES, Paging, RowSpec, SIZE, TOOLS, TOP, Tool, USUAL_ROWS, Work,
 };
-use super::window::{IN_MEMORY, Names, Part, Position, Window};
+use super::window::{IN_MEMORY, Part, Position, Window};
+use super::words::{as_warning, translate};
 use super::worker::{Question, Worker};
 use handlescope_commands::console::Console;
-use handlescope_commands::load::load;
-use handlescope_commands::registry::REGISTRY;
+use handlescope_commands::registry::registry;
 use handlescope_commands::schema::views;
 use handlescope_commands::{CommandError, Context};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::join;
 use handlescope_session::paths::Roots;
-use handlescope_session::suggest;
 use handlescope_session::terminal::{Activity, Messages, Screen};
-use handlescope_session::trace::{Access, LoadArgs, filter_of, passes};
-use handlescope_sql::{Relation, Views};
+use handlescope_session::trace::{Access, filter_of, passes};
+use handlescope_session::values::joined;
 
 /// Bytes of a document that are read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -77,6 +76,10 @@ struct SymbolSearch {
 #[derive(Clone, Copy)]
 struct Call<'a> {
     tool: &'a Tool,
+    /// The rows of its answer.
+    spec: RowSpec,
+    /// Whether it asks the loaded dataset.
+    over_dataset: bool,
     inputs: &'a Inputs<'a>,
     arguments: &'a Map<String, Value>,
     /// The number of its question.
@@ -151,6 +154,8 @@ impl ToolSession {
     ) -> Result<Value, ToolError> {
         self.console.cancel = cancel.clone();
         let inputs = tool.read(arguments)?;
+        let over_dataset = self.is_over_dataset(tool);
+        let spec = self.spec(tool, &inputs, over_dataset)?;
         let question = self.question(tool, arguments);
         let cursor = inputs.text(CURSOR);
         let at = position(question, cursor)?;
@@ -158,18 +163,22 @@ impl ToolSession {
         self.kept.take_if(|_| cursor.is_none());
         let usual_rows = if tool.is_paged() { USUAL_ROWS } else { usize::MAX };
         let rows = inputs.number(TOP).unwrap_or(usual_rows);
-        let call = Call { tool, inputs: &inputs, arguments, question, at, rows };
+        let inputs = &inputs;
+        let call = Call { tool, spec, over_dataset, inputs, arguments, question, at, rows };
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(&call)?,
-            Work::Dump { kind, paging: Paging::Window { option, left_out } } => {
+            Work::Dump { kind, paging: Paging::Window { option, left_out } } if !over_dataset => {
                 self.window(&call, kind, option, left_out)?
             }
-            Work::Dump { kind, paging: Paging::Document } => self.dump(&call, kind)?,
+            Work::Dump { kind, .. } => self.dump(&call, kind)?,
             Work::Sql => self.sql(&call)?,
+            Work::Schema if over_dataset => {
+                (schema::schema(&call, schema::of_dataset())?, Vec::new())
+            }
             Work::Schema => {
                 let views = views(&self.console.session.settings, &self.console.cancel)
                     .map_err(CommandError::from)?;
-                (schema(&call, &views)?, Vec::new())
+                (schema::schema(&call, schema::of_traces(&views))?, Vec::new())
             }
         };
         let answer = self.briefed(&call, answer)?;
@@ -188,6 +197,34 @@ impl ToolSession {
         Ok(page)
     }
 
+    /// Whether a tool asks the loaded dataset.
+    fn is_over_dataset(&self, tool: &Tool) -> bool {
+        self.console.session.dataset.is_some() && !matches!(tool.work, Work::Load)
+    }
+
+    /// The rows of the answer to these arguments.
+    ///
+    /// # Errors
+    /// When the tool, or one of the arguments, means nothing for what is loaded.
+    fn spec(
+        &self,
+        tool: &Tool,
+        inputs: &Inputs<'_>,
+        over_dataset: bool,
+    ) -> Result<RowSpec, ToolError> {
+        let session = &self.console.session;
+        let Some(spec) = tool.rows(over_dataset) else {
+            let dataset = session.dataset.as_deref().map(|folder| self.roots.name(folder));
+            let (dataset, tools) = (dataset.unwrap_or_default(), names_over_dataset());
+            return Err(ToolError::OverDataset { tool: tool.name, dataset, tools });
+        };
+        let is_asked = over_dataset || !session.files.is_empty();
+        match tool.check(inputs, over_dataset) {
+            Err(_) if !is_asked => Err(ToolError::NothingLoaded),
+            checked => checked.map(|()| spec),
+        }
+    }
+
     /// The numbers and names of the loaded traces that a filter leaves.
     fn traces(&self, filter: Option<&str>) -> Result<Vec<(usize, String)>, ToolError> {
         let filter = filter.map(Filter::new).transpose();
@@ -201,32 +238,47 @@ impl ToolSession {
 
     /// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
     fn briefed(&self, call: &Call<'_>, answer: Answer) -> Result<Answer, ToolError> {
-        let Call { tool, inputs, arguments, .. } = *call;
+        let Call { tool, spec, over_dataset, inputs, arguments, .. } = *call;
         let traces = self.traces(inputs.text(FILES))?;
-        let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
+        let dataset = self.console.session.dataset.as_deref().filter(|_| over_dataset);
         let has_detail = inputs.flag(DETAIL) || !inputs.texts("tables").is_empty();
-        let (left_out, repeated) = (tool.left_out(has_detail), tool.left_out_of_document());
+        let (left_out, repeated) = (spec.left_out(has_detail), spec.left_out_of_document());
         let files = &self.console.session.files;
         let document = |document: &mut Map<String, Value>| {
             brief::document(document, &repeated);
+            if spec.brief == Brief::Compared && !over_dataset {
+                brief::name_compared(document, &traces);
+            }
             document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
-            if has_rows_of_traces {
+            if let Some(folder) = dataset {
+                document.insert("dataset".to_owned(), self.roots.name(folder).into());
+            } else if tool.is_about_traces() {
                 let names = traces.iter().map(|(_, name)| name.as_str());
                 document.insert("traces".to_owned(), names.collect());
             }
         };
         let answer = answer.map(document, |row| {
             let number = row["file"].as_u64().and_then(|number| usize::try_from(number).ok());
-            let file = number.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
-            let next = next_of_row(tool, row, arguments, file);
-            match tool.brief {
+            let asked = number.or_else(|| compared(row, &traces));
+            let file = asked.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
+            let next = match over_dataset {
+                true => next_in_dataset(tool, row),
+                false => next_of_row(tool, row, arguments, file),
+            };
+            match spec.brief {
                 Brief::Suspects if !has_detail => brief::suspect(row, &left_out),
-                Brief::Tables => brief::table(row, &left_out),
+                Brief::Tables => {
+                    brief::table(row, &left_out);
+                    translate(tool, row);
+                }
                 Brief::Values => brief::values(row),
-                Brief::Suspects | Brief::Rows => brief::row(row, &left_out),
+                Brief::Suspects | Brief::Rows | Brief::Compared => brief::row(row, &left_out),
+            }
+            if spec.brief == Brief::Compared || (over_dataset && spec.brief == Brief::Rows) {
+                brief::round_all(row);
             }
             let Some(row) = row.as_object_mut() else { return };
-            if tool.brief != Brief::Values {
+            if spec.brief != Brief::Values {
                 row.remove("file");
                 let position = number.and_then(|number| position_of(number, &traces));
                 row.extend(position.map(|position| ("file".to_owned(), position.into())));
@@ -248,115 +300,24 @@ impl ToolSession {
         hasher.finish()
     }
 
-    fn load(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
-        let Call { tool, inputs, at, rows, .. } = *call;
-        let folders = self.real(inputs.texts("symbols"))?;
-        let symbols = self.symbols_with(folders)?;
-        let queries = self.real(inputs.texts("paths"))?;
-        let text = |path: PathBuf| path.to_string_lossy().into_owned();
-        let args = LoadArgs {
-            append: inputs.flag("append"),
-            recursive: inputs.flag("recursive"),
-            access: self.access.clone(),
-            ..LoadArgs::replacing(queries.into_iter().map(text).collect())
-        };
-        let mut warnings = self.loaded(&args)?;
-        self.loads += 1;
-        self.kept = None;
-        self.worker = None;
-        if !symbols.closed_folders.is_empty() {
-            self.search(symbols);
-        }
-        let files = &self.console.session.files;
-        let loaded = (0_u32..).zip(files).map(|(number, file)| LoadedFile {
-            number,
-            path: self.roots.name(&file.path),
-            is_temporary: file.is_temporary(),
-        });
-        let answer = tool.answer(file_columns(), loaded, at, rows)?;
-        let symbols = self.symbols().unwrap_or_else(|error| {
-            warnings.push(error.to_string());
-            None
-        });
-        let note = |document: &mut Map<String, Value>| {
-            document.extend(symbols.map(|symbols| ("symbols".to_owned(), symbols)));
-        };
-        Ok((answer.map(note, |_| {}), warnings))
-    }
-
-    /// Loads traces, and returns what limits their answers. Files that cannot be loaded beside others are among it.
-    ///
-    /// # Errors
-    /// When nothing can be loaded, or the call was cancelled: the loaded traces are then those from before.
-    fn loaded(&mut self, args: &LoadArgs) -> Result<Vec<String>, ToolError> {
-        let before = match args.append {
-            true => Vec::new(),
-            false => mem::take(&mut self.console.session.files),
-        };
-        let kept = self.console.session.files.len();
-        let (result, mut warnings) = self.run(&mut io::sink(), |context| load(args, context));
-        let has_new = self.console.session.files.len() > kept;
-        match result {
-            Ok(()) => Ok(warnings),
-            Err(CommandError::Load { errors }) if has_new => {
-                warnings.extend(errors.iter().map(|error| format!("warning: not loaded: {error}")));
-                Ok(warnings)
-            }
-            Err(error) => {
-                if !args.append {
-                    self.console.session.files = before;
-                    self.console.session.search_beside_files();
-                }
-                let error = Box::new(error);
-                Err(ToolError::Load { error, loaded: self.names_of_loaded() })
-            }
-        }
-    }
-
-    /// The names of the loaded traces, for an error.
-    fn names_of_loaded(&self) -> String {
-        let files = &self.console.session.files;
-        let names = files.iter().map(|file| Untrusted(&file.path).to_string());
-        let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
-        match files.len().saturating_sub(MAX_NAMED) {
-            0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
-            0 => {}
-            more => loaded.push(format!("and {more} more")),
-        }
-        loaded.join(", ")
-    }
-
-    /// How many frames of the loaded traces have names, and which modules lack them; `None` where symbol servers would be
-    /// asked.
-    fn symbols(&mut self) -> Result<Option<Value>, ToolError> {
-        if self.console.session.settings.symbol_path().has_servers() && !self.access.read_only {
-            return Ok(None);
-        }
-        let (mut text, _) = self.printed("Symbols", &[])?;
-        let mut symbols = brief::Symbols::default();
-        let names = Names { rows: "symbols", list: None };
-        let mut count = |module: &Value| {
-            symbols.count(module);
-            true
-        };
-        let counts: Option<&mut dyn FnMut(&Value) -> bool> = Some(&mut count);
-        self.part(&mut text, Window { names, first: Position::default(), count: 0, counts })?;
-        Ok(Some(symbols.described()))
-    }
-
     /// Prints a kind.
     fn dump(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
-        let Call { tool, inputs, question, at, rows, .. } = *call;
+        let Call { tool, spec, over_dataset, inputs, question, at, rows, .. } = *call;
         let (mut text, warnings) = match self.kept.take() {
             Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
-            _ => self.printed(kind, &inputs.options())?,
+            _ => self.printed(kind, &inputs.options(over_dataset), over_dataset)?,
         };
-        let window = Window { names: tool.names, first: at, count: rows, counts: None };
+        let mut states = States::default();
+        let mut count_states = |row: &Value| states.count(row);
+        let counts: Option<&mut dyn FnMut(&Value) -> bool> =
+            if spec.brief == Brief::Compared { Some(&mut count_states) } else { None };
+        let window = Window { names: tool.names, first: at, count: rows, counts };
         let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
-        let part = match tool.brief {
+        let mut part = match spec.brief {
             Brief::Suspects if !has_all => self.large_suspects(&mut text, call)?,
             _ => self.part(&mut text, window)?,
         };
+        states.describe(&mut part.document);
         self.kept = Some((question, Kept::Document(text)));
         let total = part.total;
         Ok((Answer::new(part, tool.names, at, total), warnings))
@@ -396,9 +357,9 @@ impl ToolSession {
         // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
         let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
-        let mut options = inputs.options();
+        let mut options = inputs.options(false);
         options.extend([option.to_owned(), take.to_string(), left.to_string()]);
-        let (mut text, warnings) = self.printed(kind, &options)?;
+        let (mut text, warnings) = self.printed(kind, &options, false)?;
         let first = Position { row: skip - left, ..at };
         let window = Window { names: tool.names, first, count: top, counts: None };
         let mut part = self.part(&mut text, window)?;
@@ -409,13 +370,19 @@ impl ToolSession {
     }
 
     /// The JSON of a kind with these options, and the messages.
-    fn printed(&mut self, kind: &str, options: &[String]) -> WithWarnings<SpooledTempFile> {
+    fn printed(
+        &mut self,
+        kind: &str,
+        options: &[String],
+        over_dataset: bool,
+    ) -> WithWarnings<SpooledTempFile> {
+        let registry = registry(over_dataset);
         let head = [".dump", kind, "-json"].map(str::to_owned);
         let (line, tokens) = join(&[&head[..], options].concat());
         let rest = tokens.get(2..).unwrap_or_default();
-        let entered = REGISTRY.entered(".dump", &line, rest);
+        let entered = registry.entered(".dump", &line, rest);
         let unknown = || ToolError::Bug { reason: format!("there is no kind {kind}") };
-        let kind = REGISTRY.kind(kind).ok_or_else(unknown)?;
+        let kind = registry.kind(kind).ok_or_else(unknown)?;
         let command = kind.parse(&entered).map_err(CommandError::from)?;
         self.written(|context| command.run(context))
     }
@@ -432,9 +399,9 @@ impl ToolSession {
 
     /// Runs a query, or reads further rows of the last one, in a process of its own.
     fn sql(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
-        let Call { tool, inputs, question, at, rows, .. } = *call;
+        let Call { tool, over_dataset, inputs, question, at, rows, .. } = *call;
         self.traces(inputs.text(FILES))?;
-        if self.console.session.files.is_empty() {
+        if self.console.session.files.is_empty() && !over_dataset {
             return Err(ToolError::NothingLoaded);
         }
         let kept = self.kept.take();
@@ -458,11 +425,6 @@ impl ToolSession {
         let (part, total) = answer?;
         self.kept = Some((question, Kept::Rows));
         Ok((Answer::new(part, tool.names, at, total), Vec::new()))
-    }
-
-    /// Resolves names of files and folders within the roots.
-    fn real(&self, names: &[String]) -> Result<Vec<PathBuf>, CommandError> {
-        names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
     }
 
     /// A search of these folders, and then of the symbol path of the command line or the environment.
@@ -507,6 +469,13 @@ impl ToolSession {
     }
 }
 
+/// The tools that answer over a dataset.
+fn names_over_dataset() -> String {
+    let tools = TOOLS.iter().filter(|tool| tool.is_paged() && tool.rows(true).is_some());
+    let names: Vec<String> = tools.map(|tool| tool.name.to_owned()).collect();
+    joined(&names)
+}
+
 /// Position of a trace among those that are asked; `None` where it is the only one.
 fn position_of(number: usize, traces: &[(usize, String)]) -> Option<usize> {
     let position = traces.iter().position(|(known, _)| *known == number);
@@ -532,32 +501,6 @@ fn next_page(tool: &Tool, arguments: &Map<String, Value>, question: u64, at: Pos
     arguments.retain(|_, value| !value.is_null());
     arguments.insert(CURSOR.to_owned(), format!("{question:x}-{}.{}", at.row, at.element).into());
     json!({"tool": tool.name, "arguments": arguments})
-}
-
-/// The tables and views that are named, or all.
-///
-/// # Errors
-/// Names the first that is neither.
-fn schema(call: &Call<'_>, views: &Views) -> Result<Answer, ToolError> {
-    let Call { tool, inputs, at, rows, .. } = *call;
-    let names = inputs.texts("tables");
-    let named = names.iter().flat_map(|names| names.split(',')).map(str::trim);
-    let mut relations = Vec::new();
-    for name in named {
-        let relation = views.relation(name).ok_or_else(|| {
-            let hint = suggest::nearest(name, views.relations().map(Relation::name));
-            let hint = hint.map(suggest::did_you_mean);
-            let hint = hint.unwrap_or_else(|| "; schema without `tables` lists them".to_owned());
-            ToolError::NoTable { name: name.to_owned(), hint }
-        })?;
-        if !relations.contains(&relation) {
-            relations.push(relation);
-        }
-    }
-    if relations.is_empty() {
-        relations.extend(views.relations());
-    }
-    Ok(tool.answer(relation_columns(), relations.into_iter(), at, rows)?)
 }
 
 /// The text of a document that is read until the call is cancelled.

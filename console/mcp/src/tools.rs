@@ -4,21 +4,25 @@ use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde::de::DeserializeSeed as _;
-use serde_json::{Map, Value, json, to_value};
+use serde_json::{Map, Value, to_value};
 
 use super::answer::{Answer, MAX_BYTES};
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, argument, option, schema};
+use super::output;
+use super::rows::{file_columns, relation_columns};
 use super::window::{Names, Position, Window};
-use handlescope_commands::registry::REGISTRY;
+use handlescope_commands::AnyCommand;
+use handlescope_commands::registry::registry;
 use handlescope_render::{
-    Columns, Depth, MemberMeaning, RowOf, group_document, group_members, object_columns,
+    Columns, Depth, MemberMeaning, RowOf, diff_document_members, diff_group_members,
+    fleet_diff_columns, fleet_diff_document, fleet_group_columns, fleet_group_document,
+    fleet_why_columns, fleet_why_document, group_document, group_members, object_columns,
     object_ref_document, query_document, resource_group_document, resource_group_members,
     stack_columns, stack_document, stats_document, symbol_columns, symbol_document, trace_facts,
     why_columns, why_document,
 };
 use handlescope_session::grammar::OptionSpec;
-use handlescope_sql::{Relation, RelationColumn};
 
 pub struct Tool {
     pub name: &'static str,
@@ -26,14 +30,23 @@ pub struct Tool {
     pub work: Work,
     /// The member of the document that is answered page by page, and the list of its rows that may continue.
     pub names: Names,
-    pub brief: Brief,
-    /// Members of the document, if it is one of a command.
-    document: fn() -> Vec<MemberMeaning>,
-    /// Members of the rows; those of `sql` are the columns of its query.
-    members: fn() -> Vec<MemberMeaning>,
+    /// Its rows over traces.
+    rows: RowSpec,
+    /// Its rows over a dataset; `None` where it answers over traces only.
+    over_dataset: Option<RowSpec>,
     /// Size of an answer by default, bytes.
     pub bytes: usize,
     inputs: &'static [Input],
+}
+
+/// The rows of an answer, and the document around them.
+#[derive(Clone, Copy)]
+pub struct RowSpec {
+    pub brief: Brief,
+    /// Members of the document, if it is one of a command.
+    pub document: fn() -> Vec<MemberMeaning>,
+    /// Members of the rows; those of `sql` are the columns of its query.
+    pub members: fn() -> Vec<MemberMeaning>,
 }
 
 /// The work of a tool.
@@ -62,6 +75,8 @@ pub enum Brief {
     /// Members of a query, of which zeros say something.
     Values,
     Suspects,
+    /// Groups that differ, counted by their states.
+    Compared,
     Tables,
 }
 
@@ -113,28 +128,41 @@ const TYPE: Input = option("type", "-Type", "filter: Event, Thread, File, Sectio
 const NAME: Input = option("name", "-ObjectName", "filter on object names");
 const FOLD_STACK: Input = option("fold_stack", "-FoldStack", "leave out frames that match");
 const STACK_FROM: Input = option("stack_from", "-StackFrom", "begin stacks at the first match");
-const RELATED: Input = option("process", "-RelatedProcess", "processes that use it: name or pid");
+const RELATED: Input =
+    option("process", "-RelatedProcess", "processes that use it: name or pid").over_dataset("-pn");
 const OWNER: Input = option("process", "-pn", "owner: name or pid; ! excludes");
 const SHOW_TIME: Input = option("show_time", "-ShowTime", "counts in this many parts of the trace")
     .with_shape(|| Shape::Number { least: 1, most: 1000 });
 const STACKS: Input = option("stacks", "-ShowStack", "with stacks");
 const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
+const MACHINE: Input = option("machine", "-machine", "of a dataset: these machines");
+const BUILD: Input = option("build", "-build", "of a dataset: these builds");
+const DAY: Input = option("day", "-day", "of a dataset: FROM..TO, UTC");
+const DETAILS: Input = argument(DETAIL, || Shape::Flag, "with stacks");
 
 /// Every tool, in the order of its use.
 pub static TOOLS: &[Tool] = &[
     Tool {
         name: "load",
-        about: "Loads traces (.etl, also zipped), extracts (.json7z), logs of !htrace, lists of handle.exe or minidumps. Extraction takes about a minute \
-                per gigabyte. Says whether frames have names, and what limits answers.",
+        about: "Loads traces (.etl, also zipped), extracts (.json7z), logs of !htrace, lists of handle.exe or minidumps; or a dataset, a folder about many \
+                traces, over which why, diff, groups, sql and schema answer. Extraction takes about a minute per gigabyte. Says whether frames have \
+                names, and what limits answers.",
         work: Work::Load,
         names: Names { rows: "files", list: None },
-        brief: Brief::Rows,
-        document: Vec::new,
-        members: || file_columns().members(),
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: Vec::new,
+            members: || file_columns().members(),
+        },
+        over_dataset: None,
         bytes: USUAL,
         inputs: &[
-            argument("paths", || Shape::Texts, "files or folders below the server's roots")
-                .required(),
+            argument(
+                "paths",
+                || Shape::Texts,
+                "files or folders below the server's roots, or ids of traces of the loaded dataset",
+            )
+            .required(),
             argument("append", || Shape::Flag, "keep loaded traces"),
             argument("recursive", || Shape::Flag, "with subfolders"),
             argument("symbols", || Shape::Texts, "folders with PDBs"),
@@ -146,9 +174,16 @@ pub static TOOLS: &[Tool] = &[
                 calls. Start here.",
         work: Work::Dump { kind: "Why", paging: Paging::Document },
         names: Names { rows: "suspects", list: None },
-        brief: Brief::Suspects,
-        document: || why_document().members(),
-        members: || why_columns().members(),
+        rows: RowSpec {
+            brief: Brief::Suspects,
+            document: || why_document().members(),
+            members: || why_columns().members(),
+        },
+        over_dataset: Some(RowSpec {
+            brief: Brief::Rows,
+            document: || fleet_why_document().members(),
+            members: || fleet_why_columns().members(),
+        }),
         bytes: BRIEF,
         inputs: &[
             OWNER,
@@ -161,6 +196,40 @@ pub static TOOLS: &[Tool] = &[
             option("race_window", "-RaceWindow", "default \"1ms\""),
             argument(ALL, || Shape::Flag, "with small suspects"),
             argument(DETAIL, || Shape::Flag, "with whole stacks, stacks that close, object ids"),
+            MACHINE,
+            BUILD,
+            DAY,
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "diff",
+        about: "Compares two loaded traces, that recorded first and the other: what leaks more, beyond chance. Of one trace, or with from or to: what was \
+                opened after a point in time and is still open at another. Of a dataset: two builds.",
+        work: Work::Dump { kind: "Diff", paging: Paging::Document },
+        names: Names { rows: "groups", list: None },
+        rows: RowSpec {
+            brief: Brief::Compared,
+            document: diff_document_members,
+            members: diff_group_members,
+        },
+        over_dataset: Some(RowSpec {
+            brief: Brief::Compared,
+            document: || fleet_diff_document().members(),
+            members: || fleet_diff_columns().members(),
+        }),
+        bytes: PAGE,
+        inputs: &[
+            option("from", "-From", "\"0.5s\"; default: start"),
+            option("to", "-To", "default: end"),
+            option("kind", "-Kind", "allocations instead: heap, commit, …"),
+            OWNER,
+            TYPE,
+            SUSPECT,
+            option("builds", "-build", "of a dataset: before and after").with_shape(|| Shape::Pair),
+            MACHINE,
+            DAY,
+            DETAILS,
             OF_FILES,
         ],
     },
@@ -172,9 +241,12 @@ pub static TOOLS: &[Tool] = &[
             paging: Paging::Window { option: "-TopN", left_out: "objects" },
         },
         names: Names { rows: "objects", list: Some("events") },
-        brief: Brief::Rows,
-        document: || object_ref_document().members(),
-        members: || object_columns().members(),
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: || object_ref_document().members(),
+            members: || object_columns().members(),
+        },
+        over_dataset: None,
         bytes: PAGE,
         inputs: &[
             option("ids", "-Id", "these objects").with_shape(|| Shape::Indices),
@@ -200,9 +272,16 @@ pub static TOOLS: &[Tool] = &[
         about: "Counts handles by columns, most leaked first.",
         work: Work::Dump { kind: "ObjectRef", paging: INNERMOST },
         names: Names { rows: "groups", list: None },
-        brief: Brief::Rows,
-        document: || group_document().members(),
-        members: group_members,
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: || group_document().members(),
+            members: group_members,
+        },
+        over_dataset: Some(RowSpec {
+            brief: Brief::Rows,
+            document: || fleet_group_document().members(),
+            members: || fleet_group_columns(&[], true).members(),
+        }),
         bytes: PAGE,
         inputs: &[
             option("by", "-GroupBy", "columns").required(),
@@ -219,6 +298,10 @@ pub static TOOLS: &[Tool] = &[
             FOLD_STACK,
             STACK_FROM,
             SHOW_TIME,
+            option("min_leaked", "-MinLeaked", "of a dataset: only what leaked so many"),
+            MACHINE,
+            BUILD,
+            DAY,
             OF_FILES,
         ],
     },
@@ -231,9 +314,12 @@ pub static TOOLS: &[Tool] = &[
             paging: Paging::Window { option: "-TopN", left_out: "groups" },
         },
         names: Names { rows: "groups", list: None },
-        brief: Brief::Rows,
-        document: || resource_group_document().members(),
-        members: resource_group_members,
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: || resource_group_document().members(),
+            members: resource_group_members,
+        },
+        over_dataset: None,
         bytes: PAGE,
         inputs: &[
             option("by", "-GroupBy", "columns").required(),
@@ -261,9 +347,12 @@ pub static TOOLS: &[Tool] = &[
             paging: Paging::Window { option: "-TopN", left_out: "stacks" },
         },
         names: Names { rows: "stacks", list: Some("frames") },
-        brief: Brief::Rows,
-        document: || stack_document().members(),
-        members: || stack_columns(false).members(),
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: || stack_document().members(),
+            members: || stack_columns(false).members(),
+        },
+        over_dataset: None,
         bytes: PAGE,
         inputs: &[
             option("id", "-Id", "number").with_shape(|| Shape::Index),
@@ -277,9 +366,12 @@ pub static TOOLS: &[Tool] = &[
         about: "Which modules have names for their frames, from where, and why others have none.",
         work: Work::Dump { kind: "Symbols", paging: Paging::Document },
         names: Names { rows: "symbols", list: None },
-        brief: Brief::Rows,
-        document: || symbol_document().members(),
-        members: || symbol_columns().members(),
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: || symbol_document().members(),
+            members: || symbol_columns().members(),
+        },
+        over_dataset: None,
         bytes: PAGE,
         inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
     },
@@ -289,9 +381,16 @@ pub static TOOLS: &[Tool] = &[
                 mapped view and allocation), and of it leaks, handles, allocations, open_handles; tables: see schema.",
         work: Work::Sql,
         names: Names { rows: "rows", list: None },
-        brief: Brief::Values,
-        document: || query_document().members(),
-        members: Vec::new,
+        rows: RowSpec {
+            brief: Brief::Values,
+            document: || query_document().members(),
+            members: Vec::new,
+        },
+        over_dataset: Some(RowSpec {
+            brief: Brief::Values,
+            document: || query_document().members(),
+            members: Vec::new,
+        }),
         bytes: USUAL,
         inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
     },
@@ -300,9 +399,16 @@ pub static TOOLS: &[Tool] = &[
         about: "Lists tables and views of sql; with `tables`, their columns.",
         work: Work::Schema,
         names: Names { rows: "tables", list: Some("columns") },
-        brief: Brief::Tables,
-        document: Vec::new,
-        members: || relation_columns().members(),
+        rows: RowSpec {
+            brief: Brief::Tables,
+            document: Vec::new,
+            members: || relation_columns().members(),
+        },
+        over_dataset: Some(RowSpec {
+            brief: Brief::Tables,
+            document: Vec::new,
+            members: || relation_columns().members(),
+        }),
         bytes: PAGE,
         inputs: &[argument("tables", || Shape::Texts, "names")],
     },
@@ -311,65 +417,18 @@ pub static TOOLS: &[Tool] = &[
         about: "Facts about each trace: machine, clock, losses.",
         work: Work::Dump { kind: "Stats", paging: Paging::Document },
         names: Names { rows: "files", list: Some("events") },
-        brief: Brief::Rows,
-        document: || stats_document().members(),
-        members: || trace_facts().members(),
+        rows: RowSpec {
+            brief: Brief::Rows,
+            document: || stats_document().members(),
+            members: || trace_facts().members(),
+        },
+        over_dataset: None,
         bytes: PAGE,
         inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
     },
 ];
 
-impl Tool {
-    pub fn named(name: &str) -> Option<&'static Tool> {
-        TOOLS.iter().find(|tool| tool.name == name)
-    }
-
-    /// Reads the arguments of a call.
-    ///
-    /// # Errors
-    /// When its schema does not allow it.
-    pub fn read<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Inputs<'a>, ToolError> {
-        Inputs::read(&self.inputs(), |input| self.option_of(input), arguments)
-    }
-
-    /// Describes the tool for the protocol; the schema of its answers only if these have a structure.
-    pub fn described(&self, read_only: bool, has_structure: bool) -> Described {
-        let input = schema(&self.inputs(), |input| self.option_of(input));
-        // A load may keep extracts; everything else only reads.
-        let is_writing = !read_only && matches!(self.work, Work::Load);
-        let described = Described::new(self.name, self.about, Arc::new(input))
-            .with_annotations(ToolAnnotations::new().read_only(!is_writing));
-        match has_structure {
-            true => described.with_raw_output_schema(Arc::new(self.output())),
-            false => described,
-        }
-    }
-
-    /// The schema of an answer: a page of rows, of whose members it has those that have a value.
-    fn output(&self) -> Map<String, Value> {
-        let members = (self.members)().into_iter();
-        let members =
-            members.filter(|member| member.depth < Depth::Programs && !member.kind.is_empty());
-        let members =
-            members.map(|member| (member.name, json!({"type": member.kind.trim_end_matches('?')})));
-        let row = json!({"type": "object", "properties": members.collect::<Map<_, _>>()});
-        let rows =
-            Map::from_iter([(self.names.rows.to_owned(), json!({"type": "array", "items": row}))]);
-        let page = json!({
-            "document": {"type": "object", "properties": rows, "required": [self.names.rows]},
-            "total": {"type": "integer"},
-            "next": {"type": "object"},
-            "cut": {"type": "boolean"},
-            "warnings": {"type": "array", "items": {"type": "string"}},
-        });
-        let members = [
-            ("type", json!("object")),
-            ("properties", page),
-            ("required", json!(["document", "total"])),
-        ];
-        members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
-    }
-
+impl RowSpec {
     /// Names of the members of rows that an answer leaves out.
     pub fn left_out(&self, has_detail: bool) -> Vec<String> {
         let depth = if has_detail { Depth::Detail } else { Depth::Brief };
@@ -382,6 +441,38 @@ impl Tool {
         let members = (self.document)().into_iter();
         let members = members.filter(|member| member.depth == Depth::Programs);
         members.map(|member| member.name).collect()
+    }
+}
+
+impl Tool {
+    pub fn named(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// When its schema does not allow it.
+    pub fn read<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Inputs<'a>, ToolError> {
+        Inputs::read(&self.inputs(), |input| self.options_of(input), arguments)
+    }
+
+    /// Describes the tool for the protocol; the schema of its answers only if these have a structure.
+    pub fn described(&self, read_only: bool, has_structure: bool) -> Described {
+        let input = schema(&self.inputs(), |input| self.options_of(input));
+        // A load may keep extracts; everything else only reads.
+        let is_writing = !read_only && matches!(self.work, Work::Load);
+        let described = Described::new(self.name, self.about, Arc::new(input))
+            .with_annotations(ToolAnnotations::new().read_only(!is_writing));
+        match has_structure {
+            true => described.with_raw_output_schema(Arc::new(output::schema(self))),
+            false => described,
+        }
+    }
+
+    /// The rows of an answer; `None` where the tool does not answer over a dataset.
+    pub fn rows(&self, over_dataset: bool) -> Option<RowSpec> {
+        if over_dataset { self.over_dataset } else { Some(self.rows) }
     }
 
     /// The answer of rows that are no document of a command.
@@ -407,6 +498,16 @@ impl Tool {
         !matches!(self.work, Work::Load)
     }
 
+    /// Whether its rows have lines of their own for the text.
+    pub fn has_lines(&self) -> bool {
+        self.rows.brief == Brief::Suspects
+    }
+
+    /// Whether its rows are about the loaded traces.
+    pub fn is_about_traces(&self) -> bool {
+        !matches!(self.work, Work::Load | Work::Schema)
+    }
+
     /// Names of its arguments, each with the option of the command line that it stands for.
     pub fn options(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.inputs().into_iter().filter_map(|input| Some((input.option?, input.name)))
@@ -417,54 +518,37 @@ impl Tool {
         self.inputs.iter().chain(page).collect()
     }
 
-    fn option_of(&self, input: &Input) -> Option<&'static dyn OptionSpec> {
-        let Work::Dump { kind, .. } = self.work else { return None };
-        REGISTRY.kind(kind)?.option(input.option?)
+    /// The options that an argument stands for, over traces and over a dataset.
+    fn options_of(&self, input: &Input) -> Vec<&'static dyn OptionSpec> {
+        let option = |over_dataset| self.kind(over_dataset)?.option(input.option(over_dataset)?);
+        [false, true].into_iter().filter_map(option).collect()
     }
-}
 
-/// A loaded trace.
-pub struct LoadedFile {
-    pub number: u32,
-    /// Its path, below a root if it is there.
-    pub path: String,
-    /// Whether it was extracted for this session only.
-    pub is_temporary: bool,
-}
+    /// The kind of `.dump` that answers.
+    pub fn kind(&self, over_dataset: bool) -> Option<&'static dyn AnyCommand> {
+        let Work::Dump { kind, .. } = self.work else { return None };
+        registry(over_dataset).kind(kind)
+    }
 
-/// Columns about a loaded trace.
-pub fn file_columns<'a>() -> Columns<'a, LoadedFile> {
-    let mut columns = Columns::<LoadedFile>::default();
-    columns.add("file", "number of the trace", |file| file.number);
-    columns.add("path", "its path below a root", |file| file.path.clone());
-    columns.add("temporary_extract", "whether it was extracted for this session only", |file| {
-        file.is_temporary
-    });
-    columns
-}
-
-/// Columns about a table or view.
-pub fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
-    let mut columns = Columns::<Relation<'a>>::default();
-    columns.add("name", "name of the table or view", |relation| relation.name());
-    columns
-        .add("is_view", "whether it is a view", |relation| matches!(relation, Relation::View(_)))
-        .detail();
-    columns.add("meaning", "what its rows are", |relation| relation.doc());
-    let described = |column: RelationColumn| {
-        json!({
-            "name": column.name,
-            "type": column.type_text(),
-            "unit": column.unit,
-            "meaning": column.doc,
-        })
-    };
-    columns
-        .nest("columns", "array", "its columns", move |relation| {
-            relation.columns().into_iter().map(described).collect::<Vec<_>>()
-        })
-        .detail();
-    columns
+    /// Refuses arguments that mean nothing for what is loaded.
+    ///
+    /// # Errors
+    /// Names the first, and those that are there.
+    pub fn check(&self, inputs: &Inputs<'_>, over_dataset: bool) -> Result<(), ToolError> {
+        let is_there = |input: &Input| match self.work {
+            _ if input.name == FILES => !over_dataset,
+            Work::Dump { .. } if input.option.is_some() => self
+                .kind(over_dataset)
+                .zip(input.option(over_dataset))
+                .is_some_and(|(kind, option)| kind.option(option).is_some()),
+            _ => true,
+        };
+        let Some(refused) = inputs.given().find(|input| !is_there(input)) else { return Ok(()) };
+        let known = self.inputs().into_iter().filter(|input| is_there(input));
+        let known: Vec<&str> = known.map(|input| input.name).collect();
+        let loaded = if over_dataset { "a dataset" } else { "traces" };
+        Err(ToolError::NotOver { name: refused.name, loaded, known: known.join(", ") })
+    }
 }
 
 #[cfg(test)]
@@ -479,8 +563,8 @@ mod tests {
         };
         // Few clients show the schemas of answers to their models.
         let (text, with_output) = (list(false), list(true));
-        assert!(text.len() < 10 << 10, "{} bytes", text.len());
-        assert!(with_output.len() < 20 << 10, "{} bytes", with_output.len());
+        assert!(text.len() < 12 << 10, "{} bytes", text.len());
+        assert!(with_output.len() < 28 << 10, "{} bytes", with_output.len());
         for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
             let is_option = word.starts_with('-') && word.len() > 2;
             assert!(!is_option, "{word}");
@@ -493,7 +577,7 @@ mod tests {
             for input in tool.inputs().into_iter().filter(|input| input.option.is_some()) {
                 let is_shared = input.name == FILES && matches!(tool.work, Work::Sql);
                 assert!(
-                    is_shared || tool.option_of(input).is_some(),
+                    is_shared || !tool.options_of(input).is_empty(),
                     "{}: {}",
                     tool.name,
                     input.name

@@ -54,6 +54,8 @@ const ROWS: Names = Names { rows: "rows", list: None };
 struct Setup {
     /// Each with the name by which it was loaded, and the file with its tables.
     files: Vec<(PathBuf, PathBuf)>,
+    /// The folder of the dataset that is loaded in place of traces.
+    dataset: Option<PathBuf>,
     symbol_path: String,
     closed_folders: Vec<PathBuf>,
     symcache_folder: Option<PathBuf>,
@@ -119,6 +121,7 @@ impl Worker {
         let options = &session.symbol_options;
         worker.send(&Setup {
             files: session.files.iter().map(file).collect(),
+            dataset: session.dataset.clone(),
             symbol_path: session.settings.symbol_path().text().to_owned(),
             closed_folders: options.closed_folders.clone(),
             symcache_folder: options.symcache_folder.clone(),
@@ -210,7 +213,10 @@ fn open(console: &mut Console, setup: &str) -> Result<(), CommandError> {
     session.symbol_options.closed_folders = setup.closed_folders;
     session.symbol_options.symcache_folder = setup.symcache_folder;
     session.set_symbol_path(&SymbolPath::parse(&setup.symbol_path));
-    session.search_beside_files();
+    match setup.dataset {
+        Some(folder) => session.open_dataset(folder),
+        None => session.search_beside_files(),
+    }
     Ok(())
 }
 

@@ -90,8 +90,17 @@ impl Dataset {
         let name = manifest_name(trace);
         let path = self.store.path(&name);
         let text = self.store.read(&name)?.ok_or_else(|| DatasetError::Missing(path.clone()))?;
-        serde_json::from_slice(&text)
-            .map_err(|error| DatasetError::Damaged { path, reason: error.to_string() })
+        let damaged = |reason| DatasetError::Damaged { path: path.clone(), reason };
+        let manifest: Manifest =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        // Names of tables become names of folders.
+        let is_name = |table: &&String| {
+            table.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        match manifest.tables.keys().find(|table| !is_name(table)) {
+            Some(table) => Err(damaged(format!("{table:?} is no name of a table"))),
+            None => Ok(manifest),
+        }
     }
 
     /// Returns the traces for a question about some days, by day and id, after checking that every file in their

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use handlescope_model::output::{is_in_use, working_folder_in};
-use handlescope_model::{OutputFile, open_file};
+use handlescope_model::{OutputFile, open_file, read_folder};
 use indicatif::HumanBytes;
 use tempfile::TempDir;
 
@@ -87,13 +87,10 @@ impl Store {
     pub fn size(&self, name: &str) -> Result<Option<u64>, DatasetError> {
         match self {
             Self::Folder(folder) => {
+                // Polars opens files by their names, so links out of the folders that may be read are refused here.
                 let path = folder.join(name);
-                let metadata = present(fs::metadata(&path)).map_err(DatasetError::io(&path))?;
-                match metadata {
-                    Some(data) if data.is_file() => Ok(Some(data.len())),
-                    Some(_) => open(&path).map(|_| None).map_err(DatasetError::io(path)),
-                    None => Ok(None),
-                }
+                let bytes = open(&path).and_then(|file| Ok(file.metadata()?.len()));
+                present(bytes).map_err(DatasetError::io(path))
             }
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => bucket.size(name),
@@ -105,7 +102,7 @@ impl Store {
         match self {
             Self::Folder(root) => {
                 let path = root.join(folder);
-                let entries = present(fs::read_dir(&path)).map_err(DatasetError::io(&path))?;
+                let entries = present(read_folder(&path)).map_err(DatasetError::io(&path))?;
                 let mut names = Vec::new();
                 for entry in entries.into_iter().flatten() {
                     let entry = entry.map_err(DatasetError::io(&path))?;

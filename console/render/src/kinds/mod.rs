@@ -29,12 +29,15 @@ pub use self::why::{
     lines_of_zombies, listed_and_others, named_objects, stacks_with_lines, title, unreleased,
 };
 pub use self::{
-    diff::{diff_findings, diff_points, diff_traces, point_columns, trace_columns},
+    diff::{
+        diff_document_members, diff_findings, diff_group_members, diff_points, diff_traces,
+        point_columns, trace_columns,
+    },
     event_counts::event_columns,
     events::object_columns,
     fleet::{
-        fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why,
-        fleet_why_columns,
+        fleet_diff, fleet_diff_columns, fleet_diff_document, fleet_group_columns,
+        fleet_group_document, fleet_groups, fleet_why, fleet_why_columns, fleet_why_document,
     },
     frame::{query_document, write_frame},
     groups::{add_stats, group_document, group_members},

@@ -333,7 +333,7 @@ fn the_official_client_finds_the_leak() {
     assert_eq!(
         said["totals"],
         json!({"why": 4, "groups": 19, "objects": 101, "allocations": 6, "stack": 1, "sql": 19,
-        "schema": 31, "stats": 1})
+        "schema": 31, "stats": 1, "diff": 3})
     );
     assert_eq!(said["objects_in_pages"], 101);
     assert_eq!(said["function"], "leaky.exe!leaky::EventCache::GetOrCreate");

@@ -27,8 +27,6 @@ fn a_load_that_fails_changes_nothing() {
     let page = server.call("objects", &json!({"top": 5})).unwrap();
     let before = state(&mut server);
     for arguments in [
-        json!({"paths": ["fleet"]}),
-        json!({"paths": ["fleet/"]}),
         json!({"paths": ["leaky.etl", "fleet"]}),
         json!({"paths": ["fleet", "leaky.etl"]}),
         json!({"paths": ["bad.etl"]}),
@@ -53,40 +51,6 @@ fn a_load_that_fails_changes_nothing() {
     }
     // Cursors stay valid, too.
     server.call("objects", &page["next"]["arguments"]).unwrap();
-}
-
-#[test]
-fn a_dataset_is_refused_with_what_can_be_loaded() {
-    let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
-    let _ = shell.run(&["dataset", "add", "traces/fleet", "leaky.etl"]).ok();
-    let _ = shell.run(&["dataset", "add", "outside", "leaky.etl"]).ok();
-    // A dataset inside the roots with its tables outside.
-    let linked = shell.path("traces/linked");
-    fs::create_dir(&linked).unwrap();
-    #[cfg(unix)]
-    for entry in fs::read_dir(shell.path("outside")).unwrap() {
-        let entry = entry.unwrap();
-        match entry.file_type().unwrap().is_dir() {
-            true => std::os::unix::fs::symlink(entry.path(), linked.join(entry.file_name())),
-            false => fs::copy(entry.path(), linked.join(entry.file_name())).map(drop),
-        }
-        .unwrap();
-    }
-    let error = server.call("load", &json!({"paths": ["fleet"]})).unwrap_err();
-    assert!(error.contains("fleet: this is a dataset, which only the console loads"), "{error}");
-    assert!(error.ends_with("loaded now: nothing"), "{error}");
-    for call in ["fleet", "linked"] {
-        assert!(server.call("load", &json!({"paths": [call]})).is_err(), "{call}");
-        for (tool, arguments) in [
-            ("why", json!({})),
-            ("sql", json!({"query": "SELECT * FROM suspects"})),
-            ("stats", json!({})),
-        ] {
-            let error = server.call(tool, &arguments).unwrap_err();
-            assert_eq!(error, "no trace is loaded; call load first", "{call}: {tool}");
-        }
-    }
 }
 
 #[test]

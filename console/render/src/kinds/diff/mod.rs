@@ -106,6 +106,18 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
     document
 }
 
+/// Describes the members of every comparison: of handles and of allocations, of points and of traces.
+pub fn diff_document_members() -> Vec<MemberMeaning> {
+    let document = |domain| diff_document::<usize>(domain).members();
+    [Domain::Handles, Domain::Allocations].map(document).concat()
+}
+
+/// Describes the members of the groups of every comparison.
+pub fn diff_group_members() -> Vec<MemberMeaning> {
+    let members = |domain| [point_columns(domain).members(), trace_columns(domain).members()];
+    [Domain::Handles, Domain::Allocations].map(members).concat().concat()
+}
+
 /// Returns a line with the number of groups in each state.
 pub fn states_line(
     noun: &str,

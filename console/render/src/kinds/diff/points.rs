@@ -69,7 +69,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     };
     columns.add("name", "owner and type", name).rows_only();
     columns.add("type", "type of the objects", |row| row.group.type_name.as_str()).title("Type");
-    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number);
+    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number).detail();
     columns
         .add(
             "opened",
@@ -110,7 +110,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
             |row| row.group.allocator.as_deref(),
         )
         .title("Allocator");
-    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number);
+    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number).detail();
     for (names, title, meaning, amount) in AMOUNTS {
         columns.add(names[0], meaning, move |row| amount(&row.group.between).count).title(title);
         columns.add(names[1], meaning, move |row| amount(&row.group.between).bytes);

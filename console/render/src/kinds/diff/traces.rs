@@ -101,7 +101,9 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
          handles without a stack; else null",
         |row| row.group.allocator.as_deref(),
     );
-    columns.nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)));
+    columns
+        .nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)))
+        .detail();
     columns
         .add(
             "before",
@@ -211,7 +213,9 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         |row| row.group.allocator.as_deref(),
     );
     allocator.title("Allocator").unknown("");
-    columns.nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)));
+    columns
+        .nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)))
+        .detail();
     columns
         .add(
             "before",

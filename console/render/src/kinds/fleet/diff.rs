@@ -67,9 +67,11 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
          changed",
         |row| row.group.p_value,
     );
-    columns.add("stack", "frames of the stack, a line each", |row| {
-        row.group.site.stack_text.as_deref()
-    });
+    columns
+        .add("stack", "frames of the stack, a line each", |row| {
+            row.group.site.stack_text.as_deref()
+        })
+        .detail();
     columns
 }
 

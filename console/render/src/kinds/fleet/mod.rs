@@ -27,7 +27,9 @@ fn add_caveats<'a, H>(
     columns.member("kind", kind, |caveat| caveat.kind);
     columns.member("text", text, |caveat| caveat.text.as_str());
     columns.member("traces", traces, |caveat| caveat.traces);
-    document.parts("caveats", caveats, columns, move |about| of(about).iter().collect());
+    document
+        .parts("caveats", caveats, columns, move |about| of(about).iter().collect())
+        .for_programs();
 }
 
 /// Declares the columns of a call site; the arguments give the meanings.
@@ -40,7 +42,7 @@ fn add_site<'a, R: 'a>(
     columns.add("kind", kind, move |row| site(row).kind.as_str());
     columns.add("type", type_name, move |row| site(row).type_name.as_str()).title("Type");
     columns.add("allocator", allocator, move |row| site(row).allocator.as_deref());
-    columns.add("stack_id", stack, move |row| site(row).stack.as_deref());
+    columns.add("stack_id", stack, move |row| site(row).stack.as_deref()).detail();
 }
 
 /// The meaning of members that the document of `.why` also has.

@@ -111,9 +111,11 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let causes = "causes that the events of the traces prove, likewise";
     let meanings = [causes, "the cause, as in `.dump Why`, and the number of traces"];
     add_words(&mut columns, ["causes", "Causes"], meanings, |of| &of.causes);
-    columns.parts("by_day", "the days on which it leaked, in order", day_columns(), |row| {
-        row.suspect.by_day.iter().collect()
-    });
+    columns
+        .parts("by_day", "the days on which it leaked, in order", day_columns(), |row| {
+            row.suspect.by_day.iter().collect()
+        })
+        .detail();
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function))",
@@ -126,9 +128,11 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
          these machines of the score in the worst trace of each",
         |row| row.suspect.score,
     );
-    columns.add("stack", "frames of the stack, a line each", |row| {
-        row.suspect.site.stack_text.as_deref()
-    });
+    columns
+        .add("stack", "frames of the stack, a line each", |row| {
+            row.suspect.site.stack_text.as_deref()
+        })
+        .detail();
     columns
         .nest("worst", "object", "the trace with the highest score", |row| {
             worst_columns().part(&row.suspect.worst)
