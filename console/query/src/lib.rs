@@ -54,6 +54,7 @@ mod stats;
 mod suspect_rows;
 mod symbols;
 mod tables;
+mod targets;
 mod totals;
 mod trimmed_stacks;
 mod unnamed_methods;
@@ -113,6 +114,7 @@ pub use self::symbols::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
+pub use self::targets::{Target, TargetEnd};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 pub use self::why::{

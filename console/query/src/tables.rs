@@ -36,7 +36,8 @@ pub struct ProcessInfo {
     pub start_ns: Option<i64>,
     /// Nanoseconds since session start; `None` when it outlived the trace.
     pub end_ns: Option<i64>,
-    /// Whether it comes from a source without a clock, which may name neither the program nor the process id.
+    /// Whether it comes from a source without a clock, or something else that may name neither the program nor the process
+    /// id.
     pub is_of_text: bool,
     /// Whether that is a debugger's text, whose process ids are hexadecimal.
     pub has_hex_pid: bool,
@@ -56,6 +57,11 @@ impl ProcessInfo {
             is_of_text,
             has_hex_pid: is_of_text && !info.is_of_one_moment(),
         }
+    }
+
+    /// A process of which only the id is known.
+    pub fn with_pid(pid: u32) -> Self {
+        Self { pid, is_of_text: true, ..Self::default() }
     }
 
     /// What owns handles that every process may use.

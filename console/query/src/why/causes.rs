@@ -10,9 +10,9 @@ use indicatif::HumanCount;
 use super::columns::HandleEvents;
 use super::columns::OwnerEnds;
 use super::names::LeakedNames;
-use super::targets::{Ended, Target, Targets};
+use super::target_groups::listed_targets;
 use crate::context::FileContext;
-use crate::zombies::PROCESS;
+use crate::targets::Targets;
 use handlescope_session::values::{Size, joined};
 
 /// Objects named as examples of a diagnosis.
@@ -21,14 +21,8 @@ const EXAMPLES: usize = 5;
 /// Ends of others from which on leaked ones are compared with their lifetimes.
 const MIN_ENDED: u64 = 5;
 
-/// Ended processes or threads of handles that are listed.
-const LISTED_TARGETS: usize = 3;
-
 /// Stacks of closes, or of frees, that are named.
 const CLOSE_STACKS: usize = 3;
-
-/// Types whose objects end before their handles are closed.
-const THREAD: &str = "Thread";
 
 /// The word of a race, which counts when suspects are ranked.
 pub const RACE: &str = "race";
@@ -185,6 +179,8 @@ pub struct Causes<'a> {
     pub columns: &'a HandleEvents,
     pub targets: &'a Targets,
     pub ends: &'a OwnerEnds,
+    /// Whether processes go by the names of their executables.
+    pub is_plain: bool,
     /// Whether leaked handles are older than the closes of others explain.
     pub is_beyond_chance: bool,
     /// Maximum distance between two opens of a race, nanoseconds; `None` in a trace without clock, or whose clock
@@ -342,54 +338,33 @@ impl Causes<'_> {
     }
 
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
-        let mut targets: Vec<Ended> = Vec::new();
-        let mut open_handles = Vec::new();
+        let mut targets = Vec::new();
+        let mut outlived = Vec::new();
         for handle in self.leaked {
+            let place = self.targets.place(self.columns.object(*handle));
+            let Some((place, target)) = place.and_then(|it| Some((it, self.targets.at(it)?)))
+            else {
+                continue;
+            };
+            targets.push(place);
             let closed =
                 self.columns.closing(*handle).and_then(|event| self.columns.time_ns(event));
-            let ended = self.ended_target(*handle);
-            let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
-            if let Some(ended) = ended {
-                open_handles.push(*handle);
-                targets.push(ended);
-            }
-        }
-        let kind = match targets.first()?.target {
-            Target::Process(_) => "process",
-            Target::Thread(_) => "thread",
-        };
-        let facts =
-            format!("still open after the target {kind} ended ({})", self.ended_targets(targets));
-        self.diagnosis(cause, &open_handles, facts)
-    }
-
-    /// Targets of handles with the times of their ends, each once, in order, and the number of those not listed.
-    fn ended_targets(&self, mut targets: Vec<Ended>) -> String {
-        targets.sort_by_key(|ended| ended.end_ns);
-        targets.dedup();
-        let listed = targets.iter().take(LISTED_TARGETS).map(|Ended { target, end_ns }| {
-            let target = match target {
-                Target::Process(process) => self.process(Some(*process)),
-                Target::Thread(tid) => tid.to_string(),
+            let is_over = match (target.end.time_ns(), closed) {
+                (Some(end), Some(closed)) => end < closed,
+                _ => target.end.has_ended(),
             };
-            format!("{target} at {:.3} s", *end_ns as f64 / 1e9)
-        });
-        let mut listed: Vec<String> = listed.collect();
-        if let more @ 1.. = targets.len().saturating_sub(LISTED_TARGETS) {
-            listed.push(format!("and {} more", HumanCount(more as u64)));
+            outlived.extend(is_over.then_some(*handle));
         }
-        listed.join(", ")
-    }
-
-    /// The process or thread that a handle refers to, if it has ended.
-    fn ended_target(&self, handle: AcquisitionIdx) -> Option<Ended> {
-        let (opened, object) = (self.columns.opening(handle), self.columns.object(handle));
-        let opened_ns = self.columns.time_ns(opened)?;
-        match self.file.types.get(self.file.objects.type_id(object)) {
-            PROCESS => self.targets.ended_process(object, opened_ns),
-            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid(opened)?),
-            _ => None,
-        }
+        targets.sort_unstable();
+        targets.dedup();
+        let targets: Vec<_> = targets.into_iter().filter_map(|it| self.targets.at(it)).collect();
+        let kind = match targets.first()?.tid {
+            None => "process",
+            Some(_) => "thread",
+        };
+        let listed = listed_targets(&targets, self.is_plain);
+        let facts = format!("still open after the target {kind} ended ({listed})");
+        self.diagnosis(cause, &outlived, facts)
     }
 
     fn views(&self, cause: &'static str) -> Option<Diagnosis> {

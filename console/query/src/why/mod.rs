@@ -12,7 +12,7 @@ mod owner_ends;
 mod pairs;
 mod score;
 mod suspect;
-mod targets;
+mod target_groups;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -35,7 +35,6 @@ use self::columns::OwnerEnds;
 use self::names::NameTable;
 use self::not_counted::Unsuspected;
 use self::suspect::Sums;
-use self::targets::Targets;
 use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, Needed};
 use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
@@ -50,6 +49,7 @@ use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
 use super::suspect_rows::{check, check_ids};
+use super::targets::Targets;
 use super::totals::Totals;
 use super::unnamed_methods;
 use super::zombies::ZombieSummary;
@@ -221,8 +221,8 @@ impl<'a> WhyAnswer<'a> {
             suspects.retain(|suspect| criteria.ignoring.shows(suspect.ignored.as_ref()));
         }
         let caveats = file.about.caveats.len();
-        let FileContext { trace, processes, types, .. } = &file.file;
-        let zombies = ZombieSummary::load(trace, processes, types, criteria.is_plain())?;
+        let FileContext { trace, processes, .. } = &file.file;
+        let zombies = ZombieSummary::load(trace, processes, criteria.is_plain())?;
         let mut answer = Self {
             file,
             suspects,
@@ -303,7 +303,7 @@ fn suspects_of_handles(
     let leaking = leaking.map(ObjectIdx::row);
     let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
     let columns = HandleEvents::load(&file.file, &leaking)?;
-    let targets = Targets::load(trace, &leaking)?;
+    let targets = Targets::load(trace, &leaking, &file.file.types)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
     let (suspects, others) = suspects(&handles, criteria, |group, sums| {
@@ -322,6 +322,7 @@ fn suspects_of_handles(
             columns: &columns,
             targets: &targets,
             ends: &ends,
+            is_plain,
             is_beyond_chance: sums.is_beyond_chance,
             race_window_ns,
         };
