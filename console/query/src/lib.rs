@@ -50,6 +50,7 @@ mod requests;
 mod resources;
 mod selection;
 mod stacks;
+mod start_functions;
 mod stats;
 mod suspect_rows;
 mod symbols;

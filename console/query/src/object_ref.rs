@@ -294,7 +294,9 @@ impl<'a> FileAnswer<'a> {
         let listing = is_listed.then(|| Listing::load(&file, &selection)).transpose()?;
         let targets = (is_listed && args.show_target).then(|| {
             let rows = selection.object_rows(&file.objects);
-            Targets::load(file.trace, &rows, &file.types)
+            let mut targets = Targets::load(file.trace, &rows, &file.types)?;
+            targets.name_functions(file.trace, names)?;
+            Ok::<_, QueryError>(targets)
         });
         let mut shown_stacks = None;
         if let Some(listing) = &listing {

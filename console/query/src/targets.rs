@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use handlescope_model::rules::NamedTarget;
-use handlescope_model::tables::{
-    Acquisitions, Losses, Names, Objects, Origin, Threads, TraceInfo,
-};
+use handlescope_model::tables::{Acquisitions, Losses, Names, Objects, Origin, Threads, TraceInfo};
 use handlescope_model::{
     ArchiveError, EventTable, NameIdx, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, Table,
     TableRows, Trace,
 };
 
+use super::frame_names::FrameNames;
 use super::processes::{AllProcesses, Parents};
+use super::start_functions::{ThreadStart, start_functions};
 use super::tables::{ProcessInfo, TypeNames};
 use handlescope_session::trace::knows_losses;
 
@@ -45,6 +45,10 @@ pub struct Target {
     pub exit_code: Option<i32>,
     /// The process that started it. Of one that the trace does not have, only the id is known.
     pub started_by: Option<ProcessInfo>,
+    /// The function that a thread was started with, as `app.exe!Worker::run`, where it is known.
+    pub start_function: Option<String>,
+    /// Where that is.
+    start: Option<ThreadStart>,
     /// Whether nothing is missing in the trace, so that a process without a start was there before it.
     pub is_complete: bool,
 }
@@ -81,6 +85,24 @@ impl TargetEnd {
             Self::At(_) | Self::Ended => "ended",
             Self::Running => "running",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Target {
+    /// A process of which only the id is known.
+    pub fn with_pid(pid: u32) -> Self {
+        Self {
+            process: ProcessInfo::with_pid(pid),
+            row: None,
+            tid: None,
+            start_ns: None,
+            end: TargetEnd::Unknown,
+            exit_code: None,
+            started_by: None,
+            start_function: None,
+            start: None,
+            is_complete: false,
         }
     }
 }
@@ -159,20 +181,34 @@ impl Targets {
             let Some(named) = text.and_then(NamedTarget::parse) else { continue };
             let place = *places.entry((named.pid, named.tid)).or_insert_with(|| {
                 found.targets.push(Target {
-                    process: ProcessInfo::with_pid(named.pid),
-                    row: None,
                     tid: named.tid,
-                    start_ns: None,
                     end: named.exit_code.map_or(TargetEnd::Running, |_| TargetEnd::Ended),
                     exit_code: named.exit_code.filter(|_| named.tid.is_none()),
-                    started_by: None,
-                    is_complete: false,
+                    ..Target::with_pid(named.pid)
                 });
                 found.targets.len() - 1
             });
             found.of_object.insert(object, place);
         }
         Ok(found)
+    }
+
+    /// Finds the names of the functions that threads were started with.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub fn name_functions(
+        &mut self,
+        trace: &Trace,
+        names: &dyn FrameNames,
+    ) -> Result<(), ArchiveError> {
+        let started = || self.targets.iter().filter_map(|target| target.start);
+        let functions = start_functions(trace, names, &started().collect::<Vec<_>>())?;
+        let started = self.targets.iter_mut().filter(|target| target.start.is_some());
+        for (target, function) in started.zip(functions) {
+            target.start_function = function;
+        }
+        Ok(())
     }
 
     /// The process or thread that handles to an object refer to; `None` if it is unknown, or the object is neither.
@@ -253,6 +289,7 @@ struct StartedThread {
     start_ns: i64,
     end_ns: Option<i64>,
     creator_pid: Option<u32>,
+    start_address: Option<u64>,
 }
 
 /// The processes and threads that a trace knows.
@@ -295,6 +332,7 @@ impl KnownTargets {
                 start_ns,
                 end_ns: thread.end_ns,
                 creator_pid: thread.creator_pid,
+                start_address: thread.start_address,
             });
         }
         by_creator.values_mut().for_each(|started| started.sort_unstable());
@@ -369,21 +407,27 @@ impl KnownTargets {
             exit_code: process.exit_code.filter(|_| end.has_ended()),
             started_by: self.known_or_pid(parent, Some(pid).filter(|pid| *pid != 0)),
             is_complete: self.is_complete,
+            ..Target::with_pid(process.pid)
         }
     }
 
     fn thread_target(&self, place: usize) -> Target {
         let thread = &self.threads[place];
         let process = self.known_or_pid(thread.process, Some(thread.pid));
+        let start = thread
+            .process
+            .zip(thread.start_address)
+            .map(|(process, address)| ThreadStart { process, time_ns: thread.start_ns, address });
         Target {
             process: process.unwrap_or_default(),
             row: thread.process,
             tid: Some(thread.tid),
             start_ns: Some(thread.start_ns),
             end: thread.end_ns.map_or(self.no_end(), TargetEnd::At),
-            exit_code: None,
             started_by: self.known_or_pid(self.creators[place], thread.creator_pid),
+            start,
             is_complete: self.is_complete,
+            ..Target::with_pid(thread.pid)
         }
     }
 

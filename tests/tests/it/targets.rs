@@ -22,8 +22,10 @@ fn trace() -> TraceBuilder {
     worker.exited(40 * MS, 5).key(KEY);
     // Has the address of the worker after the worker is gone.
     trace.process(901, "later.exe").parent(77).started(60 * MS).key(KEY);
-    trace.zombie(700, "old.exe", KEY + 0x1000, -3600 * SECOND).parent_pid = 4;
+    trace.zombie(700, "old.exe", KEY + 0x1000, -3600 * SECOND).parent = 4;
     trace.thread(1234, 1240).creator(1234, 1235).started(20 * MS).ended(30 * MS);
+    // Has the address that threads start with.
+    trace.module(1234, r"C:\app\pool.dll", 0x7ff8_bf15_0000, 0x1_0000);
     trace.object_type(PROCESS, "Process").object_type(THREAD, "Thread");
     trace.object_type(EVENT, "Event");
     let caller = (1234, 1235);
@@ -79,6 +81,7 @@ fn a_document_has_targets_of_processes_and_threads_only() {
     let members = ["target", "target_start_ns", "target_end_ns", "target_started_by_pid"];
     let members = members.map(|member| thread[member].clone());
     assert_eq!(json!(members), json!(["service.exe", 20 * MS, 30 * MS, 1234]));
+    assert_eq!(thread["target_function"], "pool.dll+0x21F0");
     let unknown = objects.iter().filter(|object| object.get("target") == Some(&Value::Null));
     assert_eq!(unknown.count(), 2);
     let event = objects.iter().find(|object| object["type"] == "Event").unwrap();
@@ -89,7 +92,10 @@ fn a_document_has_targets_of_processes_and_threads_only() {
 fn rows_of_files_have_the_columns_of_targets() {
     let csv = text(".dump ObjectRef -ShowTarget -csv -TimeFmt s");
     let header = csv.lines().find(|line| line.contains("CSVOptions")).unwrap();
-    assert!(header.ends_with(";Target;Target Start;Target End;Target Started By"), "{header}");
+    assert!(
+        header.ends_with(";Target;Target Start;Target End;Target Started By;Target Function"),
+        "{header}"
+    );
     let worker = ";worker.exe(900);0.010000;0.040000;service.exe(1234)";
     assert!(csv.contains(worker) && csv.contains(";0.060000;running;process 77"), "{csv}");
     let rows = text(".dump ObjectRef -ShowTarget -ndjson");

@@ -127,7 +127,8 @@ pub fn why<'a>(
         }
     }
     let files = files.into_iter().zip(tables);
-    let answers = files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria));
+    let answers =
+        files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names));
     let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
@@ -170,8 +171,10 @@ impl<'a> WhyAnswer<'a> {
         mut file: FileAnswer<'a>,
         tables: Option<&AllocationTables>,
         criteria: &WhyCriteria,
+        names: &dyn FrameNames,
     ) -> Result<Self, QueryError> {
-        let (mut suspects, young_groups, mut not_counted) = suspects_of_handles(&file, criteria)?;
+        let (mut suspects, young_groups, mut not_counted) =
+            suspects_of_handles(&file, criteria, names)?;
         let has_events = has_handle_events(file.file.trace)?;
         let open = (!has_events)
             .then(|| HandleCounts::of(&file.file, &file.selection, &criteria.handles))
@@ -286,6 +289,7 @@ fn ignored_and_others(
 fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
+    frame_names: &dyn FrameNames,
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
     let owners = &criteria.owners;
@@ -303,7 +307,8 @@ fn suspects_of_handles(
     let leaking = leaking.map(ObjectIdx::row);
     let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
     let columns = HandleEvents::load(&file.file, &leaking)?;
-    let targets = Targets::load(trace, &leaking, &file.file.types)?;
+    let mut targets = Targets::load(trace, &leaking, &file.file.types)?;
+    targets.name_functions(trace, frame_names)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
     let (suspects, others) = suspects(&handles, criteria, |group, sums| {

@@ -1,5 +1,7 @@
 //! What is said of the processes and threads that leaked handles refer to.
 
+use std::collections::BTreeMap;
+
 use indicatif::HumanCount;
 
 use crate::targets::{Target, TargetEnd};
@@ -57,6 +59,7 @@ impl ProgramTargets<'_> {
             Some(_) => text.push_str(", started by several processes"),
             None => {}
         }
+        text.push_str(&self.functions());
         let ended = self.targets.iter().filter(|target| target.end.has_ended()).count();
         text.push_str(&match ended {
             0 => ", still running".to_owned(),
@@ -73,6 +76,27 @@ impl ProgramTargets<'_> {
         }
         text
     }
+
+    /// The functions that threads were started with: the most frequent one, and the number of the others.
+    fn functions(&self) -> String {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        self.targets.iter().filter_map(|target| function(target)).for_each(|function| {
+            *counts.entry(function).or_default() += 1;
+        });
+        let most = counts.iter().max_by_key(|(_, count)| **count);
+        match (most, counts.len()) {
+            (None, _) => String::new(),
+            (Some((function, _)), 1) => function.clone(),
+            (Some((function, _)), functions) => {
+                format!("{function} and {} more functions", HumanCount(functions as u64 - 1))
+            }
+        }
+    }
+}
+
+/// The function that a thread was started with, as ` in app.exe!run`.
+fn function(target: &Target) -> Option<String> {
+    Some(format!(" in {}", target.start_function.as_deref()?))
 }
 
 fn single(target: &Target, plain: bool) -> String {
@@ -82,9 +106,10 @@ fn single(target: &Target, plain: bool) -> String {
         None => process,
     };
     let start = target.start_ns.map(|start| format!(" at {}", seconds(start))).unwrap_or_default();
+    let function = function(target).unwrap_or_default();
     match started_by(target, plain) {
-        Some(by) => text.push_str(&format!(", started{start} by {by}")),
-        None if !start.is_empty() => text.push_str(&format!(", started{start}")),
+        Some(by) => text.push_str(&format!(", started{start} by {by}{function}")),
+        None if !start.is_empty() => text.push_str(&format!(", started{start}{function}")),
         None => {}
     }
     match target.end {
@@ -116,13 +141,11 @@ mod tests {
     fn target(pid: u32, name: &str, end: TargetEnd) -> Target {
         Target {
             process: process(pid, name),
-            row: None,
-            tid: None,
             start_ns: Some(10_000_000),
             end,
-            exit_code: None,
             started_by: Some(process(4, "app.exe")),
             is_complete: true,
+            ..Target::with_pid(pid)
         }
     }
 
@@ -138,6 +161,12 @@ mod tests {
         let thread = Target { tid: Some(7), end: TargetEnd::Running, ..child.clone() };
         let text = "7 of child.exe(9), started at 0.010 s by app.exe(4), still running";
         assert_eq!(listed(&[thread]), text);
+        let function = Some("child.exe!run".to_owned());
+        let named = Target { start_function: function, tid: Some(7), ..child.clone() };
+        let text = "7 of child.exe(9), started at 0.010 s by app.exe(4) in child.exe!run, ended";
+        assert!(listed(&[named.clone()]).starts_with(text), "{}", listed(&[named.clone()]));
+        let text = "2 threads of child.exe, started by app.exe(4) in child.exe!run, all have ended";
+        assert!(listed(&[named.clone(), named]).starts_with(text));
         let old = Target { start_ns: None, started_by: None, end: TargetEnd::Ended, ..child };
         assert_eq!(listed(&[old]), "child.exe(9), ended");
     }

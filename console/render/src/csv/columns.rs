@@ -61,6 +61,7 @@ pub static TARGET_COLUMNS: &[Column] = &[
     ("Target Start", |row| row.object.target.start.as_str().into()),
     ("Target End", |row| row.object.target.end.as_str().into()),
     ("Target Started By", |row| row.object.target.started_by.as_str().into()),
+    ("Target Function", |row| row.object.target.function.as_str().into()),
 ];
 
 fn event_name(item: &EventItem<'_>) -> &'static str {

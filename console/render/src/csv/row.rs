@@ -74,6 +74,8 @@ pub struct TargetFacts {
     pub end: String,
     /// `name.exe(pid)`
     pub started_by: String,
+    /// The function that a thread was started with.
+    pub function: String,
 }
 
 impl<'a> FileFacts<'a> {
@@ -137,6 +139,7 @@ impl TargetFacts {
             start: target.start_ns.map(time).unwrap_or_default(),
             end: target.end.time_ns().map_or_else(|| target.end.name().to_owned(), time),
             started_by: target.started_by.as_ref().map(|by| style.label(by)).unwrap_or_default(),
+            function: target.start_function.clone().unwrap_or_default(),
         }
     }
 }

@@ -218,6 +218,9 @@ members! {
         => |row| row.target()?.started_by.as_ref()?.known_name();
     target "target_started_by_pid", "only with `-ShowTarget`: id of that process"
         => |row| row.target()?.started_by.as_ref()?.known_pid();
+    target "target_function", "only with `-ShowTarget`: the function that a thread was started with, `module!function`, or \
+                               `module+0xOFFSET` without symbols"
+        => |row| row.target()?.start_function.as_deref();
     only "existing_handles", "its handles in the rundown" as "array" with existing_columns().members()
         => |row| {
         let (row, members) = (row.clone(), Rc::clone(&row.parts.existing));

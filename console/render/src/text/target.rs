@@ -1,5 +1,6 @@
 //! What is said of the process or thread that handles refer to.
 
+use handlescope_model::Untrusted;
 use handlescope_query::{Target, TargetEnd};
 
 use super::ProcessStyle;
@@ -12,12 +13,15 @@ pub struct TargetStyle<'a> {
 }
 
 impl TargetStyle<'_> {
-    /// `child.exe(900), started 0.010000 by app.exe(700), ended 0.040000 with 5`; `unknown` of an unknown one.
+    /// `child.exe(900), started 0.010000 by app.exe(700), ended 0.040000 with 5`, of a thread also
+    /// ` in app.exe!run` after what started it; `unknown` of an unknown one.
     pub fn line(&self, target: Option<&Target>) -> String {
         let Some(target) = target else { return "unknown".to_owned() };
         let mut parts = vec![self.label(target)];
         let by = target.started_by.as_ref().map(|by| format!(" by {}", self.processes.label(by)));
-        parts.push(format!("{}{}", self.start(target), by.unwrap_or_default()));
+        let function = target.start_function.as_ref();
+        let function = function.map(|function| format!(" in {}", Untrusted(function)));
+        parts.push([Some(self.start(target)), by, function].into_iter().flatten().collect());
         let code = target.exit_code.map(|code| format!(" with {code}"));
         parts.push(format!("{}{}", self.end(target), code.unwrap_or_default()));
         parts.join(", ")

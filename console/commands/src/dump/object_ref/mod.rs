@@ -172,7 +172,7 @@ static EXAMPLES: &[Example] = &[
         line: ".dump ObjectRef -MinMaxDuration 9999 -Type !Thread",
     },
     Example {
-        goal: "ended processes that leaked handles keep in memory",
+        goal: "which processes leaked handles refer to",
         line: ".dump ObjectRef -Type Process -Leak -ShowTarget",
     },
     Example {
