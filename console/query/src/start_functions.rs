@@ -10,6 +10,9 @@ use super::frame_class::FrameClass;
 use super::frame_names::{FrameNames, module_identities};
 use super::frame_view::{FrameView, InModule};
 
+/// Loads below an address that are looked at: modules lie there at different times.
+const LOADS: usize = 64;
+
 /// A place in the code of a process at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ThreadStart {
@@ -77,8 +80,11 @@ fn places(
             loads.push(load);
         }
     }
+    of_process.values_mut().for_each(|loads| loads.sort_by_key(|load| load.base));
     let place = |start: &ThreadStart| {
-        of_process.get(&start.process)?.iter().find_map(|load| {
+        let loads = of_process.get(&start.process)?;
+        let below = loads.partition_point(|load| load.base <= Some(start.address));
+        loads[..below].iter().rev().take(LOADS).find_map(|load| {
             let rva = start.address.checked_sub(load.base?)?;
             let is_there = load.load_ns.is_none_or(|load| load <= start.time_ns)
                 && load.unload_ns.is_none_or(|unload| unload >= start.time_ns);

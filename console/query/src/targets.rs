@@ -29,6 +29,9 @@ pub const THREAD: &str = "Thread";
 /// creates it.
 const START_NS: i64 = 20_000;
 
+/// Processes with one key that are looked at: an address is of one at a time, but starts and ends may be missing.
+const SAME_KEY: usize = 16;
+
 /// A process or thread that handles refer to. Times are nanoseconds since session start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -350,19 +353,16 @@ impl KnownTargets {
     /// The row of the process with a key that handles refer to.
     fn process(&self, key: u64, life: Life) -> Option<usize> {
         let rows = self.by_key.get(&key)?;
-        let start = |row: usize| self.all.rows[row].start_ns;
-        let mut before = rows.iter().rev().copied();
-        let mut before_too = before.clone();
-        let had_started = |row: &usize| start(*row).is_none_or(|start| start <= life.first_ns);
-        let there = before.find(|row| had_started(row) && self.there_until(*row) >= life.first_ns);
-        let is_within = |row: &usize| {
-            start(*row).is_some_and(|start| (life.first_ns..=life.last_ns).contains(&start))
-        };
+        let start = |row: &usize| self.all.rows[*row].start_ns;
+        let started = rows.partition_point(|row| start(row).is_none_or(|it| it <= life.first_ns));
+        let (before, after) = rows.split_at(started);
+        let mut latest = before.iter().rev().take(SAME_KEY).copied();
+        let there = latest.find(|row| self.there_until(*row) >= life.first_ns);
         // The event of the start comes late, and an object with a handle keeps its address.
-        there.or_else(|| rows.iter().copied().find(is_within)).or_else(|| {
-            // A handle to a process that has ended; if nothing is missing, no other one has the address.
-            before_too.find(|row| self.is_complete && had_started(row))
-        })
+        let next = || after.first().filter(|row| start(row) <= Some(life.last_ns)).copied();
+        // A handle to a process that has ended: if nothing is missing, no other one has the address.
+        let ended = || before.last().filter(|_| self.is_complete).copied();
+        there.or_else(next).or_else(ended)
     }
 
     /// The last time at which a process is known to be in memory.

@@ -11,7 +11,7 @@ const LISTED: usize = 3;
 
 /// Targets of one program.
 struct ProgramTargets<'a> {
-    program: String,
+    program: &'a str,
     targets: Vec<&'a Target>,
 }
 
@@ -19,16 +19,14 @@ struct ProgramTargets<'a> {
 /// `child.exe(900), started at 0.010 s by app.exe(700), ended at 0.040 s`, of several
 /// `12 of worker.exe, started by service.exe(1234), 9 have ended, from 0.040 s to 2.000 s`.
 pub fn listed_targets(targets: &[&Target], plain: bool) -> String {
-    let mut programs: Vec<ProgramTargets<'_>> = Vec::new();
+    let mut by_program: BTreeMap<&str, Vec<&Target>> = BTreeMap::new();
     for target in targets {
-        let program = target.process.shown_name(plain);
-        match programs.iter_mut().find(|known| known.program == program) {
-            Some(known) => known.targets.push(target),
-            None => {
-                programs.push(ProgramTargets { program: program.to_owned(), targets: vec![target] })
-            }
-        }
+        by_program.entry(target.process.shown_name(plain)).or_default().push(target);
     }
+    let mut programs: Vec<ProgramTargets<'_>> = by_program
+        .into_iter()
+        .map(|(program, targets)| ProgramTargets { program, targets })
+        .collect();
     programs.sort_by_key(|program| std::cmp::Reverse(program.targets.len()));
     let mut listed: Vec<String> =
         programs.iter().take(LISTED).map(|program| program.text(plain)).collect();
