@@ -51,7 +51,7 @@ pub struct Target {
     /// The function that a thread was started with, as `app.exe!Worker::run`, where it is known.
     pub start_function: Option<String>,
     /// Where that is.
-    start: Option<ThreadStart>,
+    pub start: Option<ThreadStart>,
     /// Whether nothing is missing in the trace, so that a process without a start was there before it.
     pub is_complete: bool,
 }

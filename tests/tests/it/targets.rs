@@ -89,6 +89,14 @@ fn a_document_has_targets_of_processes_and_threads_only() {
 }
 
 #[test]
+fn in_a_trace_that_lost_events_a_process_without_an_end_may_have_ended() {
+    let mut trace = trace();
+    trace.options.events_lost = 3;
+    let run = run_over(&trace, ".dump ObjectRef -ShowTarget -Type Process\n").ok();
+    assert!(run.stdout.contains("service.exe(1234), start unknown, end unknown"), "{run:?}");
+}
+
+#[test]
 fn rows_of_files_have_the_columns_of_targets() {
     let csv = text(".dump ObjectRef -ShowTarget -csv -TimeFmt s");
     let header = csv.lines().find(|line| line.contains("CSVOptions")).unwrap();
