@@ -110,6 +110,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-ShowTotal", "", "Process"),
     ("-TopN", "-ShowTotal Process", "1"),
     ("-ShowRef", "", ""),
+    ("-ShowTarget", "", ""),
     ("-TimeFmt", "", "s"),
     ("-TimeDigits", "", "3"),
     ("-ProcessFmt", "", "s"),

@@ -49,6 +49,41 @@ pub struct DumpHandle {
     pub handle: u64,
     pub type_name: String,
     pub object_name: String,
+    pub target: Option<DumpTarget>,
+}
+
+/// A process or thread that a handle refers to.
+#[derive(Debug, Clone, Copy)]
+pub struct DumpTarget {
+    pub pid: u32,
+    /// `None` for a process.
+    pub tid: Option<u32>,
+    /// Exit code; `None` while it runs.
+    pub exit_code: Option<i32>,
+}
+
+impl DumpTarget {
+    /// THREAD_BASIC_INFORMATION or PROCESS_BASIC_INFORMATION as object information, without a next element.
+    fn information(self, size: PointerSize) -> Bytes {
+        let status = self.exit_code.unwrap_or(0x103).cast_unsigned();
+        let wide = size.bytes() as u32;
+        let [kind, bytes] = match self.tid {
+            Some(_) => [1, if wide == 4 { 28 } else { 48 }],
+            None => [4, 6 * wide],
+        };
+        let number = |bytes: Bytes, number: u32| bytes.ptr(size, number.into());
+        let head = Bytes::new().u32(0).u32(kind).u32(bytes).u32(status).zeros(size.bytes() - 4);
+        match self.tid {
+            Some(tid) => {
+                let ids = number(number(head.ptr(size, 0x1000), self.pid), tid);
+                ids.ptr(size, 1).u32(8).u32(8)
+            }
+            None => {
+                let base = head.ptr(size, 0x1000).ptr(size, 1).ptr(size, 8);
+                number(number(base, self.pid), 4)
+            }
+        }
+    }
 }
 
 /// Type of an operation (`eHANDLE_TRACE_OPERATIONS`).
@@ -121,7 +156,20 @@ impl Dump {
             handle,
             type_name: type_name.to_owned(),
             object_name: object_name.to_owned(),
+            target: None,
         });
+        self
+    }
+
+    /// Adds an open handle to a process or thread.
+    #[must_use]
+    pub fn handle_to(mut self, handle: u64, target: DumpTarget) -> Self {
+        self.has_information = true;
+        let type_name = if target.tid.is_some() { "Thread" } else { "Process" };
+        self = self.handle(handle, type_name, "");
+        if let Some(handle) = self.handles.as_mut().and_then(|handles| handles.last_mut()) {
+            handle.target = Some(target);
+        }
         self
     }
 
@@ -284,8 +332,15 @@ impl Dump {
                 .u32(32_768);
             if self.has_information {
                 let first = file.0.len() as u32;
-                file.add(Bytes::new().u32(first + 16).u32(6).u32(4).u32(0));
-                file.add(Bytes::new().u32(0).u32(7).u32(4).u32(0));
+                match handle.target {
+                    Some(target) => {
+                        file.add(target.information(self.pointer_size));
+                    }
+                    None => {
+                        file.add(Bytes::new().u32(first + 16).u32(6).u32(4).u32(0));
+                        file.add(Bytes::new().u32(0).u32(7).u32(4).u32(0));
+                    }
+                }
                 list = list.u32(first).u32(0);
             }
         }

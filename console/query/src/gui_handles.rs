@@ -53,6 +53,7 @@ pub fn gui_handles(
         top: None,
         order: CountOrder::default(),
         show_ref: false,
+        show_target: false,
         groups: GroupCriteria::default(),
         ..criteria.clone()
     };

@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{AcquisitionIdx, EventColumns, Part, StackIdx, Trace};
+use handlescope_model::{AcquisitionIdx, EventColumns, ObjectIdx, Part, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -27,6 +27,7 @@ use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
 use super::stacks::StackSet;
 use super::suspect_rows::check;
+use super::targets::{PROCESS, THREAD, Target, Targets};
 use super::totals::Totals;
 use super::trimmed_stacks::TrimmedStacks;
 use super::unnamed_methods;
@@ -56,6 +57,8 @@ pub struct FileAnswer<'a> {
     pub groups: Option<Groups>,
     /// Data needed to print objects; `None` if only sums or groups were requested.
     pub listing: Option<Listing>,
+    /// What handles to processes and threads refer to, if objects are listed and that was asked for.
+    pub targets: Option<Targets>,
     /// Evidence from stacks of closes at process exit, if `-LeakAtExit` requests it and there are names.
     pub exit_stacks: Option<ExitStacks>,
     /// Objects that `-Leak` or `-LeakAtExit` found but other filters left without anything that leaks. They stay
@@ -289,6 +292,12 @@ impl<'a> FileAnswer<'a> {
         let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
         let is_listed = !is_counted && !is_grouped;
         let listing = is_listed.then(|| Listing::load(&file, &selection)).transpose()?;
+        let targets = (is_listed && args.show_target).then(|| {
+            let rows = selection.object_rows(&file.objects);
+            let mut targets = Targets::load(file.trace, &rows, &file.types)?;
+            targets.name_functions(file.trace, names)?;
+            Ok::<_, QueryError>(targets)
+        });
         let mut shown_stacks = None;
         if let Some(listing) = &listing {
             listing.sort(&mut selection);
@@ -326,9 +335,18 @@ impl<'a> FileAnswer<'a> {
             handle_counts,
             groups,
             listing,
+            targets: targets.transpose()?,
             file,
             survivors,
         })
+    }
+
+    /// The process or thread that handles to an object refer to, if that was asked for: `Some(None)` if it is unknown, and
+    /// `None` for objects of other types.
+    pub fn target(&self, object: ObjectIdx) -> Option<Option<&Target>> {
+        let targets = self.targets.as_ref()?;
+        let type_name = self.file.types.get(self.file.objects.type_id(object));
+        [PROCESS, THREAD].contains(&type_name).then(|| targets.of_object(object))
     }
 
     /// Keeps the objects that `-TopN` selects, in their order and with their stacks, and counts the others.

@@ -13,7 +13,7 @@ use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::no_match::{List, NoMatch, Subject};
 use super::tables::ProcessInfo;
-use super::zombies::ZombieSummary;
+use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
 
 /// The processes of one trace.
@@ -42,41 +42,35 @@ pub struct ListedProcess {
     pub is_zombie: bool,
 }
 
-/// The processes of a trace, followed by the zombies that are not among them.
-struct Rows {
-    processes: Vec<Process>,
-    /// Whether each is a zombie.
-    is_zombie: Vec<bool>,
-    /// Number of processes in the trace.
-    traced: usize,
+/// The processes of a trace, and behind them those that are only listed as zombies.
+pub struct AllProcesses {
+    /// Of a zombie the end may be known from the list alone.
+    pub rows: Vec<Process>,
+    /// Time at which each was last listed as a zombie.
+    pub listed_ns: Vec<Option<i64>>,
+    /// Number of processes of the trace.
+    pub traced: usize,
 }
 
-impl Rows {
-    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let mut processes: Vec<Process> = Processes::read(trace)?.rows().collect();
-        let traced = processes.len();
-        let mut is_zombie = vec![false; traced];
+impl AllProcesses {
+    pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let mut rows: Vec<Process> = Processes::read(trace)?.rows().collect();
+        let traced = rows.len();
+        let mut listed_ns = vec![None; traced];
         for zombie in Zombies::read(trace)?.rows() {
             let row = zombie.process.map(|process| process.row());
-            match row.and_then(|row| processes.get_mut(row).zip(is_zombie.get_mut(row))) {
-                Some((process, is_zombie)) => {
+            match row.and_then(|row| rows.get_mut(row).zip(listed_ns.get_mut(row))) {
+                Some((process, listed_ns)) => {
                     process.end_ns = process.end_ns.or(zombie.exit_ns);
-                    *is_zombie = true;
+                    *listed_ns = Some(zombie.listed_ns);
                 }
                 None => {
-                    processes.push(process_of(zombie));
-                    is_zombie.push(true);
+                    listed_ns.push(Some(zombie.listed_ns));
+                    rows.push(process_of(zombie));
                 }
             }
         }
-        Ok(Self { processes, is_zombie, traced })
-    }
-
-    /// Returns the requested rows.
-    fn listed(&self, zombies: bool) -> Vec<usize> {
-        let is_listed =
-            |row: &usize| if zombies { self.is_zombie[*row] } else { *row < self.traced };
-        (0..self.processes.len()).filter(is_listed).collect()
+        Ok(Self { rows, listed_ns, traced })
     }
 }
 
@@ -108,9 +102,9 @@ pub fn processes<'a>(
     let answer = |source: &Source<'a>, args: &ProcessListCriteria| {
         cancel.check()?;
         let info = source.trace.info()?;
-        let all = Rows::load(source.trace)?;
-        let processes = &all.processes;
-        // A filter on ends means ends during the trace.
+        let KnownZombies { all, is_zombie, .. } = KnownZombies::load(source.trace)?;
+        let processes = &all.rows;
+        // A filter on ends means those in the trace.
         let in_trace = |process: &Process| {
             let end_ns = process.end_ns.filter(|end| *end >= 0);
             ProcessInfo::new(Process { end_ns, ..process.clone() }, &info)
@@ -119,7 +113,9 @@ pub fn processes<'a>(
         let parents =
             Parents::of(&processes[..if args.zombies { processes.len() } else { all.traced }]);
         let of_row = |row: &usize| &infos[*row];
-        let mut rows = all.listed(args.zombies);
+        let is_listed =
+            |row: &usize| if args.zombies { is_zombie[*row] } else { *row < all.traced };
+        let mut rows: Vec<usize> = (0..processes.len()).filter(is_listed).collect();
         let mut survivors = Survivors::of(rows.len());
         let ProcessCriteria { name, command_line, new_process: new } = &args.processes;
         survivors.keep(Criterion::Process, name, &mut rows, |filter, row| {
@@ -161,7 +157,7 @@ pub fn processes<'a>(
         let listed = |(row, depth): (usize, _)| {
             let parent = parents.of_row(row).and_then(|parent| processes.get(parent));
             let parent = parent.map(|process| process.name.clone());
-            let is_zombie = all.is_zombie[row];
+            let is_zombie = is_zombie[row];
             let process = processes.get(row).cloned();
             process.map(|process| ListedProcess { process, depth, parent, is_zombie })
         };
@@ -210,15 +206,15 @@ fn tree(rows: &[usize], parents: &Parents<'_>) -> Vec<(usize, usize)> {
     tree
 }
 
-/// Finds the parents of processes, considering that pids are reused.
-struct Parents<'a> {
+/// Finds the parents of processes: pids are used again.
+pub struct Parents<'a> {
     rows: &'a [Process],
     /// The rows of each pid, by start.
     by_pid: HashMap<u32, Vec<usize>>,
 }
 
 impl<'a> Parents<'a> {
-    fn of(processes: &'a [Process]) -> Self {
+    pub fn of(processes: &'a [Process]) -> Self {
         let mut by_pid: HashMap<u32, Vec<usize>> = HashMap::new();
         for (row, process) in processes.iter().enumerate() {
             by_pid.entry(process.pid).or_default().push(row);
@@ -227,15 +223,19 @@ impl<'a> Parents<'a> {
         Self { rows: processes, by_pid }
     }
 
-    /// Returns the row of the parent: the last process with that pid that had started before the child, unless it had
-    /// already ended.
-    fn of_row(&self, row: usize) -> Option<usize> {
+    /// The row of the parent, which had the pid when the child started.
+    pub fn of_row(&self, row: usize) -> Option<usize> {
         let child = self.rows.get(row)?;
-        let rows = self.by_pid.get(&child.parent_pid)?;
-        let started = rows.partition_point(|parent| self.rows[*parent].start_ns <= child.start_ns);
-        let parent = rows[..started].iter().rev().find(|parent| **parent != row)?;
-        let end = self.rows[*parent].end_ns;
-        (end.is_none() || end >= child.start_ns).then_some(*parent)
+        self.at(child.parent_pid, child.start_ns, Some(row))
+    }
+
+    /// The row of the last process of a pid that had started at a time, if it had not ended then; `except` is another one.
+    pub fn at(&self, pid: u32, time_ns: Option<i64>, except: Option<usize>) -> Option<usize> {
+        let rows = self.by_pid.get(&pid)?;
+        let started = rows.partition_point(|row| self.rows[*row].start_ns <= time_ns);
+        let row = rows[..started].iter().rev().find(|row| Some(**row) != except)?;
+        let end = self.rows[*row].end_ns;
+        (end.is_none() || end >= time_ns).then_some(*row)
     }
 }
 

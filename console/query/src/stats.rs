@@ -10,7 +10,7 @@ use handlescope_model::{Table, TableRows};
 
 use super::context::Source;
 use super::error::QueryError;
-use super::zombies::ZombieSummary;
+use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{knows_losses, unseen_closes};
 
@@ -89,7 +89,7 @@ impl<'a> StatsAnswer<'a> {
             leaked_views: leaked[1],
             closed_unseen: knows_losses(trace)?.then(|| unseen_closes(trace)).transpose()?,
             losses: Losses::read(trace)?.rows().collect(),
-            zombies: ZombieSummary::counted(trace)?.unwrap_or_default(),
+            zombies: KnownZombies::load(trace)?.count(),
             closed_at_exit,
         })
     }

@@ -58,6 +58,11 @@ impl ProcessInfo {
         }
     }
 
+    /// A process of which only the id is known.
+    pub fn with_pid(pid: u32) -> Self {
+        Self { pid, is_of_text: true, ..Self::default() }
+    }
+
     /// Returns the owner of handles that every process may use.
     fn public() -> Self {
         Self { name: PUBLIC.to_owned(), ..Self::default() }

@@ -1,16 +1,14 @@
 //! Processes that have ended but are still in memory, and what keeps them there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use handlescope_model::tables::{Acquisitions, End, Objects, Zombies};
-use handlescope_model::{
-    ArchiveError, ObjectIdx, ProcessIdx, RowSet, StackIdx, TableRows, Trace, TypeId,
-};
+use handlescope_model::tables::{Acquisitions, End, Objects, Process};
+use handlescope_model::{ArchiveError, ObjectIdx, ProcessIdx, RowSet, StackIdx, Table, Trace};
 
+use super::processes::AllProcesses;
 use super::tables::{ProcessList, TypeNames};
-
-/// The object type of processes.
-pub const PROCESS: &str = "Process";
+use super::targets::{PROCESS, Targets};
 
 /// The zombies of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,61 +42,120 @@ pub struct ZombieHolder {
 /// A process's open handles to zombies.
 #[derive(Default)]
 struct OpenHandles {
-    keys: BTreeSet<u64>,
+    /// Rows of these zombies.
+    zombies: BTreeSet<usize>,
     count: u64,
     stacks: BTreeMap<StackIdx, u64>,
 }
 
-impl ZombieSummary {
-    /// Counts the zombies and finds the open handles to them: the key of a process is the address of its object. With
-    /// `plain`, processes are shown by executable name.
-    pub fn load(
-        trace: &Trace,
-        processes: &ProcessList,
-        types: &TypeNames,
-        plain: bool,
-    ) -> Result<Self, ArchiveError> {
-        let Some(mut summary) = Self::counted(trace)? else { return Ok(Self::default()) };
-        let keys: BTreeSet<u64> = Zombies::read(trace)?.key.into_iter().collect();
-        let (pointer, type_id) = (trace.values(Objects::pointer)?, trace.values(Objects::type_id)?);
-        let is_process = |id: Option<TypeId>| id.is_some_and(|id| types.get(id) == PROCESS);
-        let mut objects: HashMap<ObjectIdx, u64> = HashMap::new();
-        for (row, (pointer, id)) in pointer.iter().zip(type_id.iter()).enumerate() {
-            if let Some(key) = pointer.filter(|key| *key != 0 && keys.contains(key))
-                && is_process(id)
-            {
-                objects.insert(ObjectIdx::of(row), key);
+/// The processes that a trace shows to be zombies: those that its rundowns list, and those that have ended and to which a
+/// handle is open.
+pub struct KnownZombies {
+    /// All processes; behind them those that only handles of a dump name.
+    pub all: AllProcesses,
+    /// Whether each is a zombie.
+    pub is_zombie: Vec<bool>,
+    /// Rows of open handles to zombies, ascending, with the rows of these.
+    handles: Vec<(usize, usize)>,
+}
+
+impl KnownZombies {
+    pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let all = AllProcesses::load(trace)?;
+        let is_zombie: Vec<bool> = all.listed_ns.iter().map(Option::is_some).collect();
+        let has_ended =
+            |(process, is_zombie): (&Process, &bool)| *is_zombie || process.end_ns.is_some();
+        let may_have_any =
+            all.rows.iter().zip(&is_zombie).any(has_ended) || trace.info()?.is_dump();
+        let mut known = Self { all, is_zombie, handles: Vec::new() };
+        let types = TypeNames::load(trace)?;
+        if may_have_any && types.names().any(|name| name == PROCESS) {
+            known.add_targets(trace, &types)?;
+        }
+        Ok(known)
+    }
+
+    /// Adds the ended processes to which handles are open.
+    fn add_targets(&mut self, trace: &Trace, types: &TypeNames) -> Result<(), ArchiveError> {
+        let (table, type_id) = (trace.event_table()?, trace.values(Objects::type_id)?);
+        let is_open = |row: &usize| table.end(*row) == Some(End::Open);
+        let open = |object: usize| table.acquisitions(ObjectIdx::of(object)).filter(is_open);
+        let is_meant = |object: &usize| {
+            type_id.get(*object).is_some_and(|id| types.get(id) == PROCESS)
+                && open(*object).next().is_some()
+        };
+        let height = trace.height(Table::Objects)?;
+        let objects = Arc::new(RowSet::new(height, (0..height).filter(is_meant)));
+        let targets = Targets::load(trace, &objects, types)?;
+        let rows = objects.iter().flat_map(open);
+        let rows = Arc::new(RowSet::new(trace.height(Table::Acquisitions)?, rows));
+        let owner = trace.values_at(Acquisitions::process, &rows)?;
+        let mut named: HashMap<u32, usize> = HashMap::new();
+        for object in objects.iter() {
+            let target = targets.of_object(ObjectIdx::of(object));
+            let Some(target) = target.filter(|target| target.end.has_ended()) else { continue };
+            // With its end, a process has no handles any more, whatever closes the trace lacks.
+            let has_ended = |owner: ProcessIdx| {
+                self.all.rows.get(owner.row()).is_some_and(|process| process.end_ns.is_some())
+            };
+            let handles: Vec<usize> =
+                open(object).filter(|row| !owner.get(*row).is_some_and(has_ended)).collect();
+            if handles.is_empty() {
+                continue;
             }
+            let zombie = target.row.unwrap_or_else(|| {
+                *named.entry(target.process.pid).or_insert_with(|| {
+                    let (pid, exit_code) = (target.process.pid, target.exit_code);
+                    self.all.rows.push(Process { pid, exit_code, ..Process::default() });
+                    self.all.listed_ns.push(None);
+                    self.is_zombie.push(true);
+                    self.is_zombie.len() - 1
+                })
+            });
+            if let Some(is_zombie) = self.is_zombie.get_mut(zombie) {
+                *is_zombie = true;
+            }
+            self.handles.extend(handles.into_iter().map(|row| (row, zombie)));
         }
-        if objects.is_empty() {
-            return Ok(summary);
-        }
-        let object = trace.values(Acquisitions::object)?;
-        let end = trace.codes(Acquisitions::end)?;
-        let open = object.iter().zip(end.iter()).enumerate().filter_map(|(row, (object, end))| {
-            let is_open = End::from_code((*end).into()) == Some(End::Open);
-            Some((row, *objects.get(&object.filter(|_| is_open)?)?))
-        });
-        let open: Vec<(usize, u64)> = open.collect();
-        let rows = std::sync::Arc::new(RowSet::new(end.len(), open.iter().map(|(row, _)| *row)));
+        self.handles.sort_unstable();
+        Ok(())
+    }
+
+    /// Counts the zombies by program.
+    pub fn count(&self) -> ZombieSummary {
+        let zombies =
+            self.all.rows.iter().zip(&self.is_zombie).filter(|(_, is_zombie)| **is_zombie);
+        ZombieSummary::of_names(zombies.map(|(process, _)| process.name.clone()))
+    }
+}
+
+impl ZombieSummary {
+    /// Counts the zombies, and finds the open handles to them.
+    /// `plain`: whether processes go by the names of their executables.
+    pub fn load(trace: &Trace, processes: &ProcessList, plain: bool) -> Result<Self, ArchiveError> {
+        let known = KnownZombies::load(trace)?;
+        let mut summary = known.count();
+        let rows = known.handles.iter().map(|(row, _)| *row);
+        let rows = Arc::new(RowSet::new(trace.height(Table::Acquisitions)?, rows));
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let stack = trace.values_at(Acquisitions::opened_stack, &rows)?;
         let mut by_owner: BTreeMap<Option<ProcessIdx>, OpenHandles> = BTreeMap::new();
-        for (row, key) in &open {
+        for (row, zombie) in &known.handles {
             let handles = by_owner.entry(owner.get(*row)).or_default();
-            handles.keys.insert(*key);
+            handles.zombies.insert(*zombie);
             handles.count += 1;
             if let Some(stack) = stack.get(*row) {
                 *handles.stacks.entry(stack).or_default() += 1;
             }
         }
-        summary.held = open.iter().map(|(_, key)| key).collect::<BTreeSet<_>>().len() as u64;
+        let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
+        summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {
             let process = processes.known_or_invalid(owner);
             ZombieHolder {
                 process: process.shown_label(plain),
                 pid: process.known_pid(),
-                zombies: handles.keys.len() as u64,
+                zombies: handles.zombies.len() as u64,
                 handles: handles.count,
                 // The first one if several are equally frequent.
                 create_stack: handles
@@ -115,13 +172,7 @@ impl ZombieSummary {
         Ok(summary)
     }
 
-    /// Counts the zombies; `None` if there are none.
-    pub fn counted(trace: &Trace) -> Result<Option<Self>, ArchiveError> {
-        let names = Zombies::read(trace)?.name;
-        Ok((!names.is_empty()).then(|| Self::of_names(names)))
-    }
-
-    /// Counts zombies by program name.
+    /// Counts zombies by the names of their programs.
     pub fn of_names(names: impl IntoIterator<Item = String>) -> Self {
         let mut programs: BTreeMap<String, u64> = BTreeMap::new();
         for name in names {

@@ -32,7 +32,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, WarningKind};
-use crate::kernel::{ImagePaths, Processes};
+use crate::kernel::ImagePaths;
 use crate::lifecycle::{
     self, AllocationColumns, AllocationStats, EventOwners, ExitCloses, Lifetimes, MissingEvents,
     ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, find_lost_starts,
@@ -417,8 +417,7 @@ impl Assembly<'_> {
         let image_paths = modules.process_images(collected, index);
         let processes = processes::table(&collected.processes.rows, &image_paths, clock);
         writer.table(Table::Processes, processes.into_frame())?;
-        let Processes { rows, zombies, .. } = &collected.processes;
-        let zombies = processes::zombies(zombies, rows, session_start, clock);
+        let zombies = processes::zombies(&collected.processes, session_start, clock);
         writer.table(Table::Zombies, zombies.into_frame())?;
         let threads = processes::threads(&collected.threads.rows, index, clock);
         writer.table(Table::Threads, threads.into_frame())?;

@@ -6,7 +6,7 @@ use handlescope_model::ProcessIdx;
 use handlescope_model::tables::{Process, Processes, Thread, Threads, Zombie, Zombies};
 
 use crate::etl::Clock;
-use crate::kernel::{ProcessRow, ThreadRow, ZombieRow};
+use crate::kernel::{self, ProcessRow, ThreadRow, ZombieRow};
 use crate::lifecycle::ProcessIndex;
 
 /// Makes the table of processes. Rows keep their order, so row numbers stay valid.
@@ -33,19 +33,15 @@ pub fn table(rows: &[ProcessRow], image_paths: &HashMap<u32, String>, clock: &Cl
 }
 
 /// Makes the table of zombies.
-pub fn zombies(
-    zombies: &[ZombieRow],
-    rows: &[ProcessRow],
-    session_start: i64,
-    clock: &Clock,
-) -> Zombies {
-    // Keys and pids are reused; the last process with them is meant.
+pub fn zombies(processes: &kernel::Processes, session_start: i64, clock: &Clock) -> Zombies {
+    let rows = &processes.rows;
+    // Keys and pids are used again: the last one is meant.
     let with_key = rows.iter().enumerate().filter(|(_, row)| row.process.key != 0);
     let by_ids: HashMap<(u64, u32), usize> =
         with_key.map(|(at, row)| ((row.process.key, row.process.pid), at)).collect();
     let exit_ns = |filetime: i64| filetime.checked_sub(session_start)?.checked_mul(100);
-    zombies
-        .iter()
+    processes
+        .last_zombies()
         .map(|ZombieRow { process, exit_time, listed }| {
             let row = by_ids.get(&(process.key, process.pid)).copied();
             let end = row.and_then(|at| rows.get(at)?.end);

@@ -98,6 +98,8 @@ pub struct Processes {
     live: HashMap<u32, usize>,
     /// Rows of zombies by key and pid.
     listed_zombies: HashMap<(u64, u32), usize>,
+    /// Time of the first process in the rundown at the end.
+    end_rundown: Option<i64>,
 }
 
 impl EventFamily for Processes {
@@ -140,6 +142,9 @@ impl EventFamily for Processes {
             let exit_time = (event.version >= 5).then(|| exit_time(&mut payload)).flatten();
             self.add_zombie(ZombieRow { process, exit_time, listed: event.time });
             return Some(());
+        }
+        if event.id == RUNDOWN_END {
+            self.end_rundown = self.end_rundown.or(Some(event.time));
         }
         let rows = shared.timeline.len() as u32;
         let position = EventPosition { processor: event.processor, rows };
@@ -209,6 +214,15 @@ impl Processes {
             Some(known) => *known = zombie,
             None => self.zombies.push(zombie),
         }
+    }
+
+    /// The zombies of the rundown at the end, which lacks those that were freed before it. Without any there, all: Windows
+    /// lists them at the end, but a trace may lack that.
+    pub fn last_zombies(&self) -> impl Iterator<Item = &ZombieRow> {
+        let is_of_end =
+            |zombie: &ZombieRow| self.end_rundown.is_some_and(|end| zombie.listed >= end);
+        let has_end = self.zombies.iter().any(is_of_end);
+        self.zombies.iter().filter(move |zombie| !has_end || is_of_end(zombie))
     }
 
     /// Adds processes known only by pid.

@@ -8,6 +8,7 @@ mod leak;
 mod losses;
 mod object;
 mod resource;
+mod target;
 
 pub use self::handle::{handle_slot, is_kernel_handle};
 pub use self::leak::{is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view};
@@ -17,6 +18,7 @@ pub use self::resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
     is_never_freed, is_of_pages,
 };
+pub use self::target::NamedTarget;
 use crate::tables::EventKind;
 
 /// The lifetime that filters assume for an object whose creation or end is unknown: 9999 s.

@@ -50,6 +50,8 @@ pub struct TraceBuilder {
     pub processes: Vec<ProcessSpec>,
     /// Processes that the rundown at the end lists as exited but still in memory.
     pub zombies: Vec<ProcessRecord>,
+    /// Zombies that only the rundown at the start lists.
+    pub freed_zombies: Vec<ProcessRecord>,
     pub modules: Vec<ModuleSpec>,
     pub threads: Vec<ThreadSpec>,
     pub types: Vec<(u16, String)>,
@@ -99,11 +101,22 @@ impl TraceBuilder {
     /// Adds a process that ended at a time, mostly before the trace; the rundown at the end lists it as still in
     /// memory.
     pub fn zombie(&mut self, pid: u32, name: &str, key: u64, ended: i64) -> &mut ProcessRecord {
+        let record = self.zombie_record(pid, name, key, ended);
+        self.zombies.push(record);
+        self.zombies.last_mut().expect("just pushed")
+    }
+
+    /// A process that ended before the trace, and that only the rundown at the start lists as still in memory.
+    pub fn freed_zombie(&mut self, pid: u32, name: &str, key: u64, ended: i64) {
+        let record = self.zombie_record(pid, name, key, ended);
+        self.freed_zombies.push(record);
+    }
+
+    fn zombie_record(&self, pid: u32, name: &str, key: u64, ended: i64) -> ProcessRecord {
         let exit_time = self.options.filetime(self.options.raw(ended));
         let record = ProcessSpec::new(pid, name, key).record;
         let command_line = String::new();
-        self.zombies.push(ProcessRecord { exit_status: 0, exit_time, command_line, ..record });
-        self.zombies.last_mut().expect("just pushed")
+        ProcessRecord { exit_status: 0, exit_time, command_line, ..record }
     }
 
     /// Adds a module of a process (pid 0: the kernel), with a DOS or NT path. It lives as long as the last process

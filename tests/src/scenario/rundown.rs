@@ -66,9 +66,7 @@ impl TraceBuilder {
 
     fn list_system(&mut self, side: Side, time: &mut i64) {
         self.list_processes(side, time);
-        if side == Side::End {
-            self.list_zombies(time);
-        }
+        self.list_zombies(side, time);
         self.list_threads(side, time);
         self.list_images(side, time);
     }
@@ -91,8 +89,12 @@ impl TraceBuilder {
         }
     }
 
-    fn list_zombies(&mut self, time: &mut i64) {
-        for zombie in self.zombies.clone() {
+    fn list_zombies(&mut self, side: Side, time: &mut i64) {
+        let zombies = match side {
+            Side::Start => &self.freed_zombies,
+            Side::End => &self.zombies,
+        };
+        for zombie in zombies.clone() {
             let payload = zombie.payload(ProcessEvent::Defunct, 5, self.options.pointer);
             self.next_rundown(time, &payload);
         }

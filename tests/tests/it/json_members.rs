@@ -159,6 +159,7 @@ fn written() -> Members {
     let mut commands: Vec<String> =
         shell.kinds().iter().map(|kind| format!(".dump {} -json", kind.name)).collect();
     commands.push(".dump ObjectRef -ShowStack -ShowRef -json".to_owned());
+    commands.push(".dump ObjectRef -ShowTarget -json".to_owned());
     commands.push(".dump ObjectRef -ShowTotal Process -json".to_owned());
     commands.push(".dump ObjectRef -TopN 1 -json".to_owned());
     commands.push(".dump ObjectRef -LeakAtExit -ShowStack -json".to_owned());

@@ -112,6 +112,7 @@ mod symbols;
 mod symbols_beside;
 mod synthetic;
 #[cfg(unix)]
+mod targets;
 mod terminal;
 mod threads;
 mod totals;

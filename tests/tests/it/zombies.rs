@@ -114,6 +114,60 @@ fn stats_and_why_count_zombies_and_why_says_who_keeps_them() {
     assert!(document["stacks"][holder["create_stack"].to_string()].is_array(), "{document}");
 }
 
+/// A service that started workers in the trace, which have ended: it has handles to two of them, one of them twice.
+fn trace_of_ended() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(1234, "service.exe");
+    trace.process(1300, "helper.exe").ended(80 * MS).unswept();
+    for worker in 0..4 {
+        let process = trace.process(900 + worker, "worker.exe");
+        process.parent(1234).started((10 + i64::from(worker)) * MS);
+        process.exited((20 + i64::from(worker)) * MS, 7).key(KEY + u64::from(worker) * 0x1000);
+    }
+    trace.object_type(PROCESS, "Process");
+    let opened = [(1234, 0, 0x10), (1234, 0, 0x14), (1234, 1, 0x18), (1234, 2, 0x1c)];
+    for (at, (pid, worker, handle)) in (30..).zip(opened) {
+        trace.create_handle(at * MS, (pid, pid + 1), KEY + worker * 0x1000, handle, PROCESS);
+    }
+    trace.close_handle(40 * MS, (1234, 1235), KEY + 0x2000, 0x1c, PROCESS, "");
+    // It has ended without a sweep, and has no handles any more.
+    trace.create_handle(41 * MS, (1300, 1301), KEY + 0x3000, 0x20, PROCESS);
+    trace
+}
+
+#[test]
+fn an_ended_process_to_which_a_handle_is_open_is_a_zombie_without_being_listed() {
+    let run = |command: &str| run_over(&trace_of_ended(), &format!("{command}\n")).ok().stdout;
+    let zombies = run(".dump Process -Zombie -json");
+    let document: Value = Deserializer::from_str(&zombies).into_iter().next().unwrap().unwrap();
+    let pids: Vec<&Value> =
+        document["processes"].as_array().unwrap().iter().map(|it| &it["pid"]).collect();
+    assert_eq!(json!(pids), json!([900, 901]));
+    assert_eq!(document["processes"][0]["exit_code"], 7);
+    let (why, stats) = (run(".why"), run(".dump Stats"));
+    let line =
+        "2 ended processes are still in memory: 2 worker.exe; .dump Process -Zombie lists them";
+    assert!(why.contains(line) && stats.contains(line), "{why}{stats}");
+    assert!(why.contains("2 ended processes are kept by handles: 2 of service.exe(1234)"), "{why}");
+}
+
+#[test]
+fn a_zombie_of_the_rundown_at_the_start_is_none_if_that_at_the_end_lists_others() {
+    let mut trace = trace();
+    trace.config.start_rundown = true;
+    trace.freed_zombie(800, "freed.exe", KEY + 0x20_000, -60 * SECOND);
+    let command = ".dump Process -Zombie -pn freed\n";
+    let run = run_over(&trace, command).ok();
+    assert!(!run.stdout.contains("freed.exe(800)") && !run.stdout.contains(" 800 "), "{run:?}");
+    let mut trace = TraceBuilder::new();
+    trace.config.start_rundown = true;
+    trace.process(4, "System");
+    trace.freed_zombie(800, "freed.exe", KEY, -60 * SECOND);
+    let run = run_over(&trace, command).ok();
+    assert!(run.stdout.contains("1 ended process is still in memory: 1 freed.exe"), "{run:?}");
+}
+
 #[test]
 fn a_trace_without_zombies_says_nothing_of_them() {
     let mut trace = TraceBuilder::new();

@@ -124,6 +124,7 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-Overlapped", ObjectCriteria { overlapped: true, ..none() }),
         ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
         ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
+        ("-ShowTarget", ObjectCriteria { show_target: true, ..none() }),
         ("-ShowTotal total", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
         ("-ShowTotal", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
         ("-ShowTotal Process", ObjectCriteria { show_total: Some(ShowTotal::Process), ..none() }),

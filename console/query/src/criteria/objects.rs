@@ -63,6 +63,8 @@ pub struct ObjectCriteria {
     pub inherit: bool,
     /// `-ShowRef`: also print reference count changes.
     pub show_ref: bool,
+    /// `-ShowTarget`: print the process or thread that handles refer to.
+    pub show_target: bool,
     /// `-ShowTotal`: tables or no totals instead of objects and totals.
     pub show_total: Option<ShowTotal>,
     /// `-TopN`: rows of the `-ShowTotal` tables, or objects of each file.

@@ -10,9 +10,9 @@ use indicatif::HumanCount;
 use super::columns::HandleEvents;
 use super::columns::OwnerEnds;
 use super::names::LeakedNames;
-use super::targets::{Ended, Target, Targets};
+use super::target_groups::listed_targets;
 use crate::context::FileContext;
-use crate::zombies::PROCESS;
+use crate::targets::Targets;
 use handlescope_session::values::{Size, joined};
 
 /// Maximum number of objects named as examples in a diagnosis.
@@ -21,16 +21,10 @@ const EXAMPLES: usize = 5;
 /// Leaked handles are compared with the lifetimes of the others only if at least this many others ended.
 const MIN_ENDED: u64 = 5;
 
-/// Maximum number of ended processes or threads listed as targets of handles.
-const LISTED_TARGETS: usize = 3;
-
-/// Maximum number of stacks named that close or free.
+/// Stacks of closes, or of frees, that are named.
 const CLOSE_STACKS: usize = 3;
 
-/// The type of threads, which end before their handles are closed.
-const THREAD: &str = "Thread";
-
-/// The cause word for a race, which also counts when suspects are ranked.
+/// The word of a race, which counts when suspects are ranked.
 pub const RACE: &str = "race";
 
 /// Causes that add facts to those of the others; the text always includes them.
@@ -186,6 +180,8 @@ pub struct Causes<'a> {
     pub columns: &'a HandleEvents,
     pub targets: &'a Targets,
     pub ends: &'a OwnerEnds,
+    /// Whether processes go by the names of their executables.
+    pub is_plain: bool,
     /// Whether leaked handles are older than the closes of the others explain.
     pub is_beyond_chance: bool,
     /// Maximum time between two opens that race, in nanoseconds; `None` if the trace has no clock or its clock steps
@@ -343,54 +339,33 @@ impl Causes<'_> {
     }
 
     fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
-        let mut targets: Vec<Ended> = Vec::new();
-        let mut open_handles = Vec::new();
+        let mut targets = Vec::new();
+        let mut outlived = Vec::new();
         for handle in self.leaked {
+            let place = self.targets.place(self.columns.object(*handle));
+            let Some((place, target)) = place.and_then(|it| Some((it, self.targets.at(it)?)))
+            else {
+                continue;
+            };
+            targets.push(place);
             let closed =
                 self.columns.closing(*handle).and_then(|event| self.columns.time_ns(event));
-            let ended = self.ended_target(*handle);
-            let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
-            if let Some(ended) = ended {
-                open_handles.push(*handle);
-                targets.push(ended);
-            }
-        }
-        let kind = match targets.first()?.target {
-            Target::Process(_) => "process",
-            Target::Thread(_) => "thread",
-        };
-        let facts =
-            format!("still open after the target {kind} ended ({})", self.ended_targets(targets));
-        self.diagnosis(cause, &open_handles, facts)
-    }
-
-    /// Lists the ended targets of handles in order of time, each once, with how many more there are.
-    fn ended_targets(&self, mut targets: Vec<Ended>) -> String {
-        targets.sort_by_key(|ended| ended.end_ns);
-        targets.dedup();
-        let listed = targets.iter().take(LISTED_TARGETS).map(|Ended { target, end_ns }| {
-            let target = match target {
-                Target::Process(process) => self.process(Some(*process)),
-                Target::Thread(tid) => tid.to_string(),
+            let is_over = match (target.end.time_ns(), closed) {
+                (Some(end), Some(closed)) => end < closed,
+                _ => target.end.has_ended(),
             };
-            format!("{target} at {:.3} s", *end_ns as f64 / 1e9)
-        });
-        let mut listed: Vec<String> = listed.collect();
-        if let more @ 1.. = targets.len().saturating_sub(LISTED_TARGETS) {
-            listed.push(format!("and {} more", HumanCount(more as u64)));
+            outlived.extend(is_over.then_some(*handle));
         }
-        listed.join(", ")
-    }
-
-    /// Returns the process or thread a handle refers to, if it has ended.
-    fn ended_target(&self, handle: AcquisitionIdx) -> Option<Ended> {
-        let (opened, object) = (self.columns.opening(handle), self.columns.object(handle));
-        let opened_ns = self.columns.time_ns(opened)?;
-        match self.file.types.get(self.file.objects.type_id(object)) {
-            PROCESS => self.targets.ended_process(object, opened_ns),
-            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid(opened)?),
-            _ => None,
-        }
+        targets.sort_unstable();
+        targets.dedup();
+        let targets: Vec<_> = targets.into_iter().filter_map(|it| self.targets.at(it)).collect();
+        let kind = match targets.first()?.tid {
+            None => "process",
+            Some(_) => "thread",
+        };
+        let listed = listed_targets(&targets, self.is_plain);
+        let facts = format!("still open after the target {kind} ended ({listed})");
+        self.diagnosis(cause, &outlived, facts)
     }
 
     fn views(&self, cause: &'static str) -> Option<Diagnosis> {

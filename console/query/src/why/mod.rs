@@ -13,7 +13,7 @@ mod owner_ends;
 mod pairs;
 mod score;
 mod suspect;
-mod targets;
+mod target_groups;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -36,7 +36,6 @@ use self::columns::OwnerEnds;
 use self::names::NameTable;
 use self::not_counted::Unsuspected;
 use self::suspect::Sums;
-use self::targets::Targets;
 use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, Needed};
 use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
@@ -51,6 +50,7 @@ use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
 use super::suspect_rows::{check, check_ids};
+use super::targets::Targets;
 use super::totals::Totals;
 use super::unnamed_methods;
 use super::zombies::ZombieSummary;
@@ -128,7 +128,8 @@ pub fn why<'a>(
         }
     }
     let files = files.into_iter().zip(tables);
-    let answers = files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria));
+    let answers =
+        files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names));
     let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
@@ -171,8 +172,10 @@ impl<'a> WhyAnswer<'a> {
         mut file: FileAnswer<'a>,
         tables: Option<&AllocationTables>,
         criteria: &WhyCriteria,
+        names: &dyn FrameNames,
     ) -> Result<Self, QueryError> {
-        let (mut suspects, young_groups, mut not_counted) = suspects_of_handles(&file, criteria)?;
+        let (mut suspects, young_groups, mut not_counted) =
+            suspects_of_handles(&file, criteria, names)?;
         let has_events = has_handle_events(file.file.trace)?;
         let open = (!has_events)
             .then(|| HandleCounts::of(&file.file, &file.selection, &criteria.handles))
@@ -222,8 +225,8 @@ impl<'a> WhyAnswer<'a> {
             suspects.retain(|suspect| criteria.ignoring.shows(suspect.ignored.as_ref()));
         }
         let caveats = file.about.caveats.len();
-        let FileContext { trace, processes, types, .. } = &file.file;
-        let zombies = ZombieSummary::load(trace, processes, types, criteria.is_plain())?;
+        let FileContext { trace, processes, .. } = &file.file;
+        let zombies = ZombieSummary::load(trace, processes, criteria.is_plain())?;
         let mut answer = Self {
             file,
             suspects,
@@ -287,6 +290,7 @@ fn ignored_and_others(
 fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
+    frame_names: &dyn FrameNames,
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
     let owners = &criteria.owners;
@@ -304,7 +308,8 @@ fn suspects_of_handles(
     let leaking = leaking.map(ObjectIdx::row);
     let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
     let columns = HandleEvents::load(&file.file, &leaking)?;
-    let targets = Targets::load(trace, &leaking)?;
+    let mut targets = Targets::load(trace, &leaking, &file.file.types)?;
+    targets.name_functions(trace, frame_names)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
     let (suspects, others) = suspects(&handles, criteria, |group, sums| {
@@ -323,6 +328,7 @@ fn suspects_of_handles(
             columns: &columns,
             targets: &targets,
             ends: &ends,
+            is_plain,
             is_beyond_chance: sums.is_beyond_chance,
             race_window_ns,
         };

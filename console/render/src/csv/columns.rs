@@ -8,7 +8,7 @@ use super::row::{CsvRow, ObjectFacts, hex};
 use crate::event_item::EventItem;
 
 /// A header, and the value of a row below it.
-type Column = (&'static str, for<'r> fn(&'r CsvRow<'_>) -> Cow<'r, str>);
+pub type Column = (&'static str, for<'r> fn(&'r CsvRow<'_>) -> Cow<'r, str>);
 
 const INHERITABLE: Kinds = Kinds::of(&[EventKind::HandleDuplicate, EventKind::HandleClose]);
 
@@ -53,6 +53,15 @@ pub static COLUMNS: &[Column] = &[
     ("ProcessName", |row| row.process().name.into()),
     ("Start Time", |row| row.process().start.as_str().into()),
     ("CommandLine", |row| row.process().arguments.into()),
+];
+
+/// Columns behind these, with `-ShowTarget`.
+pub static TARGET_COLUMNS: &[Column] = &[
+    ("Target", |row| row.object.target.label.as_str().into()),
+    ("Target Start", |row| row.object.target.start.as_str().into()),
+    ("Target End", |row| row.object.target.end.as_str().into()),
+    ("Target Started By", |row| row.object.target.started_by.as_str().into()),
+    ("Target Function", |row| row.object.target.function.as_str().into()),
 ];
 
 fn event_name(item: &EventItem<'_>) -> &'static str {

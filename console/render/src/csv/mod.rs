@@ -10,7 +10,7 @@ mod row;
 use std::io::{self, Write};
 use std::path::Path;
 
-use self::columns::COLUMNS;
+use self::columns::{COLUMNS, Column, TARGET_COLUMNS};
 use self::row::{CsvRow, FileFacts, ObjectFacts};
 use super::event_item::{EventItem, StackTexts};
 use crate::text::ObjectRefStyle;
@@ -38,7 +38,7 @@ pub fn write(
         out.write_all(SEPARATOR_LINE)?;
     }
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
-    writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
+    writer.write_record(columns(args).map(|(header, _)| header))?;
     let mut rows = Rows { writer, args, text, has_written: false };
     let traces = traces(&answer.files);
     let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
@@ -50,6 +50,12 @@ pub fn write(
         }
     }
     rows.writer.flush()
+}
+
+/// The columns that are asked for.
+fn columns(args: &ObjectRefStyle<'_>) -> impl Iterator<Item = &'static Column> {
+    let targets = if args.criteria.show_target { TARGET_COLUMNS } else { &[] };
+    COLUMNS.iter().chain(targets)
 }
 
 /// Writes rows.
@@ -91,7 +97,7 @@ impl<W: Write> Rows<'_, W> {
         let options = if self.has_written { "" } else { self.args.text };
         self.has_written = true;
         let row = CsvRow { options, file, object, item, stack };
-        for (_, value) in COLUMNS {
+        for (_, value) in columns(self.args) {
             self.writer.write_field(self.text.cell(&value(&row), SEPARATOR).as_bytes())?;
         }
         Ok(self.writer.write_record(None::<&[u8]>)?)

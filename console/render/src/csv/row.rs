@@ -6,10 +6,10 @@ use std::path::Path;
 use handlescope_model::{ObjectIdx, ProcessIdx};
 
 use crate::event_item::EventItem;
-use crate::text::ProcessStyle;
+use crate::text::{ProcessStyle, TargetStyle};
 use crate::time::Clock;
 use handlescope_query::{
-    FileAnswer, Listing, PerProcess, ProcessInfo, Selected, UNKNOWN_LIFETIME_NS,
+    FileAnswer, Listing, PerProcess, ProcessInfo, Selected, Target, UNKNOWN_LIFETIME_NS,
 };
 use handlescope_session::settings::Display;
 
@@ -31,6 +31,8 @@ pub struct FileFacts<'a> {
     /// Start of the recording; empty if unknown.
     pub date: String,
     processes: PerProcess<ProcessFacts<'a>>,
+    style: ProcessStyle,
+    clock: Clock,
 }
 
 /// The facts that the rows of a process share.
@@ -57,6 +59,23 @@ pub struct ObjectFacts<'a> {
     pub max_ref_count: String,
     /// Children that inherited a handle, in the order they started.
     pub inherited_by: String,
+    /// Empty unless that is asked for and known.
+    pub target: TargetFacts,
+}
+
+/// The process or thread that handles refer to.
+#[derive(Default)]
+pub struct TargetFacts {
+    /// `name.exe(pid)`, of a thread with its id in front.
+    pub label: String,
+    /// Start; empty if it is unknown or before the trace.
+    pub start: String,
+    /// End, or a word.
+    pub end: String,
+    /// `name.exe(pid)`
+    pub started_by: String,
+    /// The function that a thread was started with.
+    pub function: String,
 }
 
 impl<'a> FileFacts<'a> {
@@ -80,6 +99,8 @@ impl<'a> FileFacts<'a> {
             },
             processes: processes
                 .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
+            style,
+            clock,
         }
     }
 
@@ -109,6 +130,20 @@ impl<'a> ProcessFacts<'a> {
     }
 }
 
+impl TargetFacts {
+    fn new(target: &Target, file: &FileFacts<'_>) -> Self {
+        let FileFacts { style, clock, .. } = file;
+        let time = |ns: i64| clock.at(ns).to_string();
+        Self {
+            label: TargetStyle { processes: style, clock }.label(target),
+            start: target.start_ns.map(time).unwrap_or_default(),
+            end: target.end.time_ns().map_or_else(|| target.end.name().to_owned(), time),
+            started_by: target.started_by.as_ref().map(|by| style.label(by)).unwrap_or_default(),
+            function: target.start_function.clone().unwrap_or_default(),
+        }
+    }
+}
+
 impl<'a> ObjectFacts<'a> {
     pub fn new(file: &FileFacts<'a>, selected: Selected) -> Self {
         let (listing, tables) = (file.listing, &file.answer.file);
@@ -128,6 +163,11 @@ impl<'a> ObjectFacts<'a> {
             is_overlapped: listing.is_overlapped(object),
             max_ref_count: max_ref_count(file, object).to_string(),
             inherited_by: inherited_by(file, object),
+            target: file
+                .answer
+                .target(object)
+                .flatten()
+                .map_or_else(TargetFacts::default, |it| TargetFacts::new(it, file)),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     traces::{StackNumbers, Traces, traces},
 };
 use handlescope_query::{
-    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected,
+    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected, Target,
 };
 use handlescope_session::cancel::{Cancel, Poll};
 
@@ -93,8 +93,9 @@ pub fn for_each_batch(
 
 fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
     let mut columns = Columns::<EventRow<'a>>::default();
-    add_object(&mut columns);
-    add_event(&mut columns);
+    let shows_target = style.criteria.show_target;
+    add_object(&mut columns, shows_target);
+    add_event(&mut columns, shows_target);
     if style.criteria.stacks.show {
         columns.add("stack_text", "the frames of the stack, a line each", |row| {
             row.stack_text.clone()
@@ -123,14 +124,15 @@ macro_rules! members {
         }
 
         /// Adds the members that files have with each event.
-        fn $add_to_file<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
-            $(members!(@$target columns, $name, $meaning, $part, $value);)+
+        fn $add_to_file<'a>(columns: &mut Columns<'a, EventRow<'a>>, shows_target: bool) {
+            let _ = shows_target;
+            $(members!(@$target columns, shows_target, $name, $meaning, $part, $value);)+
         }
 
         impl Serialize for $json<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
-                $(members!(@entry map, &self.0, $name, $value $(, $kinds)?);)+
+                $(members!(@entry $target map, &self.0, $name, $value $(, $kinds)?);)+
                 map.end()
             }
         }
@@ -141,16 +143,26 @@ macro_rules! members {
     (@document $columns:ident, $name:literal, $meaning:literal, $value:expr, $kind:literal) => {
         $columns.nest($name, $kind, $meaning, $value)
     };
-    (@file $columns:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {
+    (@file $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {
         $columns.add($name, $meaning, |row: &EventRow<'a>| valued(valued(row, $part), $value));
     };
-    (@only $columns:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {};
-    (@entry $map:ident, $row:expr, $name:literal, $value:expr) => {
+    (@target $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {
+        if $shows {
+            members!(@file $columns, $shows, $name, $meaning, $part, $value);
+        }
+    };
+    (@only $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {};
+    (@entry target $map:ident, $row:expr, $name:literal, $value:expr) => {
+        if $row.has_target() {
+            $map.serialize_entry($name, &valued($row, $value))?;
+        }
+    };
+    (@entry $target:ident $map:ident, $row:expr, $name:literal, $value:expr) => {
         $map.serialize_entry($name, &valued($row, $value))?;
     };
-    (@entry $map:ident, $row:expr, $name:literal, $value:expr, $kinds:ident) => {
+    (@entry $target:ident $map:ident, $row:expr, $name:literal, $value:expr, $kinds:ident) => {
         if $row.item.event_of($kinds).is_some() {
-            members!(@entry $map, $row, $name, $value);
+            members!(@entry $target $map, $row, $name, $value);
         }
     };
 }
@@ -184,6 +196,32 @@ members! {
         => |row| row.is_multiprocess();
     file "is_overlapped", "two of its handles were open at the same time" [for_programs]
         => |row| row.is_overlapped();
+    target "target", "only with `-ShowTarget`, of processes and threads: name of the process that the handles refer to, \
+                      or of the process of that thread; null if it is unknown"
+        => |row| row.target()?.process.known_name();
+    target "target_pid", "only with `-ShowTarget`: id of that process; null if it is unknown"
+        => |row| row.target()?.process.known_pid();
+    target "target_tid", "only with `-ShowTarget`: id of the thread; null for a process"
+        => |row| row.target()?.tid;
+    target "target_state", "only with `-ShowTarget`: `\"ended\"`, `\"running\"`, or `\"unknown\"` if its end may be \
+                            missing"
+        => |row| Some(row.target()?.end.name());
+    target "target_start_ns", "only with `-ShowTarget`: its start; null if it was there before the trace, or that is \
+                               unknown"
+        => |row| row.target()?.start_ns;
+    target "target_end_ns", "only with `-ShowTarget`: its end, negative before the trace; null if it runs, or that is \
+                             unknown"
+        => |row| row.target()?.end.time_ns();
+    target "target_exit_code", "only with `-ShowTarget`: exit code of a process that has ended, if it is known"
+        => |row| row.target()?.exit_code;
+    target "target_started_by", "only with `-ShowTarget`: name of the process that started it; null if only its id is \
+                                 known"
+        => |row| row.target()?.started_by.as_ref()?.known_name();
+    target "target_started_by_pid", "only with `-ShowTarget`: id of that process"
+        => |row| row.target()?.started_by.as_ref()?.known_pid();
+    target "target_function", "only with `-ShowTarget`: the function that a thread was started with, `module!function`, or \
+                               `module+0xOFFSET` without symbols"
+        => |row| row.target()?.start_function.as_deref();
     only "existing_handles", "its handles in the rundown" as "array" with existing_columns().members()
         => |row| {
         let (row, members) = (row.clone(), Rc::clone(&row.parts.existing));
@@ -321,6 +359,15 @@ impl<'a> ObjectRow<'a> {
 
     fn lifetime_s(&self) -> Option<f64> {
         Some(self.answer.lifetime_ns(self.listing, self.object)? as f64 / 1e9)
+    }
+
+    /// Whether the answer says what its handles refer to.
+    fn has_target(&self) -> bool {
+        self.answer.target(self.object.object()).is_some()
+    }
+
+    fn target(&self) -> Option<&'a Target> {
+        self.answer.target(self.object.object())?
     }
 
     fn is_multiprocess(&self) -> bool {

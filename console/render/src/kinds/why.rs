@@ -588,14 +588,16 @@ fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbers)> {
     const COUNTS: &str = "number of the zombies that it keeps, and of its open handles to them";
     let mut columns = Columns::<(&ZombieHolder, StackNumbers)>::default();
     columns.member("process", PROCESS, |(holder, _)| holder.process.as_str());
-    columns.member("pid", PROCESS, |(holder, _)| holder.pid);
+    columns.member("pid", PROCESS, |(holder, _)| holder.pid).for_programs();
     columns.member("zombies", COUNTS, |(holder, _)| holder.zombies);
-    columns.member("handles", COUNTS, |(holder, _)| holder.handles);
-    columns.member(
-        "create_stack",
-        "number of the stack that opened the most of them; null if all are older than the trace",
-        |(holder, numbers)| holder.create_stack.map(|stack| numbers.of(stack)),
-    );
+    columns.member("handles", COUNTS, |(holder, _)| holder.handles).for_programs();
+    columns
+        .member(
+            "create_stack",
+            "number of the stack that opened the most of them; null if all are older than the trace",
+            |(holder, numbers)| holder.create_stack.map(|stack| numbers.of(stack)),
+        )
+        .for_programs();
     columns
 }
 

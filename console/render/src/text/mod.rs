@@ -8,6 +8,7 @@ mod overview;
 mod process;
 mod stack;
 mod suspect;
+mod target;
 mod totals;
 mod zombies;
 
@@ -24,6 +25,7 @@ pub use self::overview::{TITLES, bars, cells, is_narrow, overview};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
 pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
+pub use self::target::TargetStyle;
 pub use self::zombies::{line_of_holders, line_of_zombies};
 use handlescope_session::values::Counted;
 

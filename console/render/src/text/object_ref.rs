@@ -8,6 +8,7 @@ use super::event::{EventWriter, Layout, ProcessTexts, is_shown};
 use super::groups::{self, TreeColumns};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
+use super::target::TargetStyle;
 use super::totals::{CountTable, LeakLines, Summary};
 use super::{OrUnknown, counted};
 use crate::time::{Clock, Seconds};
@@ -218,6 +219,11 @@ fn write_objects(
     };
     for &selected in file.selection.objects() {
         ObjectLine { file, listing, display, style, selected }.write(out)?;
+        if let Some(target) = file.target(selected.object()) {
+            let line = TargetStyle { processes: style, clock: &events.clock }.line(target);
+            let line = display.screen.paint(Role::Notable, line);
+            writeln!(out, "{}Target: {line}", display.indent(1))?;
+        }
         events.write(out, selected)?;
     }
     Ok(())

@@ -11,7 +11,10 @@ const NAMED: usize = 3;
 /// Describes how many zombies there are, and of which programs; `None` if there are none.
 pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
     let programs = zombies.programs.iter();
-    let programs = programs.map(|(name, count)| format!("{} {name}", HumanCount(*count)));
+    let programs = programs.map(|(name, count)| match name.as_str() {
+        "" => format!("{} of unknown name", HumanCount(*count)),
+        name => format!("{} {name}", HumanCount(*count)),
+    });
     let programs = named(programs, "program")?;
     Some(format!("{} still in memory: {programs}", ended(zombies.count)))
 }

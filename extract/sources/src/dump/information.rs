@@ -3,8 +3,9 @@
 //! Microsoft's headers leave its content to the system. Its kinds have the names, and public readers of dumps the fields, of
 //! structures that the system returns about objects: THREAD_BASIC_INFORMATION, PROCESS_BASIC_INFORMATION,
 //! PROCESS_EXTENDED_BASIC_INFORMATION and MUTANT_OWNER_INFORMATION. It is read as these only if it has their size, which says
-//! how large pointers are, too.
+//! how large pointers are, too. The first three have the exit status, which is STATUS_PENDING until the end.
 
+use handlescope_model::rules::NamedTarget;
 use minidump_common::format::{
     MINIDUMP_HANDLE_OBJECT_INFORMATION, MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE as Kind,
 };
@@ -14,6 +15,9 @@ use super::container::Container;
 /// The longest chain of object information: there are ten kinds of it.
 const MAX_CHAIN: usize = 64;
 
+/// STATUS_PENDING, the exit status of what runs.
+const RUNNING: i32 = 0x103;
+
 /// A structure that has ids.
 struct Layout {
     kind: Kind,
@@ -21,13 +25,15 @@ struct Layout {
     sizes: [u32; 2],
     /// Place of the process id, in pointers. That of the thread follows, if there is one.
     place: u64,
+    /// Place of the exit status, in pointers, if there is one.
+    status: Option<u64>,
 }
 
 const LAYOUTS: [Layout; 4] = [
-    Layout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2 },
-    Layout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4 },
-    Layout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5 },
-    Layout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0 },
+    Layout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2, status: Some(0) },
+    Layout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4, status: Some(0) },
+    Layout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5, status: Some(1) },
+    Layout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0, status: None },
 ];
 
 /// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.
@@ -57,16 +63,19 @@ fn named(
         _ => 8,
     };
     let start = u64::from(rva) + size_of::<MINIDUMP_HANDLE_OBJECT_INFORMATION>() as u64;
-    // Ids have 32 bits; a pointer has them in front.
-    let id = |place: u64| {
-        let id: u32 = dump.read(usize::try_from(start + place * pointer).ok()?)?;
-        (id != 0).then_some(id)
+    // Ids and statuses have 32 bits; where a pointer has room for one, it is in front.
+    let number =
+        |place: u64| -> Option<u32> { dump.read(usize::try_from(start + place * pointer).ok()?) };
+    let id = |place: u64| number(place).filter(|id| *id != 0);
+    let status = layout.status.and_then(number).map(u32::cast_signed);
+    let target = NamedTarget {
+        pid: id(layout.place)?,
+        tid: id(layout.place + 1),
+        exit_code: status.filter(|status| *status != RUNNING),
     };
-    let process = id(layout.place)?;
-    let thread = || Some(format!("thread {} of process {process}", id(layout.place + 1)?));
     match layout.kind {
-        Kind::MiniThreadInformation1 => thread(),
-        Kind::MiniMutantInformation2 => thread().map(|thread| format!("owned by {thread}")),
-        _ => Some(format!("process {process}")),
+        Kind::MiniThreadInformation1 => target.tid.map(|_| target.to_string()),
+        Kind::MiniMutantInformation2 => target.tid.map(|_| format!("owned by {target}")),
+        _ => Some(NamedTarget { tid: None, ..target }.to_string()),
     }
 }

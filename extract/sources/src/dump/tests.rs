@@ -179,12 +179,16 @@ fn information(kind: u32, bytes: u32, field: usize, values: &[(usize, u32)]) -> 
 
 #[test]
 fn objects_without_names_are_named_by_the_thread_and_process_that_they_are_or_belong_to() {
-    let (thread, owner) = ([(2, 42), (3, 7)], [(0, 42), (1, 7)]);
+    let (thread, owner) = ([(0, 0x103), (2, 42), (3, 7)], [(0, 42), (1, 7)]);
     let information = [
         information(1, 28, 4, &thread),
         information(1, 48, 8, &thread),
-        information(4, 24, 4, &[(4, 42)]),
-        information(5, 64, 8, &[(5, 43)]),
+        information(4, 24, 4, &[(0, 0x103), (4, 42)]),
+        information(5, 64, 8, &[(1, 0x103), (5, 43)]),
+        // Ended.
+        information(1, 48, 8, &[(2, 42), (3, 7)]),
+        information(4, 48, 8, &[(0, 5), (4, 42)]),
+        information(5, 32, 4, &[(1, 0xC000_0005), (5, 43)]),
         information(3, 8, 4, &owner),
         information(3, 16, 8, &owner),
         // Not owned, of another size, of another kind, and with a name.
@@ -211,7 +215,13 @@ fn objects_without_names_are_named_by_the_thread_and_process_that_they_are_or_be
         name.cloned().unwrap_or_default()
     });
     let (thread, owned) = ("thread 7 of process 42", "owned by thread 7 of process 42");
-    let expected = [thread, thread, "process 42", "process 43", owned, owned, "", "", "", "ab"];
+    let ended = [
+        "thread 7 of process 42, ended with 0",
+        "process 42, ended with 5",
+        "process 43, ended with -1073741819",
+    ];
+    let running = [thread, thread, "process 42", "process 43"];
+    let expected = [&running[..], &ended, &[owned, owned, "", "", "", "ab"]].concat();
     assert_eq!(names.collect::<Vec<_>>(), expected);
     assert_eq!(warned(&tables, WarningKind::BadObjectInformation).0, 0);
 }

@@ -64,7 +64,7 @@ fn ask(scenario: &str, seed: u64) -> (Agent, usize) {
 }
 
 #[test]
-fn an_agent_names_each_planted_leak_of_other_seeds_in_four_calls_and_fifteen_kilobytes() {
+fn an_agent_names_each_planted_leak_of_other_seeds_in_four_calls_and_sixteen_kilobytes() {
     let mut table = String::from("trace      seed  leaks  calls  KiB\n");
     for scenario in SCENARIOS {
         for seed in SEEDS {

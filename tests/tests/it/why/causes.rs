@@ -84,7 +84,8 @@ fn a_handle_that_outlives_its_process_or_thread_names_which_ended_and_when() {
     const THREAD: u16 = 8;
     let mut trace = trace();
     trace.object_type(PROCESS, "Process").object_type(THREAD, "Thread");
-    trace.process(900, "child.exe").started(10 * MS).ended(40 * MS).key(OBJECT);
+    let child = trace.process(900, "child.exe").parent(700);
+    child.started(10 * MS).ended(40 * MS).key(OBJECT);
     trace.thread(700, 720).creator(700, 701).started(20 * MS).ended(30 * MS);
     let stack = |place: u64| [super::USER[0] + place];
     for (ns, object, handle, kind, place) in [
@@ -102,14 +103,11 @@ fn a_handle_that_outlives_its_process_or_thread_names_which_ended_and_when() {
         .filter(|diagnosis| diagnosis["cause"] == "thread_or_process_handle")
         .map(|diagnosis| diagnosis["text"].as_str().unwrap())
         .collect();
-    assert!(
-        texts.contains(&"still open after the target process ended (child.exe(900) at 0.040 s)"),
-        "{texts:?}"
-    );
-    assert!(
-        texts.contains(&"still open after the target thread ended (720 at 0.030 s)"),
-        "{texts:?}"
-    );
+    let process = "still open after the target process ended (child.exe(900), started at 0.010 s \
+                   by server.exe(700), ended at 0.040 s)";
+    let thread = "still open after the target thread ended (720 of server.exe(700), started at \
+                  0.020 s by server.exe(700), ended at 0.030 s)";
+    assert!(texts.contains(&process) && texts.contains(&thread), "{texts:?}");
 }
 
 #[test]

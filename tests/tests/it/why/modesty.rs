@@ -131,7 +131,7 @@ fn stacks_of_unknown_code_at_different_addresses_are_not_one() {
 }
 
 #[test]
-fn of_several_processes_or_threads_that_ended_the_first_three_are_named() {
+fn several_processes_or_threads_that_ended_are_counted_by_program() {
     const PROCESS: u16 = 7;
     const THREAD: u16 = 8;
     let mut trace = trace();
@@ -152,9 +152,9 @@ fn of_several_processes_or_threads_that_ended_the_first_three_are_named() {
     }
     close(&mut trace, 200 * MS, (800, 801), OBJECT + 0x9000, 0x99);
     let text = run_over(&trace, ".why -All\n").ok().stdout;
-    let processes = "Still open after the target process ended (child.exe(900) at 0.040 s, child.exe(904) at \
-                     0.041 s, child.exe(908) at 0.042 s, and 2 more)";
-    let threads = "Still open after the target thread ended (720 at 0.080 s, 721 at 0.081 s, 722 at 0.082 s, and 2 \
-                   more)";
+    let processes = "Still open after the target process ended (5 of child.exe, all have ended, from \
+                     0.040 s to 0.044 s)";
+    let threads = "Still open after the target thread ended (5 threads of server.exe, started by \
+                   server.exe(700), all have ended, from 0.080 s to 0.084 s)";
     assert!(text.contains(processes) && text.contains(threads), "{text}");
 }

@@ -51,6 +51,11 @@ impl ObjectRefArgs {
         }
     }
 
+    /// Whether objects are listed, and not counted or grouped.
+    pub fn lists_objects(&self) -> bool {
+        self.criteria.groups.by.is_empty() && CountBy::of(&self.criteria).is_none()
+    }
+
     /// Returns the first option about groups, if the line does not ask for groups.
     pub fn option_without_groups(&self, output: &OutputOptions) -> Option<&'static str> {
         let trims = &self.criteria.groups.trims;

@@ -83,6 +83,10 @@ impl Command for ObjectRef {
         if args.criteria.stacks.show && CountBy::of(&args.criteria).is_some() {
             dump.messages.note(format_args!("note: -ShowStack has no effect beside -ShowTotal"));
         }
+        if args.criteria.show_target && !args.lists_objects() {
+            let beside = "-ShowTotal or -GroupBy";
+            dump.messages.note(format_args!("note: -ShowTarget has no effect beside {beside}"));
+        }
         let output = &dump.shared.output;
         let criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
@@ -166,6 +170,10 @@ static EXAMPLES: &[Example] = &[
     Example {
         goal: "never closed, but for threads",
         line: ".dump ObjectRef -MinMaxDuration 9999 -Type !Thread",
+    },
+    Example {
+        goal: "which processes leaked handles refer to",
+        line: ".dump ObjectRef -Type Process -Leak -ShowTarget",
     },
     Example {
         goal: "the history of a handle value",
