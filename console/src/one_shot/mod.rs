@@ -402,8 +402,9 @@ fn picture(form: Form, name: &str, files: &mut Vec<String>) -> Result<Option<Str
     let (extensions, argument): (&[&str], _) = match form {
         Form::Report => (&["html", "htm"], Some("NAME.html, the file to write, after the traces")),
         Form::Flame => {
-            let argument = "NAME.svg or NAME.speedscope.json, the file to write, after the traces";
-            (&["svg", "json"], Some(argument))
+            let argument =
+                "NAME.svg, NAME.speedscope.json or NAME.pb.gz, the file to write, after the traces";
+            (&["svg", "json", "gz"], Some(argument))
         }
         Form::Plot => (&["svg"], None),
         _ => return Ok(None),

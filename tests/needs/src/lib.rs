@@ -51,6 +51,13 @@ pub fn needs_mcp(_: TokenStream, test: TokenStream) -> TokenStream {
 }
 
 /// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
+/// package `protobuf`.
+#[proc_macro_attribute]
+pub fn needs_protobuf(_: TokenStream, test: TokenStream) -> TokenStream {
+    ignored_unless(cfg!(has_protobuf), "needs HANDLESCOPE_PYTHON with protobuf", test)
+}
+
+/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
 /// packages `pyspark` and `duckdb`, and with Java.
 #[proc_macro_attribute]
 pub fn needs_spark(_: TokenStream, test: TokenStream) -> TokenStream {
