@@ -2,7 +2,7 @@
 //!
 //! Names are those within the dataset, with slashes. A file appears when it is whole, in both.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 #[cfg(feature = "object-store")]
 use super::bucket::Bucket;
 use super::error::DatasetError;
+use super::is_id;
 
 const STAGING: &str = "_staging";
 const LOCKS: &str = "_locks";
@@ -130,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Moves a folder of this machine to its place. In a folder all its files appear at once.
+    /// Moves a folder of this machine to its place, in a folder also a file. There all files appear at once.
     pub fn place(&self, staged: &Path, name: &str) -> Result<(), DatasetError> {
         match self {
             Self::Folder(folder) => {
@@ -205,6 +206,39 @@ impl Store {
         }
     }
 
+    /// Locks what no process has locked, and makes its file; `None` where one has, or in an object store.
+    pub fn lock_if_free(&self, name: &str) -> Result<Option<File>, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(LOCKS).join(format!("{name}.lock"));
+                make_folder_of(&path)?;
+                let file = File::options().append(true).create(true).open(&path);
+                let file = file.map_err(DatasetError::io(&path))?;
+                match file.try_lock() {
+                    Ok(()) => Ok(Some(file)),
+                    Err(TryLockError::WouldBlock) => Ok(None),
+                    Err(TryLockError::Error(source)) => Err(DatasetError::Io { path, source }),
+                }
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => Ok(None),
+        }
+    }
+
+    /// Waits until no process has locked something for itself alone; others may share it while the file is open. `None` where
+    /// its file is not there, or cannot be locked, as on a file system that is only read.
+    pub fn lock_shared(&self, name: &str) -> Option<File> {
+        match self {
+            Self::Folder(folder) => {
+                let file = File::open(folder.join(LOCKS).join(format!("{name}.lock"))).ok()?;
+                file.lock_shared().ok()?;
+                Some(file)
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => None,
+        }
+    }
+
     /// A new folder for work in progress; what processes left there that were killed goes.
     pub fn staging(&self) -> Result<TempDir, DatasetError> {
         match self {
@@ -232,7 +266,7 @@ impl Store {
         let locks = self.names(LOCKS)?.into_iter();
         Ok(locks
             .filter_map(|name| name.strip_suffix(".lock").map(str::to_owned))
-            .any(|id| id.starts_with(trace)))
+            .any(|id| is_id(&id) && id.starts_with(trace)))
     }
 
     /// Whether it is a folder of this machine or its network.

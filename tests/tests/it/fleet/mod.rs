@@ -1,6 +1,7 @@
 //! Datasets of a fleet: what DuckDB, Spark and the console answer about them, and how they are made by many processes.
 
 mod cluster;
+mod compact;
 pub mod console;
 mod damaged;
 mod engines;

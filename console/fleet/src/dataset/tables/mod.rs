@@ -15,7 +15,7 @@ use polars::prelude::Schema;
 use super::column::{ColumnSpec, DatasetRow, schema, specs};
 
 /// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// A table as readers see it.
 pub struct DatasetTable {
