@@ -6,13 +6,15 @@
 """
 
 import argparse
+import functools
 import json
 import pathlib
 
 TABLES = ("traces", "processes", "modules", "stacks", "acquisitions", "groups", "growth", "suspects")
 
 
-# A trace is complete once `traces` has it: that table comes last.
+# A trace is complete once `traces` has it: that table comes last. Days that `dataset compact` merged are in `merged`, with
+# the column `trace`.
 def duckdb_views(dataset):
     """A database with a view of the complete traces in each table; no rows are read yet."""
     import duckdb
@@ -20,14 +22,20 @@ def duckdb_views(dataset):
     database = duckdb.connect()
     database.execute("SET TimeZone = 'UTC'")
     for table in TABLES:
-        files = f"{dataset}/{table}/date=*/trace=*/*.parquet".replace("'", "''")
-        # Without types, an id of digits would be a number. Files of later versions have more columns.
-        options = "union_by_name = true, hive_partitioning = true, hive_types = {'date': DATE, 'trace': VARCHAR}"
+        parts = []
+        for pattern, types in (
+            (f"{table}/date=*/trace=*/*.parquet", "{'date': DATE, 'trace': VARCHAR}"),
+            (f"merged/{table}/date=*/part-*.parquet", "{'date': DATE}"),
+        ):
+            files = f"{dataset}/{pattern}".replace("'", "''")
+            if not database.execute(f"SELECT 1 FROM glob('{files}') LIMIT 1").fetchone():
+                continue
+            # Without types, an id of digits would be a number. Files of later versions have more columns.
+            options = f"union_by_name = true, hive_partitioning = true, hive_types = {types}"
+            parts.append(f"SELECT * FROM read_parquet('{files}', {options})")
         complete = "" if table == "traces" else "WHERE trace IN (SELECT trace FROM traces)"
-        database.execute(
-            f"CREATE VIEW {table} AS "
-            f"SELECT * FROM read_parquet('{files}', {options}) {complete}"
-        )
+        rows = " UNION ALL BY NAME ".join(parts)
+        database.execute(f"CREATE VIEW {table} AS SELECT * FROM ({rows}) {complete}")
     return database
 
 
@@ -39,12 +47,24 @@ def spark_views(spark, dataset):
     spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     for table in TABLES:
-        rows = spark.read.parquet(f"{dataset}/{table}")
+        parts = [read(spark, folder) for folder in (f"{dataset}/{table}", f"{dataset}/merged/{table}")]
+        parts = [part for part in parts if part is not None]
+        rows = functools.reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         if table == "traces":
             complete = rows.select("trace")
         else:
             rows = rows.join(complete, "trace", "left_semi")
         rows.withColumn("date", col("date").cast("date")).createOrReplaceTempView(table)
+
+
+def read(spark, folder):
+    """Rows of the Parquet files in a folder; None where there is none."""
+    from pyspark.sql.utils import AnalysisException
+
+    try:
+        return spark.read.parquet(folder)
+    except AnalysisException:
+        return None
 
 
 def duckdb_answer(database, query):

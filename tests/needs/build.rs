@@ -14,6 +14,7 @@ fn main() {
         ("has_duckdb", is_set("HANDLESCOPE_PYTHON")),
         ("has_pandas", ["pandas", "pyarrow", "duckdb"].into_iter().all(has_package)),
         ("has_mcp", has_package("mcp")),
+        ("has_protobuf", has_package("google.protobuf")),
         ("has_spark", has_package("pyspark") && has_package("duckdb") && is_installed("java")),
         ("has_linker", ["clang++", "lld-link"].into_iter().all(is_installed)),
     ] {

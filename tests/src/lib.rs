@@ -32,7 +32,7 @@
 
 pub use handlescope_needs::{
     needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp, needs_pandas,
-    needs_spark,
+    needs_protobuf, needs_spark,
 };
 
 pub mod acceptance;

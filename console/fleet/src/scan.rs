@@ -4,19 +4,21 @@
 //! folder names: a comparison with `date` or `trace` skips files, and other predicates skip row groups by their
 //! statistics.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use handlescope_model::guard::quietly;
 use polars::prelude::{
-    AnyValue, CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, HiveOptions,
-    IdxSize, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath, PolarsError,
-    PolarsResult, Schema, SchemaRef, UnifiedScanArgs, col, lit,
+    AnyValue, CastColumnsPolicy, DataFrame, DataType, Expr, ExtraColumnsPolicy, Field, HiveOptions,
+    IdxSize, IntoLazy, LazyFrame, MissingColumnsPolicy, NamedFrom, ParquetOptions, PlRefPath,
+    PolarsError, PolarsResult, Schema, SchemaRef, Series, UnifiedScanArgs, UnionArgs, col, concat,
+    lit,
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
 
 use crate::FleetError;
-use crate::dataset::{Dataset, DatasetTable, Partition, TABLES};
+use crate::dataset::{Dataset, DatasetTable, Partition, RowsFile, TABLES, TracesOfFile};
 use handlescope_session::cancel::Cancel;
 
 /// Maximum size on disk of the files that are read at once. A larger file is read in parts, because its columns may
@@ -36,32 +38,15 @@ pub const TRACE: &str = "trace";
 /// The column with the path of a row's file, and the pattern for the partition at the end of the path.
 const FILE: &str = "part_file";
 const PARTITION: &str = r"date=([^/\\]+)[/\\]trace=([^/\\]+)[/\\][^/\\]+$";
+const MERGED_DAY: &str = r"date=([^/\\]+)[/\\][^/\\]+$";
 
 /// Finds a table by name.
 pub fn table(name: &str) -> Option<&'static DatasetTable> {
     TABLES.iter().find(|table| table.name.eq_ignore_ascii_case(name))
 }
 
-/// Returns the files of a table; a trace that is older than the table has none.
-///
-/// # Errors
-/// If a file is not the one that was written.
-fn files<'p>(
-    dataset: &Dataset,
-    table: &str,
-    traces: impl Iterator<Item = &'p Partition>,
-    compared: u64,
-    cancel: &Cancel,
-) -> Result<Vec<(PathBuf, u64)>, FleetError> {
-    let files = traces.filter_map(|partition| {
-        let file = cancel.check().map_err(FleetError::from);
-        file.and_then(|()| Ok(dataset.part_to_read(table, partition, compared)?)).transpose()
-    });
-    files.collect()
-}
-
-/// Returns a frame over the rows of some traces in a table. Compares the content of files of up to `compared` bytes
-/// with their manifest.
+/// A frame over the rows that some traces have in a table. The content of files of up to `compared` bytes is compared with
+/// what was written before.
 ///
 /// # Errors
 /// If a file is missing or damaged, or `cancel` asks to stop.
@@ -72,33 +57,62 @@ pub fn scan<'p>(
     compared: u64,
     cancel: &Cancel,
 ) -> Result<LazyFrame, FleetError> {
-    let files = files(dataset, table.name, traces, compared, cancel)?;
-    Ok(scan_files(dataset, files.into_iter().map(|(path, _)| path), (table.schema)())?)
+    let files = dataset.files_to_read(table.name, traces, compared, cancel)?;
+    let mut frames = Vec::new();
+    let is_alike = |one: &RowsFile, other: &RowsFile| {
+        one.traces == other.traces && !matches!(one.traces, TracesOfFile::Some(_))
+    };
+    for alike in files.chunk_by(is_alike) {
+        let frame = scan_files(dataset, alike, (table.schema)())?;
+        frames.push(match alike {
+            [RowsFile { traces: TracesOfFile::Some(traces), .. }] => frame.filter(is_of(traces)),
+            _ => frame,
+        });
+    }
+    match frames.len() {
+        0 => Ok(scan_files(dataset, &[], (table.schema)())?),
+        1 => Ok(frames.swap_remove(0)),
+        _ => Ok(concat(frames, UnionArgs { rechunk: false, ..UnionArgs::default() })?),
+    }
 }
 
-/// Returns a frame over files of a dataset; the partitions come from the paths within the dataset.
-fn scan_files(
+/// Whether a row is of one of some traces.
+pub fn is_of(traces: &BTreeSet<String>) -> Expr {
+    let ids = Series::new("".into(), traces.iter().map(String::as_str).collect::<Vec<_>>());
+    col(TRACE).is_in(lit(ids).implode(false), false)
+}
+
+/// A frame over files of a dataset, whose partitions are those of the path within it. Files are of one trace each, or all
+/// merged.
+pub fn scan_files(
     dataset: &Dataset,
-    files: impl Iterator<Item = PathBuf>,
+    files: &[RowsFile],
     schema: Schema,
 ) -> PolarsResult<LazyFrame> {
+    let is_merged = files.iter().any(|file| file.traces != TracesOfFile::OfFolder);
     let root = dataset.resolved_root();
-    let within = |path: PathBuf| match path.strip_prefix(dataset.root()) {
+    let within = |file: &RowsFile| match file.path.strip_prefix(dataset.root()) {
         Ok(name) => root.join(name),
-        Err(_) => path,
+        Err(_) => file.path.clone(),
     };
-    let paths = files.map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
-    // Polars would also take folder names above the dataset for partitions.
+    let paths = files.iter().map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    // Polars takes names of folders above the dataset for partitions, too.
     let is_hive = !root.to_string_lossy().contains('=');
-    let partitions = Schema::from_iter([
-        Field::new(DATE.into(), DataType::Date),
-        Field::new(TRACE.into(), DataType::String),
-    ]);
+    let date = Field::new(DATE.into(), DataType::Date);
+    let trace = Field::new(TRACE.into(), DataType::String);
     if paths.is_empty() {
+        let partitions = Schema::from_iter([date, trace]);
         let columns = [schema, partitions].into_iter().flatten();
         return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
     }
     let names: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
+    let (schema, partitions) = match is_merged {
+        true => {
+            let columns = [schema, Schema::from_iter([trace])].into_iter().flatten();
+            (columns.collect(), Schema::from_iter([date]))
+        }
+        false => (schema, Schema::from_iter([date, trace])),
+    };
     let options = ParquetOptions {
         schema: Some(SchemaRef::new(schema)),
         use_statistics: true,
@@ -126,11 +140,14 @@ fn scan_files(
     let sources = ScanSources::Paths(paths.into());
     let frame: LazyFrame = DslBuilder::scan_parquet(sources, options, args)?.build().into();
     if is_hive {
-        return Ok(frame);
+        let partitions = vec![col(DATE), col(TRACE)];
+        return Ok(if is_merged { frame.select([names, partitions].concat()) } else { frame });
     }
-    let part = |group| col(FILE).str().extract(lit(PARTITION), group);
-    let partitions = [part(1).cast(DataType::Date).alias(DATE), part(2).alias(TRACE)];
-    Ok(frame.select([names, partitions.into()].concat()))
+    let part = |pattern: &str, group| col(FILE).str().extract(lit(pattern), group);
+    let date = part(if is_merged { MERGED_DAY } else { PARTITION }, 1);
+    let trace = if is_merged { col(TRACE) } else { part(PARTITION, 2).alias(TRACE) };
+    let partitions = vec![date.cast(DataType::Date).alias(DATE), trace];
+    Ok(frame.select([names, partitions].concat()))
 }
 
 /// Converts a path to what polars should read. Polars maps files given as paths, but reads only what it needs of files
@@ -161,29 +178,41 @@ pub fn each<'p>(
 ) -> Result<(), FleetError> {
     let Some(table) = table(table_name) else { return Ok(()) };
     let traces: Vec<&Partition> = traces.collect();
-    let files = files(dataset, table.name, traces.iter().copied(), u64::MAX, cancel)?;
+    let files = dataset.files_to_read(table.name, traces.iter().copied(), u64::MAX, cancel)?;
     let damaged = |error: PolarsError| -> FleetError {
         let damage = dataset.first_damage(table.name, traces.iter().copied(), cancel);
         damage.map_or(error.into(), FleetError::from)
     };
     let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
+    let read: BTreeSet<&str> = columns.iter().copied().chain([TRACE]).collect();
+    let read: Vec<_> = read.into_iter().map(col).collect();
     let mut rest = files.as_slice();
     loop {
         let mut bytes = 0;
-        let fitting = rest.iter().take(BATCH_FILES).take_while(|(_, length)| {
-            bytes += length;
-            bytes <= BATCH_BYTES
+        let first = rest.first().map(|file| &file.traces);
+        let fitting = rest.iter().take(BATCH_FILES).take_while(|file| {
+            bytes += file.bytes;
+            bytes <= BATCH_BYTES && Some(&file.traces) == first
         });
         let (batch, behind) = rest.split_at(fitting.count().max(1).min(rest.len()));
-        let paths = batch.iter().map(|(path, _)| path.clone());
-        let frame = scan_files(dataset, paths, (table.schema)())?.select(wanted.clone());
-        let is_large = batch.iter().any(|(_, length)| *length > BATCH_BYTES);
+        let some = match first {
+            Some(TracesOfFile::Some(traces)) => Some(traces),
+            _ => None,
+        };
+        let columns = if some.is_some() { &read } else { &wanted };
+        let frame = scan_files(dataset, batch, (table.schema)())?.select(columns.clone());
+        let is_large = batch.iter().any(|file| file.bytes > BATCH_BYTES);
         for first in (0..).step_by(BATCH_ROWS as usize) {
             cancel.check()?;
             let part =
                 if is_large { frame.clone().slice(first, BATCH_ROWS) } else { frame.clone() };
             let rows = collect(part).map_err(damaged)?;
             let height = rows.height();
+            // Behind the part: a filter in front of it would read all parts before it again.
+            let rows = match some {
+                Some(traces) => collect(rows.lazy().filter(is_of(traces)).select(wanted.clone()))?,
+                None => rows,
+            };
             visit(rows)?;
             if !is_large || height < BATCH_ROWS as usize {
                 break;

@@ -2,6 +2,7 @@
 
 use std::array;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 
 use polars::prelude::{
     DataFrame, DataType, ExplodeOptions, Expr, IntoLazy, LazyFrame, UnionArgs, col, concat, df,
@@ -46,6 +47,8 @@ pub struct Fleet {
     pub machines: Vec<String>,
     /// A frame with the ids in the column `trace`, and with [`OF_TRACES`].
     lookup: DataFrame,
+    /// Keeps the files.
+    _reading: Option<File>,
 }
 
 /// Columns that rows get from their trace: its index in [`Fleet::traces`], the name of its machine, and its day.
@@ -61,6 +64,7 @@ impl Fleet {
         criteria: &FleetCriteria,
         cancel: &Cancel,
     ) -> Result<Self, FleetError> {
+        let reading = dataset.reading();
         let days = criteria.days.as_ref();
         let chosen = dataset.complete_traces(|day| days.is_none_or(|days| days.matches(day)))?;
         if chosen.is_empty() && dataset.traces()?.is_empty() {
@@ -115,7 +119,13 @@ impl Fleet {
             machine: machines.binary_search(&machine).unwrap_or_default(),
             ..trace
         });
-        Ok(Self { traces: traces.collect(), dataset: dataset.clone(), machines, lookup })
+        Ok(Self {
+            traces: traces.collect(),
+            dataset: dataset.clone(),
+            machines,
+            lookup,
+            _reading: reading,
+        })
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = &Partition> {

@@ -95,6 +95,7 @@ fn planned(
     stop: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
+    let _reading = dataset.reading();
     let traces = dataset.complete_traces(|_| true);
     let traces = traces.map_err(of_dataset)?;
     let compared = if may_skip_files(query) { COMPARED_BYTES } else { u64::MAX };

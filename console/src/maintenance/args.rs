@@ -34,6 +34,14 @@ Examples:
   handlescope dataset check fleet
   handlescope dataset check fleet && rsync -a fleet/ backup/fleet/";
 
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset compact fleet
+  handlescope dataset add fleet *.etl && handlescope dataset compact fleet
+
+Days before today (UTC) get one file for each table. It may run while traces are added \
+and questions are asked. Other engines find the merged days in DIR/merged.";
+
 /// Actions on a dataset.
 #[derive(Debug, Subcommand)]
 pub enum DatasetAction {
@@ -52,6 +60,10 @@ pub enum DatasetAction {
     /// Check rows, hashes and versions of a dataset; exit status 1 if anything is wrong.
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+
+    /// Merge the small files of days that are over; no answer changes.
+    #[command(after_help = COMPACT_EXAMPLES)]
+    Compact(CompactArgs),
 
     /// Describe the tables of a dataset: columns, types and meanings, in Markdown.
     Schema,
@@ -116,6 +128,14 @@ pub struct RemoveArgs {
 /// Arguments of `dataset check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
+    /// Folder of the dataset.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+}
+
+/// Arguments of `dataset compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
     /// Folder of the dataset.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,

@@ -4,6 +4,7 @@ mod add;
 mod args;
 mod schema;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use indicatif::{HumanBytes, HumanCount};
@@ -11,7 +12,7 @@ use indicatif::{HumanBytes, HumanCount};
 pub use self::args::{AddArgs, DatasetAction, ListArgs, RemoveArgs};
 use handlescope_commands::load::note_unread;
 use handlescope_commands::{CommandError, Context};
-use handlescope_fleet::dataset::{Dataset, DatasetError};
+use handlescope_fleet::dataset::{Compacted, Dataset, DatasetError, today};
 use handlescope_model::Untrusted;
 use handlescope_render::dataset_traces;
 use handlescope_session::settings::DisplayArgs;
@@ -28,6 +29,7 @@ pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), 
         DatasetAction::Check(args) => check(&args.folder, context),
         DatasetAction::Schema => Ok(schema::schema(context.out)?),
         DatasetAction::Symbolize(args) => add::symbolize(&args.folder, context),
+        DatasetAction::Compact(args) => compact(&args.folder, context),
         DatasetAction::Remove(args) => remove(args, context),
     }
 }
@@ -37,16 +39,33 @@ fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), Comman
     // Checks all ids first, so that a wrong one does not show up after traces were removed.
     let traces: Result<Vec<_>, _> =
         args.traces.iter().map(|id| Ok((id, dataset.stored(id)?))).collect();
-    for (id, trace) in traces.map_err(|error: DatasetError| error)? {
-        context.cancel.check()?;
-        match trace {
-            Some(trace) => {
-                dataset.remove(&trace)?;
-                writeln!(context.out, "{trace}: removed")?;
-            }
-            None => writeln!(context.out, "{}: removed before", Untrusted(id))?,
-        }
+    let traces = traces.map_err(|error: DatasetError| error)?;
+    for (id, _) in traces.iter().filter(|(_, trace)| trace.is_none()) {
+        writeln!(context.out, "{}: removed before", Untrusted(id))?;
     }
+    let traces: BTreeSet<String> = traces.into_iter().filter_map(|(_, trace)| trace).collect();
+    let out = &mut context.out;
+    dataset.remove(&traces, context.cancel, |trace| {
+        writeln!(out, "{trace}: removed")?;
+        Ok::<_, CommandError>(())
+    })
+}
+
+/// Merges the files of the days before today, and says how many there were and are.
+///
+/// # Errors
+/// When the dataset cannot be changed, a file of it is not the one that was written, or it was cancelled.
+fn compact(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    context.messages.wait("merging");
+    let dataset = Dataset::open_to_change(folder)?;
+    let Compacted { files, bytes } = dataset.compact(today(), context.cancel)?;
+    if files == [0, 0] {
+        writeln!(context.out, "nothing to merge")?;
+        return Ok(());
+    }
+    let [before, after] = files;
+    let [old, new] = bytes.map(HumanBytes);
+    writeln!(context.out, "merged {} into {after}, {old} → {new}", Counted(before, "file"))?;
     Ok(())
 }
 

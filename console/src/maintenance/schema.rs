@@ -20,8 +20,9 @@ pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "Every table also has the columns `date` (day of the session start, UTC) and `trace` (id of \
-         the trace, 32\nhexadecimal digits), which are in the names of its folders. A value that is \
-         unknown or does not apply is null. The\norder of rows has no meaning."
+         the trace, 32\nhexadecimal digits), which are in the names of its folders; below `merged`, \
+         `trace` is in the files. A value that\nis unknown or does not apply is null. The order of \
+         rows has no meaning."
     )?;
     for table in &TABLES {
         writeln!(out, "\n## {}\n\n{}\n", table.name, table.doc)?;

@@ -417,8 +417,10 @@ fn picture(form: Form) -> Option<(&'static [&'static str], Option<&'static str>)
             Some((&["html", "htm"], Some("NAME.html, the file to write, after the traces")))
         }
         Form::Flame => Some((
-            &["svg", "json"],
-            Some("NAME.svg or NAME.speedscope.json, the file to write, after the traces"),
+            &["svg", "json", "gz"],
+            Some(
+                "NAME.svg, NAME.speedscope.json or NAME.pb.gz, the file to write, after the traces",
+            ),
         )),
         Form::Plot => Some((&["svg"], None)),
         _ => None,

@@ -194,7 +194,7 @@ fn a_picture_follows_the_traces_that_it_is_drawn_of() {
     }
     let error = refused(&["flame", "a.etl"]);
     assert!(
-        error.starts_with("handlescope flame needs NAME.svg or NAME.speedscope.json"),
+        error.starts_with("handlescope flame needs NAME.svg, NAME.speedscope.json or NAME.pb.gz"),
         "{error}"
     );
 }

@@ -47,6 +47,13 @@ pub fn needs_mcp(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_mcp), "needs HANDLESCOPE_PYTHON with mcp", test)
 }
 
+/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
+/// package `protobuf`.
+#[proc_macro_attribute]
+pub fn needs_protobuf(_: TokenStream, test: TokenStream) -> TokenStream {
+    ignored_unless(cfg!(has_protobuf), "needs HANDLESCOPE_PYTHON with protobuf", test)
+}
+
 /// Marks a test with Java, the Python interpreter in `HANDLESCOPE_PYTHON`, and its packages `pyspark` and `duckdb`.
 #[proc_macro_attribute]
 pub fn needs_spark(_: TokenStream, test: TokenStream) -> TokenStream {

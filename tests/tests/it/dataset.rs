@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
 
@@ -66,6 +66,22 @@ fn add(shell: &Shell, traces: &[&str]) -> Run {
     let symbols = sample_symbols();
     let options = ["--symbol-path", symbols.to_str().unwrap()];
     shell.run(&[&["dataset", "add", "fleet"], traces, &options[..]].concat())
+}
+
+#[test]
+fn groups_have_calendar_times_where_the_trace_has_a_clock() {
+    let shell = sample();
+    let listing = examples().join("htrace.log");
+    let _ = add(&shell, &[listing.to_str().unwrap()]).ok();
+    let query = ".sql SELECT first_leaked_utc, last_leaked_utc, first_leaked_s, last_leaked_s FROM groups \
+                 WHERE leaked > 0 ORDER BY first_leaked_s -csv";
+    let run = shell.run(&["fleet", "-c", query]).ok();
+    let expected = "first_leaked_utc,last_leaked_utc,first_leaked_s,last_leaked_s\n\
+        2026-02-10 09:30:00.500 UTC,2026-02-10 09:30:01.300120 UTC,0.5,1.30012\n\
+        2026-02-10 09:30:00.522930 UTC,2026-02-10 09:30:01.349495 UTC,0.5229301,1.3494956\n\
+        2026-02-10 09:30:00.630997 UTC,2026-02-10 09:30:01.428559 UTC,0.6309973,1.4285595\n";
+    // The listing of a debugger has no times.
+    assert_eq!(run.stdout, format!("{expected}{}", ",,,\n".repeat(2)));
 }
 
 #[test]

@@ -18,8 +18,8 @@ use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::thorough::one_of;
 use polars::prelude::{BinaryChunked, Column, DataFrame, IntoColumn, NamedFrom, Series};
 
-/// Questions that touch every table, in addition to every kind of `.dump` in every format.
-const QUESTIONS: [&str; 33] = [
+/// Questions that touch every table, besides every kind of `.dump` in every format.
+const QUESTIONS: [&str; 34] = [
     ".dump ObjectRef -ShowStack -json",
     ".dump ObjectRef -ShowRef -Inherit -MultiProcess -ShowStack",
     ".dump ObjectRef -Leak -ShowTotal Total",
@@ -30,6 +30,7 @@ const QUESTIONS: [&str; 33] = [
     ".plot",
     ".plot open.svg -GroupBy stack",
     ".flame lost.svg",
+    ".flame lost.pb.gz",
     ".diff 0.5s -flame grown.svg",
     ".report page.html",
     ".export tables -csv",
@@ -57,9 +58,10 @@ const QUESTIONS: [&str; 33] = [
 
 /// The archive with allocations, and questions that cannot be answered without any.
 const MEMORY: &str = "memory.json7z";
-const OF_ALLOCATIONS: [&str; 7] = [
+const OF_ALLOCATIONS: [&str; 8] = [
     ".plot memory.svg -Kind * -GroupBy type",
     ".flame blocks.svg -Kind *",
+    ".flame blocks.pb.gz -Kind *",
     ".flame blocks.speedscope.json -Kind * -Count",
     ".diff 0.5s -Kind * -ShowStack",
     ".diff 0s 0.5s -Kind * -json",

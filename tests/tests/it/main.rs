@@ -78,6 +78,7 @@ mod output;
 mod overwriting;
 mod parquet_readers;
 mod pictures;
+mod pprof;
 mod process_exit;
 mod processes;
 #[cfg(unix)]

@@ -106,6 +106,7 @@ fn every_output_is_whole_and_as_one_program_writes_it() {
         ".sql SELECT * FROM events -parquet out",
         ".flame out.svg",
         ".flame out.speedscope.json",
+        ".flame out.pb.gz",
         ".report out.html",
         ".save out.json7z",
         ".save out.json7z -etwanalyzer",

@@ -418,20 +418,25 @@ fn link(folder: &Path) {
     }
 }
 
-#[needs_linker]
-#[test]
-fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
+/// Makes `m.dll` with `m.pdb` in a folder, and a trace of code in it that is inlined.
+pub fn inlined_code(folder: &Path) -> TraceBuilder {
     const BASE: u64 = 0x7FF6_0000_0000;
-    let folder = tempfile::tempdir().unwrap();
-    link(folder.path());
-    let Image { guid, age, .. } = Image::read(&folder.path().join("m.dll")).unwrap();
+    link(folder);
+    let Image { guid, age, .. } = Image::read(&folder.join("m.dll")).unwrap();
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     trace.module(700, r"C:\app\m.dll", BASE, 0x5000).pdb(r"C:\build\m.pdb", guid, age);
     trace.object_type(16, "Event");
     let code: Vec<u64> = (0x1000..0x1018).map(|rva| BASE + rva).collect();
     trace.create_handle(1_000_000, (700, 701), 0xFFFF_8000_0000_1000, 4, 16).stack(&[], &code);
+    trace
+}
 
+#[needs_linker]
+#[test]
+fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = inlined_code(folder.path());
     let pdb = fs::read(folder.path().join("m.pdb")).unwrap();
     let server = SymbolServer::start(move |path| match path.ends_with("/m.pdb") {
         true => Answer::File(pdb.clone()),

@@ -8,15 +8,21 @@ use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
-use handlescope_query::{GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn, Stats};
+use handlescope_query::{
+    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer, ResourceColumn,
+    Stats, WhyCriteria,
+};
 use handlescope_render::output::Target;
-use handlescope_render::pictures::{FlameGraph, Weight};
+use handlescope_render::pictures::{FlameGraph, PprofProfile, SuspectIds, Weight};
 use handlescope_session::grammar::{Arguments, Example, GroupView, OptionGroup, ParseError};
 
 pub struct Flame;
 
 static OPTIONS: &[OptionGroup<PictureOptions>] =
     &[ALLOCATIONS, OptionGroup { title: groups::SCRIPTS, options: FILES }];
+
+/// The file that the command needs.
+const FILE_TO_WRITE: &str = "the file to write, NAME.svg, NAME.speedscope.json or NAME.pb.gz";
 
 /// The columns that group allocations.
 const BY: [ResourceColumn; 4] = [
@@ -35,8 +41,8 @@ impl Command for Flame {
         arguments: Arguments::Files,
         summary: "draw the stacks of leaked handles as a flame graph",
         details: "NAME.svg is a picture for a browser: click to zoom, Ctrl-F to search. \
-             NAME.speedscope.json is for https://www.speedscope.app. The width of a frame is the \
-             number of handles and views opened there and not closed, or closed only by process \
+             NAME.speedscope.json is for https://www.speedscope.app, NAME.pb.gz for pprof, Grafana \
+             Pyroscope and Parca. The width of a frame is the number of handles and views opened there and not closed, or closed only by process \
              exit; with -Leak or -LeakAtExit only these. The process is at the bottom, the type \
              on top. Other options choose handles as for .dump ObjectRef. With -Kind, the width \
              is bytes allocated and not freed.",
@@ -44,6 +50,7 @@ impl Command for Flame {
             ".flame leaks.svg",
             ".flame leaks.svg -pn leaky -Type Event",
             ".flame leaks.speedscope.json -FoldStack *!std::*",
+            ".flame leaks.pb.gz -pn leaky",
         ]),
     };
 
@@ -55,7 +62,7 @@ impl Command for Flame {
         let args = parse(entered, FILTERS, OPTIONS)?;
         match args.file {
             Some(_) => criteria(&args, &BY).map(|_| args),
-            None => Err(entered.missing("the file to write, NAME.svg or NAME.speedscope.json")),
+            None => Err(entered.missing(FILE_TO_WRITE)),
         }
     }
 
@@ -71,16 +78,19 @@ impl Command for Flame {
 enum Format {
     Svg,
     Speedscope,
+    Pprof,
 }
 
 impl Format {
     fn of(file: &Path) -> Result<Self, CommandError> {
-        let extension = file.extension().unwrap_or_default();
-        let formats = [("svg", Self::Svg), ("json", Self::Speedscope)];
-        let format = formats.into_iter().find(|(ending, _)| extension.eq_ignore_ascii_case(ending));
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let formats = [(".svg", Self::Svg), (".json", Self::Speedscope), (".pb.gz", Self::Pprof)];
+        let format = formats
+            .into_iter()
+            .find(|(ending, _)| name.strip_suffix(ending).is_some_and(|stem| !stem.is_empty()));
         format.map(|(_, format)| format).ok_or_else(|| CommandError::PictureName {
             path: file.to_owned(),
-            endings: ".svg or, for speedscope, .json",
+            endings: ".svg or, for speedscope, .json, for pprof .pb.gz",
         })
     }
 
@@ -91,6 +101,11 @@ impl Format {
         dump: &mut DumpContext<'_, '_>,
     ) -> Result<(), CommandError> {
         dump.overwrite().replacing(file)?;
+        let target = |format| Target { path: file, option: Flame::SIGNATURE.names[0], format };
+        if let Self::Pprof = self {
+            let profile = profile(args, dump)?;
+            return dump.write_file(target("Pprof"), |out| profile.write(out));
+        }
         let (graph, reason) = match criteria(args, &BY)? {
             Some(mut criteria) => {
                 // Only leaked allocations have a width.
@@ -101,29 +116,61 @@ impl Format {
                 let graph = FlameGraph::of_allocations(&answers, args.options.by_count);
                 (graph, "none of the chosen allocations leaks")
             }
-            None => (of_handles(args, dump)?, "none of the chosen handles leaks"),
+            None => {
+                let answer = handles(args, dump)?;
+                let graph = FlameGraph::of(&answer.files, weight(&args.handles.criteria));
+                (graph, "none of the chosen handles leaks")
+            }
         };
         if graph.is_empty() {
             return Err(CommandError::EmptyPicture { reason });
         }
-        let target = |format| Target { path: file, option: Flame::SIGNATURE.names[0], format };
-        match self {
-            Self::Svg => dump.write_file(target("SVG"), |out| graph.write_svg(out)),
-            Self::Speedscope => {
-                dump.write_file(target("Speedscope"), |out| graph.write_speedscope(out))
-            }
+        if let Self::Svg = self {
+            return dump.write_file(target("SVG"), |out| graph.write_svg(out));
         }
+        dump.write_file(target("Speedscope"), |out| graph.write_speedscope(out))
     }
 }
 
-fn of_handles(
+/// Makes a profile of all that was opened or allocated, with the suspects of `.why`.
+fn profile(
     args: &PictureArgs,
     dump: &mut DumpContext<'_, '_>,
-) -> Result<FlameGraph, CommandError> {
+) -> Result<PprofProfile, CommandError> {
+    let chosen = &args.handles.criteria;
+    let groups = GroupCriteria { trims: chosen.groups.trims.clone(), ..GroupCriteria::default() };
+    let plain_process_names = chosen.plain_process_names;
+    let all = ObjectCriteria { groups, plain_process_names, ..ObjectCriteria::default() };
+    let criteria_of_why = WhyCriteria { handles: all, ..WhyCriteria::default() };
+    let answers = query::why(dump.sources, &criteria_of_why, dump.names, dump.cancel)?;
+    let suspects = SuspectIds::from_answers(&answers);
+    let (profile, reason) = match criteria(args, &BY)? {
+        Some(criteria) => {
+            let answers = ask_allocations(&criteria, dump)?;
+            let profile =
+                PprofProfile::from_allocations(&answers, args.options.by_count, &suspects);
+            (profile, "none of the chosen allocations was made in the trace")
+        }
+        None => {
+            let answer = handles(args, dump)?;
+            let profile = PprofProfile::from_handles(&answer.files, weight(chosen), &suspects);
+            (profile, "none of the chosen handles was opened in the trace")
+        }
+    };
+    if profile.is_empty() {
+        return Err(CommandError::EmptyPicture { reason });
+    }
+    Ok(profile)
+}
+
+/// Groups of handles by process, stack and type.
+fn handles<'a>(
+    args: &PictureArgs,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<ObjectRefAnswer<'a>, CommandError> {
     let by = vec![GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Type];
     let groups = GroupCriteria { by, ..GroupCriteria::default() };
-    let answer = ask(&args.handles, groups, dump)?;
-    Ok(FlameGraph::of(&answer.files, weight(&args.handles.criteria)))
+    ask(&args.handles, groups, dump)
 }
 
 /// Returns how to count handles: all leaked ones, or only some of them if the options say so.

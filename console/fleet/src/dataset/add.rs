@@ -1,6 +1,6 @@
 //! Adds a trace: its tables are written to a staging folder, and then moved into place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::Path;
@@ -143,9 +143,15 @@ impl Dataset {
         // There may be rows of an interrupted process, or rows to replace. A manifest was written before either;
         // without one, no day's folder needs to be searched.
         let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some();
+        let date = match may_have_rows {
+            true => self.find(&partition.trace)?.map_or(partition.date, |found| found.date),
+            false => partition.date,
+        };
+        let _day = self.lock_day(date)?;
         // From here on, questions skip the trace until `traces` has it.
         self.write_manifest(&partition.trace, &manifest)?;
         if may_have_rows {
+            self.unmerge(date, &BTreeSet::from([partition.trace.clone()]), &Cancel::default())?;
             self.remove_rows(&partition.trace)?;
         }
         for table in &TABLES {
@@ -254,10 +260,9 @@ impl Tables<'_> {
         let path = folder.join(PART);
         let file = File::create(&path).map_err(DatasetError::io(&path))?;
         let mut out = Noting::new(BufWriter::new(file));
-        let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
         let rows = RowFile::new(&path, &mut out).and_then(|mut file| {
             push(&mut file)?;
-            file.finish(vec![version])
+            file.finish(vec![version_pair()])
         });
         let rows = rows.map_err(|error| match out.failed() {
             Some(source) => DatasetError::Io { path: path.clone(), source },
@@ -267,6 +272,11 @@ impl Tables<'_> {
         self.tables.insert(R::TABLE.to_owned(), summary);
         Ok(())
     }
+}
+
+/// The version of the tables in the footer of a file.
+pub fn version_pair() -> (String, String) {
+    (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string())
 }
 
 /// A file that remembers its first failed write, because polars reports it in other words.

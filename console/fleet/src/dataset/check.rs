@@ -1,7 +1,6 @@
 //! Reads a dataset as a whole: lists its traces, and checks whether its files are the ones that were written.
 
-use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
@@ -11,10 +10,12 @@ use thiserror::Error;
 
 use super::error::DatasetError;
 use super::manifest::{Manifest, TableSummary};
+use super::merged::{MERGED, MergedDays};
 use super::store::open;
 use super::tables::TABLES;
 use super::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
-use crate::scan::Record;
+use crate::FleetError;
+use crate::scan::{Record, TRACE, each, records};
 use handlescope_session::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -29,6 +30,47 @@ pub struct ListedTrace {
     pub suspects: i64,
     pub events_lost: Option<i64>,
     pub stacks_without_symbols: i64,
+}
+
+/// Columns of it.
+const LISTED: [&str; 9] = [
+    TRACE,
+    "machine",
+    "build",
+    "source",
+    "opened",
+    "leaked",
+    "suspects",
+    "events_lost",
+    "stacks_without_symbols",
+];
+
+impl ListedTrace {
+    /// A trace of which nothing is known.
+    fn new(partition: &Partition) -> Self {
+        Self {
+            partition: partition.clone(),
+            machine: None,
+            build: None,
+            source: String::new(),
+            opened: 0,
+            leaked: 0,
+            suspects: 0,
+            events_lost: None,
+            stacks_without_symbols: 0,
+        }
+    }
+
+    fn read(&mut self, row: Record<'_>) {
+        self.machine = row.text("machine");
+        self.build = row.text("build");
+        self.source = row.text("source").unwrap_or_default();
+        self.opened = row.count("opened");
+        self.leaked = row.count("leaked");
+        self.suspects = row.count("suspects");
+        self.events_lost = row.number("events_lost").map(|lost| lost as i64);
+        self.stacks_without_symbols = row.count("stacks_without_symbols");
+    }
 }
 
 /// The result of a check.
@@ -65,28 +107,37 @@ impl Dataset {
     /// # Errors
     /// If a file of a trace is missing, or cannot be read.
     pub fn listed(&self) -> Result<Vec<ListedTrace>, DatasetError> {
-        let partitions = self.complete_traces(|_| true)?.into_iter();
-        partitions.map(|partition| self.listed_trace(partition)).collect()
+        let _reading = self.reading();
+        let partitions = self.complete_traces(|_| true)?;
+        let mut listed: BTreeMap<&str, ListedTrace> = partitions
+            .iter()
+            .map(|partition| (partition.trace.as_str(), ListedTrace::new(partition)))
+            .collect();
+        let read = each(self, LAST, &LISTED, partitions.iter(), &Cancel::default(), |rows| {
+            for row in records(&rows) {
+                let trace = row.text(TRACE).unwrap_or_default();
+                if let Some(listed) = listed.get_mut(trace.as_str()) {
+                    listed.read(row);
+                }
+            }
+            Ok(())
+        });
+        read.map_err(|error| self.of_traces(error))?;
+        let traces = partitions.iter().filter_map(|it| listed.remove(it.trace.as_str()));
+        Ok(traces.collect())
     }
 
-    fn listed_trace(&self, partition: Partition) -> Result<ListedTrace, DatasetError> {
-        let path = self.part(LAST, &partition);
-        self.part_to_read(LAST, &partition, u64::MAX)?;
-        let content = self.store.read(&partition.part(LAST))?.unwrap_or_default();
-        let frame = ParquetReader::new(Cursor::new(content)).finish();
-        let frame = frame.map_err(DatasetError::parquet(path))?;
-        let row = Record::first(&frame);
-        Ok(ListedTrace {
-            machine: row.text("machine"),
-            build: row.text("build"),
-            source: row.text("source").unwrap_or_default(),
-            opened: row.count("opened"),
-            leaked: row.count("leaked"),
-            suspects: row.count("suspects"),
-            events_lost: row.number("events_lost").map(|lost| lost as i64),
-            stacks_without_symbols: row.count("stacks_without_symbols"),
-            partition,
-        })
+    /// An error of reading `traces`.
+    fn of_traces(&self, error: FleetError) -> DatasetError {
+        match error {
+            FleetError::Dataset(error) => error,
+            FleetError::Tables(source) => {
+                DatasetError::Parquet { path: self.store.path(LAST), source }
+            }
+            error => {
+                DatasetError::Damaged { path: self.store.path(LAST), reason: error.to_string() }
+            }
+        }
     }
 
     /// Returns the ids of all traces that have anything stored.
@@ -97,6 +148,10 @@ impl Dataset {
                 let part = self.part(table.name, &partition);
                 stored.entry(partition.trace).or_insert(part);
             }
+        }
+        for partition in self.merged_days()?.partitions() {
+            let part = self.part(LAST, &partition);
+            stored.entry(partition.trace).or_insert(part);
         }
         stored.extend(self.beside_tables()?);
         Ok(stored)
@@ -122,13 +177,21 @@ impl Dataset {
     /// # Errors
     /// If a folder cannot be read, or `cancel` asks to stop.
     pub fn check(&self, cancel: &Cancel) -> Result<Checked, DatasetError> {
+        let _reading = self.reading();
         let mut checked = Checked::default();
         let mut complete = BTreeMap::new();
-        for partition in self.traces()? {
+        let merged = self.merged_days()?;
+        for partition in self.traces_beside(&merged)? {
             cancel.check()?;
             checked.traces += 1;
-            self.check_trace(&partition, &mut checked);
+            self.check_trace(&partition, &merged, &mut checked);
             complete.insert(partition.trace, partition.date);
+        }
+        for (date, day) in &merged.0 {
+            for (name, written) in TABLES.iter().filter_map(|table| day.file(table.name, *date)) {
+                cancel.check()?;
+                self.check_file(&name, written, &mut checked);
+            }
         }
         for (trace, path) in self.stored_traces()? {
             if complete.contains_key(&trace) {
@@ -140,7 +203,7 @@ impl Dataset {
                 _ => Problem::Orphan { path, trace },
             });
         }
-        let planted = self.planted(&complete)?;
+        let planted = self.planted(&complete, &merged)?;
         checked.problems.extend(planted.into_iter().map(Problem::Dataset));
         checked.problems.extend(self.store.left_behind()?.into_iter().map(Problem::LeftBehind));
         Ok(checked)
@@ -151,9 +214,11 @@ impl Dataset {
     fn planted(
         &self,
         complete: &BTreeMap<String, Date>,
+        merged: &MergedDays,
     ) -> Result<Vec<DatasetError>, DatasetError> {
         let mut planted = Vec::new();
-        for table in self.store.names("")? {
+        self.planted_merged(merged, &mut planted)?;
+        for table in self.store.names("")?.into_iter().filter(|name| name != MERGED) {
             let is_table = TABLES.iter().any(|known| known.name == table);
             // A newer program may have more tables.
             let is_known = is_table || table.starts_with(['_', '.']) || self.unread().is_some();
@@ -196,6 +261,40 @@ impl Dataset {
         Ok(())
     }
 
+    /// Files and folders beside those of merged traces.
+    fn planted_merged(
+        &self,
+        merged: &MergedDays,
+        planted: &mut Vec<DatasetError>,
+    ) -> Result<(), DatasetError> {
+        if self.store.is_link(MERGED) {
+            planted.push(DatasetError::Link(self.store.path(MERGED)));
+            return Ok(());
+        }
+        for table in self.store.names(MERGED)? {
+            let is_table = TABLES.iter().any(|known| known.name == table);
+            let is_known = is_table || self.unread().is_some();
+            let folder = format!("{MERGED}/{table}");
+            if !self.expect_name(&folder, is_known, planted) || !is_table {
+                continue;
+            }
+            for day in self.store.names(&folder)? {
+                let folder = format!("{folder}/{day}");
+                let date: Option<Date> = day.strip_prefix("date=").and_then(|day| day.parse().ok());
+                if !self.expect_name(&folder, date.is_some(), planted) {
+                    continue;
+                }
+                let listed = date.and_then(|date| merged.0.get(&date)?.file(&table, date));
+                for part in self.store.names(&folder)? {
+                    let name = format!("{folder}/{part}");
+                    let is_listed = listed.as_ref().is_some_and(|(listed, _)| *listed == name);
+                    self.expect_name(&name, is_listed, planted);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a file or folder belongs to the dataset; if not, adds it to `planted`.
     fn expect_name(&self, name: &str, is_known: bool, planted: &mut Vec<DatasetError>) -> bool {
         let path = self.store.path(name);
@@ -213,7 +312,7 @@ impl Dataset {
         false
     }
 
-    fn check_trace(&self, partition: &Partition, checked: &mut Checked) {
+    fn check_trace(&self, partition: &Partition, merged: &MergedDays, checked: &mut Checked) {
         let manifest = match self.manifest(&partition.trace) {
             Ok(manifest) => manifest,
             Err(error) => return checked.problems.push(error.into()),
@@ -227,48 +326,87 @@ impl Dataset {
             let path = self.part(LAST, partition);
             checked.problems.push(Problem::Version { path, version, marked });
         }
+        if merged.has(partition) {
+            // A merge was interrupted: questions do not read it, and the next merge removes it.
+            let left = TABLES.iter().map(|table| partition.folder(table.name));
+            let left = left.filter(|name| self.store.names(name).is_ok_and(|it| !it.is_empty()));
+            let left = left.map(|name| Problem::LeftBehind(self.store.path(&name)));
+            return checked.problems.extend(left);
+        }
         for (table, written) in &manifest.tables {
-            let path = self.part(table, partition);
-            checked.rows += written.rows;
-            checked.bytes += written.bytes;
-            let summary = self
-                .expect_part(table, partition, written)
-                .and_then(|()| self.summary(table, partition));
-            match summary {
-                Ok(Some(now)) if now == *written => {}
-                Ok(Some(_)) => checked.problems.push(DatasetError::Changed(path).into()),
-                Ok(None) => checked.problems.push(DatasetError::Missing(path).into()),
-                Err(error) => checked.problems.push(error.into()),
-            }
+            self.check_file(&partition.part(table), written, checked);
         }
     }
 
-    /// Returns the rows and content of a file as it is now.
-    fn summary(
-        &self,
-        table: &str,
-        partition: &Partition,
-    ) -> Result<Option<TableSummary>, DatasetError> {
-        let Some(file) = self.store.local(&partition.part(table))? else { return Ok(None) };
-        // A file that is not Parquet also has other content, so the number of rows does not matter.
+    /// Compares a file with what was written.
+    fn check_file(&self, name: &str, written: &TableSummary, checked: &mut Checked) {
+        checked.rows += written.rows;
+        checked.bytes += written.bytes;
+        let summary = self.expect_file(name, written).and_then(|()| self.summary(name));
+        match summary {
+            Ok(Some(now)) if now == *written => {}
+            Ok(Some(_)) => {
+                checked.problems.push(DatasetError::Changed(self.store.path(name)).into());
+            }
+            Ok(None) => checked.problems.push(DatasetError::Missing(self.store.path(name)).into()),
+            Err(error) => checked.problems.push(error.into()),
+        }
+    }
+
+    /// Rows and content of a file as it is now.
+    fn summary(&self, name: &str) -> Result<Option<TableSummary>, DatasetError> {
+        let Some(file) = self.store.local(name)? else { return Ok(None) };
+        // What is no Parquet file has other content, too.
         let rows = rows_of(&file.path).unwrap_or_default();
         TableSummary::of(&file.path, rows).map(Some)
     }
 
-    /// Removes a trace, its extract and its manifest.
+    /// Removes traces with their extracts and manifests, and tells `removed` each one that is gone.
     ///
     /// # Errors
-    /// If a file cannot be removed.
-    pub fn remove(&self, trace: &str) -> Result<(), DatasetError> {
-        let _lock = self.store.lock(trace)?;
+    /// When a file cannot be removed, or `cancel` asks to stop.
+    pub fn remove<E: From<DatasetError>>(
+        &self,
+        traces: &BTreeSet<String>,
+        cancel: &Cancel,
+        mut removed: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let merged = self.merged_days()?;
+        let mut days: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
+        for Partition { date, trace } in traces.iter().filter_map(|trace| merged.find(trace)) {
+            days.entry(date).or_default().insert(trace);
+        }
+        // Files of merged traces are written once for all that go.
+        for (date, traces) in days {
+            cancel.check().map_err(DatasetError::from)?;
+            traces.iter().for_each(|trace| self.note_removal(trace));
+            let _day = self.lock_day(date)?;
+            self.unmerge(date, &traces, cancel)?;
+        }
+        for trace in traces {
+            cancel.check().map_err(DatasetError::from)?;
+            let _lock = self.store.lock(trace)?;
+            self.note_removal(trace);
+            if let Some(Partition { date, .. }) = self.find(trace)? {
+                let _day = self.lock_day(date)?;
+                // It may have been merged just now.
+                self.unmerge(date, &BTreeSet::from([trace.clone()]), cancel)?;
+                self.remove_rows(trace)?;
+            }
+            self.remove_rows(trace)?;
+            self.store.remove(&extract_name(trace))?;
+            self.store.remove(&manifest_name(trace))?;
+            removed(trace)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a trace goes. On a full disk its manifest stays as it is: if this is interrupted, questions fail until it
+    /// is repeated.
+    fn note_removal(&self, trace: &str) {
         if let Ok(manifest) = self.manifest(trace) {
-            // On a full disk the manifest stays unchanged. If removing is then interrupted, questions fail until it is
-            // repeated.
             let _ = self.write_manifest(trace, &Manifest { unfinished: true, ..manifest });
         }
-        self.remove_rows(trace)?;
-        self.store.remove(&extract_name(trace))?;
-        self.store.remove(&manifest_name(trace))
     }
 }
 

@@ -36,6 +36,11 @@ pub enum DatasetError {
     Planted(PathBuf),
     #[error("{}: a link, and no folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
     Link(PathBuf),
+    #[error(
+        "{}: a bucket has no locks, without which traces added meanwhile would be lost; compact a copy in a folder",
+        Untrusted(.0)
+    )]
+    NoLocks(PathBuf),
     /// A URL, in a program built without object stores.
     #[cfg(not(feature = "object-store"))]
     #[error(

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
+use super::merged::MergedDays;
 use super::origin::Given;
 use super::store::open;
 use super::tables::SCHEMA_VERSION;
@@ -112,7 +113,8 @@ impl Dataset {
         &self,
         is_chosen: impl Fn(&str) -> bool,
     ) -> Result<Vec<Partition>, DatasetError> {
-        let mut traces = self.traces()?;
+        let merged = self.merged_days()?;
+        let mut traces = self.traces_beside(&merged)?;
         let mut ids = BTreeSet::new();
         for partition in &traces {
             if !ids.insert(partition.trace.clone()) {
@@ -122,11 +124,14 @@ impl Dataset {
         traces.retain(|partition| is_chosen(&partition.date.to_string()));
         let mut complete = Vec::new();
         for partition in traces {
-            match self.expect_parts(&partition) {
+            match self.expect_parts(&partition, &merged) {
                 Ok(()) => complete.push(partition),
                 Err(_) if self.was_removed(&partition)? => {}
                 Err(error) => return Err(error),
             }
+        }
+        for (date, day) in merged.0.iter().filter(|(date, _)| is_chosen(&date.to_string())) {
+            self.expect_merged_files(*date, day)?;
         }
         for trace in self.manifests()?.difference(&ids) {
             self.expect_trace(trace, &is_chosen)?;
@@ -140,31 +145,37 @@ impl Dataset {
             Err(DatasetError::Missing(_)) => false,
             manifest => !manifest?.unfinished,
         };
-        Ok(!is_expected && self.part_bytes(LAST, partition)?.is_none())
+        Ok(!is_expected && !self.is_listed(partition)?)
     }
 
-    /// Fails if a part of a trace is missing or has another size than was written.
-    fn expect_parts(&self, partition: &Partition) -> Result<(), DatasetError> {
+    /// Whether `traces` has a trace now.
+    fn is_listed(&self, partition: &Partition) -> Result<bool, DatasetError> {
+        let has_part = self.part_bytes(LAST, partition)?.is_some();
+        let is_merged = || Ok::<_, DatasetError>(self.merged_days()?.has(partition));
+        Ok(has_part || is_merged()?)
+    }
+
+    /// Fails if a part of a trace is missing or has another size than was written; files of merged traces are not looked at.
+    fn expect_parts(&self, partition: &Partition, merged: &MergedDays) -> Result<(), DatasetError> {
         let manifest = self.manifest(&partition.trace)?;
         if manifest.date != partition.date.to_string() {
             return Err(DatasetError::Planted(self.part(LAST, partition)));
         }
+        if merged.has(partition) {
+            return Ok(());
+        }
         for (table, written) in &manifest.tables {
-            self.expect_part(table, partition, written)?;
+            self.expect_file(&partition.part(table), written)?;
         }
         Ok(())
     }
 
-    pub fn expect_part(
-        &self,
-        table: &str,
-        partition: &Partition,
-        written: &TableSummary,
-    ) -> Result<(), DatasetError> {
-        match self.part_bytes(table, partition)? {
+    /// Fails if a file is missing or has another size than was written.
+    pub fn expect_file(&self, name: &str, written: &TableSummary) -> Result<(), DatasetError> {
+        match self.store.size(name)? {
             Some(bytes) if bytes == written.bytes => Ok(()),
-            Some(_) => Err(DatasetError::Changed(self.part(table, partition))),
-            None => Err(DatasetError::Missing(self.part(table, partition))),
+            Some(_) => Err(DatasetError::Changed(self.store.path(name))),
+            None => Err(DatasetError::Missing(self.store.path(name))),
         }
     }
 
@@ -185,58 +196,26 @@ impl Dataset {
         let Ok(date) = manifest.date.parse() else { return Ok(()) };
         let partition = Partition { date, trace: trace.to_owned() };
         // Another process may have placed it since the traces were listed.
-        match self.part_bytes(LAST, &partition)? {
-            Some(_) => Ok(()),
-            None => Err(DatasetError::Missing(self.part(LAST, &partition))),
+        match self.is_listed(&partition)? {
+            true => Ok(()),
+            false => Err(DatasetError::Missing(self.part(LAST, &partition))),
         }
     }
 
-    /// Returns path or URL and size of a part that a question may read; `None` if the table is newer than the trace.
-    /// Compares the content of parts of up to `compared` bytes with the manifest.
-    ///
-    /// # Errors
-    /// If the part is not the one that was written.
-    pub fn part_to_read(
-        &self,
-        table: &str,
-        partition: &Partition,
-        compared: u64,
-    ) -> Result<Option<(PathBuf, u64)>, DatasetError> {
-        let manifest = self.manifest(&partition.trace)?;
-        let Some(written) = manifest.tables.get(table) else { return Ok(None) };
-        self.expect_part(table, partition, written)?;
-        if self.store.is_folder() && written.bytes <= compared {
-            self.compare_content(table, partition, written)?;
-        }
-        Ok(Some((self.part(table, partition), written.bytes)))
-    }
-
-    /// Returns an error about the first damaged part.
+    /// The first of the files with the rows of some traces whose content is not what was written.
     pub fn first_damage<'p>(
         &self,
         table: &str,
         partitions: impl Iterator<Item = &'p Partition>,
         cancel: &Cancel,
     ) -> Option<DatasetError> {
-        let mut results = partitions.map(|partition| {
-            cancel.check()?;
-            let manifest = self.manifest(&partition.trace)?;
-            let Some(written) = manifest.tables.get(table) else { return Ok(()) };
-            self.expect_part(table, partition, written)?;
-            self.compare_content(table, partition, written)
-        });
-        results.find_map(Result::err)
+        self.files_to_read(table, partitions, u64::MAX, cancel).err()
     }
 
-    /// Compares the content of a part with what was written.
-    fn compare_content(
-        &self,
-        table: &str,
-        partition: &Partition,
-        written: &TableSummary,
-    ) -> Result<(), DatasetError> {
-        let path = self.part(table, partition);
-        let Some(file) = self.store.local(&partition.part(table))? else {
+    /// Compares the content of a file with what was written.
+    pub fn compare_content(&self, name: &str, written: &TableSummary) -> Result<(), DatasetError> {
+        let path = self.store.path(name);
+        let Some(file) = self.store.local(name)? else {
             return Err(DatasetError::Missing(path));
         };
         let now = TableSummary::of(&file.path, written.rows)?;

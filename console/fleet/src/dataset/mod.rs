@@ -9,6 +9,7 @@
 //! _manifests/<trace>.json                            rows, bytes and hashes of its tables
 //! _staging/, _locks/                                 work in progress
 //! groups/date=2026-11-21/trace=<id>/part-0.parquet   a table of a trace, likewise for each other table
+//! merged/groups/date=2026-11-21/part-<hash>.parquet  the same of the traces that _merged/2026-11-21.json lists
 //! ```
 //!
 //! Spark, DuckDB and others read `key=value` in folder names as columns (Hive partitions). Spark ignores names that
@@ -21,14 +22,17 @@ mod add;
 mod bucket;
 mod check;
 mod column;
+mod compact;
 mod error;
 mod manifest;
+mod merged;
 mod origin;
 mod rows;
 mod store;
 mod tables;
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -39,8 +43,11 @@ use serde::{Deserialize, Serialize};
 pub use self::add::{AddOptions, Added};
 pub use self::check::ListedTrace;
 pub use self::column::ColumnSpec;
+pub use self::compact::{Compacted, today};
 pub use self::error::DatasetError;
 pub use self::manifest::COMPARED_BYTES;
+use self::merged::MergedDays;
+pub use self::merged::{RowsFile, TracesOfFile};
 pub use self::origin::{Given, source_id};
 pub use self::store::LocalFile;
 use self::store::Store;
@@ -49,6 +56,8 @@ pub use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};
 const MARKER: &str = "_dataset.json";
 /// Name of the lock for the marker.
 const MARKED: &str = "dataset";
+/// Name of the lock of those who read.
+const READERS: &str = "readers";
 const EXTRACTS: &str = "_extracts";
 const MANIFESTS: &str = "_manifests";
 const FORMAT: &str = "handlescope dataset";
@@ -179,7 +188,7 @@ impl Dataset {
     fn create_in(location: &Path) -> Result<Self, DatasetError> {
         let store = Store::at(location)?;
         if store.size(MARKER)?.is_some() {
-            return Self::open_to_change(location)?.raised();
+            return Self::open_to_change(location)?.raised()?.with_lock_of_readers();
         }
         let names = store.names("")?;
         let is_foreign = names.iter().any(|name| !name.starts_with(['_', '.']));
@@ -188,7 +197,13 @@ impl Dataset {
             return Err(DatasetError::OtherFolder(location.to_path_buf()));
         }
         Marker::write(&store)?;
-        Ok(Self { store, version: SCHEMA_VERSION })
+        Self { store, version: SCHEMA_VERSION }.with_lock_of_readers()
+    }
+
+    /// Makes the file for [`Self::reading`], which makes none.
+    fn with_lock_of_readers(self) -> Result<Self, DatasetError> {
+        drop(self.store.lock_if_free(READERS)?);
+        Ok(self)
     }
 
     /// Raises the dataset to the version of this program, if it was older.
@@ -220,6 +235,12 @@ impl Dataset {
     /// Returns the folder of the dataset, or its URL.
     pub fn root(&self) -> &Path {
         self.store.root()
+    }
+
+    /// Keeps the files that lists name now from being removed because other files have their rows, as long as the result
+    /// lives; `None` where nothing can be locked.
+    pub fn reading(&self) -> Option<File> {
+        self.store.lock_shared(READERS)
     }
 
     /// Returns path or URL of the rows of a trace in a table.
@@ -261,7 +282,17 @@ impl Dataset {
     /// # Errors
     /// If a folder cannot be read.
     pub fn traces(&self) -> Result<Vec<Partition>, DatasetError> {
-        self.partitions(LAST)
+        self.traces_beside(&self.merged_days()?)
+    }
+
+    /// The same, if these are merged.
+    fn traces_beside(&self, merged: &MergedDays) -> Result<Vec<Partition>, DatasetError> {
+        let mut traces = self.partitions(LAST)?;
+        traces.extend(merged.partitions());
+        traces.sort();
+        // Of those whose merge was interrupted there are both.
+        traces.dedup();
+        Ok(traces)
     }
 
     /// Returns the traces in a table by day and id, including those of an interrupted process.
@@ -292,7 +323,7 @@ impl Dataset {
                 return Ok(Some(partition));
             }
         }
-        Ok(None)
+        Ok(self.merged_days()?.find(trace))
     }
 
     /// Finds the trace by the first digits of its id.

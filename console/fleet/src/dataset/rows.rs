@@ -103,7 +103,9 @@ impl<'t> Rows<'t> {
             unreleased: count(group.counts.leaked) + count(group.counts.closed_at_exit),
             bytes_acquired: group.bytes.map(|bytes| bytes.allocated),
             bytes_unreleased: group.bytes.map(|bytes| bytes.unreleased),
+            first_leaked_utc: group.leaked_ns.and_then(|(first, _)| origin.utc(first)),
             first_leaked_s: group.leaked_ns.and_then(|(first, _)| origin.seconds(first)),
+            last_leaked_utc: group.leaked_ns.and_then(|(_, last)| origin.utc(last)),
             last_leaked_s: group.leaked_ns.and_then(|(_, last)| origin.seconds(last)),
             mean_lifetime_s: group
                 .mean_lifetime_ns

@@ -2,7 +2,7 @@
 //!
 //! Names are relative to the dataset, with slashes. In both kinds of storage, a file appears only when it is complete.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 #[cfg(feature = "object-store")]
 use super::bucket::Bucket;
 use super::error::DatasetError;
+use super::is_id;
 
 const STAGING: &str = "_staging";
 const LOCKS: &str = "_locks";
@@ -203,6 +204,39 @@ impl Store {
         }
     }
 
+    /// Locks what no process has locked, and makes its file; `None` where one has, or in an object store.
+    pub fn lock_if_free(&self, name: &str) -> Result<Option<File>, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(LOCKS).join(format!("{name}.lock"));
+                make_folder_of(&path)?;
+                let file = File::options().append(true).create(true).open(&path);
+                let file = file.map_err(DatasetError::io(&path))?;
+                match file.try_lock() {
+                    Ok(()) => Ok(Some(file)),
+                    Err(TryLockError::WouldBlock) => Ok(None),
+                    Err(TryLockError::Error(source)) => Err(DatasetError::Io { path, source }),
+                }
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => Ok(None),
+        }
+    }
+
+    /// Waits until no process has locked something for itself alone; others may share it while the file is open. `None` where
+    /// its file is not there, or cannot be locked, as on a file system that is only read.
+    pub fn lock_shared(&self, name: &str) -> Option<File> {
+        match self {
+            Self::Folder(folder) => {
+                let file = File::open(folder.join(LOCKS).join(format!("{name}.lock"))).ok()?;
+                file.lock_shared().ok()?;
+                Some(file)
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => None,
+        }
+    }
+
     /// Creates a folder for work in progress, and removes what killed processes left there.
     pub fn staging(&self) -> Result<TempDir, DatasetError> {
         match self {
@@ -230,7 +264,7 @@ impl Store {
         let locks = self.names(LOCKS)?.into_iter();
         Ok(locks
             .filter_map(|name| name.strip_suffix(".lock").map(str::to_owned))
-            .any(|id| id.starts_with(trace)))
+            .any(|id| is_id(&id) && id.starts_with(trace)))
     }
 
     /// Whether it is a folder on this machine or its network.

@@ -20,8 +20,8 @@ const HANDLES: &str = "handles";
 /// Unit of file mappings.
 const VIEWS: &str = "views";
 
-/// Name of the stack of a handle that has none.
-const NO_STACK: &str = "no stack";
+/// Name of the stack of a handle without one.
+pub const NO_STACK: &str = "no stack";
 
 /// Name of an unknown property of a handle.
 pub const UNKNOWN: &str = "unknown";
@@ -153,10 +153,12 @@ impl PictureFrame {
 
     /// Returns the frames of a stack, in the same order.
     pub fn of_stack<'f>(frames: impl Iterator<Item = FrameView<'f>>) -> impl Iterator<Item = Self> {
-        with_program(frames).map(|(frame, is_of_program)| Self::of(&frame, is_of_program))
+        with_program(frames)
+            .map(|(frame, is_of_program)| Self { is_of_program, ..Self::from_view(&frame) })
     }
 
-    fn of(frame: &FrameView<'_>, is_of_program: bool) -> Self {
+    /// Creates a frame, not knowing whether it is of a program.
+    pub fn from_view(frame: &FrameView<'_>) -> Self {
         let name = frame.name;
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
@@ -166,6 +168,6 @@ impl PictureFrame {
             Some(address) => format!("{frame} 0x{address:X}"),
             None => frame.to_string(),
         };
-        Self { source, is_of_program, ..Self::named(&name) }
+        Self { source, ..Self::named(&name) }
     }
 }

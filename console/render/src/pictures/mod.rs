@@ -4,6 +4,7 @@ mod flame;
 mod folded;
 mod plot_svg;
 mod plot_text;
+mod pprof;
 mod speedscope;
 mod ticks;
 mod timeline;
@@ -14,6 +15,7 @@ pub use self::flame::{FlameGraph, colors, folded_leaks, line};
 pub use self::folded::{Folded, FrameTable, PictureFrame, Weight, folded};
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};
+pub use self::pprof::{PprofProfile, SuspectIds};
 pub use self::timeline::Timeline;
 use handlescope_query::Amount;
 

@@ -1,6 +1,7 @@
 //! Fleet datasets: what DuckDB, Spark and the console answer about them, and how many processes build them together.
 
 mod cluster;
+mod compact;
 pub mod console;
 mod damaged;
 mod engines;

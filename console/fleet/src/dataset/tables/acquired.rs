@@ -63,9 +63,13 @@ columns! {
         pub bytes_acquired: Option<i64>,
         /// Bytes of those not released.
         pub bytes_unreleased: Option<i64>,
-        /// When the first was opened that the program did not release, in seconds since session start.
+        /// When the first was opened that the program did not release.
+        pub first_leaked_utc: Option<Utc>,
+        /// The same in seconds since session start.
         pub first_leaked_s: Option<f64>,
-        /// The same of the last.
+        /// When the last was opened that the program did not release.
+        pub last_leaked_utc: Option<Utc>,
+        /// The same in seconds since session start.
         pub last_leaked_s: Option<f64>,
         /// Mean time until the program released one, in seconds.
         pub mean_lifetime_s: Option<f64>,

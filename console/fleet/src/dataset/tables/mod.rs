@@ -14,9 +14,8 @@ use polars::prelude::Schema;
 
 use super::column::{ColumnSpec, DatasetRow, schema, specs};
 
-/// Version of the layout and of the tables. A new version only adds columns, so programs that read an older version
-/// still work.
-pub const SCHEMA_VERSION: i32 = 1;
+/// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// A table as readers see it.
 pub struct DatasetTable {

@@ -1,0 +1,365 @@
+//! Merging the small files of days that are over into one for each table and day.
+//!
+//! The files of a day are written aside and placed, then its list is replaced, and then what it replaces goes, once nobody
+//! reads it any more. Killed at any point, the list names files that are there. Whoever changes rows of a day locks it: a
+//! process that adds, replaces or removes a trace after the trace itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use handlescope_model::{Noting, ParquetFile};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use polars::prelude::{DataFrame, DataType, Schema, col};
+
+use super::add::version_pair;
+use super::error::DatasetError;
+use super::manifest::{Manifest, TableSummary};
+use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_name};
+use super::tables::{DatasetTable, TABLES};
+use super::{Dataset, LAST, Partition, READERS};
+use crate::scan::{TRACE, collect, is_of, scan_files};
+use handlescope_session::cancel::Cancel;
+
+/// Bytes of the tables of a trace that is merged, at most: there is nothing to win of larger ones.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Bytes of the files that are read at once, as they are on disk, and their number.
+const BATCH_BYTES: u64 = 4 << 20;
+const BATCH_FILES: usize = 256;
+
+/// Rows of a row group, of which texts of stacks take most of the memory.
+const GROUP_ROWS: usize = 1 << 14;
+
+/// Pause between attempts at a lock.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Result of merging, before and after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Compacted {
+    pub files: [u64; 2],
+    pub bytes: [u64; 2],
+}
+
+/// The traces of a day that are put together.
+struct Day {
+    date: Date,
+    /// What was merged before.
+    before: Option<MergedDay>,
+    /// Manifests of all traces that the files are to have. Those of merged ones may be missing.
+    traces: BTreeMap<String, Option<Manifest>>,
+}
+
+impl Day {
+    fn partition(&self, trace: &str) -> Partition {
+        Partition { date: self.date, trace: trace.to_owned() }
+    }
+
+    fn was_merged(&self, trace: &str) -> bool {
+        self.before.as_ref().is_some_and(|day| day.traces.contains(trace))
+    }
+
+    /// Rows that the traces have in a table; `None` where a trace is being replaced, so that its manifest may be about others.
+    fn expected_rows(&self, table: &str) -> Option<u64> {
+        let manifests = self.traces.values();
+        let manifests = manifests.map(|manifest| manifest.as_ref().filter(|it| !it.unfinished));
+        let rows = |manifest: &Manifest| manifest.tables.get(table).map_or(0, |table| table.rows);
+        manifests
+            .map(|manifest| manifest.map(rows))
+            .try_fold(0, |sum: u64, rows| sum.checked_add(rows?))
+    }
+}
+
+impl Dataset {
+    /// Merges the traces of the days before `today` into one file for each table and day. What was merged before stays as it
+    /// is where no trace came to it.
+    ///
+    /// # Errors
+    /// When a file is not the one that was written, the dataset cannot be written or has no locks, or `cancel` asks to stop.
+    pub fn compact(&self, today: Date, cancel: &Cancel) -> Result<Compacted, DatasetError> {
+        if !self.store.is_folder() {
+            return Err(DatasetError::NoLocks(self.root().to_path_buf()));
+        }
+        let days = self.traces()?.into_iter().map(|partition| partition.date);
+        let days: BTreeSet<Date> =
+            days.chain(self.days_with_files()?).filter(|date| *date < today).collect();
+        let mut compacted = Compacted::default();
+        for date in days {
+            cancel.check()?;
+            let _day = self.lock_day(date)?;
+            self.compact_day(date, &mut compacted, cancel)
+                .map_err(|error| error.within(self.root()))?;
+        }
+        Ok(compacted)
+    }
+
+    /// Days that have merged files, listed or not.
+    fn days_with_files(&self) -> Result<BTreeSet<Date>, DatasetError> {
+        let mut days = BTreeSet::new();
+        for table in &TABLES {
+            let names = self.store.names(&format!("{MERGED}/{}", table.name))?.into_iter();
+            days.extend(names.filter_map(|name| name.strip_prefix("date=")?.parse::<Date>().ok()));
+        }
+        Ok(days)
+    }
+
+    /// Locks the rows of a day, to change them.
+    pub fn lock_day(&self, date: Date) -> Result<Option<File>, DatasetError> {
+        self.store.lock(&format!("merge-{date}"))
+    }
+
+    fn compact_day(
+        &self,
+        date: Date,
+        compacted: &mut Compacted,
+        cancel: &Cancel,
+    ) -> Result<(), DatasetError> {
+        let before = self.merged_day(date)?;
+        self.clear(date, before.as_ref(), cancel)?;
+        let mut traces = BTreeMap::new();
+        for trace in before.iter().flat_map(|day| &day.traces) {
+            traces.insert(trace.clone(), self.manifest(trace).ok());
+        }
+        let (merged, mut files, mut bytes) = (traces.len(), 0, 0);
+        for partition in self.partitions(LAST)?.into_iter().filter(|it| it.date == date) {
+            cancel.check()?;
+            let manifest = self.manifest(&partition.trace)?;
+            let size: u64 = manifest.tables.values().map(|table| table.bytes).sum();
+            if !manifest.unfinished && size <= MAX_BYTES {
+                files += manifest.tables.len() as u64;
+                bytes += size;
+                traces.insert(partition.trace, Some(manifest));
+            }
+        }
+        // One trace alone has no more files than a day.
+        if traces.len() == merged || traces.len() < 2 {
+            return Ok(());
+        }
+        for table in before.iter().flat_map(|day| day.tables.values()) {
+            files += 1;
+            bytes += table.bytes;
+        }
+        let after = self.merge(&Day { date, before, traces }, cancel)?;
+        compacted.files[0] += files;
+        compacted.files[1] += after.tables.len() as u64;
+        compacted.bytes[0] += bytes;
+        compacted.bytes[1] += after.tables.values().map(|table| table.bytes).sum::<u64>();
+        Ok(())
+    }
+
+    /// Takes traces out of the merged files of a day, which is locked; their manifests stay.
+    ///
+    /// # Errors
+    /// Those of [`Self::compact`].
+    pub fn unmerge(
+        &self,
+        date: Date,
+        traces: &BTreeSet<String>,
+        cancel: &Cancel,
+    ) -> Result<(), DatasetError> {
+        let Some(before) = self.merged_day(date)? else { return Ok(()) };
+        if before.traces.is_disjoint(traces) {
+            return Ok(());
+        }
+        let left = before.traces.difference(traces);
+        let left: BTreeMap<_, _> =
+            left.map(|trace| (trace.clone(), self.manifest(trace).ok())).collect();
+        self.merge(&Day { date, before: Some(before), traces: left }, cancel).map(drop)
+    }
+
+    /// Writes the files and the list of a day, and removes what they replace.
+    fn merge(&self, day: &Day, cancel: &Cancel) -> Result<MergedDay, DatasetError> {
+        let folder = self.store.staging()?;
+        let mut tables = BTreeMap::new();
+        for table in TABLES.iter().filter(|_| !day.traces.is_empty()) {
+            let path = folder.path().join(table.name);
+            let written = self.write_merged(day, table, &path, cancel)?;
+            tables.insert(table.name.to_owned(), written);
+        }
+        for (table, written) in &tables {
+            let name = file_name(table, day.date, written);
+            self.store.place(&folder.path().join(table), &name)?;
+        }
+        let after = MergedDay::new(day.traces.keys().cloned().collect(), tables);
+        self.write_merged_day(day.date, &after)?;
+        self.clear(day.date, Some(&after), cancel)?;
+        Ok(after)
+    }
+
+    /// Writes the rows of a table of a day, by trace, in a file, whose rows are as many as those that it replaces.
+    fn write_merged(
+        &self,
+        day: &Day,
+        table: &DatasetTable,
+        path: &Path,
+        cancel: &Cancel,
+    ) -> Result<TableSummary, DatasetError> {
+        let mut schema = (table.schema)();
+        schema.with_column(TRACE.into(), DataType::String);
+        let file = File::create(path).map_err(DatasetError::io(path))?;
+        let mut out = Noting::new(BufWriter::new(file));
+        let rows = self.write_rows_of(day, (table, &schema), &mut out, path, cancel);
+        let rows = rows.map_err(|error| match out.failed() {
+            Some(source) => DatasetError::Io { path: path.to_path_buf(), source },
+            None => error,
+        })?;
+        if day.expected_rows(table.name).is_some_and(|expected| expected != rows) {
+            return Err(DatasetError::Damaged {
+                path: self.store.path(table.name),
+                reason: format!(
+                    "the files of {} have {rows} rows, not as many as written",
+                    day.date
+                ),
+            });
+        }
+        TableSummary::of(path, rows)
+    }
+
+    fn write_rows_of(
+        &self,
+        day: &Day,
+        (table, schema): (&DatasetTable, &Schema),
+        out: &mut Noting<BufWriter<File>>,
+        path: &Path,
+        cancel: &Cancel,
+    ) -> Result<u64, DatasetError> {
+        let parquet = |error| DatasetError::Parquet { path: path.to_path_buf(), source: error };
+        let mut file = ParquetFile::new(schema, |_| true, out).map_err(parquet)?;
+        let empty = DataFrame::empty_with_schema(schema);
+        let (mut waiting, mut rows) = (empty.clone(), 0);
+        for files in self.files_of(day, table, cancel)? {
+            cancel.check()?;
+            let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
+            let frame = scan_files(self, &files, (table.schema)()).map_err(parquet)?;
+            let frame = match files.as_slice() {
+                [RowsFile { traces: TracesOfFile::Some(traces), .. }] => {
+                    frame.filter(is_of(traces))
+                }
+                _ => frame,
+            };
+            let read = collect(frame.select(columns)).map_err(parquet)?;
+            rows += read.height() as u64;
+            waiting.vstack_mut(&read).map_err(parquet)?;
+            if waiting.height() >= GROUP_ROWS {
+                file.write(&waiting).map_err(parquet)?;
+                waiting = empty.clone();
+            }
+        }
+        if waiting.height() > 0 || rows == 0 {
+            file.write(&waiting).map_err(parquet)?;
+        }
+        file.finish(vec![version_pair()]).map_err(parquet)?;
+        Ok(rows)
+    }
+
+    /// Files with the rows of a table of a day, in the order of the traces: some small ones or a part of a merged one at a
+    /// time.
+    fn files_of(
+        &self,
+        day: &Day,
+        table: &DatasetTable,
+        cancel: &Cancel,
+    ) -> Result<Vec<Vec<RowsFile>>, DatasetError> {
+        let merged = day.before.as_ref().and_then(|before| before.file(table.name, day.date));
+        if let Some((name, written)) = &merged {
+            self.expect_file(name, written)?;
+            self.compare_content(name, written)?;
+        }
+        let mut batches: Vec<Vec<RowsFile>> = Vec::new();
+        // Bytes and number of traces of the last one.
+        let (mut bytes, mut count) = (0, 0);
+        for (trace, manifest) in &day.traces {
+            cancel.check()?;
+            let written = manifest.as_ref().and_then(|manifest| manifest.tables.get(table.name));
+            let added = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
+            let fits = count < BATCH_FILES && bytes + added <= BATCH_BYTES;
+            let last = batches.last_mut().filter(|_| fits);
+            let file = if day.was_merged(trace) {
+                let Some((name, written)) = &merged else { continue };
+                if let Some([RowsFile { traces: TracesOfFile::Some(traces), .. }]) =
+                    last.map(Vec::as_mut_slice)
+                {
+                    traces.insert(trace.clone());
+                    (bytes, count) = (bytes + added, count + 1);
+                    continue;
+                }
+                let traces = TracesOfFile::Some(BTreeSet::from([trace.clone()]));
+                RowsFile { path: self.store.path(name), bytes: written.bytes, traces }
+            } else {
+                let Some(written) = written else { continue };
+                let name = day.partition(trace).part(table.name);
+                self.expect_file(&name, written)?;
+                self.compare_content(&name, written)?;
+                let path = self.store.path(&name);
+                let file = RowsFile { path, bytes: added, traces: TracesOfFile::OfFolder };
+                let is_alike = |batch: &Vec<RowsFile>| {
+                    batch.iter().all(|file| file.traces == TracesOfFile::OfFolder)
+                };
+                if let Some(batch) = last.filter(|batch| is_alike(batch)) {
+                    batch.push(file);
+                    (bytes, count) = (bytes + added, count + 1);
+                    continue;
+                }
+                file
+            };
+            batches.push(vec![file]);
+            (bytes, count) = (added, 1);
+        }
+        Ok(batches)
+    }
+
+    /// Removes the files of a day that its list does not name, and the folders of traces that it names, once nobody reads.
+    fn clear(
+        &self,
+        date: Date,
+        listed: Option<&MergedDay>,
+        cancel: &Cancel,
+    ) -> Result<(), DatasetError> {
+        let (mut left, mut folders) = (Vec::new(), Vec::new());
+        for table in &TABLES {
+            let day = format!("{}/date={date}", table.name);
+            for name in self.store.names(&day)? {
+                let id = name.strip_prefix("trace=");
+                if id.is_some_and(|id| listed.is_some_and(|day| day.traces.contains(id))) {
+                    left.push(format!("{day}/{name}"));
+                }
+            }
+            folders.push(day);
+            let folder = day_folder(table.name, date);
+            let listed = listed.and_then(|day| day.file(table.name, date));
+            let listed = listed.map(|(name, _)| name);
+            let names = self.store.names(&folder)?.into_iter();
+            let names = names
+                .filter(|name| name.starts_with("part-"))
+                .map(|name| format!("{folder}/{name}"));
+            left.extend(names.filter(|name| Some(name) != listed.as_ref()));
+            folders.push(folder);
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        let _nobody_reads = loop {
+            cancel.check()?;
+            match self.store.lock_if_free(READERS)? {
+                Some(lock) => break lock,
+                None => thread::sleep(PAUSE),
+            }
+        };
+        // That of complete traces first.
+        for name in left.iter().rev() {
+            self.store.remove(name)?;
+        }
+        folders.iter().for_each(|folder| self.store.remove_empty(folder));
+        Ok(())
+    }
+}
+
+/// The day that is not over, in UTC.
+pub fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
+}

@@ -1,0 +1,243 @@
+//! Traces of days that are over, merged into one file for each table and day.
+//!
+//! `_merged/<day>.json` lists the traces and files of a day, and replacing it is what changes them: a trace that it lists
+//! has its rows in the files that it names, and nowhere else. The files are `merged/<table>/date=<day>/part-<hash>.parquet`,
+//! with the column `trace`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+use super::error::DatasetError;
+use super::manifest::TableSummary;
+use super::tables::{SCHEMA_VERSION, TABLES};
+use super::{Dataset, Partition, is_id};
+use handlescope_session::cancel::Cancel;
+
+/// Folder of the files.
+pub const MERGED: &str = "merged";
+/// Folder of the lists.
+pub const LISTS: &str = "_merged";
+
+/// Digits of a SHA-256, and those of them that are in the name of a file.
+const HASH_DIGITS: usize = 64;
+const NAME_DIGITS: usize = 16;
+
+/// The merged traces of a day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergedDay {
+    pub schema_version: i32,
+    /// Ids of the traces.
+    pub traces: BTreeSet<String>,
+    /// The files by their tables.
+    pub tables: BTreeMap<String, TableSummary>,
+}
+
+/// The merged traces of a dataset.
+#[derive(Debug, Clone, Default)]
+pub struct MergedDays(pub BTreeMap<Date, MergedDay>);
+
+/// A file with rows of some traces.
+#[derive(Debug, Clone)]
+pub struct RowsFile {
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub traces: TracesOfFile,
+}
+
+/// The traces whose rows of a file count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TracesOfFile {
+    /// The one that the folder names.
+    OfFolder,
+    /// All of a merged file.
+    All,
+    /// Some of a merged file.
+    Some(BTreeSet<String>),
+}
+
+impl MergedDay {
+    pub fn new(traces: BTreeSet<String>, tables: BTreeMap<String, TableSummary>) -> Self {
+        Self { schema_version: SCHEMA_VERSION, traces, tables }
+    }
+
+    /// The first thing that no program wrote: what it names becomes names of files.
+    fn problem(&self) -> Option<String> {
+        let id = self.traces.iter().find(|id| !is_id(id));
+        let is_hash = |text: &str| {
+            text.len() == HASH_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+        };
+        let hash = self.tables.values().find(|table| !is_hash(&table.sha256));
+        let id = id.map(|id| format!("{id:?} is no id of a trace"));
+        id.or_else(|| hash.map(|table| format!("{:?} is no hash", table.sha256)))
+    }
+
+    /// The file of a table, and what was written; `None` for a table that is newer.
+    pub fn file(&self, table: &str, date: Date) -> Option<(String, &TableSummary)> {
+        let written = self.tables.get(table)?;
+        Some((file_name(table, date, written), written))
+    }
+}
+
+/// Name of the file of a table and day with this content.
+pub fn file_name(table: &str, date: Date, written: &TableSummary) -> String {
+    let digits = written.sha256.get(..NAME_DIGITS).unwrap_or_default();
+    format!("{}/part-{digits}.parquet", day_folder(table, date))
+}
+
+/// Folder of the files of a table and day.
+pub fn day_folder(table: &str, date: Date) -> String {
+    format!("{MERGED}/{table}/date={date}")
+}
+
+fn list_name(date: Date) -> String {
+    format!("{LISTS}/{date}.json")
+}
+
+impl MergedDays {
+    /// Whether the rows of a trace are merged.
+    pub fn has(&self, partition: &Partition) -> bool {
+        self.0.get(&partition.date).is_some_and(|day| day.traces.contains(&partition.trace))
+    }
+
+    pub fn partitions(&self) -> impl Iterator<Item = Partition> {
+        self.0.iter().flat_map(|(date, day)| {
+            day.traces.iter().map(|trace| Partition { date: *date, trace: trace.clone() })
+        })
+    }
+
+    /// The partition of a trace, if it is merged.
+    pub fn find(&self, trace: &str) -> Option<Partition> {
+        let (date, _) = self.0.iter().find(|(_, day)| day.traces.contains(trace))?;
+        Some(Partition { date: *date, trace: trace.to_owned() })
+    }
+}
+
+impl Dataset {
+    /// Lists of merged traces.
+    ///
+    /// # Errors
+    /// When a list cannot be read, or is none that a program wrote.
+    pub fn merged_days(&self) -> Result<MergedDays, DatasetError> {
+        let mut days = BTreeMap::new();
+        for name in self.store.names(LISTS)? {
+            let Some(Ok(date)) = name.strip_suffix(".json").map(str::parse) else { continue };
+            // The day may have lost its last trace in the meantime.
+            days.extend(self.merged_day(date)?.map(|day| (date, day)));
+        }
+        Ok(MergedDays(days))
+    }
+
+    /// The list of a day; `None` where nothing is merged.
+    pub fn merged_day(&self, date: Date) -> Result<Option<MergedDay>, DatasetError> {
+        let name = list_name(date);
+        let Some(text) = self.store.read(&name)? else { return Ok(None) };
+        let damaged = |reason| DatasetError::Damaged { path: self.store.path(&name), reason };
+        let day: MergedDay =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        day.problem().map_or(Ok(Some(day)), |reason| Err(damaged(reason)))
+    }
+
+    /// Replaces the list of a day; one without traces goes.
+    pub fn write_merged_day(&self, date: Date, day: &MergedDay) -> Result<(), DatasetError> {
+        if day.traces.is_empty() {
+            return self.store.remove(&list_name(date));
+        }
+        let text = serde_json::to_vec_pretty(day).unwrap_or_default();
+        self.store.write(&list_name(date), &mut text.as_slice())
+    }
+
+    /// Fails if a file of a day is missing or has another size than was written.
+    pub fn expect_merged_files(&self, date: Date, day: &MergedDay) -> Result<(), DatasetError> {
+        let files = TABLES.iter().filter_map(|table| day.file(table.name, date));
+        for (name, written) in files {
+            self.expect_file(&name, written)?;
+        }
+        Ok(())
+    }
+
+    /// Files with the rows that some traces have in a table, in the order of the traces; none for traces that are older than
+    /// the table. The content of files of up to `compared` bytes is compared with what was written.
+    ///
+    /// # Errors
+    /// When a file is not the one that was written, or `cancel` asks to stop.
+    pub fn files_to_read<'p>(
+        &self,
+        table: &str,
+        traces: impl Iterator<Item = &'p Partition>,
+        compared: u64,
+        cancel: &Cancel,
+    ) -> Result<Vec<RowsFile>, DatasetError> {
+        let days = self.merged_days()?;
+        let mut files: Vec<RowsFile> = Vec::new();
+        // Places of merged files in the list.
+        let mut places: BTreeMap<Date, usize> = BTreeMap::new();
+        for partition in traces {
+            cancel.check()?;
+            let day = days.0.get(&partition.date).filter(|_| days.has(partition));
+            let (name, written) = match day {
+                None => {
+                    let manifest = self.manifest(&partition.trace)?;
+                    let Some(written) = manifest.tables.get(table) else { continue };
+                    (partition.part(table), written.clone())
+                }
+                Some(day) => {
+                    let place = places.get(&partition.date).and_then(|at| files.get_mut(*at));
+                    if let Some(RowsFile { traces: TracesOfFile::Some(traces), .. }) = place {
+                        traces.insert(partition.trace.clone());
+                        continue;
+                    }
+                    let Some((name, written)) = day.file(table, partition.date) else { continue };
+                    places.insert(partition.date, files.len());
+                    (name, written.clone())
+                }
+            };
+            self.expect_file(&name, &written)?;
+            if self.store.is_folder() && written.bytes <= compared {
+                self.compare_content(&name, &written)?;
+            }
+            let one = || BTreeSet::from([partition.trace.clone()]);
+            let traces = day.map_or(TracesOfFile::OfFolder, |_| TracesOfFile::Some(one()));
+            files.push(RowsFile { path: self.store.path(&name), bytes: written.bytes, traces });
+        }
+        for (date, place) in places {
+            let (Some(day), Some(file)) = (days.0.get(&date), files.get_mut(place)) else {
+                continue;
+            };
+            if file.traces == TracesOfFile::Some(day.traces.clone()) {
+                file.traces = TracesOfFile::All;
+            }
+        }
+        Ok(files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_no_program_wrote_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dataset = Dataset::create(folder.path()).expect("a dataset");
+        let date: Date = "2026-11-21".parse().expect("a day");
+        let table = |sha256: &str| {
+            let summary = TableSummary { rows: 1, bytes: 1, sha256: sha256.to_owned() };
+            BTreeMap::from([("groups".to_owned(), summary)])
+        };
+        let hash = "a".repeat(HASH_DIGITS);
+        for (id, hash, is_refused) in [
+            ("0".repeat(32), hash.clone(), false),
+            ("../x".to_owned(), hash.clone(), true),
+            ("0".repeat(32), "../../../etc/passwd".to_owned(), true),
+        ] {
+            let day = MergedDay::new(BTreeSet::from([id]), table(&hash));
+            dataset.write_merged_day(date, &day).expect("a list");
+            assert_eq!(dataset.merged_days().is_err(), is_refused, "{day:?}");
+        }
+        std::fs::write(folder.path().join(list_name(date)), "{").expect("a file");
+        assert!(matches!(dataset.traces(), Err(DatasetError::Damaged { .. })));
+    }
+}
