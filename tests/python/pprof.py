@@ -1,4 +1,4 @@
-"""Reads profiles of pprof with the package protobuf, whose description of them is made here, and prints each as JSON.
+"""Reads profiles of pprof with the package protobuf, which gets their description from here, and prints each as JSON.
 
 Usage: pprof.py FILE.pb.gz...
 Ids and indexes of texts are replaced by what they name. The field numbers are those of

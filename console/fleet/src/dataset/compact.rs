@@ -64,7 +64,7 @@ impl Day {
         self.before.as_ref().is_some_and(|day| day.traces.contains(trace))
     }
 
-    /// Rows that the traces have in a table; `None` where a trace is being replaced, so that its manifest may be about others.
+    /// Rows that the traces have in a table; `None` if a trace is being replaced, because its manifest may count other rows.
     fn expected_rows(&self, table: &str) -> Option<u64> {
         let manifests = self.traces.values();
         let manifests = manifests.map(|manifest| manifest.as_ref().filter(|it| !it.unfinished));
@@ -191,7 +191,7 @@ impl Dataset {
         Ok(after)
     }
 
-    /// Writes the rows of a table of a day, by trace, in a file, whose rows are as many as those that it replaces.
+    /// Writes the rows of a table of a day to a file, ordered by trace, and checks that none is missing.
     fn write_merged(
         &self,
         day: &Day,

@@ -1,7 +1,7 @@
 //! The messages of a profile, with the names and numbers of
 //! <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 //!
-//! A text is its index in the list of texts, whose first one is empty. Ids begin at 1; 0 is for none.
+//! A text is its index in the list of texts, and the first text is empty. Ids begin at 1; 0 means none.
 
 use prost::Message;
 

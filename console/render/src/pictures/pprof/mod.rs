@@ -41,47 +41,58 @@ struct Group<'g> {
     stack: Option<StackIdx>,
 }
 
-/// Trace, process, type, allocator and functions of the stack.
-type SuspectKey = (usize, String, String, String, String);
+/// What a process leaks on a stack that belongs to a suspect.
+#[derive(Debug, Clone)]
+struct SuspectPart {
+    process: String,
+    type_name: String,
+    allocator: String,
+    id: String,
+}
 
-/// Ids of the suspects of some traces.
+/// Ids of the suspects of some traces, by the trace and the functions of a stack.
 #[derive(Default)]
-pub struct SuspectIds(HashMap<SuspectKey, String>);
+pub struct SuspectIds(HashMap<(usize, String), Vec<SuspectPart>>);
 
 impl SuspectIds {
     /// Takes the suspects of answers of `.why` that leave out the same frames as the profile.
     pub fn from_answers(answers: &[WhyAnswer<'_>]) -> Self {
-        let mut ids = HashMap::new();
+        let mut ids: HashMap<_, Vec<SuspectPart>> = HashMap::new();
         for WhyAnswer { file, suspects, .. } in answers {
             for suspect in suspects {
-                let stacks: Vec<String> =
-                    suspect.equal_stacks.iter().map(|stack| functions(file, *stack)).collect();
-                for process in &suspect.processes {
-                    for stack in &stacks {
-                        let key = (
-                            file.about().index,
-                            process.process.clone(),
-                            suspect.type_name.clone(),
-                            suspect.allocator.clone().unwrap_or_default(),
-                            stack.clone(),
-                        );
-                        ids.entry(key).or_insert_with(|| suspect.id.text().to_owned());
-                    }
+                for stack in &suspect.equal_stacks {
+                    let parts = ids.entry((file.about().index, functions(file, *stack)));
+                    parts.or_default().extend(suspect.processes.iter().map(|process| {
+                        SuspectPart {
+                            process: process.process.clone(),
+                            type_name: suspect.type_name.clone(),
+                            allocator: suspect.allocator.clone().unwrap_or_default(),
+                            id: suspect.id.text().to_owned(),
+                        }
+                    }));
                 }
             }
         }
         Self(ids)
     }
 
-    fn get<'a>(&self, answer: &impl TraceAnswer<'a>, group: &Group<'_>) -> Option<&str> {
-        let stack = functions(answer, group.stack);
+    /// The parts on a stack, the worst suspect first.
+    fn on_stack<'a>(
+        &self,
+        answer: &impl TraceAnswer<'a>,
+        stack: Option<StackIdx>,
+    ) -> &[SuspectPart] {
+        let key = (answer.about().index, functions(answer, stack));
+        self.0.get(&key).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl SuspectPart {
+    fn is_of(&self, group: &Group<'_>) -> bool {
         // Suspects leave out allocators that say no more than the kind.
-        let mut ids = [group.allocator, ""].into_iter().filter_map(|allocator| {
-            let texts = [group.process, group.type_name, allocator].map(str::to_owned);
-            let [process, type_name, allocator] = texts;
-            self.0.get(&(answer.about().index, process, type_name, allocator, stack.clone()))
-        });
-        ids.next().map(String::as_str)
+        self.process == group.process
+            && self.type_name == group.type_name
+            && (self.allocator.is_empty() || self.allocator == group.allocator)
     }
 }
 
@@ -99,6 +110,8 @@ struct ProfileBuilder<'s> {
     places: Places,
     samples: Vec<(Sample, Amounts)>,
     suspects: &'s SuspectIds,
+    /// The stacks of the last trace: groups of several processes have the same.
+    stacks: HashMap<Option<StackIdx>, StackOfTrace<'s>>,
     /// Whether samples name their traces.
     has_traces: bool,
     /// Start of the earliest trace, nanoseconds since 1970.
@@ -106,6 +119,9 @@ struct ProfileBuilder<'s> {
     /// Lengths of all traces.
     length_ns: i64,
 }
+
+/// Places of a stack, innermost first, and the suspects that leak on it.
+type StackOfTrace<'s> = (Vec<u64>, &'s [SuspectPart]);
 
 impl PprofProfile {
     /// Takes the handles of traces that were asked for groups by process, create stack and type: those opened and, of
@@ -189,6 +205,7 @@ impl<'s> ProfileBuilder<'s> {
             places: Places::default(),
             samples: Vec::new(),
             suspects,
+            stacks: HashMap::new(),
             has_traces: traces > 1,
             start_ns: None,
             length_ns: 0,
@@ -196,6 +213,7 @@ impl<'s> ProfileBuilder<'s> {
     }
 
     fn add_trace(&mut self, info: &TraceInfo) {
+        self.stacks.clear();
         let start_ns = session_start_us(info).map(|start| start.saturating_mul(1000));
         self.start_ns = self.start_ns.into_iter().chain(start_ns).min();
         let length_ns = info.recorded_ns().map_or(0, |times| times.end() - times.start());
@@ -206,14 +224,19 @@ impl<'s> ProfileBuilder<'s> {
         if amounts.count == [0, 0] {
             return;
         }
-        let location_id = self.places.stack(answer, group.stack);
+        let (places, suspects) = (&mut self.places, self.suspects);
+        let stack = self.stacks.entry(group.stack).or_insert_with(|| {
+            (places.stack(answer, group.stack), suspects.on_stack(answer, group.stack))
+        });
+        let (location_id, suspects) = (stack.0.clone(), stack.1);
+        let suspect = suspects.iter().find(|part| part.is_of(group));
         let trace =
             self.has_traces.then(|| stem(answer.about().path).to_string_lossy().into_owned());
         let labels = [
             ("process", Some(group.process)),
             ("type", Some(group.type_name)),
             ("allocator", Some(group.allocator)),
-            ("suspect", self.suspects.get(answer, group)),
+            ("suspect", suspect.map(|part| part.id.as_str())),
             ("trace", trace.as_deref()),
         ];
         let labels = labels.into_iter().filter_map(|(key, value)| Some((key, value?)));

@@ -110,8 +110,8 @@ impl Places {
         self.locations.id(&Location { id: 0, mapping_id, address, line })
     }
 
-    /// Returns the line of a function, whose name without its module is `bare`; of code without a name, the frame's text
-    /// is its name, and its system name is empty.
+    /// Returns the line of a function; `bare` is its name without the module. Code without a name has the text of its
+    /// frame as name, and no system name.
     fn line(&mut self, frame: &PictureFrame, bare: Option<&str>) -> Line {
         let (file, line) = match &frame.source {
             Some((file, line)) => (file.as_str(), *line),
