@@ -75,6 +75,7 @@ fn kinds_come_after_dump_and_options_after_the_kind() {
             "-ShowTotal",
             "-ShowTime",
             "-ShowRef",
+            "-ShowTarget",
             "-ShowFullFileName"
         ]
     );

@@ -172,10 +172,6 @@ static EXAMPLES: &[Example] = &[
         line: ".dump ObjectRef -MinMaxDuration 9999 -Type !Thread",
     },
     Example {
-        goal: "which processes leaked handles refer to",
-        line: ".dump ObjectRef -Type Process -Leak -ShowTarget",
-    },
-    Example {
         goal: "the history of a handle value",
         line: ".dump ObjectRef -pn leaky -Handle 0xC0",
     },
