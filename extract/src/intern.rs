@@ -94,7 +94,7 @@ static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default)
 
 impl Fingerprint {
     /// Returns the fingerprint of bytes or numbers.
-    pub fn of<T: Hash>(list: &[T]) -> Self {
+    pub fn new<T: Hash>(list: &[T]) -> Self {
         let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(list));
         Self { check, hash: upper(hash) }
     }
@@ -171,7 +171,7 @@ pub struct FingerprintInterner {
 impl FingerprintInterner {
     /// Returns the number of a string, after adding it if it is new.
     pub fn intern(&mut self, string: &[u8]) -> u32 {
-        let number = self.numbers.number(Fingerprint::of(string));
+        let number = self.numbers.number(Fingerprint::new(string));
         if number as usize == self.ends.len() {
             self.bytes.extend_from_slice(string);
             self.ends.push(self.bytes.len());
@@ -212,7 +212,7 @@ mod tests {
             [(2, 1), (2, 2)].map(|(hash, check)| lists.number_below(3, print(hash, check)));
         assert_eq!(below_3, [Some(2), None]);
         let made: Vec<u32> =
-            (0..1000_u32).map(|number| lists.number(Fingerprint::of(&[number]))).collect();
+            (0..1000_u32).map(|number| lists.number(Fingerprint::new(&[number]))).collect();
         assert_eq!(made, (3..1003).collect::<Vec<_>>());
     }
 

@@ -21,7 +21,7 @@ impl ResourceAction {
         [("acquire", Self::Acquire), ("release", Self::Release)];
 
     /// Returns the action for a word, ignoring case.
-    fn of(word: &str) -> Option<Self> {
+    fn new(word: &str) -> Option<Self> {
         Self::WORDS
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(word))
@@ -91,7 +91,7 @@ impl ResourceMapping {
         let Some((provider, name)) = parts.filter(|(p, n)| !p.is_empty() && !n.is_empty()) else {
             return Err(MappingError::NoEvent { text: text.to_owned(), event: event.to_owned() });
         };
-        let Some(action) = ResourceAction::of(action) else {
+        let Some(action) = ResourceAction::new(action) else {
             return Err(MappingError::NoAction {
                 text: text.to_owned(),
                 action: action.to_owned(),
@@ -109,7 +109,7 @@ impl ResourceMapping {
     ///
     /// # Errors
     /// Fails for the first invalid mapping.
-    pub fn of_words(text: &str) -> Result<Vec<Self>, MappingError> {
+    pub fn from_words(text: &str) -> Result<Vec<Self>, MappingError> {
         let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
         let mappings: Vec<Self> = parts.map(parse).collect::<Result<_, _>>()?;
         checked(mappings)
@@ -177,7 +177,7 @@ impl ResourceMapping {
     ///
     /// # Errors
     /// Fails if the text is not a list of mappings, or for its first invalid entry.
-    pub fn of_list(text: &str) -> Result<Vec<Self>, MappingError> {
+    pub fn from_list(text: &str) -> Result<Vec<Self>, MappingError> {
         let list: List = toml::from_str(text)
             .map_err(|error| MappingError::NoList { reason: parser_message(&error, text) })?;
         let usual = ResourceFields::default();
@@ -260,7 +260,7 @@ mod tests {
     fn a_text_may_have_several_mappings() {
         let text = "Contoso.Pool/Alloc/Start acquire handle=Block size=Bytes; \
                     */7 RELEASE allocator=Pool;";
-        let mappings = ResourceMapping::of_words(text).unwrap();
+        let mappings = ResourceMapping::from_words(text).unwrap();
         let [alloc, free] = mappings.as_slice() else { panic!("{mappings:?}") };
         assert_eq!(
             (alloc.provider.as_str(), alloc.event.as_str()),
@@ -292,11 +292,11 @@ mod tests {
             ("P/Alloc acquire size=A size=B", "size= is given twice"),
             ("P/\u{202e} x", "P/\\u{202e} x: \"x\""),
         ] {
-            let error = ResourceMapping::of_words(text).unwrap_err().to_string();
+            let error = ResourceMapping::from_words(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
         let many = "*/1 acquire;".repeat(1001);
-        assert!(matches!(ResourceMapping::of_words(&many), Err(MappingError::TooMany { .. })));
+        assert!(matches!(ResourceMapping::from_words(&many), Err(MappingError::TooMany { .. })));
     }
 
     const LIST: &str = "
@@ -311,14 +311,14 @@ mod tests {
 
     #[test]
     fn a_list_means_the_same_as_words_and_takes_names_with_spaces() {
-        let mappings = ResourceMapping::of_list(LIST).unwrap();
+        let mappings = ResourceMapping::from_list(LIST).unwrap();
         assert_eq!(mappings[0].event, "Block Taken");
         assert_eq!(
             (mappings[0].fields.handle.as_str(), mappings[1].action),
             ("Block", ResourceAction::Release)
         );
         let words = "8c416c79-d49b-4f01-a467-e56d3aa8234c/12 release";
-        assert_eq!(mappings[1..], ResourceMapping::of_words(words).unwrap());
+        assert_eq!(mappings[1..], ResourceMapping::from_words(words).unwrap());
     }
 
     #[test]
@@ -329,9 +329,10 @@ mod tests {
             ("'Block'", "7", "line 5: invalid type"),
             ("[[resource]]", "[[resources]]", "line 2: unknown field `resources`"),
         ] {
-            let error = ResourceMapping::of_list(&LIST.replace(from, to)).unwrap_err().to_string();
+            let error =
+                ResourceMapping::from_list(&LIST.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
         }
-        assert!(matches!(ResourceMapping::of_list(""), Err(MappingError::Empty)));
+        assert!(matches!(ResourceMapping::from_list(""), Err(MappingError::Empty)));
     }
 }

@@ -111,7 +111,7 @@ pub enum EventChoice {
 
 impl EventChoice {
     /// Parses a choice in words: `all`, or providers with `;` in between.
-    pub fn of(text: &str) -> Self {
+    pub fn new(text: &str) -> Self {
         let names = || text.split(';').map(str::trim).filter(|name| !name.is_empty());
         if names().any(|name| name.eq_ignore_ascii_case("all")) {
             return Self::All;

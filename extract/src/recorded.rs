@@ -60,13 +60,13 @@ struct Processor {
 
 impl RecordedTime {
     /// Returns the time range of a file with these buffers; `None` if no events show it.
-    pub fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
+    pub fn new(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
         let has_kernel =
             buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
         let times = |buffer: &BufferTimes| if has_kernel { buffer.kernel } else { buffer.all };
         let last = buffers.iter().filter_map(times).map(|times: Times| times.last).max();
         let last_ns = clock.ns(last?);
-        let processors = Processor::of(buffers, times, clock);
+        let processors = Processor::new(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let mode = header.log_file_mode;
         let numbers = is_ring(mode).then(|| Numbers::of(buffers)).flatten();
@@ -112,7 +112,7 @@ impl RecordedTime {
 
 impl Processor {
     /// Returns all processors with such events.
-    fn of(
+    fn new(
         buffers: &[BufferTimes],
         times: impl Fn(&BufferTimes) -> Option<Times>,
         clock: &Clock,
@@ -245,7 +245,7 @@ mod tests {
             end_time: if end_s == 0 { 0 } else { 1 + end_s * 10_000_000 },
             ..TraceHeader::default()
         };
-        let time = RecordedTime::of(&times, &header, &clock).unwrap();
+        let time = RecordedTime::new(&times, &header, &clock).unwrap();
         (time.from_ns / SECOND, time.to_ns / SECOND)
     }
 

@@ -176,7 +176,7 @@ impl OpenRecording {
     pub fn complete_from(&self) -> Option<i64> {
         let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
         let Recording { header, clock, .. } = &self.recording;
-        RecordedTime::of(&times, header, clock)?.overwritten_to(clock)
+        RecordedTime::new(&times, header, clock)?.overwritten_to(clock)
     }
 
     /// Reads a buffer including its header into `bytes`, and expands it if it is compressed; `stored` is scratch
@@ -243,7 +243,7 @@ impl OpenRecording {
         }
         recording.check_unchanged()?;
         let times: Vec<_> = buffers.iter().map(|buffer| buffer.times).collect();
-        recording.recorded = RecordedTime::of(&times, &recording.header, &recording.clock);
+        recording.recorded = RecordedTime::new(&times, &recording.header, &recording.clock);
         recording.losses = losses(&buffers, recording.claims());
         if let Some(to) = recording.overwritten_to() {
             let span = Some(LossSpan { from: None, to: Some(to) });
@@ -256,7 +256,7 @@ impl OpenRecording {
 impl Recording {
     /// Creates a recording of a running session from the TRACE_LOGFILE_HEADER of a 64-bit system and the raw time of
     /// the session's start; `None` if the header is malformed.
-    pub fn of_session(name: &str, header: &[u8], base: i64) -> Option<Self> {
+    pub fn for_session(name: &str, header: &[u8], base: i64) -> Option<Self> {
         let event =
             Event { id: TraceHeader::EVENT, time: base, payload: header, ..Event::default() };
         let header = TraceHeader::decode(&event)?;
@@ -326,7 +326,7 @@ pub fn is_trace(path: &Path) -> Result<bool, ExtractError> {
 }
 
 fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {
-    SourceIdentity::of(path)
+    SourceIdentity::new(path)
         .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })
 }
 

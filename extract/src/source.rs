@@ -36,7 +36,7 @@ impl SourceIdentity {
     ///
     /// # Errors
     /// Fails if it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn new(path: &Path) -> io::Result<Self> {
         let mut file = open_file(path)?;
         let metadata = file.metadata()?;
         let size = metadata.len();
@@ -181,7 +181,7 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         let at = |ns| {
             file.set_modified(UNIX_EPOCH + Duration::new(1_700_000_000, ns)).unwrap();
-            SourceIdentity::of(&path).unwrap()
+            SourceIdentity::new(&path).unwrap()
         };
         let (early, late) = (at(100), at(200));
         assert_eq!(early.modified_ns, Some(1_700_000_000_000_000_100));

@@ -286,7 +286,7 @@ impl Acquisition {
         self.take_subject(event);
         let kind = EventKind::from_code(event.kind).unwrap_or(EventKind::HandleCreate);
         self.origin =
-            Origin::of_event(kind, event.inherited_by.is_some()).unwrap_or(Origin::Create).code();
+            Origin::from_event(kind, event.inherited_by.is_some()).unwrap_or(Origin::Create).code();
         self.process = event.inherited_by.or(event.process.known());
         self.opened_ns = Some(event.time_ns);
         self.opened_tid = Some(event.tid).filter(|tid| *tid != 0);

@@ -85,7 +85,7 @@ pub struct GroupMask {
 }
 
 impl Flags {
-    fn of(flags: &[(&'static str, u32)]) -> Flags {
+    fn new(flags: &[(&'static str, u32)]) -> Flags {
         let value = flags.iter().fold(0, |bits, (_, value)| bits | value);
         Flags { value, names: flags.iter().map(|(name, _)| *name).collect() }
     }
@@ -123,7 +123,7 @@ impl SessionPlan {
             logger: KERNEL_LOGGER,
             logger_guid: SYSTEM_TRACE_CONTROL,
             log_file: log_file.cloned(),
-            log_file_mode: Flags::of(mode),
+            log_file_mode: Flags::new(mode),
             clock: PERFORMANCE_COUNTER,
             buffer_kib: options.buffer_size.kib(),
             minimum_buffers: options.buffers.get(),

@@ -87,7 +87,7 @@ impl McpServer {
     /// # Panics
     /// If they cannot be copied, or like [`McpServer::start`].
     #[must_use]
-    pub fn of_sample(shell: &Shell, options: &[&str]) -> Self {
+    pub fn with_sample(shell: &Shell, options: &[&str]) -> Self {
         let traces = shell.path("traces");
         copy_folder(&sample_symbols(), &traces.join("symbols"));
         fs::copy(sample_trace(), traces.join("leaky.etl")).expect("the sample can be copied");

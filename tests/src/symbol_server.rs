@@ -57,7 +57,7 @@ impl SymbolServer {
     /// # Panics
     /// If there is no free port.
     #[must_use]
-    pub fn of_folder(folder: &Path) -> Self {
+    pub fn for_folder(folder: &Path) -> Self {
         let folder = folder.to_owned();
         Self::start(move |path| Answer::from_folder(&folder, path))
     }

@@ -335,7 +335,7 @@ impl Registry {
         };
         let takes = command.signature().arguments;
         let Pipe { line, tokens: rest, program, .. } = match syntax {
-            Syntax::Prompt => Pipe::of_command(takes, line, rest),
+            Syntax::Prompt => Pipe::from_command(takes, line, rest),
             // The shell has already handled pipes.
             Syntax::Shell => Pipe::none(line, rest),
         };
@@ -343,7 +343,7 @@ impl Registry {
         if !defines && let Some(page) = self.help_of(command, first, rest) {
             return page?.into_program(program).map(Some);
         }
-        let Redirect { line, tokens, file } = Redirect::of_command(takes, line, rest);
+        let Redirect { line, tokens, file } = Redirect::from_command(takes, line, rest);
         if let Some(arrow) = Redirect::without_file(tokens) {
             let command = arrow.to_owned();
             return Err(ParseError::MissingArgument { command, argument: "a file name" });

@@ -202,7 +202,7 @@ fn since_start(time: When, info: &TraceInfo) -> Option<i64> {
 /// Returns the instants when the recording machine's clock showed a time, earliest first. There are two if the clock
 /// was set back. A time that the clock skipped is converted with the offset before the change.
 fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
-    let offsets = UtcOffsets::of(info);
+    let offsets = UtcOffsets::new(info);
     let candidates = offsets.minutes().into_iter().filter_map(|minutes| {
         let zone = Offset::from_seconds(minutes.checked_mul(60)?).ok()?;
         Some((minutes, zone.to_timestamp(time).ok()?))

@@ -350,7 +350,7 @@ impl CommandError {
     }
 
     /// Turns a refusal to replace a file into an error that names the option of the command line.
-    pub fn of_command_line(error: OverwriteError) -> CommandError {
+    pub fn from_command_line(error: OverwriteError) -> CommandError {
         match error {
             OverwriteError::Exists { path } => CommandError::Exists { path },
             error => error.into(),

@@ -24,7 +24,7 @@ impl<'l, 't> Pipe<'l, 't> {
 
     /// Finds the pipe of a command that takes these arguments. A `|` inside a word or in quotes belongs to the word. In
     /// a query `|` is an operator, unless the query before it is complete.
-    pub fn of_command(takes: Arguments, line: &'l str, tokens: &'t [Token]) -> Pipe<'l, 't> {
+    pub fn from_command(takes: Arguments, line: &'l str, tokens: &'t [Token]) -> Pipe<'l, 't> {
         if matches!(takes, Arguments::Alias) && definition_start(line, tokens).is_some() {
             return Pipe::none(line, tokens);
         }
@@ -54,7 +54,7 @@ fn is_bar(token: &Token) -> bool {
 
 /// Whether a query, or the name of its file, and options end before a `|`, and a program follows.
 fn is_behind_query(before: &str, tokens: &[Token], behind: &str) -> bool {
-    let Some(words) = SqlWords::of(before, tokens) else { return true };
+    let Some(words) = SqlWords::new(before, tokens) else { return true };
     let query = words.text(before);
     if query_state(&query) != QueryState::Complete {
         return false;
@@ -90,7 +90,7 @@ mod tests {
         let tokens = split(line);
         let (first, rest) = tokens.split_first().expect("a command");
         let command = REGISTRY.command_of_line(&first.text).expect("a command");
-        let pipe = Pipe::of_command(command.signature().arguments, line, rest);
+        let pipe = Pipe::from_command(command.signature().arguments, line, rest);
         assert_eq!(pipe.tokens.len(), split(pipe.line).len() - 1, "{line}");
         (pipe.line, pipe.program)
     }

@@ -185,7 +185,7 @@ fn markdown(relations: &[Relation<'_>], out: &mut dyn Write) -> io::Result<()> {
         }
         // The introduction describes the columns that every table has.
         for column in relation.added().skip(2) {
-            markdown_row(&RelationColumn::of(column), &format!("*{}*", column.name), out)?;
+            markdown_row(&RelationColumn::new(column), &format!("*{}*", column.name), out)?;
         }
     }
     Ok(())
@@ -230,7 +230,7 @@ fn dataset_schema(
 /// Returns the columns as stored in the archive; for a view, all columns.
 fn stored_columns(relation: Relation<'_>) -> Vec<RelationColumn> {
     match relation {
-        Relation::Table(table) => table.columns().iter().map(RelationColumn::of).collect(),
+        Relation::Table(table) => table.columns().iter().map(RelationColumn::new).collect(),
         Relation::View(_) => relation.columns(),
     }
 }

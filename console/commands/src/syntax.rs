@@ -100,7 +100,7 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
     };
     let [file, traces, before, after] = files.map(str::to_owned);
     // A shell takes a query as one word.
-    let query = SqlWords::of(line, rest).filter(|_| name == "sql");
+    let query = SqlWords::new(line, rest).filter(|_| name == "sql");
     let mut words: Vec<String> = match query {
         Some(query) => {
             let (before, behind) = (query.before.iter().map(&word), query.behind.iter().map(&word));

@@ -40,7 +40,7 @@ pub struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    pub fn of(source: &Source<'a>, cancel: &'a Cancel) -> Result<Self, QueryError> {
+    pub fn new(source: &Source<'a>, cancel: &'a Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
         Ok(Self {
             trace,

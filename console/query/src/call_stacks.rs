@@ -110,11 +110,11 @@ impl<'a> StacksAnswer<'a> {
         let frames = Frames::load(trace, names, source.frames, cancel)?;
         let frames = frames.with_system_modules(source.system);
         let mut rows = counted(recorded.clone(), &processes, args.time, cancel)?;
-        let mut survivors = Survivors::of(rows.len());
+        let mut survivors = Survivors::new(rows.len());
         if args.time.is_some() {
             if rows.is_empty() {
                 // The number of stacks at all times matters only if no stack is in the range.
-                survivors = Survivors::of(counted(recorded, &processes, None, cancel)?.len());
+                survivors = Survivors::new(counted(recorded, &processes, None, cancel)?.len());
             }
             survivors.note(Criterion::MinMaxTime, rows.len());
         }
@@ -216,7 +216,7 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
 
 /// Returns the stacks of object events.
 fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
-    let (table, columns) = (trace.event_table()?, EventColumns::of_all(trace)?);
+    let (table, columns) = (trace.event_table()?, EventColumns::with_all(trace)?);
     let (processes, numbering) = (columns.processes()?, table.numbering);
     let rows = 0..trace.height(Table::Acquisitions)?;
     let is_handle = |row: &usize| *row < table.allocations;

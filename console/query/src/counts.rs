@@ -73,21 +73,21 @@ impl NameCounts {
     }
 
     /// Makes the count of one name in trace number `file`.
-    pub fn of_name(name: String, count: u64, file: usize) -> Self {
+    pub fn from_name(name: String, count: u64, file: usize) -> Self {
         Self(vec![NameCount { name, count, file: file as u64 }])
     }
 
     /// Sums up the counts of several traces by name.
-    pub fn of_all<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        Self::of_parts(parts, &[NAME])
+    pub fn from_all<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
+        Self::from_parts(parts, &[NAME])
     }
 
     /// Combines the counts of several traces, keeping traces apart.
-    pub fn of_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        Self::of_parts(parts, &[NAME, FILE])
+    pub fn from_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
+        Self::from_parts(parts, &[NAME, FILE])
     }
 
-    fn of_parts<'a>(
+    fn from_parts<'a>(
         mut parts: impl Iterator<Item = &'a Self>,
         keys: &[&str],
     ) -> PolarsResult<Self> {
@@ -203,9 +203,9 @@ mod tests {
     fn several_traces_add_up_by_name_or_stay_apart() {
         let thread = NameCounts::new(vec!["Thread".to_owned()], vec![1], 1).expect("counts");
         let traces = [&counts(), &thread];
-        let summed = NameCounts::of_all(traces.into_iter()).expect("counts");
+        let summed = NameCounts::from_all(traces.into_iter()).expect("counts");
         assert_eq!(pairs(&rows(&summed, Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
-        let by_trace = NameCounts::of_each(traces.into_iter()).expect("counts");
+        let by_trace = NameCounts::from_each(traces.into_iter()).expect("counts");
         let threads: Vec<_> = rows(&by_trace, None).rows;
         let threads: Vec<_> = threads.iter().filter(|row| row.name == "Thread").collect();
         let threads: Vec<_> = threads.iter().map(|row| (row.file, row.count)).collect();

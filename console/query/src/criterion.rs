@@ -15,7 +15,7 @@ impl Criterion {
     }
 
     /// Returns the criterion for the given leak options.
-    pub const fn of_leaks(leak: bool, at_exit: bool) -> Criterion {
+    pub const fn for_leaks(leak: bool, at_exit: bool) -> Criterion {
         match (leak, at_exit) {
             (true, true) => Criterion::LeakOrAtExit,
             (false, true) => Criterion::LeakAtExit,
@@ -153,7 +153,7 @@ macro_rules! criteria {
     };
     (@ $all:ident, $this:ident, leaks, $effect:expr; $($rest:tt)*) => {
         $all.extend([($this.leak || $this.leak_at_exit, Given {
-            criterion: Criterion::of_leaks($this.leak, $this.leak_at_exit),
+            criterion: Criterion::for_leaks($this.leak, $this.leak_at_exit),
             value: "",
             syntax: Syntax::Name,
             set: |criteria: &mut Self, _| (criteria.leak, criteria.leak_at_exit) = (false, false),
@@ -213,7 +213,7 @@ pub struct Survivors {
 }
 
 impl Survivors {
-    pub fn of(total: usize) -> Self {
+    pub fn new(total: usize) -> Self {
         Self { total, remaining: Vec::new() }
     }
 

@@ -47,7 +47,7 @@ enum Verdict {
 
 impl ExitStacks {
     /// Judges the closes of the objects that passed by their stacks; looks up the names of their frames.
-    pub fn of(
+    pub fn new(
         file: &FileContext<'_>,
         frames: &Frames<'_>,
         selection: &Selection,
@@ -72,7 +72,7 @@ impl ExitStacks {
         }
         frames.resolve(needed.iter())?;
         let named = frames.named();
-        let verdict = |stack| (stack, Verdict::of(stack, &named));
+        let verdict = |stack| (stack, Verdict::new(stack, &named));
         let verdicts: HashMap<StackIdx, Verdict> = needed.iter().map(verdict).collect();
         let mut sums = Self { closes: closes.len() as u64, ..Self::default() };
         for (stack, is_after_end) in closes {
@@ -86,7 +86,7 @@ impl ExitStacks {
 }
 
 impl Verdict {
-    fn of(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
+    fn new(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
         let mut frames = named.stack(stack).peekable();
         // The kernel logs a close in its innermost frame.
         let Some(kernel) = frames.peek().and_then(|frame| frame.module_name()) else {

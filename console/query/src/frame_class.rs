@@ -141,7 +141,7 @@ pub const PROCESS_START: &str = "LdrpInitializeProcess";
 
 impl FrameClass {
     /// Returns the class of frames in a module, as far as it does not depend on their functions.
-    pub fn of_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
+    pub fn from_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
         if system.has(&module.name) {
             Self::System
         } else if is_named(&RUNTIMES, module) {
@@ -196,7 +196,7 @@ mod tests {
     fn class(name: &str, path: &str, system: &SystemModules) -> FrameClass {
         let (name, path) = (name.to_owned(), path.to_owned());
         let module = ModuleIdentity { name, path, size: 0, timestamp: None, pdb: None };
-        FrameClass::of_module(&module, system)
+        FrameClass::from_module(&module, system)
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl<'a> Frames<'a> {
 
     /// Returns these frames with the system's modules classified.
     pub fn with_system_modules(mut self, system: &SystemModules) -> Self {
-        let class = |module| FrameClass::of_module(module, system);
+        let class = |module| FrameClass::from_module(module, system);
         self.classes = self.modules.iter().map(class).collect();
         self
     }

@@ -57,7 +57,7 @@ pub fn gui_handles(
         groups: GroupCriteria::default(),
         ..criteria.clone()
     };
-    let Some(allocations) = ResourceCriteria::of_handles(&handles) else { return Ok(Vec::new()) };
+    let Some(allocations) = ResourceCriteria::from_handles(&handles) else { return Ok(Vec::new()) };
     if criteria.suspect.is_some() {
         // The suspect is one of kernel handles.
         return Ok(Vec::new());

@@ -47,8 +47,8 @@ pub enum Counted {
 
 impl Counted {
     /// Returns what the criteria count in a trace.
-    pub fn of_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
-        let counted = Self::of(criteria);
+    pub fn from_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
+        let counted = Self::new(criteria);
         if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
             return Ok(counted);
         }
@@ -56,7 +56,7 @@ impl Counted {
     }
 
     /// Returns what the criteria count in traces with a final rundown.
-    pub fn of(criteria: &ObjectCriteria) -> Self {
+    pub fn new(criteria: &ObjectCriteria) -> Self {
         match (criteria.leak, criteria.leak_at_exit) {
             (false, false) => Self::OpenAtEnd,
             (true, false) => Self::Leaked,
@@ -121,7 +121,7 @@ impl CountBy {
     }
 
     /// Returns the property that `-ShowTotal` counts by; `None` if it asks for no table.
-    pub fn of(criteria: &ObjectCriteria) -> Option<Self> {
+    pub fn new(criteria: &ObjectCriteria) -> Option<Self> {
         match criteria.show_total {
             Some(ShowTotal::Total) => Some(Self::Type),
             Some(ShowTotal::Process) => Some(Self::Process),
@@ -133,14 +133,14 @@ impl CountBy {
 
 impl HandleCounts {
     /// Counts the handles of the objects that passed.
-    pub fn of(
+    pub fn new(
         file: &FileContext<'_>,
         selection: &Selection,
         args: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
         // The executable identifies a process.
         let is_plain = args.plain_process_names || args.with_identities;
-        let counted = Counted::of_file(args, file.trace)?;
+        let counted = Counted::from_file(args, file.trace)?;
         let runs = match counted {
             Counted::OpenAtEnd => open_at_end(file, selection)?,
             Counted::OpenByEvents { .. } => open_by_events(file, selection, args)?,
@@ -153,7 +153,7 @@ impl HandleCounts {
         let sum = types.counts.iter().sum();
         Ok(Self {
             counted,
-            by_file: NameCounts::of_name(path, sum, index),
+            by_file: NameCounts::from_name(path, sum, index),
             by_type: types.named(index, |id| file.types.get(id).to_owned())?,
             by_process: owners.named(index, |row| file.processes.get(row).shown_label(is_plain))?,
         })
@@ -161,16 +161,16 @@ impl HandleCounts {
 
     /// Combines the handles of several traces. Types with the same name count together; processes stay separate by
     /// trace.
-    pub fn of_all<'a>(
+    pub fn from_all<'a>(
         counted: Counted,
         counts: impl Iterator<Item = &'a Self> + Clone,
     ) -> PolarsResult<Self> {
         let counted = counts.clone().map(|counts| counts.counted).fold(counted, Counted::of_both);
         Ok(Self {
             counted,
-            by_type: NameCounts::of_all(counts.clone().map(|counts| &counts.by_type))?,
-            by_process: NameCounts::of_each(counts.clone().map(|counts| &counts.by_process))?,
-            by_file: NameCounts::of_each(counts.map(|counts| &counts.by_file))?,
+            by_type: NameCounts::from_all(counts.clone().map(|counts| &counts.by_type))?,
+            by_process: NameCounts::from_each(counts.clone().map(|counts| &counts.by_process))?,
+            by_file: NameCounts::from_each(counts.map(|counts| &counts.by_file))?,
         })
     }
 

@@ -102,14 +102,14 @@ impl Listing {
     pub fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
         let (trace, objects) = (file.trace, selection.object_rows(&file.objects));
         let rows = selection.acquisition_rows(&file.objects, trace.height(Table::Acquisitions)?);
-        let columns = EventColumns::of_rows(trace, Arc::clone(&rows))?;
+        let columns = EventColumns::for_rows(trace, Arc::clone(&rows))?;
         Ok(Self {
             pointer: trace.values_at(Objects::pointer, &objects)?,
             name: trace.values_at(Objects::name, &objects)?,
             names: trace.values(Names::name)?,
             is_multiprocess: trace.values(Objects::is_multiprocess)?,
             is_overlapped: trace.values(Objects::is_overlapped)?,
-            times: EventTimes::of_rows(trace, &rows)?,
+            times: EventTimes::from_rows(trace, &rows)?,
             owner: trace.values_at(Acquisitions::process, &rows)?,
             key: trace.values_at(Acquisitions::key, &rows)?,
             has_clock: trace.info()?.has_clock(),

@@ -112,7 +112,7 @@ pub fn modules<'a>(
             }
         }
         let total = modules.len();
-        let mut survivors = Survivors::of(total);
+        let mut survivors = Survivors::new(total);
         for (criterion, part) in args.loaders.parts() {
             survivors.keep(criterion, &Some(part), &mut modules, |part, module| {
                 module.keep_loads(&processes, |process| part.matches(process, false))

@@ -59,7 +59,7 @@ impl NoMatch {
     ///
     /// `names` returns the names of the rows that pass the earlier criteria. `passes` tells whether any row passes
     /// other criteria.
-    pub fn of<C: Criteria>(
+    pub fn new<C: Criteria>(
         subject: Subject,
         criteria: &C,
         survivors: &Survivors,
@@ -101,14 +101,14 @@ impl NoMatch {
     }
 
     /// Explains why no object of a trace passes, given how many each filter left.
-    pub fn of_objects(
+    pub fn for_objects(
         file: &FileContext<'_>,
         args: &ObjectCriteria,
         survivors: &Survivors,
     ) -> Result<Option<Self>, QueryError> {
         let survivors = as_named(file, args, survivors.clone())?;
         let names = |passed: &_, criterion, value: &_| names(file, passed, criterion, value);
-        let no_match = Self::of(Subject::Object, args, &survivors, names, |criteria| {
+        let no_match = Self::new(Subject::Object, args, &survivors, names, |criteria| {
             Ok(!filters::select(file, criteria)?.selection.objects().is_empty())
         })?;
         no_match.map(|no_match| no_match.with_recorded_time(file.trace)).transpose()
@@ -162,7 +162,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    pub fn of(value: &str, existing: BTreeSet<String>) -> Self {
+    pub fn new(value: &str, existing: BTreeSet<String>) -> Self {
         Self { similar: like(value, existing.clone()), existing }
     }
 }
@@ -188,9 +188,9 @@ impl<T> List<T> {
         let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
         explained(sources, answers, self.no_match, |source, survivors| {
             let names = |passed: &C, criterion, value: &_| {
-                Ok(Candidates::of(value, (self.names)(&answer(source, passed)?.0, criterion)))
+                Ok(Candidates::new(value, (self.names)(&answer(source, passed)?.0, criterion)))
             };
-            NoMatch::of(self.subject, criteria, survivors, names, |criteria| {
+            NoMatch::new(self.subject, criteria, survivors, names, |criteria| {
                 Ok(!answer(source, criteria)?.1.are_none())
             })
         })
@@ -240,7 +240,7 @@ fn as_named(
             .iter()
             .all(|criterion| [None, mode].contains(&args.before(*criterion).map_mode()))
         && !earlier.contains(&Criterion::StackFilter);
-    let mut counted = Survivors::of(survivors.total);
+    let mut counted = Survivors::new(survivors.total);
     if !is_known {
         let args = args.before(earlier[last_early]);
         counted = as_named(file, &args, filters::select(file, &args)?.survivors)?;

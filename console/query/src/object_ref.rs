@@ -134,11 +134,11 @@ pub fn unchecked_object_ref<'a>(
                 file.objects = ObjectTable::load(file.trace)?;
                 *survivors = filters::select(file, args)?.survivors;
             }
-            about.no_match = NoMatch::of_objects(file, args, survivors)?;
+            about.no_match = NoMatch::for_objects(file, args, survivors)?;
         }
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
-    let counts = CountBy::of(args).map(|_| HandleCounts::of_all(Counted::of(args), counts));
+    let counts = CountBy::new(args).map(|_| HandleCounts::from_all(Counted::new(args), counts));
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
@@ -156,7 +156,7 @@ fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, Quer
 
 /// Returns the reasons why the answer for a trace may be wrong or incomplete.
 fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>, QueryError> {
-    let mut caveats = Caveat::of_trace(file.trace)?;
+    let mut caveats = Caveat::for_trace(file.trace)?;
     if let Some(frames) = &file.frames {
         let table = &file.objects.table;
         let stack = file.trace.values(Acquisitions::opened_stack)?;
@@ -165,15 +165,15 @@ fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>,
         let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
         let (opened, without_stack) =
             opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
-        caveats.extend(Caveat::of_missing_stacks(without_stack, opened));
+        caveats.extend(Caveat::for_missing_stacks(without_stack, opened));
         let stacks = || {
-            let columns = EventColumns::of_all(file.trace)?;
+            let columns = EventColumns::with_all(file.trace)?;
             let (stack, process) = (columns.stacks()?, columns.processes()?);
             Ok((0..table.height()).map(move |event| (stack.get(event), process.get(event))))
         };
         caveats.extend(unnamed_methods::caveat(file.trace, frames, &file.processes, stacks)?);
     }
-    caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
+    caveats.extend(Caveat::for_missing_symbols(&selection.needs_symbols));
     Ok(caveats)
 }
 
@@ -277,15 +277,15 @@ impl<'a> FileAnswer<'a> {
         }
         let Filtered { mut selection, at_exit, unseen, suspect, survivors } =
             filters::select(&file, args)?;
-        let mut totals = Totals::of(&file, suspect.as_ref().unwrap_or(&selection))?;
+        let mut totals = Totals::new(&file, suspect.as_ref().unwrap_or(&selection))?;
         if let Some(at_exit) = &at_exit {
-            totals.closed_at_exit += Totals::of(&file, at_exit)?.closed_at_exit;
+            totals.closed_at_exit += Totals::new(&file, at_exit)?.closed_at_exit;
         }
         if let Some(unseen) = unseen.as_ref().filter(|_| suspect.is_none()) {
-            totals.closed_unseen += Totals::of(&file, unseen)?.closed_unseen;
+            totals.closed_unseen += Totals::new(&file, unseen)?.closed_unseen;
         }
-        let is_counted = CountBy::of(args).is_some();
-        let handle_counts = is_counted.then(|| HandleCounts::of(&file, &selection, args));
+        let is_counted = CountBy::new(args).is_some();
+        let handle_counts = is_counted.then(|| HandleCounts::new(&file, &selection, args));
         let handle_counts = handle_counts.transpose()?;
         let is_grouped = !args.groups.by.is_empty();
         let beside = at_exit.as_ref();
@@ -313,11 +313,11 @@ impl<'a> FileAnswer<'a> {
         let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.with_identities);
         let bases = needs_bases.then(|| ModuleBases::load(file.trace)).transpose()?;
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
-        let exit_stacks = frames.map(|frames| ExitStacks::of(&file, frames, &selection));
+        let exit_stacks = frames.map(|frames| ExitStacks::new(&file, frames, &selection));
         let exit_stacks = exit_stacks.transpose()?;
         let mut caveats = caveats(&file, &selection)?;
-        caveats.extend(exit_stacks.and_then(|stacks| Caveat::of_doubtful_exits(stacks.doubtful)));
-        let about = About::of(source, cancel)?;
+        caveats.extend(exit_stacks.and_then(|stacks| Caveat::for_doubtful_exits(stacks.doubtful)));
+        let about = About::new(source, cancel)?;
         let bases = bases.unwrap_or_default();
         Ok(Self {
             about: About { caveats, shown_stacks, bases, ..about },
@@ -392,7 +392,7 @@ impl<'a> FileAnswer<'a> {
         stacks.into_iter().for_each(|stack| shown_stacks.add(Some(stack)));
         frames.resolve(shown_stacks.iter())?;
         let unnamed = TrimmedStacks::unnamed(frames, shown_stacks.iter());
-        self.about.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
+        self.about.caveats.extend(Caveat::for_unnamed_suspects(&unnamed));
         self.about.shown_stacks = Some(shown_stacks);
         Ok(())
     }

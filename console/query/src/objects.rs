@@ -30,7 +30,7 @@ impl ObjectTable {
             true => RowSet::all(height),
             false => RowSet::new(height, 0..table.objects),
         };
-        Self::of_rows(trace, table, rows)
+        Self::from_rows(trace, table, rows)
     }
 
     /// Loads the objects with at least one selected handle or view (by row). The others, which may be nearly all, take
@@ -45,10 +45,14 @@ impl ObjectTable {
         let rows = (0..table.objects).into_par_iter().with_min_len(OBJECTS_AT_ONCE);
         let rows: Vec<usize> = rows.filter(is_meant).collect();
         let rows = RowSet::new(trace.height(Table::Objects)?, rows);
-        Self::of_rows(trace, table, rows)
+        Self::from_rows(trace, table, rows)
     }
 
-    fn of_rows(trace: &Trace, table: Arc<EventTable>, rows: RowSet) -> Result<Self, ArchiveError> {
+    fn from_rows(
+        trace: &Trace,
+        table: Arc<EventTable>,
+        rows: RowSet,
+    ) -> Result<Self, ArchiveError> {
         let rows = Arc::new(rows);
         Ok(Self { type_id: trace.values_at(Objects::type_id, &rows)?, rows, table })
     }

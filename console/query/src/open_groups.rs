@@ -36,7 +36,7 @@ pub fn open_groups(
     cancel: &Cancel,
 ) -> Result<Vec<OpenGroup>, QueryError> {
     let criteria =
-        ObjectCriteria { groups: GroupCriteria::of_create_stacks(), ..ObjectCriteria::default() };
+        ObjectCriteria { groups: GroupCriteria::for_create_stacks(), ..ObjectCriteria::default() };
     let files = object_ref(sources, &criteria, names, cancel)?.files;
     let mut open = Vec::new();
     for file in &files {

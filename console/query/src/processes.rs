@@ -111,12 +111,12 @@ pub fn processes<'a>(
         };
         let infos: Vec<ProcessInfo> = processes.iter().map(in_trace).collect();
         let parents =
-            Parents::of(&processes[..if args.zombies { processes.len() } else { all.traced }]);
+            Parents::new(&processes[..if args.zombies { processes.len() } else { all.traced }]);
         let of_row = |row: &usize| &infos[*row];
         let is_listed =
             |row: &usize| if args.zombies { is_zombie[*row] } else { *row < all.traced };
         let mut rows: Vec<usize> = (0..processes.len()).filter(is_listed).collect();
-        let mut survivors = Survivors::of(rows.len());
+        let mut survivors = Survivors::new(rows.len());
         let ProcessCriteria { name, command_line, new_process: new } = &args.processes;
         survivors.keep(Criterion::Process, name, &mut rows, |filter, row| {
             of_row(row).matches(filter, false)
@@ -142,7 +142,7 @@ pub fn processes<'a>(
         if args.zombies && args.order == ProcessOrder::default() {
             let names = rows.iter().map(|row| processes[*row].name.clone());
             let ranks: HashMap<String, usize> = (0..)
-                .zip(ZombieSummary::of_names(names).programs)
+                .zip(ZombieSummary::from_names(names).programs)
                 .map(|(at, (name, _))| (name, at))
                 .collect();
             rows.sort_by_key(|row| {
@@ -163,7 +163,7 @@ pub fn processes<'a>(
         };
         let processes: Vec<ListedProcess> = rows.into_iter().filter_map(listed).collect();
         let zombies = args.zombies.then(|| {
-            ZombieSummary::of_names(processes.iter().map(|listed| listed.process.name.clone()))
+            ZombieSummary::from_names(processes.iter().map(|listed| listed.process.name.clone()))
         });
         let (path, index) = (source.path, source.index);
         let answer = ProcessAnswer { path, index, info, processes, zombies, no_match: None };
@@ -214,7 +214,7 @@ pub struct Parents<'a> {
 }
 
 impl<'a> Parents<'a> {
-    pub fn of(processes: &'a [Process]) -> Self {
+    pub fn new(processes: &'a [Process]) -> Self {
         let mut by_pid: HashMap<u32, Vec<usize>> = HashMap::new();
         for (row, process) in processes.iter().enumerate() {
             by_pid.entry(process.pid).or_default().push(row);
@@ -267,7 +267,7 @@ mod tests {
             (8, 7, None, None),
             (0, 0, None, None),
         ]);
-        let parents = Parents::of(&processes);
+        let parents = Parents::new(&processes);
         let rows: Vec<_> = (2..processes.len()).map(|row| parents.of_row(row)).collect();
         assert_eq!(rows, [Some(0), None, Some(1), None, Some(0), None]);
     }
@@ -282,7 +282,7 @@ mod tests {
             (8, 7, Some(2), None),
             (9, 4, Some(3), None),
         ]);
-        let parents = Parents::of(&processes);
+        let parents = Parents::new(&processes);
         let rows: Vec<usize> = (0..processes.len()).collect();
         assert_eq!(tree(&rows, &parents), [(0, 0), (3, 1), (4, 2), (5, 1), (1, 0), (2, 1)]);
         assert_eq!(tree(&[4, 5], &parents), [(4, 0), (5, 0)]);

@@ -162,9 +162,9 @@ fn no_event(
         let events = KeptEvents::load(source.trace)?;
         let names = |passed: &_, criterion, value: &_| {
             let (rows, _) = events.rows(source, passed, cancel)?;
-            Ok(Candidates::of(value, events.names(&rows, criterion)))
+            Ok(Candidates::new(value, events.names(&rows, criterion)))
         };
-        NoMatch::of(Subject::Event, args, survivors, names, |criteria| {
+        NoMatch::new(Subject::Event, args, survivors, names, |criteria| {
             Ok(!events.rows(source, criteria, cancel)?.0.is_empty())
         })
     }
@@ -233,7 +233,7 @@ impl KeptEvents {
         let kind = |row: usize| events.event[row].row();
         let mut rows: Vec<usize> =
             (0..events.len()).filter(|row| kind(*row) < kinds.len()).collect();
-        let mut survivors = Survivors::of(rows.len());
+        let mut survivors = Survivors::new(rows.len());
         let verdicts = |filter: &Option<Filter>, passes: fn(&CountedEvent, &Filter) -> bool| {
             let filter = filter.as_ref();
             filter.map(|filter| kinds.iter().map(|kind| passes(kind, filter)).collect::<Vec<_>>())

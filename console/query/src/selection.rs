@@ -216,7 +216,7 @@ impl Selection {
         objects: &ObjectTable,
     ) -> Result<EventColumns<'a>, ArchiveError> {
         let height = trace.height(Table::Acquisitions)?;
-        EventColumns::of_rows(trace, self.acquisition_rows(objects, height))
+        EventColumns::for_rows(trace, self.acquisition_rows(objects, height))
     }
 }
 

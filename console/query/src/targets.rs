@@ -140,7 +140,7 @@ impl Targets {
             return Ok(Self::default());
         }
         if trace.info()?.is_dump() {
-            return Self::of_names(trace, objects, processes.into_iter().chain(threads));
+            return Self::from_names(trace, objects, processes.into_iter().chain(threads));
         }
         let rows = RowSet::new(
             trace.height(Table::Objects)?,
@@ -170,7 +170,7 @@ impl Targets {
     }
 
     /// Reads the targets of a dump from the names of objects. It says nothing of starts.
-    fn of_names(
+    fn from_names(
         trace: &Trace,
         objects: &Arc<RowSet>,
         meant: impl Iterator<Item = ObjectIdx>,
@@ -339,7 +339,7 @@ impl KnownTargets {
             });
         }
         by_creator.values_mut().for_each(|started| started.sort_unstable());
-        let by_pid = Parents::of(&all.rows);
+        let by_pid = Parents::new(&all.rows);
         let parents = (0..all.rows.len()).map(|row| by_pid.of_row(row)).collect();
         let creators = threads
             .iter()

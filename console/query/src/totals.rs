@@ -51,7 +51,7 @@ impl Totals {
         self.leaked_handles.saturating_add(self.closed_at_exit)
     }
 
-    pub fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
+    pub fn new(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let parts = selection.objects().par_chunks(OBJECTS_AT_ONCE);
         let parts = parts.map(|objects| count(file, objects, &selection.events));
         let (mut totals, mut views) = (Self::default(), Vec::new());

@@ -55,7 +55,7 @@ where
         }
     }
     let labels = without_names.iter().map(|row| processes.get(*row).shown_label(false));
-    Ok(Caveat::of_unnamed_methods(&labels.collect::<Vec<_>>()))
+    Ok(Caveat::for_unnamed_methods(&labels.collect::<Vec<_>>()))
 }
 
 /// Returns whether the .NET runtime is loaded, by process row.

@@ -125,7 +125,7 @@ impl KnownZombies {
     pub fn count(&self) -> ZombieSummary {
         let zombies =
             self.all.rows.iter().zip(&self.is_zombie).filter(|(_, is_zombie)| **is_zombie);
-        ZombieSummary::of_names(zombies.map(|(process, _)| process.name.clone()))
+        ZombieSummary::from_names(zombies.map(|(process, _)| process.name.clone()))
     }
 }
 
@@ -173,7 +173,7 @@ impl ZombieSummary {
     }
 
     /// Counts zombies by the names of their programs.
-    pub fn of_names(names: impl IntoIterator<Item = String>) -> Self {
+    pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
         let mut programs: BTreeMap<String, u64> = BTreeMap::new();
         for name in names {
             *programs.entry(name).or_default() += 1;

@@ -11,7 +11,7 @@ use handlescope_query::{
 };
 use handlescope_session::settings::StackDisplayArgs;
 
-pub const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
+pub const DUPLICATES: Kinds = Kinds::new(&[EventKind::HandleDuplicate]);
 
 /// An event of an object, or a handle to it that was open at the end.
 pub struct EventItem<'a> {
@@ -32,7 +32,7 @@ enum Entry {
 impl<'a> EventItem<'a> {
     /// Returns the object's events that passed the filters, then its handles that were open at the end. Leaves out
     /// these handles if only leaks were asked for, because the rundown also lists leaked handles.
-    pub fn of_object(
+    pub fn from_object(
         answer: &'a FileAnswer<'a>,
         listing: &'a Listing,
         object: Selected,

@@ -57,7 +57,7 @@ impl Clock {
         Self {
             is_known: info.has_clock(),
             start: info.session_start_filetime,
-            recorded_ahead: UtcOffsets::of(info),
+            recorded_ahead: UtcOffsets::new(info),
             format,
             digits,
             zone,

@@ -167,7 +167,7 @@ pub struct RelationColumn {
 }
 
 impl RelationColumn {
-    pub fn of(spec: &ColumnSpec) -> RelationColumn {
+    pub fn new(spec: &ColumnSpec) -> RelationColumn {
         RelationColumn {
             name: spec.name.into(),
             dtype: spec.dtype.dtype(),

@@ -83,7 +83,7 @@ impl SqlError {
             columns: view.columns.iter().map(|column| &*column.name).collect(),
             query: &view.sql,
         };
-        ViewError::of_query(file, &view.sql, error, &names).into()
+        ViewError::from_query(file, &view.sql, error, &names).into()
     }
 }
 

@@ -52,7 +52,7 @@ fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, re
         let plan = plans.get(node);
         plan.copy_inputs(&mut waiting);
         let IR::Join { input_left, input_right, .. } = plan else { continue };
-        let Some(join) = Join::of(plan, expressions, refused).map(Arc::new) else { continue };
+        let Some(join) = Join::new(plan, expressions, refused).map(Arc::new) else { continue };
         let sides = [(0, *input_left), (1, *input_right)];
         let [left, right] = sides.map(|(side, input)| plans.add(look(side, input, &join)));
         if let IR::Join { input_left, input_right, .. } = plans.get_mut(node) {
@@ -89,7 +89,7 @@ struct Join {
 
 impl Join {
     /// Returns the join of a plan; `None` if it cannot have more rows than one of its sides.
-    fn of(plan: &IR, expressions: &Arena<AExpr>, refused: &Refused) -> Option<Join> {
+    fn new(plan: &IR, expressions: &Arena<AExpr>, refused: &Refused) -> Option<Join> {
         let IR::Join { left_on, right_on, options, schema, .. } = plan else { return None };
         if matches!(options.args.how, JoinType::Semi | JoinType::Anti) {
             return None;

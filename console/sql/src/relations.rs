@@ -72,7 +72,7 @@ impl<'a> Relation<'a> {
     /// Returns the columns, in order.
     pub fn columns(self) -> Vec<RelationColumn> {
         match self {
-            Relation::Table(table) => specs(table).map(|spec| RelationColumn::of(&spec)).collect(),
+            Relation::Table(table) => specs(table).map(|spec| RelationColumn::new(&spec)).collect(),
             Relation::View(view) => view.columns.clone(),
         }
     }

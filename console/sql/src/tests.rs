@@ -538,7 +538,7 @@ fn a_query_plans_only_the_views_that_it_needs_until_it_is_cancelled() {
         ("b.sql", "SELECT type FROM a"),
     ]);
     let (cancel, file) = (Cancel::default(), trace(vec![vec![create(APP, 1, 4).leaked()]]));
-    let planned = |query| Views::of_query(Some(folder.path()), query, &cancel);
+    let planned = |query| Views::from_query(Some(folder.path()), query, &cancel);
     let (query, system) = ("SELECT * FROM b", SystemModules::usual());
     let views = planned(query).expect("views");
     let answer = sql(&[(0, &file)], query, &views, UNLIMITED, &NoNames, system, &cancel);

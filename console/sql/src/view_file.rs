@@ -28,7 +28,7 @@ pub enum ViewError {
 
 impl ViewError {
     /// Converts an error of polars about the query in a file.
-    pub fn of_query(
+    pub fn from_query(
         path: &Path,
         text: &str,
         error: &PolarsError,
@@ -113,7 +113,7 @@ impl ViewFile {
 
     /// Converts an error of polars about the query.
     pub fn wrong(&self, error: &PolarsError, names: &KnownNames<'_>) -> ViewError {
-        ViewError::of_query(&self.path, &self.text, error, names)
+        ViewError::from_query(&self.path, &self.text, error, names)
     }
 
     /// Returns an error about this name in the query.

@@ -98,7 +98,7 @@ impl Views {
     ///
     /// # Errors
     /// If one in the folder cannot be read, one that the query needs cannot be planned, or `cancel` is set.
-    pub fn of_query(
+    pub fn from_query(
         folder: Option<&Path>,
         query: &str,
         cancel: &Cancel,
@@ -344,5 +344,5 @@ fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
         return view.columns.clone();
     }
     let table = Table::queried().find(|table| table_name(*table).eq_ignore_ascii_case(name));
-    table.into_iter().flat_map(specs).map(|spec| RelationColumn::of(&spec)).collect()
+    table.into_iter().flat_map(specs).map(|spec| RelationColumn::new(&spec)).collect()
 }

@@ -43,7 +43,7 @@ pub fn run(
     cancel.reset();
     let groups = live.open_groups(console, messages)?;
     for file in &console.session.files {
-        warn_of(&file.path, &Caveat::of_trace(&file.trace)?, messages);
+        warn_of(&file.path, &Caveat::for_trace(&file.trace)?, messages);
     }
     let heading = live.heading();
     writeln!(out, "{}", heading.line())?;

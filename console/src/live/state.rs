@@ -248,7 +248,7 @@ impl Source {
         });
         let running = live_session(args, sink)?;
         let header = running.header().ok_or(CommandError::NoClock)?;
-        let recording = Recording::of_session("live", &header.bytes, header.base);
+        let recording = Recording::for_session("live", &header.bytes, header.base);
         Ok((Source::Session(running), recording.ok_or(CommandError::NoClock)?))
     }
 

@@ -66,7 +66,7 @@ fn add_file(
     context: &mut Context<'_, '_>,
 ) -> Result<Added, CommandError> {
     if !is_extract(path)
-        && let Ok(source) = SourceIdentity::of(path)
+        && let Ok(source) = SourceIdentity::new(path)
         && let Some(partition) = dataset.find(&source_id(&source))?
     {
         return Ok(Added::before(partition));

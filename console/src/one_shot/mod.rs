@@ -125,7 +125,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 impl Form {
     /// Returns the form of an ETWAnalyzer command.
-    fn of_switch(word: &str) -> Option<Form> {
+    fn from_switch(word: &str) -> Option<Form> {
         let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
         let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
         let mut forms = known.chain(refused);
@@ -133,7 +133,7 @@ impl Form {
     }
 
     /// Returns the form of a subcommand.
-    fn of_subcommand(word: &str) -> Option<Form> {
+    fn from_subcommand(word: &str) -> Option<Form> {
         COMMANDS.iter().find(|(.., words)| words.contains(&word)).map(|(form, ..)| *form)
     }
 
@@ -147,7 +147,7 @@ impl Form {
 pub fn with_plain_dashes(words: Vec<String>) -> Vec<String> {
     let mut is_plain = false;
     let is_known = |name: &str| {
-        Form::of_switch(name).is_some()
+        Form::from_switch(name).is_some()
             || names_files(name)
             || FURTHER.iter().any(|option| option.eq_ignore_ascii_case(name))
             || about_symbols(name).is_some()
@@ -248,7 +248,7 @@ fn split(arguments: &[String]) -> Split {
 fn is_kind(word: &str) -> bool {
     let is_kind = [false, true].iter().any(|dataset| registry(*dataset).kind(word).is_some());
     // `version` asks for the version of the program rather than of modules.
-    let is_of_program = word == "version" || Form::of_subcommand(&word.to_lowercase()).is_some();
+    let is_of_program = word == "version" || Form::from_subcommand(&word.to_lowercase()).is_some();
     is_kind && !is_of_program && !is_there(word)
 }
 
@@ -266,7 +266,7 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
         !word.starts_with('-')
             && letters.all(|letter| letter.is_ascii_alphabetic() || letter == b'-')
     })?;
-    if Form::of_subcommand(name).is_some() || Cli::is_subcommand(name) || is_kind(name) {
+    if Form::from_subcommand(name).is_some() || Cli::is_subcommand(name) || is_kind(name) {
         return None;
     }
     let has_other_case = Cli::is_subcommand(&name.to_lowercase());
@@ -290,7 +290,7 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
 /// Returns the form of a command line, the word that names it, and the other words.
 fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let first = words.first()?;
-    let (index, form) = match Form::of_subcommand(first) {
+    let (index, form) = match Form::from_subcommand(first) {
         Some(form) => (0, form),
         None if Cli::is_subcommand(first) => return None,
         None if is_kind(first) => return Some((Form::Dump, "dump".to_owned(), words.to_vec())),
@@ -299,7 +299,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
             let switches = words.iter().take(until).enumerate();
             // The last one counts, as in ETWAnalyzer.
             switches
-                .filter_map(|(index, word)| Some((index, Form::of_switch(word)?)))
+                .filter_map(|(index, word)| Some((index, Form::from_switch(word)?)))
                 .next_back()?
         }
     };
@@ -499,7 +499,7 @@ fn help(
 
 /// Returns help on what the words name: an action, a topic of the console, or the program if there are no words.
 fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, Refusal> {
-    let of_form = words.first().and_then(|first| Form::of_subcommand(first));
+    let of_form = words.first().and_then(|first| Form::from_subcommand(first));
     let is_of_program = words.first().is_none_or(|first| Cli::is_subcommand(first));
     if is_of_program && of_form.is_none() {
         let words = words.iter().map(String::as_str);
@@ -526,7 +526,7 @@ fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String
     }
     let (line, tokens) = join(words);
     let options = match form {
-        Form::Dump => DumpWords::of(&tokens, commands).options(commands),
+        Form::Dump => DumpWords::new(&tokens, commands).options(commands),
         _ => commands.command(form.command()).map(|command| command.options()).unwrap_or_default(),
     };
     let mut between = parse::words(&options, &tokens);

@@ -67,7 +67,7 @@ pub fn wprp(args: &WprpArgs, force: bool, out: &mut dyn Write) -> Result<(), Com
     let write = |out: &mut dyn Write| wpr_profile(events, &providers, size, count, out);
     let Some(path) = &args.file else { return Ok(write(out)?) };
     let file = Overwrite::new(force || args.force).replacing(path);
-    let file = file.map_err(CommandError::of_command_line)?;
+    let file = file.map_err(CommandError::from_command_line)?;
     let instead = "name another file";
     write_whole(&file, &Cancel::default(), write).map_err(|source| CommandError::Unwritten {
         path: path.clone(),

@@ -149,7 +149,7 @@ pub fn run(
     cancel: &Cancel,
 ) -> Result<(), CommandError> {
     let file = Overwrite::new(force || args.force).replacing(&args.file);
-    let file = file.map_err(CommandError::of_command_line)?;
+    let file = file.map_err(CommandError::from_command_line)?;
     let watch = StopWatch::new(&args.stop_when)?;
     let counted = Arc::new(AtomicU64::new(0));
     let (sender, receiver) = live_queue(QUEUE, WhenFull::Drop);
@@ -318,7 +318,7 @@ fn extract(
     let summary = extraction::run(trace, &output, options(None), cancel, messages)
         .map_err(LoadError::from)?;
     warn(trace, summary.warnings.iter().cloned(), messages);
-    warn_of(trace, &Caveat::of_load(&Trace::open(&output)?)?, messages);
+    warn_of(trace, &Caveat::for_load(&Trace::open(&output)?)?, messages);
     writeln!(out, "{}", line(&output, &summary))?;
     Ok(())
 }

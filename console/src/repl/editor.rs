@@ -296,7 +296,7 @@ fn placeholder(line: &str, registry: &'static Registry) -> Option<String> {
     if !matches!(command.signature().arguments, Arguments::Kind) {
         return None;
     }
-    let words = DumpWords::of(arguments, registry);
+    let words = DumpWords::new(arguments, registry);
     parse::incomplete_option(&words.options(registry), &words.option_tokens)
         .map(|option| option.value().placeholder().into_owned())
 }

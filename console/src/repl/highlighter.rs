@@ -90,8 +90,8 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
     }
     let whole = line;
     let Pipe { line, tokens: arguments, program, start } =
-        Pipe::of_command(command.signature().arguments, line, arguments);
-    let kept = Redirect::of_command(command.signature().arguments, line, arguments).tokens.len();
+        Pipe::from_command(command.signature().arguments, line, arguments);
+    let kept = Redirect::from_command(command.signature().arguments, line, arguments).tokens.len();
     let (arguments, file) = arguments.split_at(kept);
     let mut roles = vec![(first.span.clone(), Role::Command)];
     match command.signature().arguments {
@@ -127,7 +127,7 @@ struct Typing {
 
 impl Typing {
     fn dump(&self, arguments: &[Token]) -> Roles {
-        let words = DumpWords::of(arguments, self.registry);
+        let words = DumpWords::new(arguments, self.registry);
         let known = words.options(self.registry);
         let names = || known.iter().flat_map(|option| option.doc().names).copied();
         let mut roles =
@@ -147,7 +147,7 @@ impl Typing {
     /// Colours options around a query; words of the query are coloured if SQL knows them.
     fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
         let names = || options.iter().flat_map(|option| option.doc().names).copied();
-        let Some(words) = SqlWords::of(line, arguments) else {
+        let Some(words) = SqlWords::new(line, arguments) else {
             let words = || names().chain(keywords());
             return self.options(options, arguments, |word| self.wrong(word, words()));
         };

@@ -180,7 +180,7 @@ fn refresh(console: &Console, known: &SharedKnown) {
     known.snapshots = names.collect::<BTreeSet<String>>().into_iter().collect();
     known.aliases = console.session.settings.aliases.clone();
     known.values = files.iter().map(|file| Arc::clone(&file.values)).collect();
-    known.views = KnownViews::of(console.session.settings.sql_views());
+    known.views = KnownViews::new(console.session.settings.sql_views());
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub fn extract(
         }
         TextContent::NoHandles | TextContent::Other => {}
     }
-    let identity = SourceIdentity::of(input)
+    let identity = SourceIdentity::new(input)
         .map_err(|source| ExtractError::Open { path: input.to_path_buf(), source })?;
     let mut found = Input::open(input, &options.limits, cancel)?;
     if dump::is_content(&mut found, input)? {

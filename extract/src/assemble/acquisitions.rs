@@ -474,7 +474,7 @@ impl<'a> EventBatch<'a> {
         let kind = self.raw.event_kind(event as usize);
         let is_inherited = kind == EventKind::HandleDuplicate
             && self.raw.duplicate_owners(event).inherited_by != NONE;
-        Origin::of_event(kind, is_inherited).unwrap_or(Origin::Create)
+        Origin::from_event(kind, is_inherited).unwrap_or(Origin::Create)
     }
 }
 

@@ -134,11 +134,11 @@ impl TableAhead {
         frame: fn(P) -> PolarsResult<DataFrame>,
     ) -> (SyncSender<P>, Self) {
         let (sender, parts) = sync_channel(PARTS_WAITING);
-        (sender, Self::of_parts(encoder, table, move || parts.recv().ok().map(frame)))
+        (sender, Self::from_parts(encoder, table, move || parts.recv().ok().map(frame)))
     }
 
     /// Starts the thread, which calls `next` for parts of the table until that returns `None`.
-    pub fn of_parts(
+    pub fn from_parts(
         encoder: TableEncoder,
         table: Table,
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>> + Send + 'static,

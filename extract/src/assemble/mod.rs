@@ -400,7 +400,7 @@ impl Assembly<'_> {
             let row = |method| method_rows.get(&method).copied();
             (!part.is_empty()).then(|| frames.rows(part, row).into_frame())
         };
-        let frames = TableAhead::of_parts(writer.encoder(), Table::Frames, next);
+        let frames = TableAhead::from_parts(writer.encoder(), Table::Frames, next);
         writer.table(Table::Methods, methods.into_frame())?;
         Ok(frames)
     }

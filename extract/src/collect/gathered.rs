@@ -55,7 +55,7 @@ macro_rules! gathered_families {
                 // Next row of each family.
                 $(let mut $field = collector.$field.rows();)*
                 collector.shared.timeline.append(&shared.timeline, rows, |kind| {
-                    let next = match Family::of_row(kind) {
+                    let next = match Family::from_row(kind) {
                         $(Family::$family => &mut $field,)*
                         _ => return 0,
                     };

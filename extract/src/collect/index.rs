@@ -37,7 +37,7 @@ macro_rules! index {
             }
 
             /// Returns the family of a timeline row.
-            pub fn of_row(kind: RowKind) -> Self {
+            pub fn from_row(kind: RowKind) -> Self {
                 match kind {
                     $($(RowKind::$kind => Self::$family,)*)*
                 }
@@ -177,7 +177,7 @@ mod tests {
                 let (event, action) = words.trim().rsplit_once(' ').unwrap();
                 format!("[[resource]]\nevent = '{event}'\naction = '{action}'\n")
             });
-            let mappings = ResourceMapping::of_list(&list.collect::<String>()).unwrap();
+            let mappings = ResourceMapping::from_list(&list.collect::<String>()).unwrap();
             check_mappings(&mappings).map_err(|error| error.to_string())
         };
         for provider in [

@@ -102,7 +102,7 @@ impl Collector {
     /// [`KernelSelector::with_providers`]: self::KernelSelector::with_providers
     #[must_use]
     pub fn keeping(self, events: EventChoice) -> Self {
-        Self { kept: KeptEvents::of(events), ..self }
+        Self { kept: KeptEvents::new(events), ..self }
     }
 
     /// Treats these events as acquiring and releasing resources; [`KernelSelector::following`] must select them.
@@ -166,7 +166,7 @@ pub struct KeptEvents {
 
 impl KeptEvents {
     /// Creates an empty collection for events of these providers.
-    pub fn of(choice: EventChoice) -> Self {
+    pub fn new(choice: EventChoice) -> Self {
         Self { choice, ..Self::default() }
     }
 

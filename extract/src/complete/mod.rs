@@ -68,7 +68,7 @@ pub fn complete<W: Write + Seek>(
 ) -> Result<Completed, CompleteError> {
     let open = opened(input, cancel)?;
     let header = &open.recording.header;
-    let (clock, mut losses) = (open.recording.clock, CountedLosses::of(header));
+    let (clock, mut losses) = (open.recording.clock, CountedLosses::new(header));
     let mut size = open.largest_buffer();
     let mut further_recordings = Vec::new();
     for path in further {

@@ -101,7 +101,7 @@ pub struct CountedLosses {
 }
 
 impl CountedLosses {
-    pub fn of(header: &TraceHeader) -> Self {
+    pub fn new(header: &TraceHeader) -> Self {
         Self { events: header.events_lost, buffers: header.buffers_lost }
     }
 

@@ -161,7 +161,7 @@ mod tests {
     fn a_mapping_precedes_the_default_rules() {
         let words =
             "P/Pool/Take acquire handle=Block; {05050505-0505-0505-0505-050505050505}/7 release";
-        let rules = Rules::new(ResourceMapping::of_words(words).unwrap());
+        let rules = Rules::new(ResourceMapping::from_words(words).unwrap());
         let taken = rules.meaning(&schema("p", "pool", "take"));
         assert_eq!(taken, Meaning::Resource(ResourceAction::Acquire, 0));
         assert_eq!(rules.fields(0).handle, "Block");
@@ -176,7 +176,7 @@ mod tests {
     fn events_of_another_family_wait_only_for_a_mapping_that_names_their_provider() {
         let (_, runtime) = PROVIDERS[0];
         let of = |words: &str| {
-            let mappings = ResourceMapping::of_words(words).unwrap();
+            let mappings = ResourceMapping::from_words(words).unwrap();
             Rules::new(mappings).of_family(runtime, 143)
         };
         assert_eq!(Rules::default().of_family(runtime, 143), OfFamily::Nothing);
@@ -210,7 +210,7 @@ mod tests {
         assert!(may_be(&usual, Some("ACQUIREresource")));
         assert!(!may_be(&usual, Some("AcquireResources")));
         assert!(!may_be(&usual, Some("PoolAlloc")));
-        let mappings = ResourceMapping::of_words("Contoso/PoolAlloc acquire").unwrap();
+        let mappings = ResourceMapping::from_words("Contoso/PoolAlloc acquire").unwrap();
         assert!(may_be(&Interest::new(mappings), Some("PoolAlloc")));
         assert!(!usual.may_be(&Event { id: EventId::Hook(0x1120), ..Event::default() }));
     }

@@ -97,7 +97,7 @@ impl BufferHeader {
 
     /// Creates a header of a buffer with this number, processor and flags.
     #[cfg(test)]
-    pub fn of(sequence: u64, processor: u16, flags: u16) -> Self {
+    pub fn new(sequence: u64, processor: u16, flags: u16) -> Self {
         let (size, filled, kind, time, saved) = (4096, 4096, 0, 0, 0);
         Self { size, filled, processor, kind, sequence, time, saved, flags }
     }
@@ -183,7 +183,7 @@ pub struct Times {
 
 impl BufferTimes {
     /// Creates the times of a buffer without events.
-    pub fn of(buffer: &IndexedBuffer) -> Self {
+    pub fn new(buffer: &IndexedBuffer) -> Self {
         let header = &buffer.header;
         let (processor, number, bytes) = (header.processor, header.sequence, header.filled);
         Self { processor, number, bytes, kernel: None, all: None }
@@ -194,7 +194,7 @@ impl BufferTimes {
         let time = buffer.first_time;
         let times =
             buffer.header.has_session_events().then_some(Times { first: Some(time), last: time });
-        Self { kernel: times, all: times, ..Self::of(buffer) }
+        Self { kernel: times, all: times, ..Self::new(buffer) }
     }
 
     /// Adds the next event of the buffer.

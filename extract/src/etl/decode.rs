@@ -163,7 +163,7 @@ impl<'a> Decoder<'a> {
         self.recent.clear();
         let mut at = BUFFER_HEADER_SIZE;
         let mut time = buffer.first_time;
-        let (mut last, mut times) = (time, BufferTimes::of(buffer));
+        let (mut last, mut times) = (time, BufferTimes::new(buffer));
         while let Some(rest) = data.get(at..) {
             if is_end(rest) {
                 break;
@@ -189,12 +189,12 @@ impl<'a> Decoder<'a> {
                 let joined =
                     in_order.and_then(|part| join(part, &mut self.recent, data, events, parts));
                 if let Some(frames) = joined {
-                    target.part_fingerprints.push(Fingerprint::of(frames));
+                    target.part_fingerprints.push(Fingerprint::new(frames));
                 } else {
                     self.recent.add(time, event.tid, part.is_none());
                     let frames = part.map(|part| part.frames);
                     if let Some(bytes) = frames.or_else(|| selector.repeated(event)) {
-                        target.fingerprints.push((events.len() as u32, Fingerprint::of(bytes)));
+                        target.fingerprints.push((events.len() as u32, Fingerprint::new(bytes)));
                     }
                     let position = at as u32;
                     events.push(SelectedEvent { time, position, ..SelectedEvent::default() });
@@ -214,7 +214,7 @@ fn join<'a>(
     events: &mut [SelectedEvent],
     parts: &mut Vec<BufferPart>,
 ) -> Option<&'a [u8]> {
-    let in_buffer = BufferPart::of(part, data)?;
+    let in_buffer = BufferPart::new(part, data)?;
     let event = events.get_mut(recent.event_of(part)?)?;
     parts.push(in_buffer);
     event.parts[usize::from(part.is_user)] = NonZeroU32::new(parts.len() as u32);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn indexed(size: u32) -> IndexedBuffer {
-        let mut header = BufferHeader::of(0, 0, 0);
+        let mut header = BufferHeader::new(0, 0, 0);
         (header.size, header.filled) = (size, size);
         IndexedBuffer { offset: 0, stored: size, header, first_time: 0 }
     }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_bad_event_counts_unless_the_file_ends_in_its_buffer() {
         let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
-        let header = BufferHeader::of(0, 0, 0);
+        let header = BufferHeader::new(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
             let (spares, repeated) = (Spares::default(), Repeated::default());
             let mut decoder = Decoder::new(&file, &spares, &repeated);

@@ -79,14 +79,14 @@ pub fn gather<G: Gatherer>(
     gathered: &SyncSender<GatheredOrder<G::Batch>>,
 ) {
     for order in orders {
-        if gathered.send(GatheredOrder::of(order, &mut gatherer, spares.take())).is_err() {
+        if gathered.send(GatheredOrder::new(order, &mut gatherer, spares.take())).is_err() {
             break;
         }
     }
 }
 
 impl<B> GatheredOrder<B> {
-    fn of<G: Gatherer<Batch = B>>(mut order: Order, gatherer: &mut G, mut batch: B) -> Self {
+    fn new<G: Gatherer<Batch = B>>(mut order: Order, gatherer: &mut G, mut batch: B) -> Self {
         let (mut gathered, mut last_time) = (0, order.last_time);
         let (mut left, mut before) = (Vec::new(), Vec::new());
         order.for_each(|place, event| {
@@ -195,7 +195,7 @@ mod tests {
     fn handed_out(order: Order) -> Vec<(i64, &'static str)> {
         let (spares, spare_batches, mut times) =
             (Spares::default(), Spares::default(), Times::default());
-        let gathered = GatheredOrder::of(order, &mut Times::default(), spare_batches.take());
+        let gathered = GatheredOrder::new(order, &mut Times::default(), spare_batches.take());
         let mut read = 0;
         let progress = |bytes| {
             read = bytes;

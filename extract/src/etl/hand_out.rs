@@ -103,7 +103,7 @@ impl DecodedBuffer {
     fn frame(&self, selected: &SelectedEvent, take: impl FnOnce(&Event<'_>)) {
         let SelectedEvent { time, position, repeated, parts } = *selected;
         let bytes = self.data.get(position as usize..self.valid).unwrap_or_default();
-        let stack = StackParts::of(&self.data, &self.parts, parts);
+        let stack = StackParts::new(&self.data, &self.parts, parts);
         // It was already framed by the decoder. It is modified in place: an event is large, and copying what the
         // processor has just written stalls.
         if let Ok(Framed { event, .. }) = &mut frame(bytes, time) {

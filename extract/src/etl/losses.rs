@@ -293,14 +293,14 @@ mod tests {
 
     /// A buffer with its number, processor, first and last event.
     fn buffer(sequence: u64, processor: u16, first: i64, last: i64) -> ReadBuffer {
-        let header = BufferHeader::of(sequence, processor, 0);
+        let header = BufferHeader::new(sequence, processor, 0);
         let buffer = IndexedBuffer { offset: 0, stored: 0, header, first_time: first };
         ReadBuffer { header, first, last, times: BufferTimes::begin(&buffer), is_whole: true }
     }
 
     fn marked(flags: u16, buffer: ReadBuffer) -> ReadBuffer {
         let BufferHeader { sequence, processor, .. } = buffer.header;
-        ReadBuffer { header: BufferHeader::of(sequence, processor, flags), ..buffer }
+        ReadBuffer { header: BufferHeader::new(sequence, processor, flags), ..buffer }
     }
 
     /// A closed file of two processors that lacks `missing` buffers.

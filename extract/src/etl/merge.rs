@@ -379,7 +379,7 @@ mod tests {
     }
 
     impl Merged {
-        fn of(buffers: impl IntoIterator<Item = DecodedBuffer>) -> Self {
+        fn new(buffers: impl IntoIterator<Item = DecodedBuffer>) -> Self {
             let mut merged = Self::default();
             buffers.into_iter().for_each(|buffer| merged.add(buffer));
             merged
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn events_of_several_processors_come_in_time_order() {
-        let merged = Merged::of([buffer(0, &[1, 4, 5]), buffer(1, &[2, 3, 6])]);
+        let merged = Merged::new([buffer(0, &[1, 4, 5]), buffer(1, &[2, 3, 6])]);
         assert_eq!(merged.order(), [0, 1, 1, 0, 0, 1]);
     }
 
@@ -436,14 +436,14 @@ mod tests {
 
     #[test]
     fn equal_times_keep_their_order_in_the_file() {
-        assert_eq!(Merged::of([buffer(9, &[1, 1]), buffer(3, &[1, 1])]).order(), [3, 3, 9, 9]);
+        assert_eq!(Merged::new([buffer(9, &[1, 1]), buffer(3, &[1, 1])]).order(), [3, 3, 9, 9]);
     }
 
     #[test]
     fn equal_times_keep_the_order_of_buffers_where_the_file_was_overwritten() {
         let later = DecodedBuffer { sequence: 8, ..buffer(3, &[1]) };
         let earlier = DecodedBuffer { sequence: 7, ..buffer(9, &[1]) };
-        assert_eq!(Merged::of([later, earlier]).order(), [9, 3]);
+        assert_eq!(Merged::new([later, earlier]).order(), [9, 3]);
     }
 
     #[test]

@@ -261,7 +261,7 @@ mod tests {
 
     /// Returns the panic message of the sink or its gatherers, while a hundred orders wait.
     fn message(panics: Panics) -> String {
-        let header = BufferHeader::of(0, 0, 0);
+        let header = BufferHeader::new(0, 0, 0);
         let buffers = &vec![IndexedBuffer { offset: 0, stored: 0, header, first_time: 0 }; 100];
         let groups = &(0..100).map(|at| at..at + 1).collect::<Vec<_>>();
         let (decoded_tx, decoded) = sync_channel(100);

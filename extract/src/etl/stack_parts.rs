@@ -58,7 +58,7 @@ pub struct StackParts<'a> {
 
 impl<'a> StackParts<'a> {
     /// Returns the parts at these places; `None` if there are none.
-    pub fn of(data: &'a [u8], parts: &'a [BufferPart], places: PartPlaces) -> Option<Self> {
+    pub fn new(data: &'a [u8], parts: &'a [BufferPart], places: PartPlaces) -> Option<Self> {
         let part = |place: NonZeroU32| parts.get(place.get() as usize - 1);
         let parts = places.map(|place| place.and_then(part));
         parts[0].map(|_| Self { data, parts })
@@ -157,7 +157,7 @@ impl RecentEvents {
 
 impl BufferPart {
     /// Creates a part with frames in this buffer; `None` if it was written too long after its event.
-    pub fn of(part: &StackPart<'_>, data: &[u8]) -> Option<Self> {
+    pub fn new(part: &StackPart<'_>, data: &[u8]) -> Option<Self> {
         let StackPart { event_time, written, pid, tid, frames, .. } = *part;
         let start = frames.as_ptr().addr().checked_sub(data.as_ptr().addr())? as u32;
         let delay = u32::try_from(written.checked_sub(event_time)?).ok()?;

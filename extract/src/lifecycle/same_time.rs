@@ -32,7 +32,7 @@ pub fn in_time_order(
     }
     let rows = collected.shared.timeline.len() as u32;
     let mut order = order.unwrap_or_else(|| (0..rows).collect());
-    let mut open = OpenKeys::of_start(collected, index, &doubtful);
+    let mut open = OpenKeys::from_start(collected, index, &doubtful);
     let mut looks = MAX_LOOKS.saturating_add(LOOKS_PER_ROW * order.len());
     let mut poll = Poll::new(cancel);
     let mut first = 0;
@@ -243,7 +243,7 @@ struct OpenKeys<'a> {
 
 impl<'a> OpenKeys<'a> {
     /// Returns the keys listed by the start rundown.
-    fn of_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
+    fn from_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
         let handles = collected.handles.start.iter().filter_map(|start| {
             let process = index.find(start.pid, start.time)?;
             Some(Key::Handle { process, handle: slot(start.handle), object: start.object })
@@ -560,7 +560,7 @@ mod tests {
         let doubtful = doubtful_keys(&uses, None, &Cancel::default()).unwrap();
         let index = ProcessIndex::new(&[]);
         let searched = |looks: &mut usize| {
-            let mut open = OpenKeys::of_start(&collected, &index, &doubtful);
+            let mut open = OpenKeys::from_start(&collected, &index, &doubtful);
             let mut order = rows.clone();
             arrange(&mut order, &uses, &mut open, looks);
             order

@@ -247,8 +247,8 @@ impl<'a> UnseenCloses<'a> {
         exits: &ExitCloses,
     ) -> Result<Self, Cancelled> {
         Ok(Self {
-            handles_at_end: EndRundown::of_handles(&lifetimes)?,
-            views_at_end: EndRundown::of_views(&lifetimes),
+            handles_at_end: EndRundown::for_handles(&lifetimes)?,
+            views_at_end: EndRundown::for_views(&lifetimes),
             sweeps: Sweeps::new(&lifetimes, exits)?,
             closed_before,
             lifetimes,
@@ -406,7 +406,7 @@ struct EndRundown {
 const RUNDOWN_PAUSE_NS: i64 = 500_000;
 
 impl EndRundown {
-    fn of_handles(lifetimes: &Lifetimes<'_>) -> Result<Self, Cancelled> {
+    fn for_handles(lifetimes: &Lifetimes<'_>) -> Result<Self, Cancelled> {
         let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
         let mut rundown = Self::default();
         if missing.is_none() {
@@ -433,7 +433,7 @@ impl EndRundown {
         Ok(rundown)
     }
 
-    fn of_views(lifetimes: &Lifetimes<'_>) -> Self {
+    fn for_views(lifetimes: &Lifetimes<'_>) -> Self {
         let mut rundown = Self::default();
         if !lifetimes.missing.is_none() {
             for view in &lifetimes.collected.views.at_end {

@@ -150,7 +150,7 @@ impl LiveCounts {
         }
         self.collected.event(&event);
         let rows = self.collected.shared.timeline.len();
-        let waiting = match StackUse::of(&event) {
+        let waiting = match StackUse::new(&event) {
             Some(StackUse::Part { event_time, .. }) => self.waiting.remove(&event_time),
             _ => None,
         };

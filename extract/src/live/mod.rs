@@ -291,11 +291,11 @@ fn kept_events(
     // Threads with a kept last event of the .NET runtime; the next event may be its stack.
     let mut runtime: HashSet<RuntimeThread> = HashSet::new();
     let keeps = events.iter().zip(&rows).map(|(event, row)| {
-        let runtime_use = RuntimeUse::of(&event);
+        let runtime_use = RuntimeUse::new(&event);
         if let Some((RuntimeUse::IsStack, thread)) = runtime_use {
             return runtime.remove(&thread) || event.time >= before;
         }
-        let is_kept = match (row, StackUse::of(&event)) {
+        let is_kept = match (row, StackUse::new(&event)) {
             (Some(row), _) => {
                 let is_kept = !is_old(row);
                 if is_kept && !event.extended.is_empty() {
@@ -335,7 +335,7 @@ fn kept_events(
         // Events beyond the limit have no row.
         let may_wait = match row {
             Some(row) => collected.shared.timeline.kind.get(*row) == Some(&RowKind::Undescribed),
-            None => families.family(event.id).is_none() && StackUse::of(&event).is_none(),
+            None => families.family(event.id).is_none() && StackUse::new(&event).is_none(),
         };
         if may_wait && Described::awaits_description(&event, decoder) {
             forgotten.count(&event);

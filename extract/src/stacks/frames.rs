@@ -36,7 +36,7 @@ impl StackTable {
 
     /// Returns the rows of stacks; their frames are rows of the frames table.
     pub fn rows(&mut self, stacks: &StackRows) -> Vec<u32> {
-        let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::of).collect();
+        let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::new).collect();
         // Looked up all at once, so that the fetches of uncached entries overlap.
         let known: Vec<_> = fingerprints.iter().map(|stack| self.numbers.find(*stack)).collect();
         let stacks = stacks.iter().zip(fingerprints).zip(known);
@@ -96,7 +96,7 @@ pub struct PackedFrame(u64);
 impl PackedFrame {
     /// Packs a location. Returns `None` outside of modules, for offsets beyond 4 GiB, which no image has (SizeOfImage
     /// has 32 bits), and for more than two billion modules.
-    pub fn of(key: FrameKey) -> Option<Self> {
+    pub fn new(key: FrameKey) -> Option<Self> {
         match key {
             FrameKey::InModule(module, rva) => {
                 let (module, rva) = (i32::try_from(module).ok()?, u32::try_from(rva).ok()?);
@@ -119,11 +119,11 @@ impl FrameCode {
     /// Bit of codes that are numbers.
     const NUMBER: u64 = 1 << 63;
 
-    pub fn of_packed(frame: PackedFrame) -> Self {
+    pub fn from_packed(frame: PackedFrame) -> Self {
         Self(frame.0)
     }
 
-    pub fn of_number(number: u32) -> Self {
+    pub fn from_number(number: u32) -> Self {
         Self(u64::from(number) | Self::NUMBER)
     }
 
@@ -192,7 +192,7 @@ impl FrameInterner {
     }
 
     fn hash(&self, key: &FrameKey) -> u32 {
-        upper(match PackedFrame::of(*key) {
+        upper(match PackedFrame::new(*key) {
             Some(frame) => self.hasher.hash_one(frame),
             None => self.hasher.hash_one(key),
         })

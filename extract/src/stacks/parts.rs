@@ -196,7 +196,7 @@ pub enum StackUse {
 
 impl StackUse {
     /// Returns `None` for an event that is unrelated to stacks or too short.
-    pub fn of(event: &Event<'_>) -> Option<Self> {
+    pub fn new(event: &Event<'_>) -> Option<Self> {
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => Part::decode(event).map(|(part, frames)| {
                 let key = match frames {

@@ -455,17 +455,17 @@ mod tests {
         let mut table = StackTable::new(sender);
         let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         let packed =
-            |rva| FrameCode::of_packed(PackedFrame::of(FrameKey::InModule(1, rva)).unwrap());
+            |rva| FrameCode::from_packed(PackedFrame::new(FrameKey::InModule(1, rva)).unwrap());
         let stack = |position, frames| NewStack { position, frames };
         let first = Answers {
             new: vec![stack(0, 0..3), stack(2, 3..5)],
-            frames: vec![packed(7), FrameCode::of_number(0), packed(7), packed(9), packed(8)],
+            frames: vec![packed(7), FrameCode::from_number(0), packed(7), packed(9), packed(8)],
             unpacked: vec![FrameKey::Address(7)],
             ..Answers::default()
         };
         let second = Answers {
             new: vec![stack(1, 0..3)],
-            frames: vec![packed(8), FrameCode::of_number(0), packed(7)],
+            frames: vec![packed(8), FrameCode::from_number(0), packed(7)],
             unpacked: vec![FrameKey::Address(8)],
             ..Answers::default()
         };

@@ -33,7 +33,7 @@ pub type RuntimeThread = (Guid, u32, u32);
 
 impl RuntimeUse {
     /// Returns `None` for events of other providers.
-    pub fn of(event: &Event<'_>) -> Option<(Self, RuntimeThread)> {
+    pub fn new(event: &Event<'_>) -> Option<(Self, RuntimeThread)> {
         let EventId::Manifest { guid: guid @ (RUNTIME | PRIVATE), .. } = event.id else {
             return None;
         };
@@ -53,7 +53,7 @@ pub struct RuntimeStacks {
 impl RuntimeStacks {
     /// Notes an event with its row and its number, if it has them.
     pub fn note(&mut self, event: &Event<'_>, row: Option<u32>, kept: Option<u32>) {
-        let Some((RuntimeUse::HasStack, thread)) = RuntimeUse::of(event) else { return };
+        let Some((RuntimeUse::HasStack, thread)) = RuntimeUse::new(event) else { return };
         if row.is_none() && kept.is_none() {
             self.last.remove(&thread);
             return;
@@ -69,7 +69,7 @@ impl RuntimeStacks {
         &mut self,
         event: &Event<'a>,
     ) -> Option<(Option<u32>, Option<u32>, PartFrames<'a>)> {
-        let Some((RuntimeUse::IsStack, thread)) = RuntimeUse::of(event) else { return None };
+        let Some((RuntimeUse::IsStack, thread)) = RuntimeUse::new(event) else { return None };
         let (row, kept) = self.last.remove(&thread)?;
         Some((row, kept, frames(event)?))
     }

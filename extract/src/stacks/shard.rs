@@ -205,7 +205,7 @@ struct Recent {
 
 impl Default for RecentAddresses {
     fn default() -> Self {
-        let empty = Recent { address: 0, frame: FrameCode::of_number(0), pid: 0, span: None };
+        let empty = Recent { address: 0, frame: FrameCode::from_number(0), pid: 0, span: None };
         Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: Spans::default() }
     }
 }
@@ -447,8 +447,8 @@ impl Shard {
     }
 
     fn code(&mut self, frame: FrameKey) -> FrameCode {
-        if let Some(packed) = PackedFrame::of(frame) {
-            return FrameCode::of_packed(packed);
+        if let Some(packed) = PackedFrame::new(frame) {
+            return FrameCode::from_packed(packed);
         }
         let Self { unpacked, answers, .. } = self;
         let next = unpacked.len() as u32;
@@ -456,6 +456,6 @@ impl Shard {
             answers.unpacked.push(frame);
             next
         });
-        FrameCode::of_number(number)
+        FrameCode::from_number(number)
     }
 }

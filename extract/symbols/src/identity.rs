@@ -107,7 +107,7 @@ impl StoreKey {
     }
 
     /// Returns the place of an image; `None` as for a PDB.
-    pub fn of_image(image: &ImageIdentity) -> Option<Self> {
+    pub fn from_image(image: &ImageIdentity) -> Option<Self> {
         Self::of(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
     }
 

@@ -238,7 +238,7 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_says_less() {
             }
             let path = folder.path().join("a.pdb");
             fs::write(&path, &bytes).expect("a pdb");
-            let stamp = FileStamp::of(&path).expect("a stamp");
+            let stamp = FileStamp::new(&path).expect("a stamp");
             let addresses: Vec<CodeAddress> = linked.code.clone().map(Into::into).collect();
             let instructions: Vec<u32> = linked.code.clone().map(|rva| rva as u32).collect();
             for whole_up_to in [u64::MAX, 0] {

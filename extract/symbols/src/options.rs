@@ -60,10 +60,10 @@ impl DownloadBudget {
 
     /// Creates a budget for two files of the maximum size.
     pub fn for_files_of(max_file_bytes: u64) -> Self {
-        Self::of(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
+        Self::new(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
     }
 
-    pub fn of(limit: u64) -> Self {
+    pub fn new(limit: u64) -> Self {
         Self { limit, spent: Arc::default() }
     }
 

@@ -246,7 +246,7 @@ impl Search {
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
             // A pointer may have led to a compressed file.
-            let form = Form::of_target(&path);
+            let form = Form::from_target(&path);
             let candidate = Candidate { path, form, member: None, origin };
             self.take(&candidate, request, &mut result)?;
         }
@@ -291,7 +291,7 @@ impl Search {
         result: &mut SearchResult,
     ) -> Result<(), SymbolFileError> {
         let PdbRequest { key, pdb, addresses, limits } = *request;
-        let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
+        let stamp = FileStamp::new(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
         let known = [stored, result.symcaches().cloned()].into_iter().flatten();
         let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
@@ -300,7 +300,7 @@ impl Search {
         // A build may overwrite the PDB while it is read.
         let watch = PageWatch::start();
         let unless_changed = |read: Result<_, SymbolFileError>| {
-            if watch.has_lost() || FileStamp::of(file).ok() != Some(stamp) {
+            if watch.has_lost() || FileStamp::new(file).ok() != Some(stamp) {
                 return Err(SymbolFileError::Changed { path: file.to_owned() });
             }
             read
@@ -334,7 +334,7 @@ impl Search {
             return result.clone();
         }
         let mut result = SearchResult::nothing(Outcome::NotFound);
-        let files = StoreKey::of_image(image).map(|key| self.local(&key));
+        let files = StoreKey::from_image(image).map(|key| self.local(&key));
         for Candidate { path, form, member, origin } in files.unwrap_or_default() {
             if form != Form::Plain || member.is_some() {
                 continue;
@@ -411,7 +411,7 @@ impl Search {
         }
         self.local(key).iter().any(|candidate| {
             let Ok(file) = self.file_of(candidate, key, pdb) else { return false };
-            let stamp = FileStamp::of(&file).ok();
+            let stamp = FileStamp::new(&file).ok();
             let was_converted =
                 stored.as_ref().is_some_and(|symcaches| Some(symcaches.source) == stamp);
             was_converted || PdbFile::open(&file).and_then(|file| file.verify(pdb)).is_ok()
@@ -453,7 +453,7 @@ impl Search {
         let mut form = candidate.form;
         if form == Form::Pointer {
             path = self.target_of(candidate)?;
-            form = Form::of_target(&path);
+            form = Form::from_target(&path);
         }
         if form == Form::Plain {
             return Ok(path);

@@ -53,12 +53,12 @@ impl ForeignContent {
             let is_etlx = start.windows(ETLX_CLASS.len()).any(|part| part == ETLX_CLASS);
             if is_etlx { Self::Etlx } else { Self::PerfViewObjects }
         } else {
-            return Self::of_text(start);
+            return Self::from_text(start);
         };
         Some(content)
     }
 
-    fn of_text(start: &[u8]) -> Option<Self> {
+    fn from_text(start: &[u8]) -> Option<Self> {
         if start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF") {
             return Some(Self::Text);
         }

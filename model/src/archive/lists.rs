@@ -24,7 +24,7 @@ pub struct Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// Returns the lists of a column; `None` for a column of another type or with nulls.
-    pub fn of(array: &'a dyn Array) -> Option<Self> {
+    pub fn new(array: &'a dyn Array) -> Option<Self> {
         let lists = array.as_any().downcast_ref::<ListArray<i64>>()?;
         let numbers = lists.values().as_any().downcast_ref::<PrimitiveArray<u32>>()?;
         let has_nulls = lists.null_count() + numbers.null_count() > 0;

@@ -49,7 +49,7 @@ pub enum ContentProblem {
 
 impl Content {
     /// Returns the content of a member according to the table of contents.
-    pub fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
+    pub fn new(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
         let crc32 = u32::try_from(entry.crc).ok().filter(|_| entry.has_crc && entry.has_stream);
         let crc32 = crc32.ok_or(ContentProblem::NoChecksum)?;
         Ok(Self { bytes: entry.size, crc32 })

@@ -174,7 +174,7 @@ fn pages(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
         .or_else(|| number_pages::<u64>(array, of_type))
         .or_else(|| number_pages::<u16>(array, of_type))
         .or_else(|| number_pages::<u8>(array, of_type))
-        .or_else(|| Lists::of(array).map(|lists| lists.pages(of_type, PAGE_BYTES)))
+        .or_else(|| Lists::new(array).map(|lists| lists.pages(of_type, PAGE_BYTES)))
 }
 
 /// Returns the pages of a column of this number type.

@@ -400,7 +400,7 @@ impl Trace {
 
     /// Returns the content of a member according to the table of contents, if the member exists.
     fn content(&self, member: &str) -> Option<Result<Content, ContentProblem>> {
-        self.entry(member).map(Content::of)
+        self.entry(member).map(Content::new)
     }
 
     fn entry(&self, member: &str) -> Option<&ArchiveEntry> {
@@ -437,7 +437,7 @@ impl Trace {
     fn read_member(&self, name: &str) -> Result<MemberBytes, ArchiveError> {
         let entry = self.entry(name).ok_or_else(|| self.missing(name))?;
         // The checksum is verified at the end of a member, so a member without one must be refused here.
-        if let Err(problem) = Content::of(entry) {
+        if let Err(problem) = Content::new(entry) {
             return Err(self.damaged_member(name, &problem));
         }
         let content = self.archive.content(entry);

@@ -172,7 +172,7 @@ impl ArchiveWriter {
         self.archive.set_content_methods(vec![method]);
         let entry = ArchiveEntry::new_file(member);
         let entry = self.archive.push_archive_entry(entry, Some(content))?;
-        Content::of(entry).map_err(|problem| sevenz_rust::Error::Other(problem.to_string().into()))
+        Content::new(entry).map_err(|problem| sevenz_rust::Error::Other(problem.to_string().into()))
     }
 
     /// Finishes the archive, gives it its name, and returns its size in bytes. Tables that were not written are empty.

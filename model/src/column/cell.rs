@@ -111,11 +111,11 @@ impl Cell for String {
     }
 
     fn values(column: &Column) -> PolarsResult<Texts> {
-        Texts::of(column)
+        Texts::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        let texts = limited(Texts::of(column)?)?;
+        let texts = limited(Texts::new(column)?)?;
         Ok(texts.iter().map(|text| text.unwrap_or_default().to_owned()).collect())
     }
 }
@@ -130,11 +130,11 @@ impl Cell for Option<String> {
     }
 
     fn values(column: &Column) -> PolarsResult<Texts> {
-        Texts::of(column)
+        Texts::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        let texts = limited(Texts::of(column)?)?;
+        let texts = limited(Texts::new(column)?)?;
         Ok(texts.iter().map(|text| text.map(str::to_owned)).collect())
     }
 }
@@ -155,11 +155,11 @@ impl Cell for Option<Bytes> {
     }
 
     fn values(column: &Column) -> PolarsResult<Blobs> {
-        Blobs::of(column)
+        Blobs::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        let blobs = Blobs::of(column)?;
+        let blobs = Blobs::new(column)?;
         let bytes: usize = blobs.iter().flatten().map(<[u8]>::len).sum();
         polars_ensure!(
             bytes <= MAX_TEXT,
@@ -179,11 +179,11 @@ impl Cell for bool {
     }
 
     fn values(column: &Column) -> PolarsResult<Flags> {
-        Flags::of(column)
+        Flags::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        Ok(Flags::of(column)?.iter().collect())
+        Ok(Flags::new(column)?.iter().collect())
     }
 }
 
@@ -197,7 +197,7 @@ impl Cell for Option<bool> {
     }
 
     fn values(column: &Column) -> PolarsResult<Flags> {
-        Flags::of(column)
+        Flags::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
@@ -248,11 +248,11 @@ impl<T: Number<Physical = UInt32Type>> Cell for Vec<T> {
     }
 
     fn values(column: &Column) -> PolarsResult<Lists<T>> {
-        Lists::of(column)
+        Lists::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        let lists = Lists::of(column)?;
+        let lists = Lists::new(column)?;
         Ok((0..lists.len()).map(|row| lists.get(row).collect()).collect())
     }
 }
@@ -268,11 +268,11 @@ impl<T: Number<Physical = UInt32Type>> Cell for Option<Vec<T>> {
     }
 
     fn values(column: &Column) -> PolarsResult<Lists<T>> {
-        Lists::of(column)
+        Lists::new(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        let lists = Lists::of(column)?;
+        let lists = Lists::new(column)?;
         let is_known = column.is_not_null();
         let known = is_known.iter().map(Option::unwrap_or_default);
         Ok(known

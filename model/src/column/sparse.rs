@@ -31,7 +31,7 @@ impl RowSet {
                 *word |= 1_u64 << (row % WORD);
             }
         }
-        Self::of_words(words, height)
+        Self::from_words(words, height)
     }
 
     /// Returns the set of all rows of a table of `height`.
@@ -40,10 +40,10 @@ impl RowSet {
         if let Some(last) = words.last_mut() {
             *last >>= height.wrapping_neg() % WORD;
         }
-        Self::of_words(words, height)
+        Self::from_words(words, height)
     }
 
-    fn of_words(words: Vec<u64>, height: usize) -> Self {
+    fn from_words(words: Vec<u64>, height: usize) -> Self {
         let mut count = 0;
         let before = words.iter().map(|word| {
             let before = count;

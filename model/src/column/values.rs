@@ -92,7 +92,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    pub fn of(column: &Column) -> PolarsResult<Self> {
+    pub fn new(column: &Column) -> PolarsResult<Self> {
         let column = unpacked::<BooleanType>(column)?;
         let chunk = column.downcast_iter().next().cloned();
         Ok(Self { column, chunk })
@@ -122,7 +122,7 @@ impl Flags {
 pub struct Texts(StringChunked);
 
 impl Texts {
-    pub fn of(column: &Column) -> PolarsResult<Self> {
+    pub fn new(column: &Column) -> PolarsResult<Self> {
         unpacked::<StringType>(column).map(Self)
     }
 
@@ -156,7 +156,7 @@ impl Texts {
 pub struct Blobs(BinaryChunked);
 
 impl Blobs {
-    pub fn of(column: &Column) -> PolarsResult<Self> {
+    pub fn new(column: &Column) -> PolarsResult<Self> {
         unpacked::<BinaryType>(column).map(Self)
     }
 
@@ -185,7 +185,7 @@ impl<T: Number> Default for Lists<T> {
 }
 
 impl<T: Number<Physical = UInt32Type>> Lists<T> {
-    pub fn of(column: &Column) -> PolarsResult<Self> {
+    pub fn new(column: &Column) -> PolarsResult<Self> {
         let lists = column.list()?.rechunk().into_owned();
         let values = lists.get_inner();
         Ok(Self { values: Numbers::new(values.unpack::<UInt32Type>()?.clone()), lists })

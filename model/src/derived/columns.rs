@@ -153,13 +153,13 @@ impl<T: Number> ViewValues<T> {
 
 impl<'a> EventColumns<'a> {
     /// Reads columns of all events.
-    pub fn of_all(trace: &'a Trace) -> Result<Self, ArchiveError> {
+    pub fn with_all(trace: &'a Trace) -> Result<Self, ArchiveError> {
         let rows = Arc::new(RowSet::all(trace.height(Table::Acquisitions)?));
-        Self::of_rows(trace, rows)
+        Self::for_rows(trace, rows)
     }
 
     /// Reads columns of the events of some acquisitions.
-    pub fn of_rows(trace: &'a Trace, rows: Arc<RowSet>) -> Result<Self, ArchiveError> {
+    pub fn for_rows(trace: &'a Trace, rows: Arc<RowSet>) -> Result<Self, ArchiveError> {
         Ok(Self { trace, table: trace.event_table()?, rows })
     }
 

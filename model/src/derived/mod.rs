@@ -21,7 +21,7 @@ use crate::tables::{Acquisitions, EventKind};
 /// Derives a column of the table of events.
 pub fn event_column(trace: &Trace, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
     let (order, times) = (trace.event_order()?, trace.event_times()?);
-    let (table, columns) = (&times.table, EventColumns::of_all(trace)?);
+    let (table, columns) = (&times.table, EventColumns::with_all(trace)?);
     let made = MadeColumn { spec, events: &order.events };
     Ok(match spec.name {
         "object" => {

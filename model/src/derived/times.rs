@@ -44,14 +44,14 @@ impl EventTimes {
     /// If one of the columns is damaged.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let rows = RowSet::all(trace.height(Table::Acquisitions)?);
-        Self::of_rows(trace, &Arc::new(rows))
+        Self::from_rows(trace, &Arc::new(rows))
     }
 
     /// Reads the times of the events of some acquisitions, and of all other events.
     ///
     /// # Errors
     /// If one of the columns is damaged.
-    pub fn of_rows(trace: &Trace, rows: &Arc<RowSet>) -> Result<Self, ArchiveError> {
+    pub fn from_rows(trace: &Trace, rows: &Arc<RowSet>) -> Result<Self, ArchiveError> {
         Ok(Self {
             table: trace.event_table()?,
             opened_ns: trace.values_at(Acquisitions::opened_ns, rows)?,

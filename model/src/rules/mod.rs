@@ -35,27 +35,27 @@ pub struct Kinds(u32);
 
 /// Events that open a handle or a view.
 pub const OPENING: Kinds =
-    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::Map]);
+    Kinds::new(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::Map]);
 
 /// Events that open a handle.
 pub const OPENING_HANDLES: Kinds =
-    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate]);
+    Kinds::new(&[EventKind::HandleCreate, EventKind::HandleDuplicate]);
 
 /// Events that end a handle or a view.
-pub const CLOSING: Kinds = Kinds::of(&[EventKind::HandleClose, EventKind::Unmap]);
+pub const CLOSING: Kinds = Kinds::new(&[EventKind::HandleClose, EventKind::Unmap]);
 
 /// Events that carry a handle value.
 pub const WITH_HANDLE: Kinds =
-    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::HandleClose]);
+    Kinds::new(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::HandleClose]);
 
 /// Events of a view of a file.
-pub const VIEWS: Kinds = Kinds::of(&[EventKind::Map, EventKind::Unmap]);
+pub const VIEWS: Kinds = Kinds::new(&[EventKind::Map, EventKind::Unmap]);
 
 /// Events that change the reference count of an object.
-pub const REFERENCE_CHANGES: Kinds = Kinds::of(&[EventKind::Reference, EventKind::Dereference]);
+pub const REFERENCE_CHANGES: Kinds = Kinds::new(&[EventKind::Reference, EventKind::Dereference]);
 
 /// Events that can count as the creation of an object.
-pub const CREATING: Kinds = Kinds::of(&[
+pub const CREATING: Kinds = Kinds::new(&[
     EventKind::ObjectCreate,
     EventKind::HandleCreate,
     EventKind::Map,
@@ -64,7 +64,7 @@ pub const CREATING: Kinds = Kinds::of(&[
 
 impl Kinds {
     /// Returns the set of these kinds.
-    pub const fn of(kinds: &[EventKind]) -> Self {
+    pub const fn new(kinds: &[EventKind]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < kinds.len() {
             bits |= 1 << kinds[at] as u32;

@@ -93,7 +93,7 @@ impl Origin {
     }
 
     /// Returns the origin of what an event opens; `None` for other events.
-    pub fn of_event(kind: EventKind, is_inherited: bool) -> Option<Self> {
+    pub fn from_event(kind: EventKind, is_inherited: bool) -> Option<Self> {
         match kind {
             EventKind::HandleCreate => Some(Self::Create),
             EventKind::HandleDuplicate if is_inherited => Some(Self::Inherit),

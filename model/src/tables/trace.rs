@@ -121,7 +121,7 @@ pub struct UtcOffsets {
 
 impl UtcOffsets {
     /// Returns the offsets of a trace.
-    pub fn of(info: &TraceInfo) -> Self {
+    pub fn new(info: &TraceInfo) -> Self {
         let changes = info.utc_offsets.as_deref().unwrap_or_default().split(',');
         let changes: Vec<(i64, i32)> = changes
             .map_while(|text| {
@@ -298,12 +298,12 @@ mod tests {
     fn offsets_hold_from_their_moment_on_and_that_of_the_start_where_nothing_else_is_known() {
         let utc_offsets = Some(UtcOffsets::text(&[(10, 60), (20, 120), (30, 60)]));
         let info = TraceInfo { utc_offset_minutes: 120, utc_offsets, ..TraceInfo::default() };
-        let offsets = UtcOffsets::of(&info);
+        let offsets = UtcOffsets::new(&info);
         let minutes = [0, 10, 19, 20, 29, 30, 99].map(|at| offsets.minutes_at(at));
         assert_eq!(minutes, [60, 60, 60, 120, 120, 60, 60]);
         assert_eq!(offsets.minutes(), [60, 120]);
         for text in [None, Some("nonsense".to_owned()), Some("9:1,8:2".to_owned())] {
-            let offsets = UtcOffsets::of(&TraceInfo { utc_offsets: text, ..info.clone() });
+            let offsets = UtcOffsets::new(&TraceInfo { utc_offsets: text, ..info.clone() });
             assert_eq!((offsets.minutes_at(25), offsets.minutes()), (120, vec![120]));
         }
     }

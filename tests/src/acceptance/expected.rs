@@ -76,7 +76,7 @@ pub struct Expected {
 impl Expected {
     /// Follows the calls of a truth to the end of the recording.
     #[must_use]
-    pub fn of(lines: &[Line]) -> Self {
+    pub fn new(lines: &[Line]) -> Self {
         let mut expected = Self::default();
         // A process that waits outlives the recording, even if a later line says that it exits.
         let waits: Vec<u32> =

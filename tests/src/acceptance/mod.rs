@@ -46,7 +46,7 @@ pub enum Outcome {
 }
 
 impl Check {
-    fn of(name: &'static str, compared: String, differences: Vec<String>) -> Self {
+    fn new(name: &'static str, compared: String, differences: Vec<String>) -> Self {
         let outcome = match differences.is_empty() {
             true => Outcome::Passed(compared),
             false => Outcome::Failed(differences),
@@ -179,13 +179,13 @@ fn losses(observed: &Observed) -> Check {
         let lost = observed.trace[column].as_u64().unwrap_or(1);
         (lost > 0).then(|| format!("{column} {lost}"))
     });
-    Check::of("lost events", "0".to_owned(), lost.collect())
+    Check::new("lost events", "0".to_owned(), lost.collect())
 }
 
 fn opened(matches: &Matches<'_>) -> Check {
     let missing = matches.iter().filter(|(_, row)| row.is_none());
     let missing = missing.map(|(handle, _)| format!("{} is not in the trace", label(handle)));
-    Check::of("handles", format!("{} opened", matches.len()), missing.collect())
+    Check::new("handles", format!("{} opened", matches.len()), missing.collect())
 }
 
 /// Compares one property of every handle that is in the trace.
@@ -199,7 +199,7 @@ fn compare_each(
     let differences = known.iter().filter_map(|(handle, row)| {
         difference(handle, row).map(|difference| format!("{}: {difference}", label(handle)))
     });
-    Check::of(name, format!("of {} handles", known.len()), differences.collect())
+    Check::new(name, format!("of {} handles", known.len()), differences.collect())
 }
 
 fn stacks(matches: &Matches<'_>) -> Check {
@@ -234,7 +234,7 @@ fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) ->
         let function = functions.iter().find(|name| function.ends_with(*name))?;
         Some(format!("{} {} of {function}", text(&row["type"]), text(&row["key"])))
     });
-    Check::of("no other handles", "of these functions".to_owned(), others.collect())
+    Check::new("no other handles", "of these functions".to_owned(), others.collect())
 }
 
 /// Compares leaked handles by type, for the functions of the truth.
@@ -256,7 +256,7 @@ fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Ch
     });
     let compared = leaked.iter().map(|(object_type, [count, _])| format!("{object_type} {count}"));
     let compared = compared.collect::<Vec<_>>().join(", ");
-    Check::of("leaked by type", compared, differences.collect())
+    Check::new("leaked by type", compared, differences.collect())
 }
 
 fn views(expected: &Expected, observed: &Observed) -> Check {
@@ -280,7 +280,7 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
         let fate = difference("fate", word(view.fate), word(fate(row)));
         Some(format!("{label}: {}", size.or(fate)?))
     });
-    Check::of(NAME, expected.views.len().to_string(), differences.collect())
+    Check::new(NAME, expected.views.len().to_string(), differences.collect())
 }
 
 fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
@@ -322,7 +322,7 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
         let fate = difference("fate", word(allocation.fate), word(ended));
         Some(format!("{label}: {}", size.flatten().or(fate)?))
     });
-    Check::of(name, of_truth.len().to_string(), differences.collect())
+    Check::new(name, of_truth.len().to_string(), differences.collect())
 }
 
 /// Checks that `.why` names the functions that leak many handles, and none that leaks nothing before them.
@@ -348,7 +348,7 @@ fn suspects(expected: &Expected, observed: &Observed) -> Check {
         .filter(|name| !leaking.keys().any(|function| name.ends_with(function)));
     let first = first.map(|name| format!("{name}, which leaks nothing, is among the first"));
     let differences = missing.chain(first).collect();
-    Check::of(NAME, named.iter().take(3).copied().collect::<Vec<_>>().join(", "), differences)
+    Check::new(NAME, named.iter().take(3).copied().collect::<Vec<_>>().join(", "), differences)
 }
 
 /// Returns what became of the handle of a row.

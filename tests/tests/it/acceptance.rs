@@ -39,7 +39,7 @@ fn checks(recorded: &[Line], options: FileOptions) -> Vec<Check> {
     let trace = folder.path().join("leaky-program.etl");
     replay(recorded, &LINKED.program, options).write(&trace).unwrap();
     let observed = observe(&handlescope_path(), &trace, LINKED.symbols.to_str()).unwrap();
-    compare(&Expected::of(&truth()), &observed)
+    compare(&Expected::new(&truth()), &observed)
 }
 
 fn failed(recorded: &[Line], options: FileOptions) -> String {
@@ -198,7 +198,7 @@ fn a_trace_without_names_of_the_program_is_not_judged_by_its_stacks() {
     let trace = folder.path().join("leaky-program.etl");
     replay(&truth(), &LINKED.program, FileOptions::default()).write(&trace).unwrap();
     let observed = observe(&handlescope_path(), &trace, None).unwrap();
-    let checks = compare(&Expected::of(&truth()), &observed);
+    let checks = compare(&Expected::new(&truth()), &observed);
     let not_checked = |name: &str| {
         let check = checks.iter().find(|check| check.name == name).unwrap();
         matches!(check.outcome, Outcome::NotChecked(_))

@@ -43,7 +43,7 @@ struct ThreeWays {
 }
 
 impl ThreeWays {
-    fn of_trace(etl: &Path, symbols: Option<&Path>) -> Self {
+    fn from_trace(etl: &Path, symbols: Option<&Path>) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::copy(etl, home.path().join("trace.etl")).unwrap();
         let three = Self { home };
@@ -82,7 +82,7 @@ impl ThreeWays {
 
 /// Asks all three the same questions. Names come from `symbols` where the archive has none.
 fn check(what: &str, etl: &Path, symbols: Option<&Path>, script: &str) {
-    let three = ThreeWays::of_trace(etl, symbols);
+    let three = ThreeWays::from_trace(etl, symbols);
     let expected = three.ask("tables", symbols, script);
     let both = three.ask("both", None, script);
     assert!(!both.stderr.contains("converted"), "{what}: the tables are there: {}", both.stderr);
@@ -105,7 +105,7 @@ fn the_sample_has_the_same_answers_with_and_without_symbols() {
 
 #[test]
 fn tables_of_another_version_are_not_read_and_that_is_said() {
-    let three = ThreeWays::of_trace(&sample_trace(), None);
+    let three = ThreeWays::from_trace(&sample_trace(), None);
     let said = "written by another version of handlescope; what ETWAnalyzer does not support is \
                 left out; extract the trace again";
     let script = ".dump ObjectRef -ShowStack\n";
@@ -191,7 +191,7 @@ fn an_extract_of_etw_analyzer_that_is_saved_again_has_the_same_answers() {
 
 #[test]
 fn a_saved_archive_replaces_ours_and_nothing_else() {
-    let three = ThreeWays::of_trace(&sample_trace(), None);
+    let three = ThreeWays::from_trace(&sample_trace(), None);
     let run = |script: &str| {
         let mut command = handlescope(&three.home.path().join("tables"));
         run_script(command.arg("trace.json7z"), script)
@@ -241,7 +241,7 @@ fn an_extract_with_the_time_of_its_session_is_up_to_date() {
 
 #[test]
 fn names_that_are_stored_later_are_those_that_etw_analyzer_reads() {
-    let three = ThreeWays::of_trace(&sample_trace(), None);
+    let three = ThreeWays::from_trace(&sample_trace(), None);
     let stacks = || {
         let members = json_members(&three.archive("both"));
         let stacks = members.iter().find(|(name, _)| name.ends_with("HandleStacks.json")).unwrap();

@@ -218,7 +218,7 @@ fn without_a_cache_everything_works_once_more_each_time() {
         "{run:?}"
     );
 
-    let server = SymbolServer::of_folder(&sample_symbols());
+    let server = SymbolServer::for_folder(&sample_symbols());
     for path in [format!("srv*{}", server.url), format!("srv*cache/below*{}", server.url)] {
         let run = in_tmp(&["--symbol-path", &path, "other.json7z", "-c", ask]);
         assert_eq!(answer(&run.stdout), answer(&expected.stdout), "{path}");

@@ -25,7 +25,7 @@ use serde_json::json;
 #[test]
 fn nothing_outside_of_the_roots_is_read() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let outside = shell.path("leaky.etl");
     let mut paths =
         vec![outside.to_str().unwrap(), "../leaky.etl", "..", "/", "../none", "/etc/passwd"];
@@ -55,7 +55,7 @@ fn nothing_outside_of_the_roots_is_read() {
 #[test]
 fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let secret = shell.path("secret.etl");
     fs::copy(sample_trace(), &secret).unwrap();
     std::os::unix::fs::symlink(&secret, shell.path("traces/link.etl")).unwrap();
@@ -94,7 +94,7 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
 #[test]
 fn a_link_that_takes_the_place_of_a_file_while_it_is_loaded_does_not_lead_outside() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let log = fs::read_to_string(sample_trace().with_file_name("htrace.log")).unwrap();
     let (good, secret) = (shell.path("good.log"), shell.path("secret.log"));
     fs::write(&good, &log).unwrap();
@@ -145,7 +145,7 @@ fn rename_symbols(shell: &Shell) {
 #[test]
 fn symbols_are_not_found_by_links_out_of_their_folder() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     rename_symbols(&shell);
     fs::create_dir(shell.path("traces/linked")).unwrap();
     for entry in fs::read_dir(sample_symbols()).unwrap().map(Result::unwrap) {
@@ -168,7 +168,7 @@ fn symbols_are_not_found_by_links_out_of_their_folder() {
 fn nothing_is_written_unless_it_is_allowed() {
     let shell = Shell::new();
     let mut server =
-        McpServer::of_sample(&shell, &["--symbol-path", "cache*symbols-cache;traces/symbols"]);
+        McpServer::with_sample(&shell, &["--symbol-path", "cache*symbols-cache;traces/symbols"]);
     let before = files(&shell.path(""));
     server.load_sample();
     for (tool, arguments) in [
@@ -185,7 +185,7 @@ fn nothing_is_written_unless_it_is_allowed() {
     // The temporary files are gone with the session, too.
     assert_eq!(files(&shell.path("")), before);
 
-    let mut server = McpServer::of_sample(&shell, &["--allow-write"]);
+    let mut server = McpServer::with_sample(&shell, &["--allow-write"]);
     let list = server.request("tools/list", &json!({}));
     assert_eq!(list["result"]["tools"][0]["annotations"]["readOnlyHint"], false);
     server.load_sample();
@@ -195,7 +195,7 @@ fn nothing_is_written_unless_it_is_allowed() {
 #[test]
 fn arguments_are_never_options_or_files() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let before = files(&shell.path(""));
     for (tool, arguments) in [
@@ -238,7 +238,7 @@ fn arguments_are_never_options_or_files() {
 fn a_call_that_is_cancelled_makes_room_for_the_next() {
     let silent = SymbolServer::start(|_| Answer::Silence);
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
+    let mut server = McpServer::with_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
     rename_symbols(&shell);
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let started = Instant::now();
@@ -255,16 +255,16 @@ fn a_call_that_is_cancelled_makes_room_for_the_next() {
 
 #[test]
 fn servers_of_symbols_are_asked_only_where_writing_is_allowed() {
-    let store = SymbolServer::of_folder(&sample_symbols());
+    let store = SymbolServer::for_folder(&sample_symbols());
     let shell = Shell::new();
     let path = format!("srv*cache*{}", store.url);
-    let mut reader = McpServer::of_sample(&shell, &["--symbol-path", &path]);
+    let mut reader = McpServer::with_sample(&shell, &["--symbol-path", &path]);
     reader.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     reader.call("why", &json!({})).unwrap();
     let run = reader.end();
     assert!(run.stderr.contains("symbol servers are not used"), "{run:?}");
     assert_eq!(store.asked(), [""; 0]);
-    let mut writer = McpServer::of_sample(&shell, &["--allow-write", "--symbol-path", &path]);
+    let mut writer = McpServer::with_sample(&shell, &["--allow-write", "--symbol-path", &path]);
     writer.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let why = writer.call("why", &json!({})).unwrap();
     let first = &why["document"]["suspects"][0];
@@ -275,7 +275,7 @@ fn servers_of_symbols_are_asked_only_where_writing_is_allowed() {
 #[test]
 fn a_signal_ends_the_server_and_its_temporary_files() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     assert!(!files(&shell.path("tmp")).is_empty());
     let kill =
@@ -298,7 +298,7 @@ fn temporary_folders_are_private_and_go_when_their_server_was_killed() {
         let entries = fs::read_dir(shell.path("tmp")).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect()
     };
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let killed = folders();
     // One with function names, and one with the extract.
@@ -309,7 +309,7 @@ fn temporary_folders_are_private_and_go_when_their_server_was_killed() {
     }
     drop(server);
     assert_eq!(folders(), killed);
-    let _server = McpServer::of_sample(&shell, &[]);
+    let _server = McpServer::with_sample(&shell, &[]);
     assert!(folders().is_disjoint(&killed), "{:?}", folders());
 }
 

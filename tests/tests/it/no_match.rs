@@ -275,7 +275,7 @@ fn a_filter_that_matches_only_allocations_matches() {
 #[test]
 fn agents_are_answered_the_same() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     trace().write(shell.path("traces/blocks.etl")).unwrap();
     server.call("load", &json!({"paths": ["blocks.etl"]})).unwrap();
     let arguments = json!({"by": ["kind"], "process": "leeky"});

@@ -74,7 +74,7 @@ fn extracted(etl: &Path, output: &Path) -> Trace {
 }
 
 impl Redacted {
-    fn of(etl: &Path) -> Self {
+    fn new(etl: &Path) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
         let copy = path("a.redacted.etl");
@@ -260,7 +260,7 @@ fn trace(options: FileOptions) -> TraceBuilder {
 
 #[test]
 fn the_copy_of_the_sample_has_its_structure_and_none_of_its_names() {
-    Redacted::of(&sample_trace()).has_the_structure().has_no_texts();
+    Redacted::new(&sample_trace()).has_the_structure().has_no_texts();
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn compressed_and_plain_traces_of_both_pointer_sizes_are_copied() {
         let folder = tempfile::tempdir().unwrap();
         let etl = folder.path().join("trace.etl");
         trace(options).write(&etl).unwrap();
-        let redacted = Redacted::of(&etl);
+        let redacted = Redacted::new(&etl);
         redacted.has_the_structure().has_no_texts();
         let copy = fs::read(&redacted.copy).unwrap();
         for secret in ["hunter2222", "jdoe", "Contoso", "OpenTheSafe"] {
@@ -398,7 +398,7 @@ fn real_and_synthetic_traces_keep_their_structure_and_lose_their_names() {
         "synthetic/valloc",
     ] {
         eprintln!("{name}");
-        Redacted::of(SharedTrace::open(name).etl()).has_the_structure().has_no_texts();
+        Redacted::new(SharedTrace::open(name).etl()).has_the_structure().has_no_texts();
     }
 }
 

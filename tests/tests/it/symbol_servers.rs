@@ -56,7 +56,7 @@ fn pdb() -> Vec<u8> {
 
 #[test]
 fn symbols_are_downloaded_once_and_kept_for_every_session() {
-    let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
+    let (shell, server) = (Shell::new(), SymbolServer::for_folder(&sample_symbols()));
     let first = ask(&shell, &server.url, &[STACK]);
     assert!(first.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n"), "{first:?}");
     assert!(!first.stderr.contains("warning: no symbols"), "{first:?}");
@@ -129,7 +129,7 @@ fn a_password_in_the_address_of_a_server_stands_nowhere() {
 
 #[test]
 fn a_redirect_leads_to_the_symbols() {
-    let store = SymbolServer::of_folder(&sample_symbols());
+    let store = SymbolServer::for_folder(&sample_symbols());
     let to = store.url.clone();
     let server = SymbolServer::start(move |path| Answer::Redirect(format!("{to}/{path}")));
     let found = leaky(&Shell::new(), &server.url);
@@ -170,7 +170,7 @@ fn a_damaged_answer_is_remembered_for_minutes_and_not_as_missing() {
 
 #[test]
 fn the_largest_file_of_a_server_is_an_option() {
-    let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
+    let (shell, server) = (Shell::new(), SymbolServer::for_folder(&sample_symbols()));
     let ask = |limit: &str| {
         let commands = [".dump Symbols -Dll leaky.exe -json", ".sympath -retry"];
         let run = ask_with(&["--symbol-max-size", limit], &shell, &server.url, &commands);
@@ -185,7 +185,7 @@ fn the_largest_file_of_a_server_is_an_option() {
 
 #[test]
 fn a_dead_server_costs_no_time_and_the_next_one_is_asked() {
-    let (shell, server) = (Shell::new(), SymbolServer::of_folder(&sample_symbols()));
+    let (shell, server) = (Shell::new(), SymbolServer::for_folder(&sample_symbols()));
     let start = Instant::now();
     let run = ask(&shell, &format!("http://127.0.0.1:9;{}", server.url), &[STACK]);
     assert!(start.elapsed() < Duration::from_secs(60));
@@ -212,7 +212,7 @@ fn servers_that_say_nothing_are_waited_for_once_each() {
 
 #[test]
 fn the_environment_counts_unless_something_else_is_said() {
-    let server = SymbolServer::of_folder(&sample_symbols());
+    let server = SymbolServer::for_folder(&sample_symbols());
     let asks = |path: &str, arguments: &[&str]| {
         let (shell, before) = (Shell::new(), server.asked().len());
         let mut all = vec!["leaky.etl", "-c", STACK];
@@ -361,7 +361,7 @@ fn a_store_with_two_tiers_serves_and_is_filled() {
 
 #[test]
 fn a_symbol_path_that_is_not_as_meant_gets_one_warning_with_a_remedy() {
-    let server = SymbolServer::of_folder(&sample_symbols());
+    let server = SymbolServer::for_folder(&sample_symbols());
     let url = &server.url;
     for (path, words, is_named) in [
         ("srv*".to_owned(), "srv* names no server", false),

@@ -41,7 +41,7 @@ pub struct KnownViews {
 }
 
 impl KnownViews {
-    pub fn of(folder: Option<&Path>) -> KnownViews {
+    pub fn new(folder: Option<&Path>) -> KnownViews {
         KnownViews { folder: folder.map(Path::to_path_buf), planned: OnceLock::new() }
     }
 

@@ -107,7 +107,7 @@ impl Position<'_> {
         let Some(command) = self.registry.command_of_line(&first.text) else { return Vec::new() };
         let takes = command.signature().arguments;
         let head = self.line.get(..self.span.start).unwrap_or(self.line);
-        if let Some(program) = Pipe::of_command(takes, head, arguments).program {
+        if let Some(program) = Pipe::from_command(takes, head, arguments).program {
             return if program.is_empty() { self.programs() } else { self.files(FileFilter::All) };
         }
         if matches!(takes, Arguments::Alias)
@@ -165,7 +165,8 @@ impl Position<'_> {
     /// Returns suggestions inside a query, because its words are not just separated by spaces.
     fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         // Only options come before the query, and these are already complete.
-        let start = match SqlWords::of(self.line, arguments).and_then(|words| words.query.first()) {
+        let start = match SqlWords::new(self.line, arguments).and_then(|words| words.query.first())
+        {
             Some(first) => first.span.start,
             None => self.span.start.max(command.span.end),
         };
@@ -271,7 +272,7 @@ impl Position<'_> {
     }
 
     fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
-        let words = DumpWords::of(arguments, self.registry);
+        let words = DumpWords::new(arguments, self.registry);
         // Before the kind is known, options of any kind decide whether a value is expected.
         let options = words.options(self.registry);
         let mut suggestions = Vec::new();

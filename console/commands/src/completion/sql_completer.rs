@@ -46,7 +46,7 @@ pub fn candidates(query: &str, cursor: usize, views: &Views) -> (Range<usize>, V
     }
     let start = head.rfind(|c| !is_word(c)).map_or(0, |index| index + last_len(head, index));
     let (before, word) = head.split_at(start);
-    let names = Names::of(query, views);
+    let names = Names::new(query, views);
     let mut candidates: Vec<SqlCandidate> = match (before.strip_suffix('.'), last_word(before)) {
         (Some(table), _) => names.columns_of(last_word(table).unwrap_or_default()),
         (None, Some(last)) if TABLE_FOLLOWS.iter().any(|word| word.eq_ignore_ascii_case(last)) => {
@@ -95,7 +95,7 @@ struct Names<'q> {
 }
 
 impl<'q> Names<'q> {
-    fn of(query: &'q str, views: &'q Views) -> Names<'q> {
+    fn new(query: &'q str, views: &'q Views) -> Names<'q> {
         let words: Vec<&str> =
             query.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
         let mut known = Vec::new();

@@ -80,7 +80,7 @@ impl AnyCommand for Dump {
 
     fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
         let Entered { tokens, registry, .. } = *entered;
-        let words = DumpWords::of(tokens, registry);
+        let words = DumpWords::new(tokens, registry);
         let command = entered.command();
         let Some(word) = words.word else {
             kind_taken_as_value(entered)?;
@@ -175,7 +175,7 @@ pub struct DumpWords<'t> {
 
 impl<'t> DumpWords<'t> {
     /// Looks for the kind.
-    pub fn of(tokens: &'t [Token], registry: &Registry) -> DumpWords<'t> {
+    pub fn new(tokens: &'t [Token], registry: &Registry) -> DumpWords<'t> {
         let items = known_items(&options_of_any_kind(registry), tokens);
         let words = items.into_iter().filter_map(|item| match item {
             Item::Word(token) => Some(token),

@@ -104,7 +104,7 @@ impl Command for Why {
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();
         let display = dump.display();
-        let commands = Commands::of(dump.session, &criteria);
+        let commands = Commands::new(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
         let is_text = output.format() == Format::Text && gate.format.is_none();
         // -TopN would limit the rows again.
@@ -212,7 +212,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    pub fn of(session: &Session, criteria: &WhyCriteria) -> Commands {
+    pub fn new(session: &Session, criteria: &WhyCriteria) -> Commands {
         let files = &session.files;
         let numbers = (0..files.len()).filter(|_| files.len() > 1);
         let StackTrims { fold, from } = &criteria.handles.groups.trims;

@@ -61,10 +61,10 @@ pub fn extract_files(
 ) -> Result<(Tally, RequestedEvents), CommandError> {
     let Work { args, inputs, overwrite, finish, width } = work;
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
-    let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
+    let events = args.events.as_deref().map(EventChoice::new).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
     let resources = mappings(args.resource.as_deref())?;
-    let mut requested = RequestedEvents::of(&events, &resources);
+    let mut requested = RequestedEvents::new(&events, &resources);
     let usual = options(args.max_size);
     let threads = args.threads.map(|threads| threads.min(MAX_THREADS) as usize);
     let options = ExtractOptions {
@@ -190,7 +190,7 @@ fn extract_file(
     warn(input, summary.warnings.iter().cloned(), messages);
     let trace = Trace::open(output)?;
     requested.look_at(&trace)?;
-    warn_of(input, &Caveat::of_load(&trace)?, messages);
+    warn_of(input, &Caveat::for_load(&trace)?, messages);
     Ok(line(output, &summary))
 }
 
@@ -221,7 +221,7 @@ struct RequestedEvent {
 }
 
 impl RequestedEvents {
-    pub fn of(events: &EventChoice, resources: &[ResourceMapping]) -> RequestedEvents {
+    pub fn new(events: &EventChoice, resources: &[ResourceMapping]) -> RequestedEvents {
         let providers: &[String] = match events {
             EventChoice::Providers(providers) => providers,
             EventChoice::None | EventChoice::All => &[],

@@ -96,7 +96,7 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     warn_of(&growth.caveats, dump.messages);
     let top = usize::try_from(args.top.unwrap_or(MAX_LINES)).unwrap_or(usize::MAX);
     let name = stem(fleet.dataset.root());
-    let timeline = Timeline::of_fleet(growth, Path::new(&name), top);
+    let timeline = Timeline::for_fleet(growth, Path::new(&name), top);
     if timeline.is_empty() {
         let reason = "none of the chosen handles or allocations is open in a trace";
         return Err(CommandError::EmptyPicture { reason });

@@ -139,7 +139,7 @@ fn write_page(
     let sources = [Source { path: &path, index: 0, trace: &trace, frames: &frames, system }];
     let criteria = criteria(Default::default(), ignoring.clone());
     let answers = answers(&sources, &criteria, dump.names, dump.cancel)?;
-    let commands = Commands::of(dump.session, &criteria);
+    let commands = Commands::new(dump.session, &criteria);
     let command = |file, suspect: &_| commands.show(file, suspect);
     let target = Target { path: page, option: REPORT, format: "HTML" };
     dump.write_file(target, |out| report::write(&answers, None, command, out))

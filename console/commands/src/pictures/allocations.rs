@@ -37,7 +37,7 @@ pub fn criteria(
     by: &[ResourceColumn],
 ) -> Result<Option<ResourceCriteria>, ParseError> {
     let Some(kind) = &args.options.kind else { return Ok(None) };
-    let criteria = ResourceCriteria::of_handles(&args.handles.criteria);
+    let criteria = ResourceCriteria::from_handles(&args.handles.criteria);
     let Some(criteria) = criteria.filter(|criteria| criteria.kind.is_none()) else {
         return Err(ParseError::Conflict {
             option: "-Kind",

@@ -68,7 +68,7 @@ impl Command for Flame {
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let file = args.file.clone().unwrap_or_default();
-        let format = Format::of(&file)?;
+        let format = Format::new(&file)?;
         answer(false, &args.options.shared, context, |dump| format.draw(&file, &args, dump))
     }
 }
@@ -82,7 +82,7 @@ enum Format {
 }
 
 impl Format {
-    fn of(file: &Path) -> Result<Self, CommandError> {
+    fn new(file: &Path) -> Result<Self, CommandError> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let formats = [(".svg", Self::Svg), (".json", Self::Speedscope), (".pb.gz", Self::Pprof)];
         let format = formats
@@ -113,12 +113,12 @@ impl Format {
                 criteria.leak |= has_no_choice;
                 criteria.leak_at_exit |= has_no_choice;
                 let answers = ask_allocations(&criteria, dump)?;
-                let graph = FlameGraph::of_allocations(&answers, args.options.by_count);
+                let graph = FlameGraph::from_allocations(&answers, args.options.by_count);
                 (graph, "none of the chosen allocations leaks")
             }
             None => {
                 let answer = handles(args, dump)?;
-                let graph = FlameGraph::of(&answer.files, weight(&args.handles.criteria));
+                let graph = FlameGraph::new(&answer.files, weight(&args.handles.criteria));
                 (graph, "none of the chosen handles leaks")
             }
         };

@@ -150,8 +150,8 @@ fn of_allocations(
         criteria.by_count = true;
         answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
     }
-    let measure = Measure::of_bytes(!criteria.by_count);
-    let timeline = |answer| Timeline::of_allocations(answer, measure, buckets, top);
+    let measure = Measure::for_bytes(!criteria.by_count);
+    let timeline = |answer| Timeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
 
@@ -168,7 +168,7 @@ fn of_handles(
         return Err(CommandError::NoTimes { path: file.about.path.to_path_buf() });
     }
     let timelines =
-        answer.files.iter().map(|file| (file.about.path, Timeline::of(file, buckets, top)));
+        answer.files.iter().map(|file| (file.about.path, Timeline::new(file, buckets, top)));
     Ok(named_apart(timelines))
 }
 

@@ -91,7 +91,7 @@ fn draw(
         warn_of(file.about.path, answer.allocation_caveats(), dump.messages);
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
-    let commands = Commands::of(dump.session, &criteria);
+    let commands = Commands::new(dump.session, &criteria);
     let command = |file, suspect: &_| commands.show(file, suspect);
     dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
@@ -123,7 +123,7 @@ fn allocations<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
-    match ResourceCriteria::of_handles(&criteria.handles) {
+    match ResourceCriteria::from_handles(&criteria.handles) {
         None => Ok(None),
         Some(criteria) => query::allocations_overview(source, &criteria, BUCKETS, names, cancel),
     }

@@ -79,7 +79,7 @@ impl Command for Sql {
     const OPTIONS: &'static [OptionGroup<SqlArgs>] = OPTIONS;
 
     fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
-        let (mut args, query) = match SqlWords::of(entered.line, entered.tokens) {
+        let (mut args, query) = match SqlWords::new(entered.line, entered.tokens) {
             Some(words) => {
                 let options = [words.before, words.behind].concat();
                 let args: SqlArgs = Entered { tokens: &options, ..*entered }.options(OPTIONS)?;
@@ -141,7 +141,7 @@ pub fn answer(args: &SqlArgs, context: &mut Context<'_, '_>) -> Result<DataFrame
         return Ok(sql::sql_over_dataset(&dataset, &query, limit, cancel)?);
     }
     let files = session.choose(&args.shared.files, messages)?;
-    let views = Views::of_query(session.settings.sql_views(), &query, cancel);
+    let views = Views::from_query(session.settings.sql_views(), &query, cancel);
     let views = views.map_err(SqlError::from)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
@@ -267,7 +267,7 @@ mod tests {
         }
         let csv = |line: &str| args::<SqlArgs>(line).shared.output.formats;
         let expected = |file: Option<&str>| {
-            vec![RequestedFormat::of("-csv", file.map(Into::into)).expect("a format")]
+            vec![RequestedFormat::new("-csv", file.map(Into::into)).expect("a format")]
         };
         assert_eq!(csv(".sql -csv SELECT 1"), expected(None));
         assert_eq!(csv(".sql SELECT 1 -csv"), expected(None));

@@ -30,7 +30,7 @@ pub struct SqlWords<'t> {
 impl<'t> SqlWords<'t> {
     /// Splits the words of a line; `None` if no query starts. Options at the end belong to the command; any other
     /// `-json` is SQL.
-    pub fn of(line: &str, tokens: &'t [Token]) -> Option<SqlWords<'t>> {
+    pub fn new(line: &str, tokens: &'t [Token]) -> Option<SqlWords<'t>> {
         let (before, rest) = around_comments(line, tokens);
         if !rest.first().is_some_and(starts_query) || !are_options(before) {
             return None;
@@ -55,7 +55,7 @@ impl<'t> SqlWords<'t> {
         });
         match is_whole {
             true => words.get(..1).unwrap_or_default(),
-            false => SqlWords::of(line, words).map_or(words, |words| words.query),
+            false => SqlWords::new(line, words).map_or(words, |words| words.query),
         }
     }
 
@@ -74,7 +74,7 @@ impl<'t> SqlWords<'t> {
 
 /// Whether the query in a line is a complete statement, or one that no further line can fix.
 pub fn is_complete(line: &str, tokens: &[Token]) -> bool {
-    let words = SqlWords::of(line, tokens);
+    let words = SqlWords::new(line, tokens);
     words.is_some_and(|words| query_state(&words.text(line)) != QueryState::Open)
 }
 
@@ -86,9 +86,9 @@ pub fn is_file(text: &str) -> bool {
 /// Whether a query, or the options before it, may continue on the next line: it has not been ended by `;`, an option, a
 /// file or a program. A statement that describes tables has only one line.
 pub fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
-    let Pipe { line, tokens, program, .. } = Pipe::of_command(Arguments::Sql, line, tokens);
-    let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
-    match SqlWords::of(line, tokens) {
+    let Pipe { line, tokens, program, .. } = Pipe::from_command(Arguments::Sql, line, tokens);
+    let Redirect { tokens, file, .. } = Redirect::from_command(Arguments::Sql, line, tokens);
+    match SqlWords::new(line, tokens) {
         _ if file.is_some() || program.is_some() => false,
         None => {
             let (before, rest) = around_comments(line, tokens);

@@ -53,7 +53,7 @@ fn datasets_tell_stacks_through_unknown_code_apart() {
     let (here, there) = (["0x1F4B0000123", MAIN], ["0x1F4B0000456", MAIN]);
     let saved = trace(&[(APP, &here), (OTHER, &here), (APP, &there), (APP, &[MAIN])]);
     let (source, cancel) = (saved.source(), Cancel::default());
-    let inventory = Inventory::of(&source, &saved, &cancel).unwrap();
+    let inventory = Inventory::new(&source, &saved, &cancel).unwrap();
     let mut ids: Vec<String> = inventory.stacks().into_iter().map(|(_, stack)| stack.id).collect();
     ids.sort_unstable();
     ids.dedup();

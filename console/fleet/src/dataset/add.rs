@@ -123,10 +123,10 @@ impl Dataset {
         names: &dyn FrameNames,
         cancel: &Cancel,
     ) -> Result<Staged, DatasetError> {
-        let origin = Origin::of(source.trace, given)?;
+        let origin = Origin::new(source.trace, given)?;
         let partition = Partition::new(origin.day_us(), id);
         let folder = self.store.staging()?;
-        let inventory = Inventory::of(source, names, cancel)?;
+        let inventory = Inventory::new(source, names, cancel)?;
         let mut tables = Tables { folder: folder.path(), tables: BTreeMap::new() };
         tables.write_all(source.trace, &origin, &inventory, cancel)?;
         let manifest = Manifest::new(given.clone(), &partition, tables.tables);
@@ -268,7 +268,7 @@ impl Tables<'_> {
             Some(source) => DatasetError::Io { path: path.clone(), source },
             None => error,
         })?;
-        let summary = TableSummary::of(&path, rows)?;
+        let summary = TableSummary::new(&path, rows)?;
         self.tables.insert(R::TABLE.to_owned(), summary);
         Ok(())
     }

@@ -358,7 +358,7 @@ impl Dataset {
         let Some(file) = self.store.local(name)? else { return Ok(None) };
         // What is no Parquet file has other content, too.
         let rows = rows_of(&file.path).unwrap_or_default();
-        TableSummary::of(&file.path, rows).map(Some)
+        TableSummary::new(&file.path, rows).map(Some)
     }
 
     /// Removes traces with their extracts and manifests, and tells `removed` each one that is gone.

@@ -217,7 +217,7 @@ impl Dataset {
                 ),
             });
         }
-        TableSummary::of(path, rows)
+        TableSummary::new(path, rows)
     }
 
     fn write_rows_of(

@@ -65,7 +65,7 @@ impl TableSummary {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn of(path: &Path, rows: u64) -> Result<Self, DatasetError> {
+    pub fn new(path: &Path, rows: u64) -> Result<Self, DatasetError> {
         let mut file = open(path).map_err(DatasetError::io(path))?;
         let (mut hasher, mut bytes) = (Sha256::new(), 0);
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -218,7 +218,7 @@ impl Dataset {
         let Some(file) = self.store.local(name)? else {
             return Err(DatasetError::Missing(path));
         };
-        let now = TableSummary::of(&file.path, written.rows)?;
+        let now = TableSummary::new(&file.path, written.rows)?;
         if now == *written { Ok(()) } else { Err(DatasetError::Changed(path)) }
     }
 
@@ -232,7 +232,7 @@ impl Dataset {
 impl Dataset {
     /// Writes the manifest of a trace that has only one table, as the table is now.
     pub fn write_manifest_of(&self, table: &str, partition: &Partition) {
-        let summary = TableSummary::of(&self.part(table, partition), 1).expect("a file");
+        let summary = TableSummary::new(&self.part(table, partition), 1).expect("a file");
         let tables = BTreeMap::from([(table.to_owned(), summary)]);
         let manifest = Manifest::new(Given::default(), partition, tables);
         self.write_manifest(&partition.trace, &manifest).expect("a manifest");

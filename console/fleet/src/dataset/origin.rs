@@ -37,11 +37,11 @@ pub struct Origin {
 }
 
 impl Origin {
-    pub fn of(trace: &Trace, given: &Given) -> Result<Self, ArchiveError> {
+    pub fn new(trace: &Trace, given: &Given) -> Result<Self, ArchiveError> {
         let info = trace.info()?;
         let versions = trace.values(Modules::file_version)?;
         let modules = module_identities(trace)?;
-        let version = |module: usize| Build::of_file_version(versions.get(module)?);
+        let version = |module: usize| Build::from_file_version(versions.get(module)?);
         Ok(Self {
             machine: given.machine.clone().or_else(|| info.computer.clone()),
             given_build: given.build.as_deref().map(Build::new),

@@ -23,7 +23,7 @@ impl<'a> Acquired<'a> {
     ///
     /// # Errors
     /// If the archive is damaged or the query is cancelled.
-    pub fn of_allocations(
+    pub fn from_allocations(
         origin: Origin<'a>,
         allocators: &'a AllocatorList,
         table: &Arc<AcquisitionTable>,

@@ -76,12 +76,12 @@ pub fn events_of_suspect(
     let is_trimmed = *trims != untrimmed;
     for trims in [&untrimmed].into_iter().chain(is_trimmed.then_some(trims)) {
         let trims = trims.clone();
-        let groups = GroupCriteria { trims, leaking: true, ..GroupCriteria::of_create_stacks() };
+        let groups = GroupCriteria { trims, leaking: true, ..GroupCriteria::for_create_stacks() };
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;
         if let Some(handles) =
-            Acquired::of_handles(file, Some(&groups), &ProcessCriteria::default(), false, false)
+            Acquired::from_handles(file, Some(&groups), &ProcessCriteria::default(), false, false)
         {
             add_suspects(&mut rows, &handles, id)?;
         }
@@ -100,7 +100,8 @@ pub fn allocations_of_suspect(
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
     let (criteria, kept) = (ResourceCriteria::default(), Kept::Leaking);
-    let allocations = Acquired::of_allocations(origin, allocators, table, &criteria, false, kept)?;
+    let allocations =
+        Acquired::from_allocations(origin, allocators, table, &criteria, false, kept)?;
     let mut rows = SuspectRows::new(table.height());
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;

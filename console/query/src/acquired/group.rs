@@ -78,7 +78,7 @@ pub struct Share {
 
 impl Share {
     /// Adds up the shares of a process on several stacks.
-    pub fn of_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
+    pub fn from_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut places: HashMap<Owner, usize> = HashMap::new();
         let mut sums: Vec<Self> = Vec::new();
         for share in shares {

@@ -15,7 +15,7 @@ use crate::groups::Groups;
 impl<'a> Acquired<'a> {
     /// Collects the handles of the requested owners from groups of create stacks with times; `None` if the groups lack
     /// times. With `at_end`, everything open at the end counts, whatever opened it.
-    pub fn of_handles(
+    pub fn from_handles(
         file: &'a FileContext<'a>,
         groups: Option<&'a Groups>,
         asked: &ProcessCriteria,

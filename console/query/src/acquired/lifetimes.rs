@@ -46,7 +46,7 @@ impl Lifetimes {
         // Few allocations end in parts.
         let mut sums: BTreeMap<AcquisitionIdx, PartSum> = BTreeMap::new();
         for row in rows.iter().copied() {
-            let part = PartSum::of(table, row)?;
+            let part = PartSum::new(table, row)?;
             site.bytes.allocated = site.bytes.allocated.saturating_add(part.size);
             site.bytes.unreleased = site.bytes.unreleased.saturating_add(part.unreleased_size);
             match table.first_part(row) {
@@ -86,7 +86,7 @@ impl Lifetimes {
 
 impl PartSum {
     /// Makes the sum of one part.
-    fn of(table: &AcquisitionTable, row: AcquisitionIdx) -> Option<Self> {
+    fn new(table: &AcquisitionTable, row: AcquisitionIdx) -> Option<Self> {
         let (size, unreleased) = (table.bytes(row), table.unreleased(row));
         Some(Self {
             opened_ns: table.opened_ns.get(row.row())?,

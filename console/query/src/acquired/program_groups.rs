@@ -168,7 +168,7 @@ impl<'t> ProgramGroup<'t> {
             }
             (None, _) => {}
         }
-        SuspectId::of_parts(parts.iter().map(String::as_bytes))
+        SuspectId::from_parts(parts.iter().map(String::as_bytes))
     }
 }
 

@@ -46,7 +46,7 @@ impl ResourceSelection {
             retain_rows(is_left, tables.origin.cancel, |index| passes(tables.row(index)))
         };
         retain(&mut is_left, &|row| is_set(&chosen, row))?;
-        let mut survivors = Survivors::of(count(tables, &is_left, leaks));
+        let mut survivors = Survivors::new(count(tables, &is_left, leaks));
         let mut needs_symbols = Vec::new();
         for given in criteria.given() {
             match given.effect {
@@ -122,9 +122,9 @@ impl ResourceSelection {
                 }
                 _ => None,
             });
-            Ok(Candidates::of(value, names.collect()))
+            Ok(Candidates::new(value, names.collect()))
         };
-        NoMatch::of(Subject::Allocation, criteria, &self.survivors, names, |criteria| {
+        NoMatch::new(Subject::Allocation, criteria, &self.survivors, names, |criteria| {
             Ok(!Self::new(tables, criteria)?.survivors.are_none())
         })
     }

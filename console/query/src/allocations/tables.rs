@@ -87,7 +87,7 @@ pub struct Origin<'a> {
 
 impl<'a> Origin<'a> {
     /// Makes the origin of a trace with loaded stacks; `None` if they are not loaded.
-    pub fn of(file: &'a FileContext<'a>) -> Option<Self> {
+    pub fn new(file: &'a FileContext<'a>) -> Option<Self> {
         Some(Self {
             trace: file.trace,
             processes: &file.processes,

@@ -31,14 +31,14 @@ pub struct GroupCriteria {
 impl GroupCriteria {
     /// Returns criteria for groups of one process, type and create stack, with their handles. Leaks and changes are
     /// computed from these.
-    pub fn of_create_stacks() -> Self {
+    pub fn for_create_stacks() -> Self {
         let by = vec![GroupColumn::Process, GroupColumn::Type, GroupColumn::CreateStack];
         Self { by, keeps_handles: true, ..Self::default() }
     }
 
     /// Returns criteria that also group by object name: handles in a dump may have no stacks.
-    pub fn of_dumps() -> Self {
-        let mut groups = Self::of_create_stacks();
+    pub fn for_dumps() -> Self {
+        let mut groups = Self::for_create_stacks();
         groups.by.push(GroupColumn::NamePattern);
         groups
     }

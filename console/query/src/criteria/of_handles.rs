@@ -9,7 +9,7 @@ use crate::criterion::Criterion;
 impl ResourceCriteria {
     /// Derives criteria for allocations from options for handles; types become kinds. `None` if an option is about
     /// something that only objects have.
-    pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
+    pub fn from_handles(handles: &ObjectCriteria) -> Option<Self> {
         let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
         let supported = ObjectCriteria {
             creator: handles.creator.clone(),
@@ -57,7 +57,7 @@ impl ResourceCriteria {
 impl WhyCriteria {
     /// Returns the criteria that select allocations, if any are meant.
     pub fn allocations(&self) -> Option<ResourceCriteria> {
-        let criteria = ResourceCriteria::of_handles(&self.handles)?;
+        let criteria = ResourceCriteria::from_handles(&self.handles)?;
         let owners = if self.owners.is_empty() { criteria.owners } else { self.owners.clone() };
         Some(ResourceCriteria { owners, ..criteria })
     }
@@ -77,9 +77,9 @@ mod tests {
             with_identities: true,
             ..leaks.clone()
         };
-        let criteria = ResourceCriteria::of_handles(&printed);
-        assert!(criteria.is_some() && criteria == ResourceCriteria::of_handles(&leaks));
+        let criteria = ResourceCriteria::from_handles(&printed);
+        assert!(criteria.is_some() && criteria == ResourceCriteria::from_handles(&leaks));
         let of_objects = ObjectCriteria { overlapped: true, ..leaks };
-        assert_eq!(ResourceCriteria::of_handles(&of_objects), None);
+        assert_eq!(ResourceCriteria::from_handles(&of_objects), None);
     }
 }

@@ -152,7 +152,7 @@ pub struct UnknownCode {
 }
 
 impl UnknownCode {
-    pub fn of(traces: [&Trace; 2]) -> Result<Self, ArchiveError> {
+    pub fn new(traces: [&Trace; 2]) -> Result<Self, ArchiveError> {
         let [before, after] = traces;
         Ok(Self { traces: [before.info()?, after.info()?] })
     }

@@ -74,8 +74,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
             groups: match are_dumps {
-                true => GroupCriteria::of_dumps(),
-                false => GroupCriteria::of_create_stacks(),
+                true => GroupCriteria::for_dumps(),
+                false => GroupCriteria::for_create_stacks(),
             },
             ..ObjectCriteria::default()
         };
@@ -94,7 +94,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         let (groups, is_plain) = (self.groups.as_ref(), criteria.with_identities);
         // Two dumps are compared by all that is open; within one dump, only what its operations opened counts.
         let at_end = kept == Kept::All && groups.is_some_and(Groups::has_name_patterns);
-        Ok(Acquired::of_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
+        Ok(Acquired::from_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -137,7 +137,7 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         kept: Kept,
     ) -> Result<Option<Acquired<'f>>, QueryError> {
         let Some((allocators, table)) = self.tables() else { return Ok(None) };
-        Acquired::of_allocations(origin(self), allocators, table, &of(criteria), false, kept)
+        Acquired::from_allocations(origin(self), allocators, table, &of(criteria), false, kept)
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {

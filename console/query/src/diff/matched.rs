@@ -55,7 +55,7 @@ pub struct Decreases<'m>(HashMap<Related<'m>, u64>);
 
 impl<'m> Decreases<'m> {
     /// Sums the decreases of groups; `is_of_dumps` if stacks may be forgotten.
-    pub fn of(groups: &'m [MatchedGroup], is_of_dumps: bool) -> Self {
+    pub fn new(groups: &'m [MatchedGroup], is_of_dumps: bool) -> Self {
         let mut decreases: HashMap<Related<'m>, u64> = HashMap::new();
         for group in groups {
             let [before, after] = group.sides.each_ref().map(|side| side.leaked.count);
@@ -215,7 +215,7 @@ impl Matching<'_> {
             if leaks {
                 matched.verdict = Some(match trace.is_of_one_moment {
                     true => Verdict::Short,
-                    false => Growth::of_processes(&processes, trace.extent).verdict,
+                    false => Growth::from_processes(&processes, trace.extent).verdict,
                 });
             }
             let shares = processes.into_iter().zip(sizes);

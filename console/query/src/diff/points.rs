@@ -95,7 +95,7 @@ fn of_file<'a, F: Compared<'a>>(
             let between = acquired.between(group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {
                 let minutes = minutes.filter(|_| has_rate(acquired, group, window));
-                groups.push(OpenedGroup::of(acquired, group, between, minutes));
+                groups.push(OpenedGroup::new(acquired, group, between, minutes));
             }
         }
     }
@@ -145,11 +145,11 @@ fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool 
         ProcessLifetimes { lifetimes, window: of_process }
     });
     let processes: Vec<ProcessLifetimes> = processes.collect();
-    Growth::of_processes(&processes, window).verdict != Verdict::Short
+    Growth::from_processes(&processes, window).verdict != Verdict::Short
 }
 
 impl OpenedGroup {
-    fn of(
+    fn new(
         acquired: &Acquired<'_>,
         group: &Group<'_>,
         between: Between,

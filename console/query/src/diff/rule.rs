@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn caches_differ_from_run_to_run() {
-        let tally = |handles| Tally::of_counts(handles);
+        let tally = |handles| Tally::from_counts(handles);
         let is_more = |more, less, kind| {
             let chances = Chances::new([&tally(more), &tally(less)], 0.5, kind);
             chances.is_significant(level([chances].into_iter()))

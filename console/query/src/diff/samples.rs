@@ -59,7 +59,7 @@ struct Direction {
 
 impl Direction {
     /// Compares in the direction that `more` leaks more than `less`.
-    fn of(more: &Sampled, less: &Sampled) -> Self {
+    fn new(more: &Sampled, less: &Sampled) -> Self {
         let can_be_more = !matches!(more.verdict, None | Some(Verdict::Balanced));
         let tallies = [more.tally(), less.tally()];
         let lengths = [&tallies[0], &tallies[1]].map(|tally| tally.length_ns.max(1.0));
@@ -91,7 +91,7 @@ impl Direction {
 pub fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
     let both = groups
         .iter()
-        .map(|[before, after]| [Direction::of(after, before), Direction::of(before, after)]);
+        .map(|[before, after]| [Direction::new(after, before), Direction::new(before, after)]);
     let both: Vec<[Direction; 2]> = both.collect();
     let [worse, better] =
         [0, 1].map(|side| rule::level(both.iter().map(|directions| directions[side].chances)));

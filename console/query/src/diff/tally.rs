@@ -144,7 +144,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts handles when only their number is known.
-    pub fn of_counts(handles: u64) -> Self {
+    pub fn from_counts(handles: u64) -> Self {
         let count = handles as f64;
         Self { count, amount: count, squares: count, ..Self::default() }
     }
@@ -168,9 +168,9 @@ impl Tally {
     }
 
     /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
-    pub fn of(sample: &Sample, piece_ns: Option<i64>) -> Self {
+    pub fn new(sample: &Sample, piece_ns: Option<i64>) -> Self {
         let by_process = sample.shares.iter().map(|share| {
-            let pieces = Pieces::of(share.process.window, piece_ns);
+            let pieces = Pieces::new(share.process.window, piece_ns);
             let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
             let mut opens: Vec<Open> =
                 kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
@@ -178,7 +178,7 @@ impl Tally {
             opens
         });
         let by_process: Vec<Vec<Open>> = by_process.collect();
-        let pieces = sample.windows.iter().map(|window| Pieces::of(*window, piece_ns));
+        let pieces = sample.windows.iter().map(|window| Pieces::new(*window, piece_ns));
         let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
@@ -260,7 +260,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(window: Window, piece_ns: Option<i64>) -> Self {
+    fn new(window: Window, piece_ns: Option<i64>) -> Self {
         let length_ns = window.length_ns();
         let piece_ns = piece_ns.filter(|piece| (1..=length_ns).contains(piece));
         let piece_ns = piece_ns.unwrap_or(length_ns);
@@ -316,7 +316,7 @@ mod tests {
             let opens = (0..60).flat_map(|operation| {
                 (0..at_once).map(move |n| (operation * 10 * SECOND + n * 100_000, None))
             });
-            let tally = Tally::of(&sample(600, opens), None);
+            let tally = Tally::new(&sample(600, opens), None);
             assert!((chances(&tally) - 60.0).abs() < 1e-9, "{at_once}: {tally:?}");
         }
     }
@@ -328,13 +328,13 @@ mod tests {
             let start_ns = (operation * operation * 37 % 590) * SECOND;
             (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
         });
-        let tally = Tally::of(&sample(600, opens), None);
+        let tally = Tally::new(&sample(600, opens), None);
         assert!(chances(&tally) < 40.0, "{tally:?}");
     }
 
     #[test]
     fn very_many_at_once_are_several_chances() {
-        let tally = Tally::of(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
+        let tally = Tally::new(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
         assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
     }
 
@@ -342,7 +342,7 @@ mod tests {
     fn a_start_is_no_operation_however_long_the_trace_is() {
         let starting = (0..40).map(|n| (n * 500_000_000 + n * n * 1_000_000, None));
         for hours in [1, 24] {
-            let tally = Tally::of(&sample(hours * 3_600, starting.clone()), None);
+            let tally = Tally::new(&sample(hours * 3_600, starting.clone()), None);
             assert_eq!(tally.squares, 40.0, "{hours} h");
         }
     }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_leak_that_begins_late_is_no_wave() {
         let opens = (0..40).map(|n| ((500 + n * 2) * SECOND + n * n * 10_000_000, None));
-        let tally = Tally::of(&sample(600, opens), None);
+        let tally = Tally::new(&sample(600, opens), None);
         assert!(chances(&tally) > 35.0, "{tally:?}");
     }
 
@@ -363,14 +363,14 @@ mod tests {
             share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
             sample
         };
-        let equal = Tally::of(&sized(40, |_| 4096), None);
+        let equal = Tally::new(&sized(40, |_| 4096), None);
         assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
-        let numbers = Tally::of(&sample(600, seconds(40)), None);
+        let numbers = Tally::new(&sample(600, seconds(40)), None);
         assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
         // One block makes up nearly all of the amount.
-        let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
+        let uneven = Tally::new(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
         assert!(chances(&uneven) < 1.1, "{uneven:?}");
-        assert_eq!(Tally::of(&sized(40, |_| 0), None).amount, 0.0);
+        assert_eq!(Tally::new(&sized(40, |_| 0), None).amount, 0.0);
     }
 
     #[test]
@@ -380,14 +380,14 @@ mod tests {
             let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
             sample(seconds, opens.filter(|(opened, _)| *opened > 0))
         };
-        let short = Tally::of(&cache(60), Some(60 * SECOND));
+        let short = Tally::new(&cache(60), Some(60 * SECOND));
         assert_eq!((short.count, short.length_ns), (60.0, 60e9));
         for (seconds, pieces) in [(120, 2.0), (600, 10.0), (650, 10.0)] {
-            let long = Tally::of(&cache(seconds), Some(60 * SECOND));
+            let long = Tally::new(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
         // Over its whole length, a longer trace leaks less per time.
-        assert_eq!(Tally::of(&cache(600), None).count, 100.0);
+        assert_eq!(Tally::new(&cache(600), None).count, 100.0);
     }
 
     #[test]
@@ -399,14 +399,14 @@ mod tests {
             Some((90 * SECOND, 99 * SECOND)),
         ]);
         let between_losses = sample(60, opens).between(&losses);
-        let tally = Tally::of(&between_losses, None);
+        let tally = Tally::new(&between_losses, None);
         assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
         assert_eq!(between_losses.length_ns(), 50 * SECOND);
         // A close seen after the loss shows that the handle was open until then.
         let closed = sample(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
-        assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);
+        assert_eq!(Tally::new(&closed.between(&losses), None).count, 1.0);
         let anywhere = sample(60, opens).between(&LossTimes::new([None]));
-        assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).count), (0, 0.0));
+        assert_eq!((anywhere.windows.len(), Tally::new(&anywhere, None).count), (0, 0.0));
     }
 
     #[test]
@@ -428,9 +428,9 @@ mod tests {
             let sample = sample_of(window, lifetimes.clone());
             let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
-                assert!(Tally::of(&sample, piece_ns).count <= lifetimes.len() as f64);
+                assert!(Tally::new(&sample, piece_ns).count <= lifetimes.len() as f64);
                 assert!(
-                    Tally::of(&sample.between(&losses), piece_ns).count <= lifetimes.len() as f64
+                    Tally::new(&sample.between(&losses), piece_ns).count <= lifetimes.len() as f64
                 );
             }
         }

@@ -208,7 +208,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let programs = programs_of_dumps(&files)?;
     if let Some(file) = files.get_mut(1) {
         file.about_mut().caveats.extend(programs);
-        file.about_mut().caveats.extend(Caveat::of_other_builds(&not_comparable));
+        file.about_mut().caveats.extend(Caveat::for_other_builds(&not_comparable));
     }
     let no_match = files
         .iter()
@@ -255,7 +255,7 @@ fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>,
         Ok(names.get(0).unwrap_or_default().to_owned())
     };
     let [before, after] = [name(before)?, name(after)?];
-    Ok(Caveat::of_two_programs([&before, &after]))
+    Ok(Caveat::for_two_programs([&before, &after]))
 }
 
 /// The groups of two traces, and the modules with frames that cannot be compared.
@@ -272,17 +272,17 @@ fn compared(
     lengths: &[Option<f64>],
 ) -> Result<ComparedGroups, QueryError> {
     let unknown_code = match sources {
-        [before, after, ..] => UnknownCode::of([before.trace, after.trace])?,
+        [before, after, ..] => UnknownCode::new([before.trace, after.trace])?,
         _ => UnknownCode::default(),
     };
     let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
     let has_lengths = lengths.iter().all(Option::is_some);
     let losses = sources.iter().zip(traces);
-    let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent));
+    let losses = losses.map(|(source, trace)| Losses::new(source.trace, trace.extent));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
         [before, after] => {
             let is_of_dumps = traces.iter().all(|trace| trace.is_of_one_moment);
-            let decreases = Decreases::of(&matched, is_of_dumps);
+            let decreases = Decreases::new(&matched, is_of_dumps);
             with_states(&matched, has_lengths, [before, after], &decreases)
         }
         _ => Vec::new(),
@@ -306,7 +306,7 @@ struct Losses {
 }
 
 impl Losses {
-    fn of(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
+    fn new(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
         let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
         let trace_time = Sample { windows: vec![extent], shares: Vec::new() };
         let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
@@ -359,7 +359,7 @@ impl Pair<'_> {
             Comparison { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
-            return against(counts.map(Tally::of_counts), 0.5, 1.0, Kind::Rate);
+            return against(counts.map(Tally::from_counts), 0.5, 1.0, Kind::Rate);
         }
         let lengths = self.samples.map(|sample| sample.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
@@ -367,16 +367,16 @@ impl Pair<'_> {
             // A leak without a rate does not shrink in a shorter time, and may happen once in each process.
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
-            let tallies = self.samples.map(|sample| Tally::of(sample, None));
+            let tallies = self.samples.map(|sample| Tally::new(sample, None));
             return against(tallies, times / (1.0 + times), times, Kind::Fill);
         }
-        let whole = self.samples.map(|sample| Tally::of(sample, None));
+        let whole = self.samples.map(|sample| Tally::new(sample, None));
         let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
         if self.is_new && expected < TOO_SHORT {
             return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
         }
         let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
-        let tallies = self.samples.map(|sample| Tally::of(sample, piece_ns));
+        let tallies = self.samples.map(|sample| Tally::new(sample, piece_ns));
         let share = tallies[0].length_ns / (tallies[0].length_ns + tallies[1].length_ns).max(1.0);
         against(tallies, share, times, Kind::Rate)
     }

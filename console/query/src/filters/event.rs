@@ -147,7 +147,7 @@ fn remove_events(
     };
     selection.objects = selection.par_filter(file.cancel, |it| Some(*it).filter(may_stay))?;
     let rows = selection.acquisition_rows(&file.objects, file.trace.height(Table::Acquisitions)?);
-    let times = EventTimes::of_rows(file.trace, &rows)?;
+    let times = EventTimes::from_rows(file.trace, &rows)?;
     let mask = &selection.events;
     selection.objects = selection.par_filter(file.cancel, |selected| {
         let (mut selected, object) = (*selected, selected.object());

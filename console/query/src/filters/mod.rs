@@ -62,7 +62,7 @@ pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered,
                 passes
             })
     })?;
-    let mut survivors = Survivors::of(file.objects.len());
+    let mut survivors = Survivors::new(file.objects.len());
     tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
     let mut filtered =
         Filtered { selection, at_exit: None, unseen: None, suspect: None, survivors };

@@ -164,7 +164,7 @@ impl<'a> KeyRows<'a> {
         let needs = needs.fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
-        let events = EventColumns::of_all(trace)?;
+        let events = EventColumns::with_all(trace)?;
         let stack = (needs != (false, false)).then(|| events.stacks_of(needs)).transpose()?;
         let name = has_names.then(|| trace.values(Objects::name)).transpose()?;
         let tid = has_threads.then(|| events.tids()).transpose()?;

@@ -31,7 +31,7 @@ pub struct Rank {
 }
 
 impl Rank {
-    pub fn of(stats: &Stats) -> Self {
+    pub fn new(stats: &Stats) -> Self {
         let Stats { open_at_end, handles, .. } = *stats;
         Self { unreleased: stats.unreleased(), open_at_end, handles }
     }
@@ -59,7 +59,7 @@ impl Cut<'_> {
         self.of(groups, |group| {
             let (stats, number) = stats(group);
             let first = self.criteria.order.and_then(|stat| stats.get(stat));
-            (first, Rank::of(&stats), number)
+            (first, Rank::new(&stats), number)
         })
     }
 

@@ -182,7 +182,7 @@ impl Groups {
         let handles = timed.handles(&self.tree, node);
         let times = handles.filter(|row| timed.table.is_in_time(*row));
         let times: Vec<Lifetime> = times.filter_map(|row| timed.table.program_time(row)).collect();
-        Some(Growth::of(&times, self.window?))
+        Some(Growth::new(&times, self.window?))
     }
 
     /// Returns a group's share of all leaks, 0 to 1; its share of the handles if nothing leaks.
@@ -206,7 +206,7 @@ impl Groups {
         stacks
     }
 
-    /// Returns the process label of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
+    /// Returns the process label of a group of [`of_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
     pub fn process_label(&self, node: NodeIdx) -> Option<&str> {
         match self.path(node).map(|node| self.key(node)).next()? {
             GroupKey::Text(text) => Some(text),
@@ -215,7 +215,7 @@ impl Groups {
     }
 
     /// Returns type and create stack of a group of
-    /// [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
+    /// [`of_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
     pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
         let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
         let type_name = match keys.next() {
@@ -230,7 +230,7 @@ impl Groups {
     }
 
     /// Whether the innermost level groups by name pattern, as in
-    /// [`of_dumps`](super::criteria::GroupCriteria::of_dumps).
+    /// [`of_dumps`](super::criteria::GroupCriteria::for_dumps).
     pub fn has_name_patterns(&self) -> bool {
         self.by.last() == Some(&GroupColumn::NamePattern)
     }

@@ -62,7 +62,7 @@ impl ProcessStacks {
     ) -> Result<Option<Self>, QueryError> {
         let stacks = stacks.filter(|stacks| stacks.has_stacks_of_one_process());
         let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
-        let (columns, height) = (EventColumns::of_all(trace)?, trace.event_table()?.height());
+        let (columns, height) = (EventColumns::with_all(trace)?, trace.event_table()?.height());
         let stack = columns.stacks()?;
         let events = Actors {
             process: columns.processes()?,

@@ -51,7 +51,7 @@ struct Shown {
 
 impl NodeIdx {
     /// Returns the node of a row.
-    pub fn of(row: usize) -> Self {
+    pub fn new(row: usize) -> Self {
         Self(u32::try_from(row).unwrap_or(sentinel()))
     }
 

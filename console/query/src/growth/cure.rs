@@ -35,7 +35,7 @@ pub struct Sample {
 impl Sample {
     /// Makes a sample of all lifetimes of a group, and ages in order. What matters is whether the tail of the lifetimes
     /// explains the ages, so the shorter half counts only as short. `None` without closed handles.
-    pub fn of_group(mut lifetimes: Vec<i64>, ages: &[i64]) -> Option<Self> {
+    pub fn from_group(mut lifetimes: Vec<i64>, ages: &[i64]) -> Option<Self> {
         if lifetimes.is_empty() {
             return None;
         }
@@ -45,7 +45,7 @@ impl Sample {
     }
 
     /// Makes a sample of lifetimes and ages in order, both since the same age; `None` without closed handles.
-    pub fn of_late(lifetimes: &[i64], ages: &[i64]) -> Option<Self> {
+    pub fn from_late(lifetimes: &[i64], ages: &[i64]) -> Option<Self> {
         let longest = *lifetimes.iter().max()?;
         Some(Self::new(lifetimes, 0, ages, longest))
     }
@@ -263,7 +263,7 @@ mod tests {
 
     fn evidence(lifetimes: Vec<i64>, ages: &[f64]) -> f64 {
         let ages: Vec<i64> = ages.iter().map(|age| (age * UNIT) as i64).collect();
-        Sample::of_group(lifetimes, &ages).unwrap().evidence()
+        Sample::from_group(lifetimes, &ages).unwrap().evidence()
     }
 
     #[test]
@@ -283,15 +283,15 @@ mod tests {
 
     #[test]
     fn handles_that_are_all_open_or_all_closed_do_no_harm() {
-        assert!(Sample::of_group(Vec::new(), &[1, 2]).is_none());
-        assert!(Sample::of_late(&[], &[1, 2]).is_none());
+        assert!(Sample::from_group(Vec::new(), &[1, 2]).is_none());
+        assert!(Sample::from_late(&[], &[1, 2]).is_none());
         for (lifetimes, ages) in [
             (vec![0], vec![]),
             (vec![0; 9], vec![0; 9]),
             (vec![i64::MIN, i64::MAX], vec![i64::MIN, i64::MAX]),
         ] {
-            let late = Sample::of_late(&lifetimes, &ages).unwrap();
-            let group = Sample::of_group(lifetimes, &ages).unwrap();
+            let late = Sample::from_late(&lifetimes, &ages).unwrap();
+            let group = Sample::from_group(lifetimes, &ages).unwrap();
             assert!(!late.exponential_evidence().is_nan() && !group.evidence().is_nan());
         }
     }

@@ -48,7 +48,7 @@ impl Kept {
     /// handles young. No handle is kept if the trace is too short to tell: if handles as old as a third of the window
     /// are young, or if lifetimes without never-closed handles explain the group nearly as well ([`are_never_closed`]).
     /// Handles opened since the last close say nothing if the pause may be chance ([`unswept_ns`]).
-    pub fn of(lifetimes: &[Lifetime], window: Window) -> Self {
+    pub fn new(lifetimes: &[Lifetime], window: Window) -> Self {
         let mut kept = Self::aged(lifetimes, window);
         kept.judge_stack(|| is_stack(lifetimes));
         kept
@@ -65,7 +65,7 @@ impl Kept {
 
     /// Separates kept handles of several processes from young ones by their ages at the end of their process. Ages are
     /// compared with the mean run time of the processes; `window` spans all of them.
-    pub fn of_processes(processes: &[ProcessLifetimes], window: Window) -> Self {
+    pub fn from_processes(processes: &[ProcessLifetimes], window: Window) -> Self {
         let lengths = processes.iter().map(|process| i128::from(process.window.length_ns()));
         let mean_ns = lengths.sum::<i128>() / processes.len().max(1) as i128;
         let mean_ns = i64::try_from(mean_ns).unwrap_or(i64::MAX);
@@ -175,12 +175,12 @@ fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool 
     let late: Vec<i64> = late.map(|length| length.saturating_sub(late_ns)).collect();
     if KEPT_PER_LATE_CLOSE * late.len() >= kept.len() {
         let kept: Vec<i64> = kept.iter().map(|age| age.saturating_sub(late_ns)).collect();
-        let sample = Sample::of_late(&late, &kept);
+        let sample = Sample::from_late(&late, &kept);
         if sample.is_some_and(|sample| sample.exponential_evidence() <= CURED_LATE) {
             return false;
         }
     }
-    Sample::of_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
+    Sample::from_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
 }
 
 /// Computes S at the age of each leaked handle, youngest first, and where it ends.
@@ -273,13 +273,13 @@ mod tests {
     #[test]
     fn without_closes_every_leaked_handle_is_kept() {
         let lifetimes = [lifetime(300, None), lifetime(100, None), lifetime(999, None)];
-        let kept = Kept::of(&lifetimes, WINDOW);
+        let kept = Kept::new(&lifetimes, WINDOW);
         assert_eq!((kept.opens, kept.young, kept.closed), (vec![100, 300, 999], 0, 0));
     }
 
     #[test]
     fn a_leaked_handle_that_is_not_older_than_others_got_is_young() {
-        let kept = Kept::of(&pool(), WINDOW);
+        let kept = Kept::new(&pool(), WINDOW);
         assert_eq!((kept.opens, kept.young, kept.young_age_ns), (vec![], 4, 40));
     }
 
@@ -287,7 +287,7 @@ mod tests {
     fn a_leaked_handle_that_is_older_than_all_others_got_is_kept() {
         let lifetimes: Vec<Lifetime> =
             (0..8).map(|n| lifetime(n * 100 + 3, None)).chain(pool()).collect();
-        let kept = Kept::of(&lifetimes, WINDOW);
+        let kept = Kept::new(&lifetimes, WINDOW);
         assert_eq!(kept.opens, (0..8).map(|n| n * 100 + 3).collect::<Vec<_>>());
         assert_eq!(kept.young, 4);
     }
@@ -297,14 +297,14 @@ mod tests {
         let leaked = (0..8).map(|n| lifetime(n * 100 + 3, None));
         let lifetimes: Vec<Lifetime> =
             leaked.chain([lifetime(0, Some(999))]).chain(pool()).collect();
-        assert_eq!(Kept::of(&lifetimes, WINDOW).opens.len(), 8);
+        assert_eq!(Kept::new(&lifetimes, WINDOW).opens.len(), 8);
     }
 
     #[test]
     fn a_window_of_two_lifetimes_says_nothing() {
         let lifetimes: Vec<Lifetime> =
             (0..100).map(|n| lifetime(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
-        let kept = Kept::of(&lifetimes, WINDOW);
+        let kept = Kept::new(&lifetimes, WINDOW);
         assert_eq!((kept.opens.len(), kept.young, kept.closed), (0, 60, 40));
     }
 
@@ -318,7 +318,7 @@ mod tests {
             .map(|(opened_ns, closed_ns)| Lifetime { opened_ns, closed_ns })
             .collect();
         for window in [WINDOW, Window { start_ns: i64::MAX, end_ns: i64::MIN }] {
-            let kept = Kept::of(&lifetimes, window);
+            let kept = Kept::new(&lifetimes, window);
             assert_eq!(kept.opens.len() + kept.young, 6);
         }
     }

@@ -76,14 +76,14 @@ impl Growth {
     }
 
     /// Judges a group of handles in any order.
-    pub fn of(lifetimes: &[Lifetime], window: Window) -> Self {
+    pub fn new(lifetimes: &[Lifetime], window: Window) -> Self {
         Self::within(lifetimes, window, window)
     }
 
     /// Judges a group of handles, in any order, within the time of its process. A process that leaks everything within
     /// a moment of the `trace` has a burst, however short it lives.
     pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
-        let mut growth = Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace);
+        let mut growth = Self::judge(lifetimes.len(), &Kept::new(lifetimes, window), window, trace);
         growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
         growth.evidence.bounds = window.bounds(trace, false);
         growth
@@ -92,13 +92,13 @@ impl Growth {
     /// Judges what several processes of a program opened, from the start of the first to the end of the last. Handles
     /// that each process opens at its start and keeps are filled once, even if processes start steadily. Leaking runs
     /// that come steadily are a steady leak, however much each run leaks at once.
-    pub fn of_processes(processes: &[ProcessLifetimes], trace: Window) -> Self {
+    pub fn from_processes(processes: &[ProcessLifetimes], trace: Window) -> Self {
         if let [ProcessLifetimes { lifetimes, window }] = processes {
             return Self::within(lifetimes, *window, trace);
         }
         let windows = processes.iter().map(|process| process.window);
         let window = windows.reduce(Window::hull).unwrap_or(trace);
-        let kept = Kept::of_processes(processes, window);
+        let kept = Kept::from_processes(processes, window);
         let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
         let program_verdict = match growth.verdict {
@@ -108,7 +108,7 @@ impl Growth {
                 // A run leaks its handles almost at once, so one handle per run shows whether runs come steadily.
                 let runs = kept.first_of_each(processes);
                 let is_steady = shape::verdict(opened, &runs, window).0 == Verdict::Steady;
-                is_steady.then(|| (Verdict::Steady, Rate::of(&kept.opens)))
+                is_steady.then(|| (Verdict::Steady, Rate::new(&kept.opens)))
             }
             _ => None,
         };
@@ -132,7 +132,7 @@ impl Growth {
         {
             verdict = Verdict::Burst;
         }
-        let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
+        let rate = (verdict == Verdict::Steady).then(|| Rate::new(&opens)).flatten();
         Self { verdict, evidence: Evidence::new(opened, kept, &opens, rate, window) }
     }
 }

@@ -60,7 +60,7 @@ fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Progra
     let wrong = (0..SEEDS).filter(|seed| {
         let mut program = Program { rng: Rng::new(*seed), processes: Vec::new() };
         fill(&mut program);
-        !accepted.contains(&Growth::of_processes(&program.processes, TRACE).verdict)
+        !accepted.contains(&Growth::from_processes(&program.processes, TRACE).verdict)
     });
     let wrong: Vec<u64> = wrong.collect();
     assert!(wrong.len() <= errors, "{} of {SEEDS}: {wrong:?}", wrong.len());

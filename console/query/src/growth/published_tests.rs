@@ -97,7 +97,7 @@ fn the_groups_of_the_published_trace_grow_as_its_script_says() {
             wrong.push(format!("{script}: no such group"));
             continue;
         };
-        let growth = Growth::of(lifetimes, *window);
+        let growth = Growth::new(lifetimes, *window);
         let (word, evidence) = (growth.verdict.word(), &growth.evidence);
         let unreleased = why["leaked"].as_u64().unwrap() + why["closed_at_exit"].as_u64().unwrap();
         let counts = (evidence.opened as u64, evidence.unreleased as u64);

@@ -22,7 +22,7 @@ impl Rate {
     ///
     /// For events at random times at a constant rate, (n - 1) / time is the best estimate, and 1 / sqrt(n - 1) is the
     /// standard deviation of its logarithm (Poisson).
-    pub fn of(times_ns: &[i64]) -> Option<Self> {
+    pub fn new(times_ns: &[i64]) -> Option<Self> {
         let (first, last) = (*times_ns.first()?, *times_ns.last()?);
         let steps = (times_ns.len() - 1) as f64;
         let per_minute = steps / minutes(first, last);
@@ -74,7 +74,7 @@ mod tests {
     fn evenly_leaked_handles_have_the_rate_of_their_distances() {
         for count in [2, 18, 99, 100, 101, 5_000] {
             let times: Vec<i64> = (0..count).map(|n| n * MINUTE / 4).collect();
-            let rate = Rate::of(&times).unwrap();
+            let rate = Rate::new(&times).unwrap();
             assert!((rate.per_minute - 4.0).abs() < 1e-9, "{count}: {rate:?}");
             assert!(rate.low < 4.0 && rate.high > 4.0);
         }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn more_handles_give_a_narrower_interval() {
         let width = |count: i64| {
-            let rate = Rate::of(&(0..count).map(|n| n * MINUTE).collect::<Vec<_>>()).unwrap();
+            let rate = Rate::new(&(0..count).map(|n| n * MINUTE).collect::<Vec<_>>()).unwrap();
             rate.high - rate.low
         };
         assert!(width(401) < 0.2 && width(101) < 0.4 && width(101) > width(401));
@@ -91,7 +91,7 @@ mod tests {
 
     fn range_and_rate(times: &[i64]) -> (Range<usize>, f64) {
         let range = without_strays(times, 1.0);
-        (range.clone(), Rate::of(&times[range]).unwrap().per_minute)
+        (range.clone(), Rate::new(&times[range]).unwrap().per_minute)
     }
 
     #[test]
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn handles_of_one_moment_have_no_rate() {
-        assert_eq!(Rate::of(&[]), None);
-        assert_eq!(Rate::of(&[7]), None);
-        assert_eq!(Rate::of(&[7, 7, 7]), None);
-        assert!(Rate::of(&[7, 7, 7, 7, 7, MINUTE]).unwrap().per_minute.is_finite());
+        assert_eq!(Rate::new(&[]), None);
+        assert_eq!(Rate::new(&[7]), None);
+        assert_eq!(Rate::new(&[7, 7, 7]), None);
+        assert!(Rate::new(&[7, 7, 7, 7, 7, MINUTE]).unwrap().per_minute.is_finite());
     }
 }

@@ -35,7 +35,7 @@ pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>
     if kept.is_stack {
         return (Verdict::Short, opens.clone());
     }
-    let time = Time::of(kept, window);
+    let time = Time::new(kept, window);
     if let Some(steady) = time.steady(opens) {
         return (Verdict::Steady, opens[steady].to_vec());
     }
@@ -78,7 +78,7 @@ struct Time {
 }
 
 impl Time {
-    fn of(kept: &Kept, window: Window) -> Self {
+    fn new(kept: &Kept, window: Window) -> Self {
         Self {
             window,
             length_ns: window.length_ns(),

@@ -27,7 +27,7 @@ impl Group {
     }
 
     pub fn growth(&self) -> Growth {
-        Growth::of(&self.lifetimes, self.window())
+        Growth::new(&self.lifetimes, self.window())
     }
 
     /// Returns a number between 0 and 1, exclusive.
@@ -396,7 +396,7 @@ fn the_evidence_is_one_sentence() {
         vec![],
     ]
     .map(|lifetimes| {
-        let growth = Growth::of(&lifetimes, window);
+        let growth = Growth::new(&lifetimes, window);
         format!("{}: {growth}", growth.verdict.word())
     });
     let leaked = "steady: 101 leaked over 8.33 min, 12 per minute (95 % confidence: 10 to 15)";
@@ -435,7 +435,7 @@ fn leaks_of_a_short_process_are_a_burst_of_the_trace() {
     let lifetimes: Vec<Lifetime> =
         (0..8).map(|n| Lifetime { opened_ns: n * 1_250_000, closed_ns: None }).collect();
     let of_process = window(0, 10_000_000);
-    assert_eq!(Growth::of(&lifetimes, of_process).verdict, Verdict::Steady);
+    assert_eq!(Growth::new(&lifetimes, of_process).verdict, Verdict::Steady);
     let growth = Growth::within(&lifetimes, of_process, window(0, 5_000_000_000));
     assert_eq!((growth.verdict, growth.evidence.rate), (Verdict::Burst, None));
 }
@@ -447,7 +447,7 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     let text = |opens: &[i64]| {
         let opens = opens.iter();
         let leaked = opens.map(|open| Lifetime { opened_ns: *open, closed_ns: None });
-        let growth = Growth::of(&leaked.collect::<Vec<_>>(), window);
+        let growth = Growth::new(&leaked.collect::<Vec<_>>(), window);
         format!("{}: {growth}", growth.verdict.word())
     };
     let batch = |at: i64, count: i64| (0..count).map(move |n| at * second + n * second / 10);

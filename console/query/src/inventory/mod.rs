@@ -58,7 +58,7 @@ impl<'a> Inventory<'a> {
     ///
     /// # Errors
     /// If the archive is damaged or `cancel` asks to stop.
-    pub fn of(
+    pub fn new(
         source: &'a Source<'a>,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
@@ -76,7 +76,8 @@ impl<'a> Inventory<'a> {
         };
         let mut groups = Vec::new();
         let groups_of_handles = why.file.groups.as_ref();
-        let handles = Acquired::of_handles(file, groups_of_handles, &criteria.owners, true, false);
+        let handles =
+            Acquired::from_handles(file, groups_of_handles, &criteria.owners, true, false);
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::all(handles));
         }
@@ -196,8 +197,8 @@ fn allocations<'f>(
     allocators: &'f AllocatorList,
 ) -> Result<Option<Acquired<'f>>, QueryError> {
     let file = &why.file.file;
-    let Some(origin) = Origin::of(file) else { return Ok(None) };
+    let Some(origin) = Origin::new(file) else { return Ok(None) };
     let table = AcquisitionTable::load(file.trace, Needed::ALLOCATIONS)?.into();
     let criteria = ResourceCriteria::default();
-    Acquired::of_allocations(origin, allocators, &table, &criteria, true, Kept::All)
+    Acquired::from_allocations(origin, allocators, &table, &criteria, true, Kept::All)
 }

@@ -148,7 +148,7 @@ mod tests {
         fixture.event_object(vec![create(APP, 1, 4).leaked().on(stack)]);
         let saved = fixture.save();
         let (source, cancel) = (saved.source(), Cancel::default());
-        let inventory = Inventory::of(&source, &saved, &cancel).unwrap();
+        let inventory = Inventory::new(&source, &saved, &cancel).unwrap();
         let stacks = inventory.stacks();
         let (_, identity) = stacks.into_iter().next().unwrap();
         identity

@@ -114,7 +114,7 @@ impl<'a> ResourcesAnswer<'a> {
             false => request.groups(by, &rows, &misses),
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
-        let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
+        let mut caveats = Caveat::for_losses(trace, "allocations, frees and leaks")?;
         let is_without_match = match is_unreleased {
             true => unreleased().is_empty(),
             false => {
@@ -125,13 +125,13 @@ impl<'a> ResourcesAnswer<'a> {
         let no_match = no_match.transpose()?.flatten();
         let no_match = no_match.map(|no_match| no_match.with_recorded_time(trace)).transpose()?;
         let facts = facts(&tables, criteria, &rows, &misses);
-        caveats.extend(Caveat::of_resources(trace, &facts)?);
-        caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
+        caveats.extend(Caveat::for_resources(trace, &facts)?);
+        caveats.extend(Caveat::for_missing_symbols(&selection.needs_symbols));
         let stacks = || Ok(stacks_of_processes(&resources, &allocators));
         caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
-            about: About { caveats, no_match, bases, ..About::of(source, cancel)? },
+            about: About { caveats, no_match, bases, ..About::new(source, cancel)? },
             totals: totals.transpose()?,
             unreleased: leaks.transpose()?,
             groups,
@@ -284,7 +284,7 @@ fn facts(
     let requested = ResourceKind::ALL
         .into_iter()
         .filter(|kind| criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name())));
-    let mut facts = ResourceFacts::of(requested.collect());
+    let mut facts = ResourceFacts::new(requested.collect());
     for allocator in tables.allocators.rows() {
         let process = allocator.process.map(|row| tables.origin.processes.get(row));
         facts.add_allocator(allocator, process.map(|process| process.start_ns));

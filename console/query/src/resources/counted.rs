@@ -130,7 +130,7 @@ impl Counter<'_> {
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
-        let ended = Once::of_end(end).filter(|once| self.is_counted(*once, resource));
+        let ended = Once::from_end(end).filter(|once| self.is_counted(*once, resource));
         let Some(counted) = counts.groups.stats_mut(group) else { return };
         let stats = &mut counted.stats;
         stats.add_bytes(size, end);

@@ -121,7 +121,7 @@ pub enum Once {
 impl Once {
     /// Returns the stat that counts an allocation with this end, besides the allocation itself. A free counts for its
     /// call instead.
-    pub fn of_end(end: Option<ResourceEnd>) -> Option<Self> {
+    pub fn from_end(end: Option<ResourceEnd>) -> Option<Self> {
         match end? {
             ResourceEnd::Open => Some(Self::Outstanding),
             ResourceEnd::AtExit => Some(Self::AtExit),

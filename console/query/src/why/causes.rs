@@ -106,7 +106,7 @@ impl Diagnosis {
     /// It advises to check the error paths if most others end, at least five did, and `is_beyond_chance` is true: some
     /// leaked ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
     /// (1958), says nothing about fewer than five; docs/statistics.md describes it.
-    pub fn of_error_paths(
+    pub fn from_error_paths(
         cause: &'static str,
         leaked: u64,
         ended: u64,
@@ -395,7 +395,7 @@ impl Causes<'_> {
         let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
         let leaked = if closes > 0 { leaked } else { 0 };
         let (objects, object_ids) = (self.objects(self.leaked), self.examples(self.leaked));
-        let diagnosis = Diagnosis::of_error_paths(
+        let diagnosis = Diagnosis::from_error_paths(
             cause,
             leaked,
             closes,

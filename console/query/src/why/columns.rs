@@ -40,9 +40,9 @@ impl HandleEvents {
         let rows = leaking.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
         let rows = RowSet::new(trace.height(Table::Acquisitions)?, rows);
         let rows = Arc::new(rows);
-        let times = EventTimes::of_rows(trace, &rows)?;
-        let of_leaking = EventColumns::of_rows(trace, rows)?;
-        let all = EventColumns::of_all(trace)?;
+        let times = EventTimes::from_rows(trace, &rows)?;
+        let of_leaking = EventColumns::for_rows(trace, rows)?;
+        let all = EventColumns::with_all(trace)?;
         let (mut in_order, mut first) = (Vec::new(), Vec::with_capacity(leaking.len() + 1));
         let mut place = vec![0; table.height()];
         for object in leaking.iter().map(ObjectIdx::of) {

@@ -101,7 +101,7 @@ pub fn why<'a>(
     let trims = criteria.handles.groups.trims.clone();
     // The owners of other handles show which processes could have been meant.
     let leaking = !criteria.with_every_group && criteria.owners.is_empty();
-    let groups = GroupCriteria { trims, leaking, ..GroupCriteria::of_create_stacks() };
+    let groups = GroupCriteria { trims, leaking, ..GroupCriteria::for_create_stacks() };
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
@@ -109,7 +109,7 @@ pub fn why<'a>(
     let tables = tables.collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
-            let origin = Origin::of(file).zip(tables.as_ref());
+            let origin = Origin::new(file).zip(tables.as_ref());
             let rows = origin.map(|(origin, (allocators, table))| {
                 allocations_of_suspect(origin, (allocators, table), id)
             });
@@ -124,7 +124,7 @@ pub fn why<'a>(
         note_owners(&mut files, &criteria.owners, criteria.is_plain());
         for FileAnswer { file, selection, totals, .. } in &mut files {
             keep_owners(&criteria.owners, criteria.is_plain(), file, selection)?;
-            *totals = Totals::of(file, selection)?;
+            *totals = Totals::new(file, selection)?;
         }
     }
     let files = files.into_iter().zip(tables);
@@ -178,15 +178,15 @@ impl<'a> WhyAnswer<'a> {
             suspects_of_handles(&file, criteria, names)?;
         let has_events = has_handle_events(file.file.trace)?;
         let open = (!has_events)
-            .then(|| HandleCounts::of(&file.file, &file.selection, &criteria.handles))
+            .then(|| HandleCounts::new(&file.file, &file.selection, &criteria.handles))
             .transpose()?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         let mut methods_unnamed = None;
-        let chosen = Origin::of(&file.file).zip(tables).zip(criteria.allocations());
+        let chosen = Origin::new(&file.file).zip(tables).zip(criteria.allocations());
         if let Some(((origin, (allocators, table)), chosen)) = chosen
             && let (is_plain, kept) = (criteria.is_plain(), Kept::Leaking)
             && let Some(allocations) =
-                Acquired::of_allocations(origin, allocators, table, &chosen, is_plain, kept)?
+                Acquired::from_allocations(origin, allocators, table, &chosen, is_plain, kept)?
         {
             let causes = SiteCauses::load(origin.trace, allocators, &allocations)?;
             let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
@@ -294,7 +294,7 @@ fn suspects_of_handles(
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
     let owners = &criteria.owners;
-    let Some(handles) = Acquired::of_handles(&file.file, groups, owners, is_plain, false) else {
+    let Some(handles) = Acquired::from_handles(&file.file, groups, owners, is_plain, false) else {
         return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;
@@ -351,7 +351,7 @@ fn suspects_of_handles(
     })?;
     let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();
     let rest = file.totals.leaked_handles.saturating_sub(of_suspects);
-    let not_counted = NotCounted::of_handles(&others, rest);
+    let not_counted = NotCounted::for_handles(&others, rest);
     Ok((suspects, others.len(), not_counted))
 }
 
@@ -364,7 +364,7 @@ fn suspects_of_allocations(
     let (mut suspects, others) =
         suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
     let backed = remove_backed(&mut suspects);
-    let not_counted = NotCounted::of_allocations(allocations, &others, &backed);
+    let not_counted = NotCounted::for_allocations(allocations, &others, &backed);
     Ok((suspects, not_counted))
 }
 
@@ -380,7 +380,7 @@ fn suspects<'t>(
     let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
     let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =
         groups.partition_map(|group| {
-            match Suspect::of(acquired, &group, criteria.is_plain(), &findings) {
+            match Suspect::new(acquired, &group, criteria.is_plain(), &findings) {
                 Ok(suspect) => Either::Left(suspect),
                 Err(why) => Either::Right(Unsuspected { group, why }),
             }

@@ -31,7 +31,7 @@ pub struct Unsuspected<'t> {
 
 impl NotCounted {
     /// Counts the handle groups that are no suspects; `leaked` is what they leak together.
-    pub fn of_handles(unsuspected: &[Unsuspected<'_>], leaked: u64) -> Vec<Self> {
+    pub fn for_handles(unsuspected: &[Unsuspected<'_>], leaked: u64) -> Vec<Self> {
         let mut sums = Sums::default();
         for Unsuspected { why, .. } in unsuspected {
             sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
@@ -49,7 +49,7 @@ impl NotCounted {
     }
 
     /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
-    pub fn of_allocations(
+    pub fn for_allocations(
         allocations: &Acquired<'_>,
         unsuspected: &[Unsuspected<'_>],
         backed: &[Suspect],

@@ -38,7 +38,7 @@ mod tests {
 
     fn score_of(lifetimes: Vec<Lifetime>) -> Option<f64> {
         let processes = [ProcessLifetimes { lifetimes, window: WINDOW }];
-        of(&Growth::of_processes(&processes, WINDOW), 0)
+        of(&Growth::from_processes(&processes, WINDOW), 0)
     }
 
     #[test]

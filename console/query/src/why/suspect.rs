@@ -99,7 +99,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    fn of(shares: &[Share]) -> Self {
+    fn new(shares: &[Share]) -> Self {
         let mut sums = Self::default();
         for Share { counts, bytes, ends, .. } in shares {
             sums.counts.add(*counts);
@@ -112,7 +112,7 @@ impl Sums {
 }
 
 impl SuspectProcess {
-    fn of(share: &Share, processes: &ProcessList, is_plain: bool) -> Self {
+    fn new(share: &Share, processes: &ProcessList, is_plain: bool) -> Self {
         let process = processes.owner(share.row, share.pid);
         Self {
             process: process.shown_label(is_plain),
@@ -140,21 +140,21 @@ impl Suspect {
     ///
     /// # Errors
     /// If it is no suspect, with the reason.
-    pub fn of(
+    pub fn new(
         acquired: &Acquired<'_>,
         group: &ProgramGroup<'_>,
         is_plain: bool,
         findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
     ) -> Result<Self, NoSuspect> {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
-        let shares = Share::of_each_process(shares);
-        let sums = Sums::of(&shares);
-        let process = |share| SuspectProcess::of(share, acquired.processes, is_plain);
+        let shares = Share::from_each_process(shares);
+        let sums = Sums::new(&shares);
+        let process = |share| SuspectProcess::new(share, acquired.processes, is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
             shares.into_iter().map(|share| share.lifetimes).collect();
         let growth = match acquired.window {
-            Some(trace) => Growth::of_processes(&lifetimes, trace),
+            Some(trace) => Growth::from_processes(&lifetimes, trace),
             None => {
                 let lifetimes = lifetimes.iter().flat_map(|process| &process.lifetimes);
                 Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())

@@ -10,7 +10,7 @@ use crate::event_item::EventItem;
 /// A header, and the value of a row below it.
 pub type Column = (&'static str, for<'r> fn(&'r CsvRow<'_>) -> Cow<'r, str>);
 
-const INHERITABLE: Kinds = Kinds::of(&[EventKind::HandleDuplicate, EventKind::HandleClose]);
+const INHERITABLE: Kinds = Kinds::new(&[EventKind::HandleDuplicate, EventKind::HandleClose]);
 
 /// All columns. The headers are ETWAnalyzer's, slips included, because scripts know them.
 pub static COLUMNS: &[Column] = &[

@@ -74,7 +74,7 @@ impl<W: Write> Rows<'_, W> {
             // An object may have no row, so the writer alone would not notice a cancellation.
             file.file.cancel.check().map_err(io::Error::other)?;
             let object = &ObjectFacts::new(facts, selected);
-            for item in EventItem::of_object(file, listing, selected) {
+            for item in EventItem::from_object(file, listing, selected) {
                 let number = item.event().and_then(|event| Some(numbers.of(event.stack?)));
                 let stack = match (number, stacks.show(&item)) {
                     (None, _) => String::new(),

@@ -92,7 +92,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         let kinds = answer.rows.len();
         let kinds_text = Counted(kinds as u64, "kind");
         let scope = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
-        FileRows::of(answer.path, kinds)
+        FileRows::new(answer.path, kinds)
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
     let table = Table::new(event_columns(), rows.collect(), file_rows)?;

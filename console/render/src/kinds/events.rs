@@ -61,8 +61,9 @@ pub fn objects<'a>(answer: &'a ObjectRefAnswer<'a>, traces: &Traces<'a>) -> impl
     let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
         let (files, parts) = (answer.files.iter().zip(numbers.clone()), Parts::new());
-        let objects = files
-            .flat_map(move |(file, numbers)| ObjectRow::of_file(file, numbers, Rc::clone(&parts)));
+        let objects = files.flat_map(move |(file, numbers)| {
+            ObjectRow::from_file(file, numbers, Rc::clone(&parts))
+        });
         objects.map(ObjectJson)
     })
 }
@@ -78,7 +79,7 @@ pub fn for_each_batch(
     let (mut rows, mut poll) = (Vec::new(), Poll::new(cancel));
     for (file, trace) in answer.files.iter().zip(traces(&answer.files).iter()) {
         let mut stacks = StackTexts::new(file, style.criteria.stacks);
-        for object in ObjectRow::of_file(file, trace.numbers, Parts::new()) {
+        for object in ObjectRow::from_file(file, trace.numbers, Parts::new()) {
             poll.round().map_err(io::Error::other)?;
             rows.extend(
                 object.items().map(|row| EventRow { stack_text: stacks.show(&row.item), ..row }),
@@ -325,7 +326,7 @@ fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
 
 impl<'a> ObjectRow<'a> {
     /// Returns the objects of a trace that passed the filters.
-    fn of_file(
+    fn from_file(
         answer: &'a FileAnswer<'a>,
         numbers: StackNumbers,
         parts: Rc<Parts<'a>>,
@@ -344,7 +345,7 @@ impl<'a> ObjectRow<'a> {
     }
 
     fn items(self) -> impl Iterator<Item = EventRow<'a>> {
-        let items = EventItem::of_object(self.answer, self.listing, self.object);
+        let items = EventItem::from_object(self.answer, self.listing, self.object);
         items.map(move |item| EventRow { object: self.clone(), item, stack_text: None })
     }
 

@@ -16,7 +16,7 @@ const MAX_ROWS: usize = 1000;
 pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
     let names = frame.get_column_names_owned().iter().map(ToString::to_string).collect();
     let about = (command.to_owned(), names);
-    let mut table = Table::of_frame(frame).within(query_document(), about);
+    let mut table = Table::from_frame(frame).within(query_document(), about);
     table.max_rows = Some(MAX_ROWS);
     table
 }
@@ -31,7 +31,7 @@ pub fn write_frame(
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    Table::of_frame(frame).write_as(format, &Display::default(), cancel, out)
+    Table::from_frame(frame).write_as(format, &Display::default(), cancel, out)
 }
 
 /// Declares the document of a query: its command and the names of its columns.

@@ -145,7 +145,7 @@ pub fn groups<'a>(
     });
     let file_rows = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
-        FileRows::of(file.about.path, leaves)
+        FileRows::new(file.about.path, leaves)
     });
     let about = (answer, style.text, criteria.clone());
     let columns = group_columns(criteria, is_document);

@@ -114,7 +114,7 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
             answer.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
         let modules = Counted(count as u64, "module");
         let line = format!("{modules}, {without} without a PDB identity");
-        FileRows::of(answer.path, count).below(line)
+        FileRows::new(answer.path, count).below(line)
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = Table::new(module_columns(), rows.collect(), file_rows)?;

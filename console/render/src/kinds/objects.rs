@@ -45,7 +45,7 @@ pub fn object_ref(
             .deliver(overwrite, cancel, out, |out| table.write_as(format, display, cancel, out));
     }
     let columns = match format {
-        Format::Text if is_grouped => TreeColumns::of(criteria, &options.columns)?,
+        Format::Text if is_grouped => TreeColumns::new(criteria, &options.columns)?,
         _ => TreeColumns::default(),
     };
     options.deliver(overwrite, cancel, out, |out| match format {
@@ -94,6 +94,6 @@ fn object_table<'a>(
         create.and_then(|event| listing.time_ns(event.row()))
     });
     columns.add(events, "number of its events", move |object| file.events(*object).count() as u64);
-    let file_rows = [FileRows::of(file.about.path, objects.len())];
+    let file_rows = [FileRows::new(file.about.path, objects.len())];
     Table::new(columns, objects.to_vec(), file_rows)
 }

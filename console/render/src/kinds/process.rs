@@ -111,7 +111,7 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
     });
     let file_rows = answers.iter().map(|answer| {
         let count = answer.processes.len();
-        let file_rows = FileRows::of(answer.path, count).started(&answer.info, display);
+        let file_rows = FileRows::new(answer.path, count).started(&answer.info, display);
         if let Some(zombies) = &answer.zombies {
             let line = line_of_zombies(zombies);
             return file_rows.below(line.unwrap_or_else(|| NO_ZOMBIES.to_owned()));

@@ -147,7 +147,7 @@ impl<'a> ProviderEventRow<'a> {
 
 fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
     let (passed, kept) = (Counted(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
-    FileRows::of(answer.path, answer.rows.len())
+    FileRows::new(answer.path, answer.rows.len())
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }
 

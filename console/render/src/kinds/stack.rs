@@ -150,7 +150,7 @@ fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
     let total = Counted(frames_total, "frame");
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
-    let file_rows = FileRows::of(answer.path, answer.rows.len())
+    let file_rows = FileRows::new(answer.path, answer.rows.len())
         .counted(format!("of {passed}, recorded {recorded}"))
         .below(format!(
             "{total}: {modules} in modules, {managed} in managed methods outside of modules, \

@@ -49,7 +49,7 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
         .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
     let file_rows = answers.iter().map(|answer| {
         let above = about(answer, display)?;
-        Ok(FileRows::of(answer.path, answer.events.len()).above(above))
+        Ok(FileRows::new(answer.path, answer.events.len()).above(above))
     });
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
     let table = Table::new(stats_columns(), rows.collect(), file_rows)?;
@@ -402,7 +402,7 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
         let selected = members.filter(|(name, _)| is_selected(name, filter));
         let selected = selected.map(|(name, value)| (requested_name(name, filter), value));
         rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
-        file_rows.push(FileRows::of(answer.path, rows.len() - before));
+        file_rows.push(FileRows::new(answer.path, rows.len() - before));
     }
     Ok(Table::new(property_columns(), rows, file_rows)?.within(property_document(), ()))
 }

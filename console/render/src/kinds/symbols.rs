@@ -154,7 +154,7 @@ fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
         HumanCount(modules.iter().map(|module| count(module) as u64).sum())
     };
     let (named, frames) = (sum(|module| module.named), sum(|module| module.frames));
-    FileRows::of(answer.path, modules.len()).below(format!(
+    FileRows::new(answer.path, modules.len()).below(format!(
         "{}, {resolved} with symbols; {named} of {frames} frames have names",
         Counted(modules.len() as u64, "module")
     ))

@@ -73,7 +73,7 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::R
         answers.iter().flat_map(|answer| rows(answer, display)).collect();
     let file_rows = answers.iter().map(|answer| {
         let (count, total) = (answer.modules.len(), answer.total);
-        FileRows::of(answer.path, count)
+        FileRows::new(answer.path, count)
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();

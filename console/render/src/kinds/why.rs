@@ -458,7 +458,7 @@ fn part(
     look: Look<'_>,
     display: &Display,
 ) -> FileRows {
-    let part = FileRows::of(answer.file.about.path, rows.len()).of_each("more suspect");
+    let part = FileRows::new(answer.file.about.path, rows.len()).of_each("more suspect");
     if rows.is_empty() {
         return without_suspects(part, answer);
     }

@@ -38,7 +38,7 @@ pub struct FlameGraph {
 
 impl FlameGraph {
     /// Weighs the stacks of traces. The answers must have groups by process, create stack and type.
-    pub fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
+    pub fn new(files: &[FileAnswer<'_>], weight: Weight) -> Self {
         let stacks =
             files.iter().map(|file| FoldedFile::new(file.about.path, folded(file, weight)));
         let files: Vec<FoldedFile> = stacks.collect();
@@ -47,10 +47,10 @@ impl FlameGraph {
 
     /// Weighs the stacks of allocations by their bytes, or by their number if requested or if nothing has bytes. The
     /// answers must have groups by process, create stack, kind and allocator.
-    pub fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
+    pub fn from_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
         let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
         let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
-        let measure = if by_count { Measure::Allocations } else { Measure::of(amounts) };
+        let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
             let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
             FoldedFile::new(answer.about.path, folded_leaks(answer, groups, measure))
@@ -62,7 +62,10 @@ impl FlameGraph {
     }
 
     /// Weighs the allocations or handles at the second of two points, compared with the first.
-    pub fn of_points<'a, F: TraceAnswer<'a>>(answers: &[PointsDiff<F>], points: [&str; 2]) -> Self {
+    pub fn from_points<'a, F: TraceAnswer<'a>>(
+        answers: &[PointsDiff<F>],
+        points: [&str; 2],
+    ) -> Self {
         let groups = answers.iter().flat_map(|answer| &answer.groups);
         let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
         let measure = measure::<F>(amounts);
@@ -92,7 +95,7 @@ impl FlameGraph {
     }
 
     /// Weighs the leaks of the second of two traces, compared with the number expected if nothing had changed.
-    pub fn of_traces<'a, F: TraceAnswer<'a>>(answer: &TracesDiff<F>) -> Self {
+    pub fn from_traces<'a, F: TraceAnswer<'a>>(answer: &TracesDiff<F>) -> Self {
         let [before, after] = answer.files.as_slice() else {
             return Self::default();
         };
@@ -234,7 +237,7 @@ fn names(files: &[FoldedFile]) -> String {
 fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Measure {
     match F::DOMAIN {
         Domain::Handles => Measure::Handles,
-        Domain::Allocations => Measure::of(amounts),
+        Domain::Allocations => Measure::new(amounts),
     }
 }
 
@@ -276,7 +279,7 @@ fn frames<'a>(
     [process]
         .into_iter()
         .chain(stack_frames(answer, stack))
-        .chain([PictureFrame::of_type(&names)])
+        .chain([PictureFrame::from_type(&names)])
         .collect()
 }
 

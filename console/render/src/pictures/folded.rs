@@ -107,7 +107,7 @@ fn group_frames(
 ) -> Vec<PictureFrame> {
     match groups.key(node) {
         GroupKey::Stack(stack) => stack_frames(file, Some(stack)),
-        GroupKey::Text(text) if column == GroupColumn::Type => vec![PictureFrame::of_type(text)],
+        GroupKey::Text(text) if column == GroupColumn::Type => vec![PictureFrame::from_type(text)],
         GroupKey::Text(text) => vec![PictureFrame::named(text)],
         _ if column == GroupColumn::CreateStack => stack_frames(file, None),
         _ => vec![PictureFrame::named(UNKNOWN)],
@@ -116,7 +116,7 @@ fn group_frames(
 
 /// Returns the unit of the counts, from the innermost frames: they are the types of the objects.
 pub fn unit(files: &[FoldedFile]) -> &'static str {
-    let mapping = PictureFrame::of_type(FILE_MAPPING_NAME);
+    let mapping = PictureFrame::from_type(FILE_MAPPING_NAME);
     let types =
         || files.iter().flat_map(|file| &file.stacks).filter_map(|stack| stack.frames.last());
     match (types().any(|frame| *frame == mapping), types().all(|frame| *frame == mapping)) {
@@ -136,14 +136,14 @@ pub fn stack_frames<'a>(
     };
     let named = frames.named();
     let views = TrimmedStacks::views(answer.trims(), &named, stack);
-    let mut frames: Vec<PictureFrame> = PictureFrame::of_stack(views).collect();
+    let mut frames: Vec<PictureFrame> = PictureFrame::from_stack(views).collect();
     frames.reverse();
     frames
 }
 
 impl PictureFrame {
     /// Creates a frame for a type. It has brackets, which no function has.
-    pub fn of_type(name: &str) -> Self {
+    pub fn from_type(name: &str) -> Self {
         Self::named(&format!("[{name}]"))
     }
 
@@ -152,7 +152,9 @@ impl PictureFrame {
     }
 
     /// Returns the frames of a stack, in the same order.
-    pub fn of_stack<'f>(frames: impl Iterator<Item = FrameView<'f>>) -> impl Iterator<Item = Self> {
+    pub fn from_stack<'f>(
+        frames: impl Iterator<Item = FrameView<'f>>,
+    ) -> impl Iterator<Item = Self> {
         with_program(frames)
             .map(|(frame, is_of_program)| Self { is_of_program, ..Self::from_view(&frame) })
     }

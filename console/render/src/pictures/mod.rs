@@ -29,12 +29,12 @@ pub enum Measure {
 
 impl Measure {
     /// Returns bytes if any of these allocations have some; GDI and USER handles have none.
-    pub fn of(mut amounts: impl Iterator<Item = Amount>) -> Self {
-        Self::of_bytes(amounts.any(|amount| amount.bytes != 0))
+    pub fn new(mut amounts: impl Iterator<Item = Amount>) -> Self {
+        Self::for_bytes(amounts.any(|amount| amount.bytes != 0))
     }
 
     /// Returns bytes if the allocations have some, else their number.
-    pub fn of_bytes(has_bytes: bool) -> Self {
+    pub fn for_bytes(has_bytes: bool) -> Self {
         if has_bytes { Self::Bytes } else { Self::Allocations }
     }
 

@@ -38,7 +38,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    fn of(frame: &'a PictureFrame) -> Self {
+    fn new(frame: &'a PictureFrame) -> Self {
         let source = frame.source.as_ref();
         Self {
             name: &frame.name,
@@ -86,7 +86,7 @@ pub fn write(title: &str, unit: &str, files: &[FoldedFile], out: &mut dyn Write)
         name: title,
         exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
         active_profile_index: 0,
-        shared: Shared { frames: table.frames.iter().map(Frame::of).collect() },
+        shared: Shared { frames: table.frames.iter().map(Frame::new).collect() },
         profiles,
     };
     json::write(&document, JsonMode::Lines, out)

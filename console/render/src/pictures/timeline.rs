@@ -81,7 +81,7 @@ pub struct Series {
 impl Timeline {
     /// Builds the timeline of an answer that has groups with times. The `top` outermost groups with the highest peaks
     /// get their own series, and time is divided into `buckets`. `None` for a trace without a clock.
-    pub fn of(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
+    pub fn new(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
         let open = |node: &NodeIdx| {
             let open = groups.outstanding(*node, buckets).unwrap_or_default();
@@ -97,8 +97,8 @@ impl Timeline {
         Some(Self { measure, file, window: groups.window?, series, axis })
     }
 
-    /// Like [`of`](Self::of), for allocations with groups over time.
-    pub fn of_allocations(
+    /// Like [`of`](Self::new), for allocations with groups over time.
+    pub fn for_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
         buckets: usize,
@@ -112,9 +112,9 @@ impl Timeline {
         Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
     }
 
-    /// Like [`of_allocations`](Self::of_allocations), for one kind in an answer with groups by kind and process; the
+    /// Like [`of_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
     /// series are named by process.
-    pub fn of_kind(
+    pub fn for_kind(
         answer: &ResourcesAnswer<'_>,
         kind: &str,
         measure: Measure,
@@ -132,7 +132,7 @@ impl Timeline {
 
     /// Builds the timeline of a dataset with this name; the first `top` lines get their own series, and the others are
     /// one.
-    pub fn of_fleet(growth: FleetGrowth, dataset: &Path, top: usize) -> Self {
+    pub fn for_fleet(growth: FleetGrowth, dataset: &Path, top: usize) -> Self {
         let FleetGrowth { axis, labels, mut lines, has_bytes, .. } = growth;
         let rest = lines.split_off(lines.len().min(top));
         if !rest.is_empty() {

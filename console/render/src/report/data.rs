@@ -71,7 +71,7 @@ fn file<'a>(
     let overviews = answer.allocations.iter();
     let kinds =
         overviews.flat_map(|overview| overview.kinds.iter().map(move |kind| (overview, kind)));
-    let open = Timeline::of(file, BUCKETS, PROCESSES);
+    let open = Timeline::new(file, BUCKETS, PROCESSES);
     let kinds = kinds.map(|(overview, allocated)| kind(overview, allocated, table));
     let kinds: Vec<Document<'a>> = kinds.collect();
     let document = Document::default()
@@ -92,9 +92,9 @@ fn kind<'a>(
     table: &mut FrameTable,
 ) -> Document<'a> {
     let name = kind.name;
-    let measure = Measure::of_bytes(kind.has_bytes());
+    let measure = Measure::for_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
-    let allocated = Timeline::of_kind(over_time, name, measure, BUCKETS, PROCESSES);
+    let allocated = Timeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
@@ -108,7 +108,7 @@ fn clean(text: &str) -> String {
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
     let named = frames.named();
-    numbers(PictureFrame::of_stack(named.stack(stack)), table)
+    numbers(PictureFrame::from_stack(named.stack(stack)), table)
 }
 
 fn suspect<'a>(

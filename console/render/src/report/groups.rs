@@ -40,8 +40,8 @@ pub fn columns() -> Document<'static> {
 /// Adds the groups of a trace.
 pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> Document<'a> {
     let overviews = answer.allocations.iter();
-    let allocated = move || overviews.clone().flat_map(|o| Allocations::of_answer(&o.groups));
-    let handles = Handles::of_file(&answer.why.file);
+    let allocated = move || overviews.clone().flat_map(|o| Allocations::from_answer(&o.groups));
+    let handles = Handles::for_file(&answer.why.file);
     let handles = move || handles.clone().into_iter();
     let columns = allocation_columns();
     let document = listed(document, "allocated", "allocated_left_out", columns, allocated);
@@ -85,7 +85,7 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
 
 impl<'a> Handles<'a> {
     /// Returns the groups of a trace; those with the most leaks come first.
-    fn of_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
+    fn for_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
         let rows = file.groups.iter().flat_map(|groups| {
             groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
         });
@@ -141,7 +141,7 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
 
 impl<'a> Allocations<'a> {
     /// Returns the groups of a trace in the order of the answer, except groups with frees only.
-    fn of_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
+    fn from_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
         let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
         let allocated = groups.filter(|group| group.stats.allocs > 0);
         allocated.map(move |group| Allocations { answer, group })

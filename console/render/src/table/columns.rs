@@ -43,7 +43,7 @@ pub enum Scope {
 
 impl ColumnSpec {
     /// Creates the description of a column that came without one.
-    pub fn of(column: &Column) -> ColumnSpec {
+    pub fn new(column: &Column) -> ColumnSpec {
         ColumnSpec {
             title: Some(column.name().to_string()),
             show: Show::Lines,

@@ -107,7 +107,7 @@ impl FileRows {
     }
 
     /// Creates rows of a file.
-    pub fn of(path: &Path, rows: usize) -> FileRows {
+    pub fn new(path: &Path, rows: usize) -> FileRows {
         FileRows {
             path: Some(shown(path).to_string_lossy().into_owned()),
             ..FileRows::rows_of(rows)
@@ -166,15 +166,15 @@ impl<'a> Table<'a> {
             FileRows { first: rows.start, rows, order, ..file }
         });
         let files = files.collect();
-        Ok(Table { files, specs, row_document, row_text, ..Table::of_frame(frame) })
+        Ok(Table { files, specs, row_document, row_text, ..Table::from_frame(frame) })
     }
 
     /// Creates a table from a frame, unchanged.
-    pub fn of_frame(frame: DataFrame) -> Table<'a> {
+    pub fn from_frame(frame: DataFrame) -> Table<'a> {
         Table {
             row_document: None,
             around: Box::new(|take| take("rows", Member::Rows)),
-            specs: frame.columns().iter().map(ColumnSpec::of).collect(),
+            specs: frame.columns().iter().map(ColumnSpec::new).collect(),
             files: vec![FileRows::rows_of(frame.height())],
             frame,
             groups: None,

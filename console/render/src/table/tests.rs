@@ -47,7 +47,7 @@ fn an_unknown_value_is_empty_or_null_and_text_is_quoted_where_it_must_be() {
 fn it_stops_when_asked_to() {
     let mut modules = Modules::default();
     modules.push(Module::default());
-    let table = Table::of_frame(modules.into_frame().expect("a frame"));
+    let table = Table::from_frame(modules.into_frame().expect("a frame"));
     let cancel = Cancel::default();
     cancel.cancel();
     assert!(table.csv(CsvText::Raw, &cancel, &mut io::sink()).is_err());
@@ -80,8 +80,8 @@ fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
 
 fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Table<'static> {
     let files = [
-        FileRows::of(Path::new("one"), 3).below("three".into()),
-        FileRows::of(Path::new("two"), 2).counted("of 2".into()),
+        FileRows::new(Path::new("one"), 3).below("three".into()),
+        FileRows::new(Path::new("two"), 2).counted("of 2".into()),
     ];
     let mut document = Columns::default();
     document.rows("things", "the things");
@@ -145,7 +145,7 @@ fn each_file_is_sorted_and_cut_by_itself() {
     1 of 2
     ");
     let names = |options: OutputOptions| {
-        let formats = vec![RequestedFormat::of("-csv", None).expect("a format")];
+        let formats = vec![RequestedFormat::new("-csv", None).expect("a format")];
         let text = written(&OutputOptions { formats, ..options }).expect("text");
         let names = text.lines().skip(1).map(|line| line.split(',').next().unwrap_or_default());
         names.collect::<Vec<_>>().join(" ")
@@ -184,7 +184,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
     <=x>       0x2        -7
     1 of 2
     ");
-    let formats = vec![RequestedFormat::of("-csv", None).expect("a format")];
+    let formats = vec![RequestedFormat::new("-csv", None).expect("a format")];
     let csv = OutputOptions { formats: formats.clone(), ..of_columns("how many,name") };
     assert_eq!(written(&csv).expect("text").lines().nth(1), Some("1,b"));
     let sorted = OutputOptions {
@@ -199,7 +199,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
         "-Columns: no column 'label'; the columns are name, address, count"
     );
     let json = OutputOptions {
-        formats: vec![RequestedFormat::of("-json", None).expect("a format")],
+        formats: vec![RequestedFormat::new("-json", None).expect("a format")],
         ..of_columns("nonsense")
     };
     assert_eq!(
@@ -262,7 +262,7 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
 fn programs_get_the_same_rows_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
     let as_format = |option, file| OutputOptions {
-        formats: vec![RequestedFormat::of(option, file).expect("a format")],
+        formats: vec![RequestedFormat::new(option, file).expect("a format")],
         ..by("name")
     };
     let ndjson = written(&as_format("-ndjson", None)).expect("text");
@@ -287,7 +287,7 @@ fn two_formats_cannot_be_had_together() {
     let with_formats = |options: &[&str]| {
         let mut output = OutputOptions::default();
         options.iter().for_each(|o| {
-            RequestedFormat::of(o, None).expect("a format").add_to(&mut output.formats);
+            RequestedFormat::new(o, None).expect("a format").add_to(&mut output.formats);
         });
         output
     };

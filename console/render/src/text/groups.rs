@@ -75,7 +75,7 @@ pub struct TreeColumns {
 impl TreeColumns {
     /// # Errors
     /// If a selected column does not exist.
-    pub fn of(criteria: &GroupCriteria, choice: &ColumnChoice) -> Result<Self, OutputError> {
+    pub fn new(criteria: &GroupCriteria, choice: &ColumnChoice) -> Result<Self, OutputError> {
         let has_times = criteria.buckets.is_some();
         let available =
             TreeColumn::all().filter(move |(column, ..)| has_times || !column.is_of_time());

@@ -48,7 +48,7 @@ pub fn object_ref(
     // Buffers, because lines are written word by word.
     let mut lines = BufWriter::new(clip);
     let out = &mut lines;
-    let by = CountBy::of(args.criteria);
+    let by = CountBy::new(args.criteria);
     let has_totals = args.criteria.show_total != Some(ShowTotal::None);
     let summary = |totals| Summary {
         totals,
@@ -153,7 +153,7 @@ fn write_totals(
 ) -> io::Result<()> {
     let heading = format!("All {} files", answer.files.len());
     writeln!(out, "{}", display.screen.paint(Role::Name, heading))?;
-    if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
+    if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::new(args.criteria)) {
         let files = answer.files.iter().map(|file| file.about.index).zip(names.iter().cloned());
         let files = Some(&files.collect());
         let (criteria, screen) = (args.criteria, display.screen);

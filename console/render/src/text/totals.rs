@@ -91,7 +91,7 @@ impl fmt::Display for LeakLines<'_> {
 impl LeakLines<'_> {
     fn write_leaks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Totals { leaked_handles, closed_at_exit, .. } = self.totals;
-        let counted = Counted::of(self.criteria);
+        let counted = Counted::new(self.criteria);
         let count = match counted {
             Counted::OpenAtEnd | Counted::OpenByEvents { .. } => return Ok(()),
             Counted::Leaked => leaked_handles,

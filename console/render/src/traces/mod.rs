@@ -53,7 +53,7 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
 ) -> Traces<'a> {
     let mut first_stack = 0;
     let traces = answers.into_iter().map(|answer| {
-        let trace = TraceJson { numbers: StackNumbers(first_stack), ..TraceJson::of(answer) };
+        let trace = TraceJson { numbers: StackNumbers(first_stack), ..TraceJson::new(answer) };
         first_stack += trace.stack_count as u64;
         trace
     });
@@ -61,9 +61,9 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
 }
 
 impl<'a> TraceJson<'a> {
-    fn of<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
+    fn new<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
         let about = answer.about();
-        let header = TraceHeader::of(about.index, about.path, &about.info);
+        let header = TraceHeader::new(about.index, about.path, &about.info);
         let (totals, exit_stacks) = answer.totals().unzip();
         Self {
             header: TraceHeader { totals, exit_stacks: exit_stacks.flatten(), ..header },
@@ -148,7 +148,7 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    fn of(file: usize, path: &Path, info: &TraceInfo) -> Self {
+    fn new(file: usize, path: &Path, info: &TraceInfo) -> Self {
         let (events_lost, buffers_lost) = info.losses().unzip();
         Self {
             file,

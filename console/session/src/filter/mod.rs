@@ -62,11 +62,11 @@ impl LineMatch {
 impl Filter {
     /// Compiles a filter. Fails only if it is absurdly large.
     pub fn new(text: &str) -> Result<Filter, FilterError> {
-        Filter::of_parts(text, |part| expression(part, ""))
+        Filter::from_parts(text, |part| expression(part, ""))
     }
 
     /// Compiles a filter; `expression` turns each part into a regular expression.
-    pub fn of_parts(text: &str, expression: fn(&str) -> String) -> Result<Filter, FilterError> {
+    pub fn from_parts(text: &str, expression: fn(&str) -> String) -> Result<Filter, FilterError> {
         let parts = Parts::of(text);
         Ok(Filter {
             text: text.to_owned(),
@@ -146,7 +146,7 @@ impl ProcessFilter {
 
     /// Compiles a filter. Fails only if it is absurdly large.
     pub fn new(text: &str) -> Result<ProcessFilter, FilterError> {
-        Filter::of_parts(text, process_expression).map(ProcessFilter)
+        Filter::from_parts(text, process_expression).map(ProcessFilter)
     }
 
     /// Whether every process passes.

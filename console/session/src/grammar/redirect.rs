@@ -30,24 +30,24 @@ pub struct Target {
 
 impl<'a> Redirect<'a> {
     /// Finds the redirection of a command with these arguments.
-    pub fn of_command(arguments: Arguments, line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+    pub fn from_command(arguments: Arguments, line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         match arguments {
-            Arguments::Sql => Redirect::of_query(line, tokens),
+            Arguments::Sql => Redirect::from_query(line, tokens),
             Arguments::Alias if definition_start(line, tokens).is_some() => {
                 Redirect { line, tokens, file: None }
             }
-            _ => Redirect::of_words(line, tokens),
+            _ => Redirect::from_words(line, tokens),
         }
     }
 
     /// Finds the redirection in a line of options and words.
-    fn of_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
-        Redirect::of(line, tokens, |_| true)
+    fn from_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+        Redirect::new(line, tokens, |_| true)
     }
 
     /// Finds the redirection of a query. There `>` is a comparison unless only a file can follow.
-    fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
-        Redirect::of(line, tokens, |file| {
+    fn from_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
+        Redirect::new(line, tokens, |file| {
             file.contains(['/', '\\']) || has_extension_of_a_format(file)
         })
     }
@@ -58,7 +58,7 @@ impl<'a> Redirect<'a> {
         is_arrow(&last.text).then_some(last.text.as_str())
     }
 
-    fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
+    fn new(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
         let (rest, force) = forced(tokens);
         let target =
             |file: &str, append| Target { file: file.to_owned(), append, force: force.is_some() };
@@ -145,8 +145,8 @@ mod tests {
     fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
         let tokens = split(line);
         let Redirect { line, tokens, file } = match is_query {
-            true => Redirect::of_query(line, &tokens),
-            false => Redirect::of_words(line, &tokens),
+            true => Redirect::from_query(line, &tokens),
+            false => Redirect::from_words(line, &tokens),
         };
         let file = file.map(|Target { file, append, force }| {
             let (append, force) = (if append { "+" } else { "" }, if force { "!" } else { "" });
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_file_in_the_middle_of_the_line_is_a_word() {
         let (line, tokens) = (".dump > x Process", split("> x"));
-        assert_eq!(Redirect::of_words(line, &tokens).file, None);
+        assert_eq!(Redirect::from_words(line, &tokens).file, None);
     }
 
     #[test]

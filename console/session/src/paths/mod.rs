@@ -93,7 +93,7 @@ pub struct SameTrace {
 
 impl SameTrace {
     /// Returns the key of a trace or an extract.
-    pub fn of(path: &Path) -> SameTrace {
+    pub fn new(path: &Path) -> SameTrace {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
@@ -175,7 +175,7 @@ pub fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     });
     let mut first: BTreeMap<SameTrace, PathBuf> = BTreeMap::new();
     for file in files {
-        first.entry(SameTrace::of(&file)).or_insert(file);
+        first.entry(SameTrace::new(&file)).or_insert(file);
     }
     let mut files: Vec<PathBuf> = first.into_values().collect();
     files.sort();

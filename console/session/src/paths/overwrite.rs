@@ -86,7 +86,7 @@ impl Overwrite {
     /// Protects a trace or extract, and the files of the same name beside it.
     pub fn protect(&mut self, source: &Path) {
         self.sources.push(source.to_path_buf());
-        self.traces.push(SameTrace::of(source));
+        self.traces.push(SameTrace::new(source));
     }
 
     pub fn protect_file(&mut self, file: &Path) {
@@ -144,7 +144,7 @@ impl Overwrite {
         let can_be_trace =
             has_extension(path, TRACE_EXTENSIONS) || has_extension(path, &[EXTRACT_EXTENSION]);
         self.sources.iter().any(|source| is_same_file(source, path))
-            || (can_be_trace && self.traces.contains(&SameTrace::of(path)))
+            || (can_be_trace && self.traces.contains(&SameTrace::new(path)))
     }
 }
 

@@ -68,16 +68,20 @@ impl Screen {
     /// Standard output as it is now; the width changes with the window.
     pub fn stdout(color: ColorChoice) -> Screen {
         let width = terminal_size_of(standard::out());
-        Screen::of(standard::out().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+        Screen::new(standard::out().is_terminal(), width.map(|(Width(columns), _)| columns), color)
     }
 
     /// Standard error as it is now.
     pub fn stderr(color: ColorChoice) -> Screen {
         let width = terminal_size_of(standard::error());
-        Screen::of(standard::error().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+        Screen::new(
+            standard::error().is_terminal(),
+            width.map(|(Width(columns), _)| columns),
+            color,
+        )
     }
 
-    fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
+    fn new(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
         /// Assumed width of a terminal that reports none.
         const COLUMNS: u16 = 80;
         Screen {
@@ -171,7 +175,7 @@ mod tests {
 
     #[test]
     fn colors_are_for_terminals_unless_asked_for() {
-        let colored = |terminal, choice| Screen::of(terminal, Some(100), choice).color;
+        let colored = |terminal, choice| Screen::new(terminal, Some(100), choice).color;
         assert!(!colored(false, ColorChoice::Auto));
         assert!(colored(false, ColorChoice::Always));
         assert!(!colored(true, ColorChoice::Never));
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_pipe_has_no_width_and_a_terminal_that_reports_none_eighty_columns() {
-        let width = |terminal, columns| Screen::of(terminal, columns, ColorChoice::Never).width;
+        let width = |terminal, columns| Screen::new(terminal, columns, ColorChoice::Never).width;
         assert_eq!(width(false, Some(100)), None);
         assert_eq!(width(true, Some(100)), Some(100));
         assert_eq!(width(true, None), Some(80));

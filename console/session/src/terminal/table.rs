@@ -70,7 +70,7 @@ pub fn fitting(
     let count = |long| {
         let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
         let rows = iter::once(header.to_vec()).chain(rows);
-        LeastWidths::of(rows, long, clipped).left_out(width, &left_out)
+        LeastWidths::new(rows, long, clipped).left_out(width, &left_out)
     };
     let count = count(MAX_WORD_LENGTH).or_else(|| count(MIN_LONG_WIDTH))?;
     left_out.truncate(count);
@@ -159,7 +159,7 @@ fn widths(table: &Table, screen: usize, clipped: &[usize]) -> Vec<usize> {
     let rows: Vec<Vec<String>> =
         rows.map(|row| row.cell_iter().map(Cell::content).collect()).collect();
     let texts = rows.iter().map(|row| row.iter().map(String::as_str));
-    let least = LeastWidths::of(texts, MIN_LONG_WIDTH, clipped);
+    let least = LeastWidths::new(texts, MIN_LONG_WIDTH, clipped);
     let keeps_words = least.sum() <= screen;
     let natural = table.column_max_content_widths();
     let least = least.iter().map(|least| if keeps_words { least } else { 1 });
@@ -221,7 +221,7 @@ pub struct LeastWidths(Vec<usize>);
 impl LeastWidths {
     /// Measures the cells of some rows, including headings. Words that may be broken and texts that may be cut count
     /// for at most `long`.
-    pub fn of<'a, R: IntoIterator<Item = &'a str>>(
+    pub fn new<'a, R: IntoIterator<Item = &'a str>>(
         rows: impl IntoIterator<Item = R>,
         long: usize,
         clipped: &[usize],
@@ -355,16 +355,16 @@ mod tests {
             ["12345", "cacheserver.exe(9044) +-", "a-short-word", "994.90 KiB"],
             ["1", "", &path, "0 B"],
         ];
-        let least = LeastWidths::of(rows, MIN_LONG_WIDTH, &[]);
+        let least = LeastWidths::new(rows, MIN_LONG_WIDTH, &[]);
         assert_eq!(least.0, [5, 21, MIN_LONG_WIDTH, 10]);
         assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 3 * 2 + 1);
-        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], MIN_LONG_WIDTH, &[]).0, [15]);
-        assert_eq!(LeastWidths::of::<[&str; 0]>([], MIN_LONG_WIDTH, &[]).sum(), 0);
+        assert_eq!(LeastWidths::new([["2024-05-10 12:46:34.008663"]], MIN_LONG_WIDTH, &[]).0, [15]);
+        assert_eq!(LeastWidths::new::<[&str; 0]>([], MIN_LONG_WIDTH, &[]).sum(), 0);
     }
 
     #[test]
     fn spare_columns_are_left_out_one_by_one_until_the_others_fit() {
-        let least = LeastWidths::of(
+        let least = LeastWidths::new(
             [["a-name-of-20-columns", "a-time-of-15-co", "10-columns", "9-columns"]],
             MIN_LONG_WIDTH,
             &[],

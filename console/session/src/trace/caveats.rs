@@ -62,7 +62,7 @@ impl Caveat {
     ///
     /// # Errors
     /// If the archive is damaged.
-    pub fn of_trace(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
+    pub fn for_trace(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let has_rundown = has_end_rundown(trace)?;
@@ -91,11 +91,11 @@ impl Caveat {
                  are unknown, and open handles are derived from events";
             add(CaveatKind::NoEndRundown, text.to_owned());
         }
-        caveats.extend(Caveat::of_ring(trace)?);
+        caveats.extend(Caveat::for_ring(trace)?);
         let coarse = coarse_clock(trace)?.filter(|_| has_handles);
         caveats.extend(coarse.map(|text| Caveat { kind: CaveatKind::CoarseClock, text }));
-        caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
-        caveats.extend(Caveat::of_unseen_closes(trace)?);
+        caveats.extend(Caveat::for_losses(trace, "objects, closes and leaks")?);
+        caveats.extend(Caveat::for_unseen_closes(trace)?);
         Ok(caveats)
     }
 
@@ -104,8 +104,8 @@ impl Caveat {
     ///
     /// # Errors
     /// If the archive is damaged.
-    pub fn of_load(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
-        let mut caveats = Caveat::of_trace(trace)?;
+    pub fn for_load(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Caveat::for_trace(trace)?;
         if trace.height(Table::Allocators)? > 0 {
             caveats.retain(|caveat| caveat.kind != CaveatKind::NoHandleEvents);
         }
@@ -116,7 +116,7 @@ impl Caveat {
     ///
     /// # Errors
     /// If the archive is damaged.
-    fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+    fn for_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let info = trace.info()?;
         let text = part_of_session(&info);
         Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
@@ -126,7 +126,7 @@ impl Caveat {
     ///
     /// # Errors
     /// If the archive is damaged.
-    pub fn of_losses(trace: &Trace, subject: &str) -> Result<Vec<Caveat>, ArchiveError> {
+    pub fn for_losses(trace: &Trace, subject: &str) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let events = trace.values(TraceInfos::events_lost)?.get(0).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Caveat {
     }
 
     /// Warns that two traces have different builds of modules, so that functions cannot be compared.
-    pub fn of_other_builds(modules: &[String]) -> Option<Caveat> {
+    pub fn for_other_builds(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}: frames cannot be compared, because the builds differ and function names are \
              missing in one or both traces; groups are compared by module instead. Provide \
@@ -152,7 +152,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about handles whose close events are missing.
-    fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+    fn for_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let count = unseen_closes(trace)?;
         let times = loss_times(trace)?;
         let (handles, values) = match count {
@@ -171,7 +171,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about closes at exit whose stacks have names, but no function of process exit.
-    pub fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
+    pub fn for_doubtful_exits(closes: u64) -> Option<Caveat> {
         let text = format!(
             "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
             Counted(closes, "close"),
@@ -181,7 +181,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about creates without stacks; none if only a few lack one.
-    pub fn of_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
+    pub fn for_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
         // Rounded down, so less than one per cent is not reported.
         let percent = without.saturating_mul(100).checked_div(opened)?;
         let text = match percent {
@@ -193,7 +193,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about two dumps or texts of different programs.
-    pub fn of_two_programs(programs: [&str; 2]) -> Option<Caveat> {
+    pub fn for_two_programs(programs: [&str; 2]) -> Option<Caveat> {
         let [before, after] = programs.map(Untrusted);
         let text = format!(
             "the first is of {before} and the second of {after}: handles of different programs are \
@@ -204,7 +204,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about processes with unnamed managed methods.
-    pub fn of_unnamed_methods(processes: &[String]) -> Option<Caveat> {
+    pub fn for_unnamed_methods(processes: &[String]) -> Option<Caveat> {
         let text = format!(
             "methods of .NET have no names in {}, so each address there counts as code of its own, in \
              each process; record with `handlescope record --clr`, or with the profile of \
@@ -215,7 +215,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about missing symbols that a filter on stacks needs.
-    pub fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
+    pub fn for_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}{FILTER_FAILS}; see .help .sympath",
             no_symbols(&listed(modules, MAX_MODULES))
@@ -224,7 +224,7 @@ impl Caveat {
     }
 
     /// Returns a caveat about leaking functions without names.
-    pub fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
+    pub fn for_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}, each counted as a function of its own; .dump Symbols lists why, .sympath or \
              --symbol-path sets where to look",
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_share_of_stacks_is_said_from_one_percent_on() {
-        let text = |without, opened| Caveat::of_missing_stacks(without, opened).map(|c| c.text);
+        let text = |without, opened| Caveat::for_missing_stacks(without, opened).map(|c| c.text);
         assert_eq!(text(0, 0), None);
         assert_eq!(text(1, 101), None);
         let some = text(1, 100).expect("a caveat");
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn missing_symbols_name_a_few_modules() {
         let modules = ["a", "b", "c", "d", "e"].map(str::to_owned);
-        let text = |modules| Caveat::of_missing_symbols(modules).map(|caveat| caveat.text);
+        let text = |modules| Caveat::for_missing_symbols(modules).map(|caveat| caveat.text);
         assert_eq!(text(&[]), None);
         assert!(text(&modules[..1]).is_some_and(|text| text.contains("symbols for a: ")));
         assert!(

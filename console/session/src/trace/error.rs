@@ -145,7 +145,7 @@ impl LoadError {
     }
 
     /// Sorts the errors about files found in a folder into failures and mere notes.
-    pub fn of_found(mut errors: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
+    pub fn from_found(mut errors: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
         let more = errors.len().saturating_sub(MAX_NAMED) as u64;
         if more > 0 {
             errors.sort_by_key(LoadError::is_about_something_else);

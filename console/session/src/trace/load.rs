@@ -76,7 +76,7 @@ impl Loading {
         cancel: &Cancel,
         messages: &mut Messages<'_>,
     ) -> Result<Loading, Cancelled> {
-        let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
+        let seen = loaded.iter().map(|file| (SameTrace::new(&file.path), file.path.clone()));
         let mut found_errors = Vec::new();
         let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
         for query in &args.queries {
@@ -98,7 +98,7 @@ impl Loading {
                 failed.extend(added.err());
             }
         }
-        let (failures, notes) = LoadError::of_found(found_errors);
+        let (failures, notes) = LoadError::from_found(found_errors);
         notes.iter().for_each(|note| messages.note(note));
         loading.errors.extend(failures);
         Ok(loading)
@@ -113,7 +113,7 @@ impl Loading {
         messages: &mut Messages<'_>,
     ) -> Result<(), LoadError> {
         args.access.check(&path)?;
-        let same = SameTrace::of(&path);
+        let same = SameTrace::new(&path);
         if let Some(first) = self.seen.get(&same).filter(|_| !args.as_named) {
             let (path, first) = (Untrusted(path), Untrusted(first));
             messages.note(format_args!("{path} is already loaded as {first}"));
@@ -212,8 +212,8 @@ fn with_caveats(
     let Opened { trace, line, temporary } = opened;
     extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     line.iter().for_each(|line| messages.note(line));
-    warn_of(&path, &Caveat::of_load(&trace)?, messages);
-    let snapshots = Snapshot::of_debugger(&trace)?;
+    warn_of(&path, &Caveat::for_load(&trace)?, messages);
+    let snapshots = Snapshot::from_debugger(&trace)?;
     Ok(LoadedTrace { temporary, snapshots, ..LoadedTrace::new(path, trace) })
 }
 

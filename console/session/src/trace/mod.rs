@@ -63,7 +63,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Returns the debugger's snapshots, named `snapshot1` and so on.
-    pub fn of_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
+    pub fn from_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
         let lists = trace.values(TraceInfos::snapshots)?;
         let snapshots = (1..).zip(lists.get(0)).map(|(number, before): (usize, u32)| Snapshot {
             name: format!("snapshot{number}"),

@@ -58,7 +58,7 @@ struct KindFacts {
 
 impl ResourceFacts {
     /// Creates facts about these kinds, with nothing added yet.
-    pub fn of(requested: Vec<ResourceKind>) -> Self {
+    pub fn new(requested: Vec<ResourceKind>) -> Self {
         Self { requested, ..Self::default() }
     }
 
@@ -101,7 +101,10 @@ impl ResourceFacts {
 
 impl Caveat {
     /// Returns the caveats about allocations, except losses.
-    pub fn of_resources(trace: &Trace, facts: &ResourceFacts) -> Result<Vec<Caveat>, ArchiveError> {
+    pub fn for_resources(
+        trace: &Trace,
+        facts: &ResourceFacts,
+    ) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         if facts.has_requested(Recording::Provider)

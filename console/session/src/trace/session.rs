@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn a_filter_without_symbols_is_said_for_every_command() {
         let session = Session::default();
-        let caveat = Caveat::of_missing_symbols(&["a.dll".to_owned()]);
+        let caveat = Caveat::for_missing_symbols(&["a.dll".to_owned()]);
         for _ in 0..2 {
             session.note_caveats(caveat.as_slice());
             let text = warned(&session, &[module("a.dll", pdb("a.pdb"))]);

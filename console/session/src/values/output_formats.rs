@@ -290,7 +290,7 @@ impl RequestedFormat {
 
 impl RequestedFormat {
     /// Returns the format of an option; `None` if it is none of a format.
-    pub fn of(option: &str, file: Option<PathBuf>) -> Option<RequestedFormat> {
+    pub fn new(option: &str, file: Option<PathBuf>) -> Option<RequestedFormat> {
         let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option)?;
         Some(RequestedFormat { spec, file })
     }

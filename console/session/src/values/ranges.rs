@@ -299,7 +299,7 @@ impl SuspectId {
     }
 
     /// Computes the id from the parts that tell this suspect from others. It is the same in every version.
-    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> SuspectId {
+    pub fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> SuspectId {
         let mut id = name_of(parts);
         id.truncate(DIGITS);
         SuspectId { id, other: None }
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn an_id_is_the_same_in_every_build_and_found_by_its_beginning() {
-        let id = SuspectId::of_parts([&b"/traces"[..]]);
+        let id = SuspectId::from_parts([&b"/traces"[..]]);
         assert_eq!(id.text(), "a5b665369e");
         for (text, begins) in [("a5b6", true), ("A5B665369E", true), ("a5b7", false)] {
             let typed = SuspectId::new(text);

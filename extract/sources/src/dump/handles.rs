@@ -41,7 +41,7 @@ impl HandleList {
     }
 
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
-    pub fn of(
+    pub fn new(
         dump: &Container<'_>,
         facts: &ProcessFacts,
         cancel: &Cancel,

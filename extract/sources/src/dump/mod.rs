@@ -88,14 +88,14 @@ pub fn extract(
 ) -> Result<ExtractSummary, SourceError> {
     let begin = Instant::now();
     let opened = |source| ExtractError::Open { path: path.to_path_buf(), source };
-    let identity = SourceIdentity::of(path).map_err(opened)?;
+    let identity = SourceIdentity::new(path).map_err(opened)?;
     observer.on_started(identity.size);
     let bytes = ByteView::map_file(input.file).map_err(opened)?;
     let source = Source { path, name: &input.name, identity: &identity };
     let watch = PageWatch::start();
     let tables = tables(&bytes, source, cancel);
     // What is read of a file that changes may be damaged.
-    if watch.has_lost() || SourceIdentity::of(path).map_err(opened)? != identity {
+    if watch.has_lost() || SourceIdentity::new(path).map_err(opened)? != identity {
         return Err(ExtractError::Changed { path: path.to_path_buf() }.into());
     }
     let tables = tables?;
@@ -126,14 +126,14 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, S
     if !streams.into_iter().any(|kind| dump.has(kind)) {
         return Err(SourceError::NoHandleData { path: path(), system: facts.other_system });
     }
-    let list = HandleList::of(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
+    let list = HandleList::new(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
     let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)
         .map_err(ExtractError::from)?;
     let mut operations = operations.unwrap_or_default();
     let values = list.as_ref().and_then(HandleList::values);
     put_in_order(&mut operations, values.as_ref(), &mut findings);
     let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
-    let modules = ModuleSpace::of(&dump, facts.mask(), pid, &mut findings);
+    let modules = ModuleSpace::new(&dump, facts.mask(), pid, &mut findings);
     let mut conversion = Conversion {
         modules,
         stacks: Interner::default(),
@@ -145,7 +145,7 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, S
     cancel.check().map_err(ExtractError::from)?;
     let history: Vec<&Entry> = history.iter().collect();
     let open = list.as_ref().map(HandleList::list);
-    let handles = Handles::of(&history, |_| false, open, &mut findings);
+    let handles = Handles::new(&history, |_| false, open, &mut findings);
     let event_counts = event_counts(&history, SOURCE);
     let info = info(source, &dump, &facts, history.len());
     let stack_events = stack_events(&history, &conversion.pids);

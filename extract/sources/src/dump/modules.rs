@@ -44,7 +44,7 @@ pub struct ModuleSpace {
 
 impl ModuleSpace {
     /// Reads the modules of a process, which is row 0 of the processes.
-    pub fn of(dump: &Container<'_>, mask: u64, pid: u32, findings: &mut Diagnostics) -> Self {
+    pub fn new(dump: &Container<'_>, mask: u64, pid: u32, findings: &mut Diagnostics) -> Self {
         let mut space = Self {
             modules: Modules::default(),
             loads: ModuleLoads::default(),

@@ -53,7 +53,7 @@ struct Link {
 }
 
 impl Chain {
-    fn of(link: Link, span: Span) -> Self {
+    fn new(link: Link, span: Span) -> Self {
         Self { links: vec![link], span: span.after(-link.after) }
     }
 
@@ -68,7 +68,7 @@ impl Chain {
 }
 
 impl Differences {
-    pub fn of(facts: &[Fact], timeline: &Timeline) -> Self {
+    pub fn new(facts: &[Fact], timeline: &Timeline) -> Self {
         let mut differences = Self {
             times: vec![0; facts.len()],
             starts: vec![START; facts.len()],
@@ -195,7 +195,7 @@ impl Differences {
             }
             // Without an earlier snapshot, the text starts later than tracing.
             let after = new.filter(|_| chains.is_empty()).unwrap_or_default();
-            let mut chain = Chain::of(Link { fact: number, after, is_snapshot }, span);
+            let mut chain = Chain::new(Link { fact: number, after, is_snapshot }, span);
             if let Output::Enabled = fact.output {
                 let first =
                     timeline.known.first_key_value().map_or(END, |(position, _)| position.0);

@@ -42,14 +42,14 @@ struct Stretch {
 }
 
 impl History {
-    pub fn of(steps: Vec<Step>) -> Self {
+    pub fn new(steps: Vec<Step>) -> Self {
         let mut uncertain = 0;
         // The events of a process keep their order. Events of several processes are ordered by when they are known.
         let (mut events, mut snapshots) = (Vec::new(), Vec::new());
         for (process, facts) in facts_of_processes(steps) {
             let mut before = 0;
             for facts in stretches(facts) {
-                let stretch = Stretch::of(&facts);
+                let stretch = Stretch::new(&facts);
                 uncertain += stretch.uncertain;
                 let indexes = stretch.snapshots.into_iter();
                 snapshots.extend(indexes.map(|(step, index)| (step, process, before + index)));
@@ -100,8 +100,8 @@ impl History {
 }
 
 impl Stretch {
-    fn of(facts: &[Fact]) -> Self {
-        let mut timeline = Timeline::of(facts);
+    fn new(facts: &[Fact]) -> Self {
+        let mut timeline = Timeline::new(facts);
         let differences = fitted(facts, &mut timeline);
         timeline.index();
         for (number, fact) in facts.iter().enumerate() {
@@ -137,7 +137,7 @@ impl Stretch {
 /// Finds the positions of all differences. If full listings have no events in common, the differences determine how
 /// many events are missing in between.
 fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
-    let mut differences = Differences::of(facts, timeline);
+    let mut differences = Differences::new(facts, timeline);
     let mut trials = TRIALS / (timeline.known.len() + facts.len()).max(1);
     for gap in 0..timeline.gaps() {
         for by in 1..=WIDEST {
@@ -146,7 +146,7 @@ fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
             }
             trials -= 1;
             timeline.widen(gap, by);
-            let wider = Differences::of(facts, timeline);
+            let wider = Differences::new(facts, timeline);
             if wider.contradictions < differences.contradictions {
                 differences = wider;
                 break;

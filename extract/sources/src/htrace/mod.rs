@@ -73,7 +73,7 @@ fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<(Entrie
 fn handles(entries: &Entries, findings: &mut Diagnostics) -> Handles {
     let history: Vec<&Entry> = entries.history.events().collect();
     let is_exit = |stack| entries.has_function(stack, is_exit_function);
-    Handles::of(&history, is_exit, entries.open_list(), findings)
+    Handles::new(&history, is_exit, entries.open_list(), findings)
 }
 
 /// Returns the tables of the entries; `source` tells where they come from.

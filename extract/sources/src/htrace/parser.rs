@@ -256,7 +256,7 @@ impl Parser {
         let mut listings = std::mem::take(&mut self.handle_listings);
         handle::place(&mut listings, &self.steps, || self.entries.only_process());
         let steps = self.steps.len();
-        self.entries.history = History::of(std::mem::take(&mut self.steps));
+        self.entries.history = History::new(std::mem::take(&mut self.steps));
         let known = self.entries.history.known();
         self.entries.has_all_open = handle::add(&listings, known, steps, &mut self.entries.open);
         self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);

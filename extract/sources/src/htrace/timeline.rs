@@ -145,7 +145,7 @@ impl Clock {
 }
 
 impl Timeline {
-    pub fn of(facts: &[Fact]) -> Self {
+    pub fn new(facts: &[Fact]) -> Self {
         let mut timeline = Self {
             known: BTreeMap::new(),
             times: vec![None; facts.len()],

@@ -260,7 +260,7 @@ fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<ListPar
 /// Returns the tables of a list; `source` tells where it comes from.
 fn tables(mut list: ListParser, source: TraceInfo) -> Tables {
     let open = OpenList { handles: &list.open.handles, is_complete: true };
-    let handles = Handles::of(&[], |_| false, Some(open), &mut list.findings);
+    let handles = Handles::new(&[], |_| false, Some(open), &mut list.findings);
     Tables {
         info: TraceInfo {
             source_format: Some(HANDLE_LIST.to_owned()),

@@ -83,7 +83,7 @@ pub struct Handles {
 impl Handles {
     /// Makes an object for each lifetime of a handle value, because tracing does not show which handles share one.
     /// `is_exit` tells whether a stack shows process exit. `open` is `None` if the source does not list open handles.
-    pub fn of(
+    pub fn new(
         history: &[&Entry],
         is_exit: impl Fn(u32) -> bool,
         open: Option<OpenList<'_>>,

@@ -112,13 +112,13 @@ impl<'f> TextFile<'f> {
     ) -> Result<ExtractSummary, ExtractError> {
         let begin = Instant::now();
         let TextFile { path, observer, cancel } = self;
-        let identity = SourceIdentity::of(path).map_err(|source| opened(path, source))?;
+        let identity = SourceIdentity::new(path).map_err(|source| opened(path, source))?;
         observer.on_started(identity.size);
         let progress = Rc::new(Progress::new(observer, cancel));
         let file = open_file(path).map_err(|source| opened(path, source))?;
         let found = lines(file, &progress).and_then(|lines| read(lines, &progress));
         let found = found.map_err(|source| unreadable(path, source, cancel))?;
-        if SourceIdentity::of(path).map_err(|source| opened(path, source))? != identity {
+        if SourceIdentity::new(path).map_err(|source| opened(path, source))? != identity {
             return Err(ExtractError::Changed { path: path.to_path_buf() });
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -78,7 +78,7 @@ impl ExitSweeps {
     ) {
         self.given(process);
         if let Some(process) = process {
-            let stack = DestroyStack::of_row(collected, row);
+            let stack = DestroyStack::from_row(collected, row);
             let process = self.processes.entry(process).or_default();
             process.last.push(Destroyed { allocation, stack });
         }
@@ -116,7 +116,7 @@ impl ExitSweeps {
 }
 
 impl DestroyStack {
-    fn of_row(collected: &Collector, row: usize) -> Option<Self> {
+    fn from_row(collected: &Collector, row: usize) -> Option<Self> {
         let stacks = &collected.stacks.events;
         let frames = stacks.fragments().addresses(stacks.parts(row)[0]);
         let kernel = frames.clone().take_while(|address| address >> 63 == 1);

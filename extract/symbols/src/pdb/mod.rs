@@ -106,7 +106,7 @@ impl PdbFile {
 
     /// Returns the locations of source files according to the PDB.
     pub fn source_server(&self) -> SourceServer {
-        quietly(|| bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes)))
+        quietly(|| bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::new(&self.bytes)))
             .ok()
             .flatten()
             .unwrap_or_default()

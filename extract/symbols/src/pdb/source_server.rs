@@ -47,7 +47,7 @@ pub struct SourceLocations<'a> {
 
 impl SourceServer {
     /// Reads the locations from the bytes of a PDB; empty if it has no such streams or they are refused.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
         let server = stream(&mut pdb, b"srcsrv").filter(|text| check(text).is_ok());
         let links = stream(&mut pdb, b"sourcelink").and_then(|links| links_of(&links));
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_pdb_has_no_sources() {
-        assert_eq!(SourceServer::of(b"no PDB").locations().of("a.cpp"), None);
+        assert_eq!(SourceServer::new(b"no PDB").locations().of("a.cpp"), None);
         assert!(check_source_server(b"no PDB").is_ok());
     }
 }

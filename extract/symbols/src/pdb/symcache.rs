@@ -65,7 +65,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn new(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let age = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = age.and_then(|age| u64::try_from(age.as_nanos()).ok()).unwrap_or(0);

@@ -14,7 +14,7 @@ const TAG: (&str, &str) = ("ETag", "\"v1\"");
 
 /// Sends only the first half of the file unless the request is for a range, which it answers fully.
 fn breaking_off(file: Vec<u8>, headers: &'static [(&'static str, &'static str)]) -> Server {
-    Server::of_pdbs(move |request| match request.range_start() {
+    Server::with_pdbs(move |request| match request.range_start() {
         Some(start) => Reply::part(&file, start, headers),
         None => Reply::new(200, headers, &file).cut(file.len() / 2),
     })
@@ -46,7 +46,7 @@ fn a_compressed_download_is_continued_too() {
 fn the_next_session_fetches_only_missing_files() {
     let is_well = Arc::new(AtomicBool::new(false));
     let asks = is_well.clone();
-    let server = Server::of_pdbs(move |request| {
+    let server = Server::with_pdbs(move |request| {
         let file = pdb().bytes();
         match request.range_start() {
             None => Reply::new(200, &[TAG], &file).cut(1000),
@@ -84,7 +84,7 @@ fn a_server_that_can_not_continue_starts_again() {
     for (number, way) in ways.into_iter().enumerate() {
         let breaks = AtomicBool::new(true);
         let file = file.clone();
-        let server = Server::of_pdbs(move |request| match request.range_start() {
+        let server = Server::with_pdbs(move |request| match request.range_start() {
             Some(_) => way.clone(),
             None if breaks.swap(false, Ordering::SeqCst) => {
                 Reply::new(200, &[TAG], &file).cut(file.len() / 2)
@@ -100,7 +100,7 @@ fn a_server_that_can_not_continue_starts_again() {
 
 #[test]
 fn a_server_that_breaks_off_for_ever_is_a_failure() {
-    let server = Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).cut(100));
+    let server = Server::with_pdbs(|_| Reply::ok(&pdb().bytes()).cut(100));
     let symbolizer = Cache::new().session(&[&server]);
     assert!(!is_named(&symbolizer, "a.pdb"));
     assert!(last_failure(&symbolizer).contains("broke off"));
@@ -109,8 +109,10 @@ fn a_server_that_breaks_off_for_ever_is_a_failure() {
 
 #[test]
 fn a_length_that_is_not_the_body_s_is_a_failure_or_a_damaged_file() {
-    let short = Server::of_pdbs(|_| Reply::new(200, &[("Content-Length", "1000")], &pdb().bytes()));
-    let long = Server::of_pdbs(|_| Reply::new(200, &[("Content-Length", "99999")], &pdb().bytes()));
+    let short =
+        Server::with_pdbs(|_| Reply::new(200, &[("Content-Length", "1000")], &pdb().bytes()));
+    let long =
+        Server::with_pdbs(|_| Reply::new(200, &[("Content-Length", "99999")], &pdb().bytes()));
     for server in [&short, &long] {
         let cache = Cache::new();
         let symbolizer = cache.session(&[server]);
@@ -119,7 +121,7 @@ fn a_length_that_is_not_the_body_s_is_a_failure_or_a_damaged_file() {
         assert_eq!(report.failures.len() + report.refused.len(), 1, "{report}");
         assert!(!cache.stored("a.pdb").exists());
     }
-    let unsaid = Server::of_pdbs(|_| Reply::unsized_with(200, &[], &pdb().bytes()));
+    let unsaid = Server::with_pdbs(|_| Reply::unsized_with(200, &[], &pdb().bytes()));
     assert!(is_named(&Cache::new().session(&[&unsaid]), "a.pdb"));
 }
 
@@ -132,9 +134,9 @@ fn a_file_too_large_is_refused_however_it_is_sent() {
     let of_cabinet = cabinet("a.pdb", &huge);
     let of_gzip = gzip(&huge);
     let servers = [
-        Server::of_pdbs(move |_| Reply::ok(&said)),
-        Server::of_pdbs(move |_| Reply::unsized_with(200, &[], &huge)),
-        Server::of_pdbs(move |_| Reply::new(200, &[("Content-Encoding", "gzip")], &of_gzip)),
+        Server::with_pdbs(move |_| Reply::ok(&said)),
+        Server::with_pdbs(move |_| Reply::unsized_with(200, &[], &huge)),
+        Server::with_pdbs(move |_| Reply::new(200, &[("Content-Encoding", "gzip")], &of_gzip)),
         Server::start(move |request| {
             if request.path.ends_with(".pd_") { Reply::ok(&of_cabinet) } else { Reply::missing() }
         }),
@@ -160,12 +162,14 @@ fn all_downloads_of_a_run_share_a_budget_also_on_another_symbol_path() {
     bomb.resize(60_000, 0);
     let bomb = gzip(&bomb);
     let servers = [
-        Server::of_pdbs(move |_| Reply::unsized_with(200, &[], &endless)),
-        Server::of_pdbs(move |_| Reply::unsized_with(200, &[("Content-Encoding", "gzip")], &bomb)),
+        Server::with_pdbs(move |_| Reply::unsized_with(200, &[], &endless)),
+        Server::with_pdbs(move |_| {
+            Reply::unsized_with(200, &[("Content-Encoding", "gzip")], &bomb)
+        }),
     ];
     for server in &servers {
         let cache = Cache::new();
-        let download_budget = DownloadBudget::of(LIMIT);
+        let download_budget = DownloadBudget::new(LIMIT);
         let options = SymbolizerOptions { download_budget, ..SymbolizerOptions::default() };
         let symbolizer = cache.with_options(&[&server.url], options.clone());
         // From another build than what is sent, so nothing of it is kept.
@@ -234,7 +238,7 @@ fn many_pdbs_come_at_once_and_then_no_request_is_sent_any_more() {
     let waiting = Arc::new((Mutex::new(0), Condvar::new()));
     let (most, open) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     let peak = most.clone();
-    let server = Server::of_pdbs(move |request| {
+    let server = Server::with_pdbs(move |request| {
         peak.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let (count, all_there) = &*waiting;
         let mut count = count.lock().expect("count");
@@ -295,7 +299,7 @@ fn a_file_that_another_process_downloads_meanwhile_is_taken_whatever_the_server_
     for (number, refusal) in refusals().into_iter().enumerate() {
         let cache = Cache::new();
         let stored = cache.stored("a.pdb");
-        let server = Server::of_pdbs(move |_| {
+        let server = Server::with_pdbs(move |_| {
             write(&stored, &pdb().bytes());
             refusal.clone()
         });
@@ -312,7 +316,7 @@ fn a_file_that_another_process_downloads_meanwhile_is_taken_whatever_the_server_
 fn a_file_that_another_process_downloads_is_taken_though_the_server_was_given_up() {
     let (near, far) = (Cache::new(), Cache::new());
     let stored = far.stored("a.pdb");
-    let first = Server::of_pdbs(move |request| {
+    let first = Server::with_pdbs(move |request| {
         if request.path.ends_with("/a.pdb") {
             write(&stored, &pdb().bytes());
         }
@@ -345,7 +349,7 @@ fn a_file_in_a_folder_is_not_requested() {
 
 #[test]
 fn a_cancelled_download_goes_on_later() {
-    let server = Server::of_pdbs(|request| match request.range_start() {
+    let server = Server::with_pdbs(|request| match request.range_start() {
         None => Reply::new(200, &[TAG], &pdb().bytes()).cut(1000).then_hang(),
         Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
     });

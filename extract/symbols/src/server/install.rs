@@ -47,7 +47,7 @@ impl Form {
     }
 
     /// Returns the form of the file that a pointer leads to.
-    pub fn of_target(path: &Path) -> Self {
+    pub fn from_target(path: &Path) -> Self {
         if path.to_string_lossy().ends_with('_') { Self::Cabinet } else { Self::Plain }
     }
 

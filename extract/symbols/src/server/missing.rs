@@ -38,7 +38,7 @@ impl Absence {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
+    fn new(word: &str) -> Option<Self> {
         [Self::Missing, Self::Refused].into_iter().find(|absence| absence.word() == word)
     }
 }
@@ -118,7 +118,7 @@ impl MissingFiles {
             lines += 1;
             if let Some((since, rest)) = entry.split_once('\t')
                 && let Some((word, line)) = rest.split_once('\t')
-                && let Some(new) = Absence::of(word).zip(since.parse().ok())
+                && let Some(new) = Absence::new(word).zip(since.parse().ok())
                 && self.is_fresh(new)
             {
                 known.insert(line.to_owned(), new);

@@ -49,7 +49,7 @@ fn a_compressed_pdb_is_unpacked() {
 #[test]
 fn a_body_that_the_server_compresses_is_unpacked() {
     let packed = gzip(&pdb().bytes());
-    let server = Server::of_pdbs(move |request| {
+    let server = Server::with_pdbs(move |request| {
         assert_eq!(request.header("accept-encoding"), "gzip");
         Reply::new(200, &[("Content-Encoding", "gzip")], &packed)
     });
@@ -57,7 +57,7 @@ fn a_body_that_the_server_compresses_is_unpacked() {
     assert!(is_named(&cache.session(&[&server]), "a.pdb"));
     assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
 
-    let unknown = Server::of_pdbs(|_| Reply::new(200, &[("Content-Encoding", "br")], b"x"));
+    let unknown = Server::with_pdbs(|_| Reply::new(200, &[("Content-Encoding", "br")], b"x"));
     let symbolizer = Cache::new().session(&[&unknown]);
     assert!(!is_named(&symbolizer, "a.pdb"));
     assert!(last_failure(&symbolizer).contains("encoding"));
@@ -158,7 +158,7 @@ fn a_file_that_a_server_does_not_have_is_not_requested_at_every_start() {
 fn a_file_that_appears_later_is_fetched_when_missing_files_are_forgotten() {
     let has_it = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let asks = has_it.clone();
-    let server = Server::of_pdbs(move |_| {
+    let server = Server::with_pdbs(move |_| {
         let has_it = asks.load(std::sync::atomic::Ordering::SeqCst);
         if has_it { Reply::ok(&pdb().bytes()) } else { Reply::missing() }
     });
@@ -200,7 +200,7 @@ fn a_server_that_always_fails_is_given_up() {
 #[test]
 fn a_download_of_another_build_is_refused_and_not_kept() {
     let old_pdb = TestPdb { age: 9, ..pdb() };
-    let server = Server::of_pdbs(move |_| Reply::ok(&old_pdb.bytes()));
+    let server = Server::with_pdbs(move |_| Reply::ok(&old_pdb.bytes()));
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);
     assert!(!is_named(&symbolizer, "a.pdb"));
@@ -218,7 +218,7 @@ fn a_web_page_or_a_damaged_pdb_is_refused_and_not_kept() {
     let (whole, mut damaged) = (pdb().bytes(), pdb().bytes());
     damaged[0x20..0x40].fill(0xff);
     for body in [b"<html>Please log in</html>".to_vec(), damaged, whole[..700].to_vec(), vec![]] {
-        let server = Server::of_pdbs(move |_| Reply::ok(&body));
+        let server = Server::with_pdbs(move |_| Reply::ok(&body));
         let cache = Cache::new();
         let symbolizer = cache.session(&[&server]);
         assert!(!is_named(&symbolizer, "a.pdb"));

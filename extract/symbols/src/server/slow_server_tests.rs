@@ -21,7 +21,7 @@ fn impatient(cache: &Cache, servers: &[&str]) -> Symbolizer {
 #[test]
 fn a_slow_server_is_waited_for_as_long_as_it_makes_progress() {
     let server =
-        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(20, Duration::from_millis(5)));
+        Server::with_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(20, Duration::from_millis(5)));
     let cache = Cache::new();
     let min_speed = MinSpeed { bytes_per_second: 512, over: Duration::from_secs(1) };
     let options = SymbolizerOptions { min_speed, ..SymbolizerOptions::default() };
@@ -32,7 +32,7 @@ fn a_slow_server_is_waited_for_as_long_as_it_makes_progress() {
 
 #[test]
 fn a_server_that_stops_is_given_up() {
-    let server = Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).cut(700).then_hang());
+    let server = Server::with_pdbs(|_| Reply::ok(&pdb().bytes()).cut(700).then_hang());
     let cache = Cache::new();
     let symbolizer = cache.symbolizer(&[&server.url], TIMEOUT);
     let start = Instant::now();
@@ -44,7 +44,7 @@ fn a_server_that_stops_is_given_up() {
 
 #[test]
 fn a_server_that_drips_is_given_up_and_the_next_session_goes_on() {
-    let server = Server::of_pdbs(|request| match request.range_start() {
+    let server = Server::with_pdbs(|request| match request.range_start() {
         None => Reply::new(200, &[TAG], &pdb().bytes()).in_pieces(1, Duration::from_millis(10)),
         Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
     });
@@ -75,7 +75,7 @@ fn a_server_that_drips_is_given_up_and_the_next_session_goes_on() {
 
 #[test]
 fn a_byte_now_and_then_in_many_requests_is_too_slow_as_well() {
-    let server = Server::of_pdbs(|request| {
+    let server = Server::with_pdbs(|request| {
         let whole = match request.range_start() {
             None => Reply::new(200, &[TAG], &pdb().bytes()),
             Some(start) => Reply::part(&pdb().bytes(), start, &[TAG]),
@@ -108,7 +108,7 @@ fn of_many_modules_a_single_module_reports_that_the_server_is_dead() {
 fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_server() {
     let silent = [(); 3].map(|()| Server::start(|_| Reply::silence()));
     let drips =
-        Server::of_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(1, Duration::from_millis(10)));
+        Server::with_pdbs(|_| Reply::ok(&pdb().bytes()).in_pieces(1, Duration::from_millis(10)));
     let good = Server::delivering("39.pdb");
     let mut servers: Vec<&str> = silent.iter().map(|server| server.url.as_str()).collect();
     servers.extend([drips.url.as_str(), good.url.as_str()]);
@@ -150,7 +150,7 @@ fn of_several_paths_on_a_host_that_hangs_a_single_path_is_requested() {
 fn a_server_that_was_given_up_is_not_waited_for_again() {
     const LATE: Duration = Duration::from_secs(5);
     const DEAD: Duration = Duration::from_secs(6);
-    let first = Server::of_pdbs(|request| {
+    let first = Server::with_pdbs(|request| {
         if !request.path.contains("0.pdb") {
             thread::sleep(LATE);
         }

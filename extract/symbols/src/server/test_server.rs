@@ -166,7 +166,7 @@ impl Server {
     }
 
     /// Starts a server that answers requests for plain PDBs with the result of a function, and all others with 404.
-    pub fn of_pdbs(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn with_pdbs(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(
             move |request| {
                 if request.path.ends_with(".pdb") { answer(request) } else { Reply::missing() }

@@ -124,6 +124,6 @@ impl Programs {
         let lines = parse(&text)
             .map_err(|(line, error)| format!("{}: line {line}: {error}", truth.display()))?;
         let observed = observe(&self.handlescope, trace, self.symbols.as_deref())?;
-        Ok(compare(&Expected::of(&lines), &observed))
+        Ok(compare(&Expected::new(&lines), &observed))
     }
 }

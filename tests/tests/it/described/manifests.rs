@@ -87,7 +87,7 @@ fn a_mapping_chooses_events_and_fields() {
     let mut described = Described::new();
     let words = "Contoso.*/x acquire; Contoso.Pool/Take acquire handle=block size=bytes \
                  allocator=tag; */Give release handle=block allocator=tag";
-    described.options.resources = ResourceMapping::of_words(words).unwrap();
+    described.options.resources = ResourceMapping::from_words(words).unwrap();
     let items =
         |name: &str| trace_logging(name, b"block\0\x0abytes\0\x08tag\0\x08", "Contoso.Pool");
     for (ms, name, block) in [(10, "Take", 1), (11, "Take", 2), (12, "Give", 1), (13, "Look", 1)] {
@@ -163,7 +163,7 @@ fn a_mapping_takes_events_of_a_family_too_and_the_family_still_has_them() {
         let alone = methods(&described);
         assert_eq!(alone.len(), 2, "{alone:?}");
         assert_same_lines(&described.tables().lines(), &[] as &[&str]);
-        described.options.resources = ResourceMapping::of_words(words).unwrap();
+        described.options.resources = ResourceMapping::from_words(words).unwrap();
         let expected =
             ["resource  app.exe 0x70000000 0 freed", "resource  app.exe 0x71000000 0 open"];
         assert_same_lines(&described.tables().lines(), &expected);

@@ -86,7 +86,7 @@ const RUNTIME_STACKS: [&[u64]; 4] = [&[0x7000, 0x7100], &[0x8000], &[0x7200], &[
 #[test]
 fn a_stack_of_the_dotnet_runtime_is_of_the_event_before_on_its_thread() {
     let mut described = with_runtime_stacks();
-    described.options.resources = ResourceMapping::of_words(
+    described.options.resources = ResourceMapping::from_words(
         "Microsoft-Windows-DotNETRuntime/GarbageCollection/SetGCHandle acquire handle=HandleID",
     )
     .unwrap();
@@ -101,7 +101,7 @@ fn a_stack_of_the_dotnet_runtime_is_of_the_event_before_on_its_thread() {
 fn kept_events_of_the_dotnet_runtime_have_these_stacks() {
     let mut described = with_runtime_stacks();
     described.options.events =
-        handlescope_extract::EventChoice::of("microsoft-windows-dotnetruntime");
+        handlescope_extract::EventChoice::new("microsoft-windows-dotnetruntime");
     let tables = described.tables();
     let events: Vec<_> = ProviderEvents::read(&tables.0).unwrap().rows().collect();
     let found: Vec<Vec<u64>> = events.iter().map(|own| tables.addresses(own.stack)).collect();
@@ -131,7 +131,7 @@ fn stacks_that_events_carry_are_theirs_with_the_part_that_comes_later() {
 fn kept_events_of_providers_have_the_same_stacks() {
     let mut described = with_stacks();
     described.describe(&win32k_info(455, "GdiHandleOperation", "CreateHandle", &["HandleValue"]));
-    described.options.events = handlescope_extract::EventChoice::of("microsoft-windows-win32k");
+    described.options.events = handlescope_extract::EventChoice::new("microsoft-windows-win32k");
     let tables = described.tables();
     let events: Vec<_> = ProviderEvents::read(&tables.0).unwrap().rows().collect();
     let found: Vec<Vec<u64>> = events.iter().map(|own| tables.addresses(own.stack)).collect();

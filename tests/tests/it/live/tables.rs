@@ -73,7 +73,7 @@ fn a_session_without_a_file_says_itself_how_its_times_are_counted() {
     let etl = sample_trace();
     let mut window = replayed(&etl, None, |_, _| {});
     let file = window.recording.clone();
-    let session = Recording::of_session("live", &session_header(&file), file.clock.base).unwrap();
+    let session = Recording::for_session("live", &session_header(&file), file.clock.base).unwrap();
     assert_eq!(
         (session.source_name.as_str(), session.clock.frequency),
         ("live", file.clock.frequency)
@@ -89,8 +89,8 @@ fn a_session_without_a_file_says_itself_how_its_times_are_counted() {
         assert_eq!(live.column(column).unwrap(), file.column(column).unwrap());
     }
     assert_eq!(live.column("session_end_filetime").unwrap().null_count(), 1);
-    assert!(Recording::of_session("live", &[0; 280], 0).is_none(), "no clock");
-    assert!(Recording::of_session("live", &[0; 100], 0).is_none(), "too short");
+    assert!(Recording::for_session("live", &[0; 280], 0).is_none(), "no clock");
+    assert!(Recording::for_session("live", &[0; 100], 0).is_none(), "too short");
 }
 
 #[test]

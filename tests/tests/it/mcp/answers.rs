@@ -46,7 +46,7 @@ fn brief(value: &Value) -> Value {
 #[test]
 fn rows_are_those_of_the_console() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let loaded = server.load_sample();
     let path = shell.path("traces/leaky.etl").canonicalize().unwrap();
     assert_eq!(
@@ -104,7 +104,7 @@ fn rows_are_those_of_the_console() {
 #[test]
 fn a_suspect_takes_a_few_lines_and_leads_to_its_objects() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let params = json!({"name": "why", "arguments": {}});
     let answer = server.request("tools/call", &params);
@@ -126,7 +126,7 @@ fn a_suspect_takes_a_few_lines_and_leads_to_its_objects() {
 #[test]
 fn an_older_client_gets_the_json_as_text() {
     let shell = Shell::new();
-    drop(McpServer::of_sample(&shell, &[]));
+    drop(McpServer::with_sample(&shell, &[]));
     let mut server = McpServer::uninitialized(&shell.path("traces"), &[]);
     server.initialize("2024-11-05");
     let load = json!({"name": "load", "arguments": {"paths": ["leaky.etl"]}});
@@ -139,7 +139,7 @@ fn an_older_client_gets_the_json_as_text() {
 #[test]
 fn prompts_lead_to_the_leak() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let list = server.request("prompts/list", &json!({}));
     let names: Vec<&Value> = list["result"]["prompts"]
         .as_array()
@@ -160,7 +160,7 @@ fn prompts_lead_to_the_leak() {
 #[test]
 fn the_leaks_of_the_sample_are_found() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let error = server.call("why", &json!({})).unwrap_err();
     assert_eq!(error, "no trace is loaded; call load first");
     server.load_sample();
@@ -250,7 +250,7 @@ fn allocations_are_those_of_the_console() {
 #[test]
 fn every_question_can_choose_among_several_traces() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     fs::copy(sample_trace(), shell.path("traces/other.etl")).unwrap();
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let loaded = server.call("load", &json!({"paths": ["other.etl"], "append": true})).unwrap();
@@ -275,7 +275,7 @@ fn every_question_can_choose_among_several_traces() {
 #[test]
 fn failures_are_answers_and_the_session_goes_on() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     fs::write(shell.path("traces/bad.etl"), "no trace").unwrap();
     let error = server.call("load", &json!({"paths": ["bad.etl"]})).unwrap_err();
@@ -292,7 +292,7 @@ fn failures_are_answers_and_the_session_goes_on() {
 #[test]
 fn help_pages_are_resources() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let list = server.request("resources/list", &json!({}));
     let resources = list["result"]["resources"].as_array().unwrap();
     let uris: Vec<&str> = resources.iter().map(|page| page["uri"].as_str().unwrap()).collect();
@@ -317,7 +317,7 @@ fn help_pages_are_resources() {
 fn the_official_client_finds_the_leak() {
     let python = std::env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
     let shell = Shell::new();
-    drop(McpServer::of_sample(&shell, &[]));
+    drop(McpServer::with_sample(&shell, &[]));
     allocations::trace().write(shell.path("traces/memory.etl")).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/mcp_client.py");
     let output = Command::new(python)

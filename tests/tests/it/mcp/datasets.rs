@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Starts a server beside a dataset `fleet` of both samples. Each sample has a build and a machine.
 fn of_dataset(shell: &Shell) -> McpServer {
-    let server = McpServer::of_sample(shell, &[]);
+    let server = McpServer::with_sample(shell, &[]);
     let second = sample_trace().with_file_name("server.etl");
     fs::copy(second, shell.path("traces/server.etl")).unwrap();
     for (trace, build, machine) in [("leaky.etl", "1.3", "WS-1"), ("server.etl", "1.4", "WS-2")] {

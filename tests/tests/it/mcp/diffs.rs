@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A server with both samples in its folder, and what the console prints for a line about some of them.
 fn of_samples(shell: &Shell) -> McpServer {
-    let server = McpServer::of_sample(shell, &[]);
+    let server = McpServer::with_sample(shell, &[]);
     let second = sample_trace().with_file_name("server.etl");
     fs::copy(second, shell.path("traces/server.etl")).unwrap();
     server

@@ -16,7 +16,7 @@ fn state(server: &mut McpServer) -> Value {
 #[test]
 fn a_load_that_fails_changes_nothing() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let _ = shell.run(&["dataset", "add", "traces/fleet", "leaky.etl"]).ok();
     let traces = shell.path("traces");
     fs::write(traces.join("bad.etl"), "no trace").unwrap();
@@ -56,7 +56,7 @@ fn a_load_that_fails_changes_nothing() {
 #[test]
 fn files_that_cannot_be_loaded_beside_others_are_named() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     fs::create_dir(shell.path("traces/more")).unwrap();
     fs::copy(sample_trace(), shell.path("traces/more/good.etl")).unwrap();
     fs::write(shell.path("traces/more/bad.etl"), "no trace").unwrap();

@@ -39,7 +39,7 @@ const TOOLS: [(&str, &str); 11] = [
 #[test]
 fn every_tool_has_typed_arguments_and_answers() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let mut list = server.request("tools/list", &json!({}));
     // Few clients show the answer schemas to their models.
     let take_schema =
@@ -81,7 +81,7 @@ fn every_tool_has_typed_arguments_and_answers() {
 
 /// Starts a server and loads a trace with allocations.
 fn of_allocations(shell: &Shell) -> McpServer {
-    let mut server = McpServer::of_sample(shell, &[]);
+    let mut server = McpServer::with_sample(shell, &[]);
     allocations::trace().write(shell.path("traces/memory.etl")).unwrap();
     server.call("load", &json!({"paths": ["memory.etl"]})).unwrap();
     server

@@ -41,7 +41,7 @@ fn pages_of_allocations_hold_every_group_once_with_its_stack() {
 #[test]
 fn pages_hold_every_row_once() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     fs::create_dir(shell.path("traces/more")).unwrap();
     fs::copy(sample_trace(), shell.path("traces/more/other.etl")).unwrap();
     for paths in [json!(["leaky.etl"]), json!(["leaky.etl", "more/other.etl"])] {
@@ -91,7 +91,7 @@ fn pages_hold_every_row_once() {
 #[test]
 fn a_page_has_the_stacks_that_its_rows_refer_to() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let arguments = json!({"stacks": true, "leak": true, "top": 1});
     let page = server.call("objects", &arguments).unwrap();
@@ -103,7 +103,7 @@ fn a_page_has_the_stacks_that_its_rows_refer_to() {
 #[test]
 fn large_answers_come_in_pages_of_limited_size() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let query = "SELECT e.row, s.text, s.text AS again, s.text AS more FROM events e JOIN stacks s ON s.row = e.stack \
                  ORDER BY e.row";
@@ -126,7 +126,7 @@ fn large_answers_come_in_pages_of_limited_size() {
 #[test]
 fn a_cursor_is_of_one_question() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let page = server.call("objects", &json!({"top": 5})).unwrap();
     let cursor = page["next"]["arguments"]["cursor"].clone();

@@ -16,7 +16,7 @@ fn refused(server: &mut McpServer, line: &[u8]) -> (Value, Value) {
 #[test]
 fn whatever_is_no_request_is_answered_and_the_session_goes_on() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let call = |params: Value| {
         let message =
             json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
@@ -44,7 +44,7 @@ fn whatever_is_no_request_is_answered_and_the_session_goes_on() {
 #[test]
 fn a_request_is_refused_while_another_one_has_its_id() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let params = json!({"name": "load", "arguments": {"paths": ["leaky.etl"]}});
     let load = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
     let ping = json!({"jsonrpc": "2.0", "id": "a", "method": "ping"}).to_string();
@@ -78,7 +78,7 @@ fn requests_before_initialize_are_refused_and_messages_without_an_answer_passed_
 #[test]
 fn lists_have_one_page_and_refuse_the_cursor_of_another() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     for list in ["tools", "resources", "resources/templates", "prompts"] {
         let method = format!("{list}/list");
         for cursor in [json!("nonsense"), json!(""), json!(1), json!({}), json!(["a"])] {
@@ -114,7 +114,7 @@ fn a_version_that_demands_batches_is_not_agreed_to() {
 fn a_client_that_asks_for_progress_sees_that_a_long_call_is_at_work() {
     let silent = SymbolServer::start(|_| Answer::Silence);
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
+    let mut server = McpServer::with_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
     // Symbols beside the trace would give an immediate answer.
     std::fs::remove_dir_all(shell.path("traces/symbols")).unwrap();
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();

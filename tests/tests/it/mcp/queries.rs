@@ -20,7 +20,7 @@ fn growing(steps: usize) -> String {
 #[test]
 fn a_query_that_needs_too_much_is_refused_and_the_next_is_answered() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let grown = server.call("sql", &json!({"query": growing(1)})).unwrap();
     assert_eq!(grown["document"]["rows"], json!([{"n": 10_000_000}]));
@@ -48,7 +48,7 @@ fn a_query_that_needs_too_much_is_refused_and_the_next_is_answered() {
 #[test]
 fn a_query_that_is_cancelled_ends_at_once() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     for query in [growing(4), "SELECT lpad('x', row + 2000000000) FROM events".to_owned()] {
         let params = json!({"name": "sql", "arguments": {"query": query}});
@@ -65,7 +65,7 @@ fn a_query_that_is_cancelled_ends_at_once() {
 #[test]
 fn a_row_that_is_larger_than_a_page_does_not_end_the_pages() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     server.load_sample();
     let query = "SELECT row, lpad('x', CASE WHEN row % 50 = 0 THEN 900000 ELSE 2 END) AS a FROM events \
                  ORDER BY row";

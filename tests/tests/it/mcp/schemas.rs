@@ -49,7 +49,7 @@ fn calls() -> Vec<(&'static str, Value)> {
 #[test]
 fn answers_have_nothing_that_the_schema_of_their_tool_does_not_declare() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let traces = shell.path("traces");
     allocations::trace().write(traces.join("memory.etl")).unwrap();
     for name in ["server.etl", "htrace.log"] {

@@ -138,7 +138,7 @@ fn check_all(server: &mut McpServer, all: &[Value]) {
 #[test]
 fn no_text_about_the_examples_names_a_command_of_the_console() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let traces = shell.path("traces");
     for name in ["server.etl", "htrace.log"] {
         fs::copy(sample_trace().with_file_name(name), traces.join(name)).unwrap();
@@ -203,7 +203,7 @@ fn no_text_about_published_and_hostile_traces_names_a_command_of_the_console() {
 #[test]
 fn no_list_and_no_error_of_the_protocol_names_a_command_of_the_console() {
     let shell = Shell::new();
-    let mut server = McpServer::of_sample(&shell, &[]);
+    let mut server = McpServer::with_sample(&shell, &[]);
     let mut texts = Vec::new();
     for (method, params) in [
         ("tools/list", json!({})),

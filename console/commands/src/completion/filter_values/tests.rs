@@ -174,7 +174,7 @@ fn views_of_the_user_are_offered_with_their_columns_and_broken_ones_hide_no_othe
         "-- Leaks by type.\nSELECT type, count(*) AS how_many FROM leaks GROUP BY type",
     );
     let offered = |head: &str| -> Vec<(String, String)> {
-        let known = Known { views: KnownViews::of(Some(folder.path())), ..Known::default() };
+        let known = Known { views: KnownViews::new(Some(folder.path())), ..Known::default() };
         let offered = crate::completion::complete(head, &known).into_iter();
         offered.map(|found| (found.value, found.description.unwrap_or_default())).collect()
     };

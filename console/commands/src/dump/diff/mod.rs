@@ -237,7 +237,7 @@ fn between<'a, F: Words<'a>>(
     if let Some(path) = &args.flame {
         let ignored = answers.iter().map(|answer| answer.ignored).sum();
         note_ignored(ignored, args, dump.messages);
-        let graph = FlameGraph::of_points(&answers, points);
+        let graph = FlameGraph::from_points(&answers, points);
         return match graph.is_empty() {
             true => Err(CommandError::EmptyPicture { reason: F::NONE_KEPT }),
             false => draw(path, &graph, dump),
@@ -273,7 +273,7 @@ fn compare<'a, F: Words<'a>>(
         }
         Some(path) => {
             note_ignored(answer.ignored, args, dump.messages);
-            match FlameGraph::of_traces(&answer) {
+            match FlameGraph::from_traces(&answer) {
                 // If the question is whether something got worse, an empty picture is not a failure.
                 graph if graph.is_empty() => {
                     let nothing = F::NOTHING;

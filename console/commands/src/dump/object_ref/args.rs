@@ -53,7 +53,7 @@ impl ObjectRefArgs {
 
     /// Whether objects are listed, and not counted or grouped.
     pub fn lists_objects(&self) -> bool {
-        self.criteria.groups.by.is_empty() && CountBy::of(&self.criteria).is_none()
+        self.criteria.groups.by.is_empty() && CountBy::new(&self.criteria).is_none()
     }
 
     /// Returns the first option about groups, if the line does not ask for groups.
@@ -73,7 +73,7 @@ impl ObjectRefArgs {
 
     /// Returns the order of totals; `None` if `-SortBy` names a column that they do not have.
     pub fn order(&self, output: &OutputOptions) -> Option<CountOrder> {
-        match (&output.sort_by, CountBy::of(&self.criteria)) {
+        match (&output.sort_by, CountBy::new(&self.criteria)) {
             (Some(column), Some(by)) => CountOrder::by(column, by.title()),
             _ => Some(CountOrder::default()),
         }

@@ -80,7 +80,7 @@ impl Command for ObjectRef {
         if let Some(option) = args.criteria.stacks.option_without_stacks() {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
-        if args.criteria.stacks.show && CountBy::of(&args.criteria).is_some() {
+        if args.criteria.stacks.show && CountBy::new(&args.criteria).is_some() {
             dump.messages.note(format_args!("note: -ShowStack has no effect beside -ShowTotal"));
         }
         if args.criteria.show_target && !args.lists_objects() {

@@ -28,7 +28,7 @@ impl Sheet {
         Self(rows.collect())
     }
 
-    fn of(saved: &Saved, options: &str) -> Self {
+    fn new(saved: &Saved, options: &str) -> Self {
         Self::read(&csv_text(&[saved], options))
     }
 
@@ -84,7 +84,7 @@ fn every_event_and_every_open_handle_has_a_row() {
         let objects = document["objects"].as_array().expect("objects").iter();
         objects.map(|object| object[member].as_array().map_or(0, Vec::len)).sum()
     };
-    let sheet = Sheet::of(&saved, "");
+    let sheet = Sheet::new(&saved, "");
     let existing = sheet.column("EventName").iter().filter(|n| **n == "Existing Handle").count();
     assert_eq!(existing, count("existing_handles"));
     assert_eq!(sheet.0.len(), existing + count("events"));
@@ -107,7 +107,7 @@ fn every_event_and_every_open_handle_has_a_row() {
 
 #[test]
 fn a_duplicate_has_its_source_and_the_children_that_inherited() {
-    let sheet = Sheet::of(&mixed(), "-MinMaxId 1 1");
+    let sheet = Sheet::new(&mixed(), "-MinMaxId 1 1");
     insta::assert_snapshot!(sheet.values_of(sheet.first("HandleDuplicateEvent")), @r"
     Id=1
     EventName=HandleDuplicateEvent
@@ -134,7 +134,7 @@ fn a_duplicate_has_its_source_and_the_children_that_inherited() {
 
 #[test]
 fn a_mapping_has_its_values_in_the_right_columns() {
-    let sheet = Sheet::of(&mixed(), "-Map 1");
+    let sheet = Sheet::new(&mixed(), "-Map 1");
     insta::assert_snapshot!(sheet.values_of(sheet.first("FileMapEvent")), @r"
     Id=3
     EventName=FileMapEvent
@@ -158,7 +158,7 @@ fn a_mapping_has_its_values_in_the_right_columns() {
 
 #[test]
 fn reference_changes_are_there_without_being_asked_for() {
-    let sheet = Sheet::of(&mixed(), "-MinMaxId 2 2");
+    let sheet = Sheet::new(&mixed(), "-MinMaxId 2 2");
     assert_eq!(sheet.column("RefChange"), ["", "2", "", "-2", "", ""]);
     assert_eq!(sheet.column("MaxRefCount"), ["2"; 6]);
     assert_eq!(sheet.column("Lifetime in s (9999 is not closed)"), ["0.005"; 6]);
@@ -167,7 +167,7 @@ fn reference_changes_are_there_without_being_asked_for() {
 
 #[test]
 fn an_open_handle_knows_its_owner_only() {
-    let sheet = Sheet::of(&mixed(), "-MinMaxId 4 4");
+    let sheet = Sheet::new(&mixed(), "-MinMaxId 4 4");
     insta::assert_snapshot!(sheet.values_of(0), @r"
     Id=4
     EventName=Existing Handle
@@ -182,7 +182,7 @@ fn an_open_handle_knows_its_owner_only() {
 
 #[test]
 fn the_first_row_says_what_was_asked_and_every_row_of_what() {
-    let sheet = Sheet::of(&mixed(), "-MinMaxId 2 2");
+    let sheet = Sheet::new(&mixed(), "-MinMaxId 2 2");
     let options = sheet.column("CSVOptions");
     assert_eq!(options[0], ".dump ObjectRef -csv -MinMaxId 2 2");
     assert!(options[1..].iter().all(|options| options.is_empty()));
@@ -197,8 +197,8 @@ fn the_text_of_a_stack_stands_at_its_first_use() {
     let stack = fixture.stack(&["nt.exe!NtCreateEvent", "app.exe+0x1a2b"]);
     fixture.event_object(vec![create(APP, 1, 4).on(stack), create(APP, 2, 8).on(stack)]);
     let saved = fixture.save();
-    assert_eq!(Sheet::of(&saved, "").column("Stack"), ["0", "0"]);
-    let sheet = Sheet::of(&saved, "-ShowStack");
+    assert_eq!(Sheet::new(&saved, "").column("Stack"), ["0", "0"]);
+    let sheet = Sheet::new(&saved, "-ShowStack");
     assert_eq!(sheet.column("Stack"), ["StackId: 0 nt.exe!NtCreateEvent\napp.exe+0x1A2B", "0"]);
     let both = Sheet::read(&csv_text(&[&saved, &saved], "-ShowStack"));
     assert_eq!(both.get(2, "Stack"), "StackId: 1 nt.exe!NtCreateEvent\napp.exe+0x1A2B");
@@ -215,15 +215,15 @@ fn values_are_quoted_and_never_altered() {
     let events = vec![create(APP, 1, 4), close(APP, 2, 4)];
     fixture.object(NewObject { name, events, ..NewObject::default() });
     let saved = fixture.save();
-    let sheet = Sheet::of(&saved, "");
+    let sheet = Sheet::new(&saved, "");
     assert_eq!(sheet.column("Object Name"), [name; 2]);
     assert_eq!(sheet.column("CommandLine"), [" --text \"x;y\"\n"; 2]);
-    assert_eq!(Sheet::of(&saved, "-NoCmdLine").column("CommandLine"), [""; 2]);
+    assert_eq!(Sheet::new(&saved, "-NoCmdLine").column("CommandLine"), [""; 2]);
 }
 
 #[test]
 fn processes_and_times_are_written_as_elsewhere() {
-    let sheet = Sheet::of(&mixed(), "-MinMaxId 1 1 -TimeFmt s -ProcessFmt s -TimeDigits 3");
+    let sheet = Sheet::new(&mixed(), "-MinMaxId 1 1 -TimeFmt s -ProcessFmt s -TimeDigits 3");
     let row = sheet.column("ProcessName").iter().position(|n| *n == "child.exe").expect("a row");
     assert_eq!(sheet.get(row, "Process"), "child.exe(200) +0.000 - 0.009 0.00:00:00.008");
     assert_eq!(sheet.get(row, "Start Time"), "0.000");
@@ -243,7 +243,7 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
     let output = OutputOptions {
-        formats: vec![RequestedFormat::of("-csv", Some(path)).expect("a format")],
+        formats: vec![RequestedFormat::new("-csv", Some(path)).expect("a format")],
         ..OutputOptions::default()
     };
     handlescope_render::object_ref(

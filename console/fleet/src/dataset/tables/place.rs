@@ -19,7 +19,7 @@ impl Build {
     }
 
     /// Returns the build in a file version; text after the numbers is ignored. `None` if there are no numbers.
-    pub fn of_file_version(version: &str) -> Option<Self> {
+    pub fn from_file_version(version: &str) -> Option<Self> {
         let numbers = version.split_whitespace().next()?;
         let is_version = numbers.starts_with(|first: char| first.is_ascii_digit());
         is_version.then(|| Self::new(numbers))
@@ -104,8 +104,8 @@ mod tests {
         let orders = builds.map(|build| Build::new(build).order);
         assert!(orders.is_sorted(), "{orders:?}");
         assert_eq!(orders[0], "0000000001.0000000009.0000000000");
-        let windows = Build::of_file_version("10.0.17763.1 (WinBuild.160101.0800)");
+        let windows = Build::from_file_version("10.0.17763.1 (WinBuild.160101.0800)");
         assert_eq!(windows.map(|build| build.name).as_deref(), Some("10.0.17763.1"));
-        assert_eq!(Build::of_file_version("unknown"), None);
+        assert_eq!(Build::from_file_version("unknown"), None);
     }
 }

@@ -206,7 +206,7 @@ impl Site<'_> {
             0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
             freed => {
                 let (opened, is_beyond_chance) = (counts.opened, self.sums.is_beyond_chance);
-                Diagnosis::of_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)
+                Diagnosis::from_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)
                     .map(|diagnosis| diagnosis.with_others(ends.others()))
             }
         };
@@ -242,7 +242,7 @@ impl Sums {
             0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
             ended => {
                 let is_beyond_chance = self.is_beyond_chance;
-                Diagnosis::of_error_paths(
+                Diagnosis::from_error_paths(
                     cause,
                     leaked,
                     ended,

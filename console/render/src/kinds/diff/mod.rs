@@ -31,7 +31,7 @@ struct Span {
 }
 
 impl Span {
-    fn of(file: usize, window: Option<Window>) -> Self {
+    fn new(file: usize, window: Option<Window>) -> Self {
         let (from_ns, to_ns) = window.map(|window| (window.start_ns, window.end_ns)).unzip();
         Self { file, from_ns, to_ns }
     }

@@ -180,7 +180,7 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     });
     let spans = answers.iter().map(|answer| {
         let about = answer.file.about();
-        Span::of(about.index, about.info.has_clock().then_some(answer.window))
+        Span::new(about.index, about.info.has_clock().then_some(answer.window))
     });
     let [from, to] = points;
     let ignored = answers.iter().map(|answer| answer.ignored).sum();
@@ -192,7 +192,7 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {
     let about = answer.file.about();
-    let (rows, domain) = (FileRows::of(about.path, answer.groups.len()), F::DOMAIN);
+    let (rows, domain) = (FileRows::new(about.path, answer.groups.len()), F::DOMAIN);
     let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
     let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
     let (from, to) = (Untrusted(from), Untrusted(to));

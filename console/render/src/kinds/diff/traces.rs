@@ -304,7 +304,7 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     }
     let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
         let about = file.about();
-        Span::of(about.index, about.info.has_clock().then_some(*window))
+        Span::new(about.index, about.info.has_clock().then_some(*window))
     });
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
     let ignored = answer.ignored;

@@ -242,7 +242,7 @@ fn file_rows(
 ) -> FileRows {
     let mut sum = ResourceStats::default();
     groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
-    let file_rows = FileRows::of(answer.about.path, groups(answer, criteria).count())
+    let file_rows = FileRows::new(answer.about.path, groups(answer, criteria).count())
         .started(&answer.about.info, display);
     let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));

@@ -32,7 +32,7 @@ pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
     if !trace.exists() || !extract.exists() {
         return Freshness::Missing;
     }
-    let recorded = Trace::open(extract).and_then(|opened| Ok((Recorded::of(&opened)?, opened)));
+    let recorded = Trace::open(extract).and_then(|opened| Ok((Recorded::new(&opened)?, opened)));
     let (recorded, opened) = match recorded {
         Err(ArchiveError::NotAnExtract { .. }) => return Freshness::Foreign,
         Err(ArchiveError::Layout { version, supported, .. }) => {
@@ -42,7 +42,7 @@ pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
         Err(error) => return Freshness::Stale(format!("cannot be used ({error})")),
         Ok(recorded) => recorded,
     };
-    let reason = match SourceIdentity::of(trace) {
+    let reason = match SourceIdentity::new(trace) {
         Ok(now) => recorded.difference(trace, &now),
         Err(error) => Some(format!("cannot be compared with its trace ({})", Reason(&error))),
     };
@@ -56,7 +56,7 @@ pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
 /// Finds the trace beside an extract that was named itself, and how the two differ. `None` if there is no trace, or the
 /// extract was made from it.
 pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
-    let recorded = Recorded::of(opened).ok()?;
+    let recorded = Recorded::new(opened).ok()?;
     let folder = extract.parent().unwrap_or(Path::new(""));
     let is_in_extracts =
         folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
@@ -74,7 +74,7 @@ pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, Strin
             let mut file = name.clone();
             file.push(end);
             let trace = folder.join(file);
-            let Some(now) = SourceIdentity::of(&trace).ok() else { continue };
+            let Some(now) = SourceIdentity::new(&trace).ok() else { continue };
             let difference = recorded.difference(&trace, &now)?;
             first = first.or(Some((trace, difference)));
         }
@@ -93,7 +93,7 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn of(trace: &Trace) -> Result<Self, ArchiveError> {
+    fn new(trace: &Trace) -> Result<Self, ArchiveError> {
         let text = trace.values(TraceInfos::source_content)?.get(0).map(str::to_owned);
         let paths = trace.values(TraceInfos::source_path)?;
         let names = trace.values(TraceInfos::source_name)?;

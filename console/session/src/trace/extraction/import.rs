@@ -23,10 +23,10 @@ use crate::trace::LoadError;
 struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
 
 impl State {
-    fn of(extract: &Path) -> State {
+    fn new(extract: &Path) -> State {
         let files = import_sources(extract).into_iter().map(|file| {
             // The import reports a file that cannot be read.
-            let identity = SourceIdentity::of(&file).ok();
+            let identity = SourceIdentity::new(&file).ok();
             (file, identity)
         });
         State(files.collect())
@@ -65,7 +65,7 @@ pub fn imported(
     }
     let name = shortened(stem(extract)).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
-    let before = State::of(extract);
+    let before = State::new(extract);
     let output = folder.join(file_name(&name, &before.name()));
     if let Ok(trace) = Trace::open(&output)
         && trace.verify().is_ok()
@@ -78,7 +78,7 @@ pub fn imported(
         let progress = messages.progress(extract);
         import(extract, &output, limits(max_size), &progress, cancel)?
     };
-    if State::of(extract) != before {
+    if State::new(extract) != before {
         // The extract changed while it was converted.
         let _ = fs::remove_file(&output);
         return Err(ExtractError::Changed { path: extract.to_path_buf() }.into());
@@ -145,10 +145,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let extract = folder.path().join("a.json7z");
         fs::write(&extract, "a").expect("a file");
-        let before = State::of(&extract).name();
-        assert_eq!(State::of(&extract).name(), before);
+        let before = State::new(&extract).name();
+        assert_eq!(State::new(&extract).name(), before);
         fs::write(&extract, "ab").expect("a file");
-        assert_ne!(State::of(&extract).name(), before);
+        assert_ne!(State::new(&extract).name(), before);
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
             fs::write(&extract, content).expect("a file");
             let file = File::options().write(true).open(&extract).expect("a file");
             file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
-            State::of(&extract).name()
+            State::new(&extract).name()
         });
         states.sort_unstable();
         assert_ne!(states[0], states[1]);

@@ -36,12 +36,12 @@ pub fn mappings(given: Option<&str>) -> Result<Vec<ResourceMapping>, MappingsErr
     let Some(given) = given else { return Ok(Vec::new()) };
     let path = with_home(given);
     if !has_extension(&path, EXTENSIONS) {
-        let mappings = ResourceMapping::of_words(given)?;
+        let mappings = ResourceMapping::from_words(given)?;
         check_mappings(&mappings)?;
         return Ok(mappings);
     }
     let text = read(&path)?;
-    let mappings = ResourceMapping::of_list(&text)
+    let mappings = ResourceMapping::from_list(&text)
         .and_then(|mappings| check_mappings(&mappings).map(|()| mappings));
     mappings.map_err(|error| MappingsError::File { path, error })
 }

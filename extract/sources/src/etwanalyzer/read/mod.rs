@@ -113,7 +113,7 @@ impl Reading<'_> {
         let document = document.ok_or_else(|| not_an_extract("it has no main member NAME.json"))?;
         let mut main = Main::default();
         document.read(&mut main, self.limits, &self.progress)?;
-        let start = Time::of(&main.start);
+        let start = Time::new(&main.start);
         if start.is_none() && main.processes.is_none() {
             return Err(not_an_extract("its main member has neither SessionStart nor Processes"));
         }

@@ -49,12 +49,12 @@ impl ProcessRecord {
 
     /// Returns the start time, if it was observed.
     fn seen_start(&self) -> Option<Time> {
-        Time::of(&self.start).filter(|_| self.is_new != Some(false))
+        Time::new(&self.start).filter(|_| self.is_new != Some(false))
     }
 
     /// Returns the end time, if it was observed.
     fn seen_end(&self) -> Option<Time> {
-        Time::of(&self.end).filter(|_| self.has_ended != Some(false))
+        Time::new(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }
 
@@ -71,8 +71,8 @@ pub fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let header = &main.header;
     let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
     let build = version.get(2).and_then(|build| build.parse().ok()).or(header.build);
-    let start = Time::of(&main.start);
-    let utc = |time| Time::of(time).zip(start).map(|(time, start)| time.utc(start));
+    let start = Time::new(&main.start);
+    let utc = |time| Time::new(time).zip(start).map(|(time, start)| time.utc(start));
     let offset = start.map_or(0, Time::offset);
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
@@ -230,7 +230,7 @@ pub struct Time {
 
 impl Time {
     /// Reads an optional time; one that cannot be read is unknown.
-    pub fn of(text: &Option<String>) -> Option<Time> {
+    pub fn new(text: &Option<String>) -> Option<Time> {
         text.as_deref().and_then(Time::parse)
     }
 
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn the_smallest_file_is_enough() {
         let main = main(r#"{"SessionStart":"2024-05-10T12:46:34+02:00","Processes":[]}"#);
-        assert!(Time::of(&main.start).is_some() && main.processes.is_some());
+        assert!(Time::new(&main.start).is_some() && main.processes.is_some());
     }
 
     #[test]
