@@ -85,6 +85,8 @@ impl Dataset {
         if !self.store.is_folder() {
             return Err(DatasetError::NoLocks(self.root().to_path_buf()));
         }
+        // Removes what killed processes left, also where no day has to be merged.
+        drop(self.store.staging()?);
         let days = self.traces()?.into_iter().map(|partition| partition.date);
         let days: BTreeSet<Date> =
             days.chain(self.days_with_files()?).filter(|date| *date < today).collect();
