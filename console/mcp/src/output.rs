@@ -23,10 +23,10 @@ pub fn schema(tool: &Tool) -> Map<String, Value> {
     let mut document = properties(&members_of_document);
     document.extend(added_to_document(tool));
     // A query names the columns of its rows.
-    let row = if members_of_rows.is_empty() { object() } else { with(row) };
+    let row = if members_of_rows.is_empty() { object() } else { object_with(&row) };
     let rows = tool.names.rows;
     document.insert(rows.to_owned(), json!({"type": "array", "items": row}));
-    let mut document = with(document);
+    let mut document = object_with(&document);
     document["required"] = json!([rows]);
     let page = json!({
         "document": document,
@@ -96,7 +96,8 @@ fn object() -> Value {
     json!({"type": "object"})
 }
 
-fn with(properties: Map<String, Value>) -> Value {
+/// An object with these members.
+fn object_with(properties: &Map<String, Value>) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
@@ -139,11 +140,11 @@ fn schema_of(member: &MemberMeaning, members: &[MemberMeaning]) -> Value {
         "array" if OF_LINES.contains(&member.name.as_str()) => {
             json!({"type": "array", "items": {"type": "string"}})
         }
-        "array" if !inner.is_empty() => json!({"type": "array", "items": with(inner)}),
+        "array" if !inner.is_empty() => json!({"type": "array", "items": object_with(&inner)}),
         "" if inner.is_empty() => json!({}),
         // A list or one value.
         "" => json!({"properties": inner}),
-        "object" if !inner.is_empty() => with(inner),
+        "object" if !inner.is_empty() => object_with(&inner),
         kind => json!({"type": kind}),
     }
 }

@@ -157,7 +157,7 @@ fn without_foreign(mut line: String) -> String {
 /// Commands and options of the command line in a text, each with where it starts. Code between backticks is left alone: it
 /// is for another program, as in `wpr -start Handle`.
 fn foreign_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_paired = text.matches('`').count() % 2 == 0;
+    let is_paired = text.matches('`').count().is_multiple_of(2);
     let mut next = 0;
     text.split('`').enumerate().flat_map(move |(number, part)| {
         let at = next;

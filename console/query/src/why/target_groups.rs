@@ -162,7 +162,8 @@ mod tests {
         let function = Some("child.exe!run".to_owned());
         let named = Target { start_function: function, tid: Some(7), ..child.clone() };
         let text = "7 of child.exe(9), started at 0.010 s by app.exe(4) in child.exe!run, ended";
-        assert!(listed(&[named.clone()]).starts_with(text), "{}", listed(&[named.clone()]));
+        let line = listed(std::slice::from_ref(&named));
+        assert!(line.starts_with(text), "{line}");
         let text = "2 threads of child.exe, started by app.exe(4) in child.exe!run, all have ended";
         assert!(listed(&[named.clone(), named]).starts_with(text));
         let old = Target { start_ns: None, started_by: None, end: TargetEnd::Ended, ..child };
