@@ -152,9 +152,11 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             (_, "SECONDS [MAX]") => &["soon", "1,5", "2 1", "1KB"],
             (_, "SECONDS") => &["soon", "1,5", "1KB"],
             (_, "MIN [MAX]" | "BYTES [MAX]") => &["many", "1.5", "2 1", "1s"],
-            (_, "N [SKIP]") => &["all", "-1", "1.5", "5 x"],
+            (_, "N [SKIP]") => &["all", "-1", "1.5", "5 1x"],
             (_, "ADDRESS") => &["here", "0x", "0x1ffffffffffffffff"],
-            (_, "N" | "[N]") => &["many", "1.5", "0"],
+            (_, "N") => &["many", "1.5", "0"],
+            // A word that does not begin as a number is none of its values.
+            (_, "[N]") => &["1x", "1.5", "0"],
             (_, "BYTES") => &["many", "1.5", "1s"],
             (_, "DIGITS") => &["7", "-1", "six"],
             (_, "DAYS") => &["2026-13-01..", "2026-11-21..2026-11-20"],

@@ -247,10 +247,10 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
            1
            3
            3
-    Not shown at 17
-      columns: Label,
-      Name (-Columns
-      all)
+    Not shown at
+      17 columns:
+      Label, Name
+      (-Columns all)
     ");
     let by_label = narrow(26, &by("label"));
     assert!(by_label.ends_with("\n  Name (-Columns all)"), "{by_label}");
