@@ -216,7 +216,8 @@ impl<'s> ProfileBuilder<'s> {
         self.stacks.clear();
         let start_ns = session_start_us(info).map(|start| start.saturating_mul(1000));
         self.start_ns = self.start_ns.into_iter().chain(start_ns).min();
-        let length_ns = info.recorded_ns().map_or(0, |times| times.end() - times.start());
+        let length_ns =
+            info.recorded_ns().map_or(0, |times| times.end().saturating_sub(*times.start()));
         self.length_ns = self.length_ns.saturating_add(length_ns);
     }
 
