@@ -297,7 +297,8 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     // An optional maximum is a number, so other words are left alone.
     assert!(REGISTRY.parse(".dump -MinMaxTime 1 ObjectRef").is_ok());
     assert!(
-        error(".dump ObjectRef -MinMaxTime 1 2x").starts_with("-MinMaxTime: '2x' is not a number")
+        error(".dump ObjectRef -MinMaxTime 1 2x")
+            .starts_with("-MinMaxTime: '2x' is not a valid time")
     );
 }
 
