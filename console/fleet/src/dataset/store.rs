@@ -192,10 +192,7 @@ impl Store {
     pub fn lock(&self, trace: &str) -> Result<Option<File>, DatasetError> {
         match self {
             Self::Folder(folder) => {
-                let path = folder.join(LOCKS).join(format!("{trace}.lock"));
-                make_folder_of(&path)?;
-                let file = File::options().append(true).create(true).open(&path);
-                let file = file.map_err(DatasetError::io(&path))?;
+                let (path, file) = lock_file(folder, trace)?;
                 file.lock().map_err(DatasetError::io(&path))?;
                 Ok(Some(file))
             }
@@ -208,10 +205,7 @@ impl Store {
     pub fn lock_if_free(&self, name: &str) -> Result<Option<File>, DatasetError> {
         match self {
             Self::Folder(folder) => {
-                let path = folder.join(LOCKS).join(format!("{name}.lock"));
-                make_folder_of(&path)?;
-                let file = File::options().append(true).create(true).open(&path);
-                let file = file.map_err(DatasetError::io(&path))?;
+                let (path, file) = lock_file(folder, name)?;
                 match file.try_lock() {
                     Ok(()) => Ok(Some(file)),
                     Err(TryLockError::WouldBlock) => Ok(None),
@@ -310,6 +304,15 @@ fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
     }
+}
+
+/// Opens the file that a lock is on, and makes it where it is not there.
+fn lock_file(folder: &Path, name: &str) -> Result<(PathBuf, File), DatasetError> {
+    let path = folder.join(LOCKS).join(format!("{name}.lock"));
+    make_folder_of(&path)?;
+    let file = File::options().append(true).create(true).open(&path);
+    let file = file.map_err(DatasetError::io(&path))?;
+    Ok((path, file))
 }
 
 fn make_folder_of(path: &Path) -> Result<(), DatasetError> {

@@ -221,7 +221,7 @@ fn write_objects(
         ObjectLine { file, listing, display, style, selected }.write(out)?;
         if let Some(target) = file.target(selected.object()) {
             let line = TargetStyle { processes: style, clock: &events.clock }.line(target);
-            let line = display.screen.paint(Role::Notable, line);
+            let line = display.screen.paint(Role::Notable, display.whole(&line));
             writeln!(out, "{}Target: {line}", display.indent(1))?;
         }
         events.write(out, selected)?;

@@ -1,7 +1,7 @@
 //! Display settings of a session, and how one command combines them with its options.
 
-use crate::terminal::Screen;
 use crate::terminal::clip::BREAK;
+use crate::terminal::{Screen, phrases};
 use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
 /// Choices about the output, from the options of a command or from the session. An option of `.dump` wins over the
@@ -75,7 +75,14 @@ impl Display {
 
     /// Lets a text wrap on a narrow screen instead of being cut.
     pub fn whole(&self, text: &str) -> String {
-        text.replace(' ', &format!(" {}", self.line_break()))
+        let may_break = self.line_break();
+        phrases(text).fold(String::with_capacity(text.len()), |mut whole, phrase| {
+            whole.push_str(phrase);
+            if phrase.ends_with(' ') {
+                whole.push_str(may_break);
+            }
+            whole
+        })
     }
 
     /// Returns a mark after which a line may continue on the next one if the screen is too narrow.

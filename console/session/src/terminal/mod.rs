@@ -38,7 +38,7 @@ pub use self::pager::{Paged, refuses_pager};
 pub use self::piped::Piped;
 pub use self::progress::{Activity, Progress, Spinner};
 pub use self::theme::Role;
-pub use self::wrap::{wrapped, wrapped_name};
+pub use self::wrap::{phrases, wrapped, wrapped_name};
 
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -34,6 +34,12 @@ pub fn wrapped(text: &str, width: Option<usize>) -> String {
     lines.join("\n")
 }
 
+/// Returns the parts of a text that stay on one line, each with the spaces behind it: together they are the text.
+pub fn phrases(text: &str) -> impl Iterator<Item = &str> {
+    let phrases = PHRASES.iter().flat_map(move |phrases| phrases.find_iter(text));
+    phrases.map(|phrase| phrase.as_str())
+}
+
 fn wrapped_line(line: &str, width: usize) -> String {
     if measure_text_width(line) <= width {
         return line.to_owned();
@@ -42,8 +48,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     let mut wrapped = String::with_capacity(line.len() + 2 * indent);
     let mut used = 0;
     let mut has_words = false;
-    let phrases = PHRASES.iter().flat_map(|phrases| phrases.find_iter(line));
-    for word in phrases.map(|phrase| phrase.as_str()) {
+    for word in phrases(line) {
         let bare = measure_text_width(word.trim_end_matches(' '));
         if has_words && used + bare > width {
             wrapped.truncate(wrapped.trim_end_matches(' ').len());
