@@ -40,5 +40,5 @@ use self::kinds::{add_amounts, add_stats};
 pub use self::no_match::{InOptions, option};
 pub use self::output::{OutputError, OutputOptions};
 pub use self::table::{Columns, Depth, MemberMeaning, RowOf, Table};
-pub use self::text::{ObjectRefStyle, capitalized, tree_columns};
+pub use self::text::{ObjectRefStyle, capitalized, line_of_ignored, tree_columns};
 pub use self::traces::totals_columns;

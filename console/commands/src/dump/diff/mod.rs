@@ -23,7 +23,6 @@ use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, LoadedTrace, Session};
-use handlescope_session::values::Counted;
 
 /// The kind, with all options and formats of kinds.
 pub struct Diff;
@@ -292,9 +291,9 @@ fn compare<'a, F: Words<'a>>(
 
 /// Says how many groups are missing in a picture because they are known leaks.
 fn note_ignored(ignored: usize, args: &DiffArgs, messages: &mut Messages<'_>) {
-    if ignored > 0 && !args.ignore.shows_ignored() {
-        let groups = Counted(ignored as u64, "group");
-        messages.note(format_args!("ignored: {groups}; -Ignored shows them with their reasons"));
+    let line = render::line_of_ignored(ignored, "group");
+    if let Some(line) = line.filter(|_| !args.ignore.shows_ignored()) {
+        messages.note(line);
     }
 }
 
