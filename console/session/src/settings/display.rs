@@ -76,6 +76,9 @@ impl Display {
     /// Lets a text wrap on a narrow screen instead of being cut.
     pub fn whole(&self, text: &str) -> String {
         let may_break = self.line_break();
+        if may_break.is_empty() {
+            return text.to_owned();
+        }
         phrases(text).fold(String::with_capacity(text.len()), |mut whole, phrase| {
             whole.push_str(phrase);
             if phrase.ends_with(' ') {
