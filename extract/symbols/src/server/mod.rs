@@ -241,7 +241,7 @@ impl Downloads {
             return None;
         }
         let turn = match caches.first() {
-            Some(cache) => self.turn(cache, asking).await,
+            Some(cache) => self.turn(cache, key, asking).await,
             None => Turn::default(),
         };
         let asking = &Asking { turn: turn.lock.as_ref(), ..*asking };
@@ -252,11 +252,9 @@ impl Downloads {
             }
             return Some(file);
         }
-        if turn.has_waited {
-            self.missing.reload();
-            if self.is_skipped(server, key, notes) {
-                return None;
-            }
+        self.missing.reload();
+        if self.is_skipped(server, key, notes) {
+            return None;
         }
         let answer = self.places(asking).await;
         // A suspended process has lost its connection, and others may have continued meanwhile.
@@ -311,10 +309,10 @@ impl Downloads {
         true
     }
 
-    /// Waits until no other process downloads the file. The turn comes without a lock if files cannot be locked, or if
-    /// the process that holds the lock makes no progress.
-    async fn turn(&self, cache: &Path, asking: &Asking<'_>) -> Turn {
-        let Asking { key, pdb, watch, .. } = *asking;
+    /// Waits until no other process asks for the file `key`. The turn comes without a lock if files cannot be locked,
+    /// or if the process that holds the lock makes no progress.
+    async fn turn(&self, cache: &Path, key: &StoreKey, asking: &Asking<'_>) -> Turn {
+        let Asking { pdb, watch, .. } = *asking;
         let path = partial::lock_of(cache, key);
         let mut waiting = None;
         loop {
@@ -389,6 +387,12 @@ impl Downloads {
     async fn has_two_tiers(&self, asking: &Asking<'_>) -> Result<bool, Failure> {
         let Asking { server, transfer, .. } = *asking;
         let mark = StoreKey { name: TWO_TIERS.to_owned(), index: String::new() };
+        // Processes that look for different files have different turns, so this question needs a turn of its own.
+        let _turn = match asking.caches.first() {
+            Some(cache) => self.turn(cache, &mark, asking).await,
+            None => Turn::default(),
+        };
+        self.missing.reload();
         if self.missing.get(&server.url, &mark).is_some() {
             return Ok(false);
         }

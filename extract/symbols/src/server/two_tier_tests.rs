@@ -1,6 +1,7 @@
 //! Tests of two-tier stores, on servers and in caches.
 
-use std::fs;
+use std::time::Duration;
+use std::{fs, thread};
 
 use crate::fixture::cabinet;
 use crate::server::test_server::*;
@@ -126,4 +127,20 @@ fn a_pointer_of_a_server_leads_to_a_file_that_was_compressed_since() {
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);
     assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
+}
+
+#[test]
+fn sessions_that_look_for_different_files_ask_for_the_tiers_once() {
+    let server = Server::start(|_| {
+        thread::sleep(Duration::from_millis(50));
+        Reply::missing()
+    });
+    let cache = Cache::new();
+    thread::scope(|scope| {
+        for name in ["a.pdb", "b.pdb", "c.pdb", "d.pdb"] {
+            let symbolizer = cache.session(&[&server]);
+            scope.spawn(move || assert!(!is_named(&symbolizer, name)));
+        }
+    });
+    assert_eq!(asked(&server).iter().filter(|path| *path == "index2.txt").count(), 1);
 }
