@@ -18,7 +18,7 @@ use sqlparser::{
 };
 
 use super::exact::Exact;
-use super::groups::over_groups;
+use super::groups::{group_by_position, order_by_alias, over_groups};
 use super::shapes::{
     Refusal, contains, is_column, is_grouped, is_of_many_rows, is_window, lower_name,
 };
@@ -75,6 +75,7 @@ impl VisitorMut for Dialect {
             name_windows(select);
         }
         go_on(check_names_of_with(query).and_then(|()| over_groups(query)))?;
+        order_by_alias(query);
         match query.order_by.as_mut().map(|order| &mut order.kind) {
             Some(OrderByKind::Expressions(by)) => by.iter_mut().for_each(nulls_last),
             Some(OrderByKind::All(options)) => {
@@ -88,6 +89,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Refusal> {
         name_windows(select);
         go_on(check_select(select).and_then(|()| simplify_joins(select)))?;
+        group_by_position(select);
         let has_wildcard = select.projection.iter().any(|item| {
             matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
         });

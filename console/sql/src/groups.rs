@@ -1,5 +1,7 @@
-//! Windows over groups. Polars computes them over the rows of each group. So the groups become a subquery, and the
-//! windows are computed over its rows.
+//! Groups as polars understands them.
+//!
+//! Polars computes a window over the rows of each group. So the groups become a subquery, and windows are computed over
+//! its rows. It also loses the column of a join's second table if SELECT renames it, so such keys become positions.
 
 use std::ops::ControlFlow;
 
@@ -95,6 +97,47 @@ fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
         _ => Err(refused()),
     };
     keys.iter().map(key).collect()
+}
+
+/// Returns position and alias of a table's column in SELECT.
+fn renamed(select: &Select, column: &Expr) -> Option<(usize, Ident)> {
+    let is_qualified = matches!(column, Expr::CompoundIdentifier(_));
+    let mut items = select.projection.iter().enumerate().filter(|_| is_qualified);
+    items.find_map(|(index, item)| match item {
+        SelectItem::ExprWithAlias { expr, alias } if expr == column => {
+            Some((index + 1, alias.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// Replaces `GROUP BY t.x` by the position of `t.x AS y` in SELECT. Polars would look for the column of the second
+/// table of a join under a name that it has lost by then.
+pub fn group_by_position(select: &mut Select) {
+    let positions = match &select.group_by {
+        GroupByExpr::Expressions(keys, _) => {
+            keys.iter().map(|key| renamed(select, key)).collect::<Vec<_>>()
+        }
+        GroupByExpr::All(_) => return,
+    };
+    let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
+    for (key, position) in keys.iter_mut().zip(positions) {
+        if let Some((position, _)) = position {
+            *key = Expr::value(Value::Number(position.to_string(), false));
+        }
+    }
+}
+
+/// Replaces `t.x` in the ORDER BY of groups by the alias it has in SELECT, for the same reason.
+pub fn order_by_alias(query: &mut Query) {
+    let SetExpr::Select(select) = &*query.body else { return };
+    let order = query.order_by.as_mut().map(|order| &mut order.kind);
+    let Some(OrderByKind::Expressions(by)) = order.filter(|_| is_grouped(select)) else { return };
+    for by in by {
+        if let Some((_, alias)) = renamed(select, &by.expr) {
+            by.expr = Expr::Identifier(alias);
+        }
+    }
 }
 
 /// Columns of groups: the grouping columns and the aggregates.

@@ -590,3 +590,26 @@ fn an_error_while_a_view_of_the_user_runs_names_its_file() {
         assert!(reason.contains(expected) && !reason.contains(".sql"), "{query}: {reason}");
     }
 }
+
+#[test]
+fn groups_of_a_joined_table_may_be_renamed() {
+    let files = [trace(vec![vec![create(APP, 1, 0xC0)], vec![create(APP, 2, 0xC4)]])];
+    let join = "FROM handles a JOIN handles b ON a.key = b.key";
+    for (query, expected) in [
+        (format!("SELECT b.type AS t, count(*) AS n {join} GROUP BY b.type"), vec!["Event,2"]),
+        (
+            format!(
+                "SELECT count(*) AS n, b.key AS type {join} GROUP BY b.key ORDER BY b.key DESC"
+            ),
+            vec!["1,0xC4", "1,0xC0"],
+        ),
+        (
+            format!(
+                "SELECT b.type AS t, row_number() OVER (ORDER BY b.type) AS n {join} GROUP BY b.type"
+            ),
+            vec!["Event,1"],
+        ),
+    ] {
+        assert_eq!(rows(&files, &query), expected, "{query}");
+    }
+}
