@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::allocations::{HEAP, MS};
-use handlescope_tests::binary::{handlescope, run_over, run_script};
+use handlescope_tests::binary::{Shell, handlescope, run_over, run_script, sample_symbols};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::published::Published;
@@ -259,4 +259,20 @@ fn the_command_of_a_suspect_asks_its_trace_only() {
     let document: Value = serde_json::from_str(&ask(".why -json")).unwrap();
     assert_eq!(suspects(&document).len(), names.len(), "{document:#}");
     assert_commands(&document, ask);
+}
+
+/// The first suspect of the sample has the id 33434dfa4c.
+#[test]
+fn decimal_digits_that_are_too_many_for_a_rank_begin_an_id() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let why = |which: &str| {
+        shell.run(&["why", "leaky.etl", which, "--symbol-path", symbols.to_str().unwrap()])
+    };
+    let first = why("1").ok().stdout;
+    assert!(first.contains("-Suspect 33434dfa4c"), "{first}");
+    assert_eq!(why("3343").ok().stdout, first);
+    assert_eq!(why("33434").ok().stdout, first);
+    let stderr = why("3344").stderr;
+    assert!(stderr.contains("3344"), "{stderr}");
 }

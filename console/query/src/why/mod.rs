@@ -57,6 +57,7 @@ use super::zombies::ZombieSummary;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use handlescope_session::trace::{CaveatKind, has_handle_events};
+use handlescope_session::values::SuspectId;
 
 /// Default maximum time between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
@@ -140,6 +141,8 @@ pub fn why<'a>(
 /// Keeps only the requested suspect in each trace that has it.
 fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError> {
     let count = answers.iter().map(|answer| answer.suspects.len()).max().unwrap_or_default();
+    let id_of_digits = id_of_digits(answers, picked, count).map(Picked::Id);
+    let picked = id_of_digits.as_ref().unwrap_or(picked);
     let is_picked = |suspect: &Suspect| match picked {
         Picked::Rank(rank) => suspect.rank == *rank,
         Picked::Id(id) => id.begins(&suspect.id),
@@ -156,6 +159,14 @@ fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError
         Picked::Id(id) => check_ids(id, "handles or allocations", &ids, true)?,
     }
     answers.iter_mut().try_for_each(|answer| answer.show(|_| true))
+}
+
+/// Returns a number as an id, if it is too large for a rank and begins the id of a suspect.
+fn id_of_digits(answers: &[WhyAnswer<'_>], picked: &Picked, count: usize) -> Option<SuspectId> {
+    let Picked::Rank(rank) = picked else { return None };
+    let id = SuspectId::new(&rank.to_string()).ok().filter(|_| *rank > count)?;
+    let mut suspects = answers.iter().flat_map(|answer| &answer.suspects);
+    suspects.any(|suspect| id.begins(&suspect.id)).then_some(id)
 }
 
 /// The tables of allocations of a trace.

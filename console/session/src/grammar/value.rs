@@ -240,14 +240,17 @@ impl Which {
     /// A number with at most this many digits is a rank.
     const MAX_RANK_DIGITS: usize = 5;
 
-    /// A number is a rank. Hexadecimal digits are an id if at least one is decimal. Anything else names processes.
+    /// A number is a rank. Hexadecimal digits are an id if at least one is decimal; so are decimal ones after a 0.
+    /// Anything else names processes.
     fn new(word: &str) -> Result<Self, ValueError> {
+        let id = SuspectId::new(word);
         if word.len() <= Self::MAX_RANK_DIGITS
+            && !(word.starts_with('0') && id.is_ok())
             && let Ok(rank) = word.parse()
         {
             return Ok(Self::Rank(rank));
         }
-        match SuspectId::new(word) {
+        match id {
             Ok(id) if word.contains(|letter: char| letter.is_ascii_digit()) => Ok(Self::Id(id)),
             _ => ProcessFilter::new(word).map(Self::Processes).map_err(refused),
         }
