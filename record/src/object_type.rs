@@ -47,7 +47,7 @@ impl ObjectType {
         if name.is_empty() {
             return Err(OptionError::EmptyType);
         }
-        if !name.chars().all(|c| c.is_ascii_graphic() || c == ' ') {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ') {
             return Err(OptionError::TypeNotAscii { name: name.to_owned() });
         }
         let known = KNOWN.iter().find(|known| known.eq_ignore_ascii_case(name));
@@ -174,6 +174,8 @@ mod tests {
             ("Event;;File", OptionError::EmptyType),
             ("Event; ", OptionError::EmptyType),
             ("Evént", OptionError::TypeNotAscii { name: "Evént".to_owned() }),
+            ("!Event", OptionError::TypeNotAscii { name: "!Event".to_owned() }),
+            ("Ev*", OptionError::TypeNotAscii { name: "Ev*".to_owned() }),
             ("Ev\tent", OptionError::TypeNotAscii { name: "Ev\tent".to_owned() }),
             ("Event;File;Key;Section;Thread", OptionError::TooManyTypes { count: 5 }),
         ] {

@@ -85,7 +85,7 @@ impl Providers {
         let events = Arc::new(AtomicU64::new(0));
         for session in self.sessions.iter().filter(|session| session.begin == begin) {
             let file = self.folder.path().join(session.log_file);
-            if file.as_os_str().len() > MAX_PATH_LENGTH {
+            if file.to_string_lossy().encode_utf16().count() > MAX_PATH_LENGTH {
                 return Err(failed("StartTraceW", NAME_TOO_LONG));
             }
             self.running.push(start(session, file, &events)?);

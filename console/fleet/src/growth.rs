@@ -11,6 +11,7 @@ use super::no_match::no_match;
 use super::scan::records;
 use super::traces::{Fleet, sums};
 use crate::FleetError;
+use crate::dataset::STEPS;
 use handlescope_session::cancel::Cancel;
 
 /// The time axis of a picture.
@@ -40,9 +41,6 @@ pub struct FleetGrowth {
     pub has_bytes: bool,
     pub caveats: Vec<FleetCaveat>,
 }
-
-/// Number of steps of a trace in `growth`.
-const STEPS: usize = 60;
 
 /// Follows handles, or with `of_bytes` the bytes of allocations. Draws one line for each process, type, machine or
 /// build, as `by` says.

@@ -20,7 +20,7 @@ use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
 use handlescope_session::cancel::Cancel;
 
 /// Number of steps at which the open handles of a trace are counted.
-const STEPS: usize = 60;
+pub const STEPS: usize = 60;
 
 /// Key in the footer of files for the version of the tables.
 const VERSION_KEY: &str = "handlescope_schema_version";

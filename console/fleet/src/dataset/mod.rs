@@ -40,7 +40,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-pub use self::add::{AddOptions, Added};
+pub use self::add::{AddOptions, Added, STEPS};
 pub use self::check::ListedTrace;
 pub use self::column::ColumnSpec;
 pub use self::compact::{Compacted, today};
@@ -312,18 +312,23 @@ impl Dataset {
         Ok(partitions)
     }
 
-    /// Returns the partition of a complete trace.
+    /// Returns the partition of a complete trace. Its manifest, which is written before any of its rows, has the day.
     pub fn find(&self, trace: &str) -> Result<Option<Partition>, DatasetError> {
-        for date in self.store.names(LAST)? {
-            let Some(date) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
-                continue;
-            };
-            let partition = Partition { date, trace: trace.to_owned() };
-            if self.store.size(&partition.part(LAST))?.is_some() {
-                return Ok(Some(partition));
+        let date = match self.manifest(trace) {
+            Ok(manifest) => manifest.date.parse(),
+            Err(DatasetError::Missing(_)) => return Ok(None),
+            // A trace with a damaged manifest can still be removed.
+            Err(DatasetError::Damaged { .. }) => {
+                return Ok(self.traces()?.into_iter().find(|partition| partition.trace == trace));
             }
-        }
-        Ok(self.merged_days()?.find(trace))
+            Err(error) => return Err(error),
+        };
+        let Ok(date) = date else { return Ok(None) };
+        let partition = Partition { date, trace: trace.to_owned() };
+        let has_rows = self.store.size(&partition.part(LAST))?.is_some();
+        let is_complete =
+            has_rows || self.merged_day(date)?.is_some_and(|day| day.traces.contains(trace));
+        Ok(is_complete.then_some(partition))
     }
 
     /// Finds the trace by the first digits of its id.

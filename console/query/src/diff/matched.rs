@@ -110,6 +110,8 @@ pub struct MatchedSide {
     pub sample: Sample,
     /// From when on the trace covers the lives of its processes.
     pub start: Start,
+    /// Whether the trace has processes of the program.
+    pub has_run: bool,
 }
 
 /// From when on a trace covers the life of a process, and so what the process fills once. Ordered by how much is
@@ -222,6 +224,7 @@ impl Matching<'_> {
             matched.sample.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
             matched.sample.windows = windows;
             matched.start = start;
+            matched.has_run = true;
         }
         // The program may have run in the trace even if the group has nothing there.
         let absent =
@@ -231,6 +234,7 @@ impl Matching<'_> {
             let (windows, start) = programs.of_name(&program);
             group.sides[side].sample.windows = windows;
             group.sides[side].start = start;
+            group.sides[side].has_run = programs.by_name.contains_key(&program);
         }
         Ok(())
     }

@@ -328,6 +328,8 @@ struct Comparison {
 struct Pair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
+    /// Whether the program ran in the other trace.
+    has_run: bool,
     samples: [&'m Sample; 2],
     starts: [Start; 2],
     /// Number each trace leaks, if only that is known.
@@ -372,7 +374,7 @@ impl Pair<'_> {
         }
         let whole = self.samples.map(|sample| Tally::new(sample, None));
         let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
-        if self.is_new && expected < TOO_SHORT {
+        if self.is_new && (!self.has_run || expected < TOO_SHORT) {
             return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
         }
         let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
@@ -385,8 +387,9 @@ impl Pair<'_> {
 /// Differences below this many bytes are ignored.
 const MIN_BYTES: f64 = 65_536.0;
 
-/// If fewer handles than this are expected in a much shorter trace, that trace says nothing about a group it lacks. A
-/// steady leak is then worse by itself: a healthy program leaks nothing at a rate.
+/// If fewer handles than this are expected in a much shorter trace, that trace says nothing about a group it lacks; nor
+/// does one in which the program did not run. A steady leak is then worse by itself: a healthy program leaks nothing at
+/// a rate.
 pub const TOO_SHORT: f64 = 0.2;
 
 /// A comparison in both directions; the first asks whether the trace after leaks more.
@@ -428,6 +431,7 @@ fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'
             Pair {
                 verdict: group.sides[more].verdict,
                 is_new: counts[1] as f64 + unseen[less] <= 0.0,
+                has_run: group.sides[less].has_run || group.process.is_none(),
                 samples: [sample(more), sample(less)],
                 starts: [start(more), start(less)],
                 counts: (!has_lengths).then_some(counts),
