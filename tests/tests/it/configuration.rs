@@ -89,7 +89,7 @@ fn views_in_the_folder_that_the_file_names_are_asked_and_described() {
     let printed = run.ok().stdout;
     let described = "by_type (a view of .sql): Leaks by type.\n\
                      Column  Type  Unit     Meaning\n\
-                     type    text           Type of the object, as in Event; of an allocation the kind.\n\
+                     type    text           Type of the object, as in Event; for an allocation the kind.\n\
                      n       u32   handles  How many.\n";
     assert!(printed.starts_with("type,n\nEvent,"), "{printed}");
     assert!(printed.ends_with(&format!("{described}\n{view}\n")), "{printed}");

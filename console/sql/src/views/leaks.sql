@@ -1,3 +1,3 @@
--- What was opened in the trace and nothing released, as acquisitions has it: handles, views and allocations. What only the end
--- of its process released is at_exit in acquisitions.
+-- Handles, views and allocations opened in the trace and never released, as in acquisitions. There at_exit marks those that only
+-- the end of their process released.
 SELECT * FROM acquisitions WHERE leaked

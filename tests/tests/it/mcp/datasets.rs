@@ -159,7 +159,7 @@ fn what_answers_over_traces_only_is_refused_with_what_answers() {
         (
             "load",
             json!({"paths": ["abc"]}),
-            "no trace of the dataset is \"abc\"; the tool sql lists ",
+            "the dataset has no trace \"abc\"; the tool sql lists ",
         ),
     ] {
         let error = server.call(tool, &arguments).unwrap_err();
@@ -284,6 +284,9 @@ fn a_manifest_names_no_file_elsewhere() {
         fs::write(&manifest, text.replacen("\"groups\"", &format!("\"{table}\""), 1)).unwrap();
         load(&mut server, "fleet").unwrap();
         let error = server.call("why", &json!({})).unwrap_err();
-        assert!(error.contains("damaged: ") && error.contains("is no name of a table"), "{error}");
+        assert!(
+            error.contains("damaged: ") && error.contains("is not the name of a table"),
+            "{error}"
+        );
     }
 }
