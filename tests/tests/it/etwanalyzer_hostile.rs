@@ -53,7 +53,7 @@ fn names_that_lead_out_and_names_that_are_there_twice_are_refused() {
         ("a\\..\\..\\Bad.json", "leads out of the archive"),
         ("/etc/Bad.json", "absolute name"),
         ("C:\\Bad.json", "absolute name"),
-        ("Bad.json", "is there twice"),
+        ("Bad.json", "occurs twice"),
     ] {
         let mut members = Members::default().named("Bad");
         members.push((name.to_owned(), b"{}".to_vec()));
@@ -105,7 +105,7 @@ fn an_extract_of_ours_is_not_believed_more() {
     for (name, said) in [
         ("../acquisitions.parquet", "leads out of the archive"),
         ("/acquisitions.parquet", "absolute name"),
-        ("acquisitions.parquet", "is there twice"),
+        ("acquisitions.parquet", "occurs twice"),
     ] {
         members.push((name.to_owned(), b"x".to_vec()));
         pack(&shell.path("bad.json7z"), &members);

@@ -230,7 +230,7 @@ fn a_check_sees_what_was_planted_or_left_behind() {
     }
     fs::write(shell.path("fleet/groups/.DS_Store"), "").unwrap();
     let _ = shell.run(&["dataset", "check", "fleet"]).ok();
-    // A trace that is there twice would count twice.
+    // A trace that occurs twice would count twice.
     let copy = part.ancestors().nth(2).unwrap().with_file_name("date=2020-01-01");
     for table in TABLES {
         let from = shell.path("fleet").join(table).join(day.file_name().unwrap());
