@@ -153,7 +153,7 @@ fn a_wrong_value_is_refused_and_nothing_is_written() {
         (".config colour red", "'colour' is not one of symbol-path"),
         (".alias list = .dump Stats", ".list is a command"),
         (".alias a = .dmup", "unknown command .dmup, did you mean .dump?"),
-        (".alias -Remove a", "there is no alias 'a'; .alias lists them"),
+        (".alias -Remove a", "no alias 'a'; .alias lists them"),
     ] {
         let run = configured(&shell, &[command]);
         assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{command}: {run:?}");

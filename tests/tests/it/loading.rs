@@ -135,7 +135,7 @@ fn files_of_other_programs_are_named_with_what_to_do() {
     }
     write_zip(&shell.path("a.trace.zip"), &[("a.trace/perf.data.txt", b"swapper".to_vec())]);
     let run = shell.run(&["a.trace.zip", "-c", ".list"]);
-    assert!(run.stderr.contains("a.trace.zip: is a recording of Linux by perfcollect"), "{run:?}");
+    assert!(run.stderr.contains("a.trace.zip: is a Linux recording by perfcollect"), "{run:?}");
 }
 
 #[test]

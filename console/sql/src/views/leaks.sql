@@ -1,3 +1,3 @@
--- Handles, views and allocations opened in the trace and never released, as in acquisitions. There at_exit marks those that only
--- the end of their process released.
+-- Handles, views and allocations opened in the trace and never released, as in acquisitions. Those released only by the end of their
+-- process have at_exit there.
 SELECT * FROM acquisitions WHERE leaked
