@@ -18,7 +18,7 @@ pub enum ExtractError {
     Read { path: PathBuf, source: io::Error },
     /// The source has changed since reading began.
     #[error(
-        "{}: changed while it was read; extract it again when nothing writes to it any more",
+        "{}: changed while it was read; extract it again when nothing writes to it",
         Untrusted(.path)
     )]
     Changed { path: PathBuf },
@@ -54,7 +54,7 @@ pub enum ExtractError {
     Container(#[from] ContainerError),
     /// The archive has several traces, none with the archive's name.
     #[error(
-        "{}: {traces} {extension} files in the archive and none has its name; unpack the one you want",
+        "{}: the archive has {traces} {extension} files, none with its own name; unpack the one you want",
         Untrusted(.path)
     )]
     WhichTrace {

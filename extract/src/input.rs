@@ -112,8 +112,8 @@ const PERFCOLLECT_FILE: &str = "perf.data.txt";
 /// Describes the content of an archive without a trace.
 fn held(names: &[String]) -> String {
     if names.iter().any(|name| name.rsplit(['/', '\\']).next() == Some(PERFCOLLECT_FILE)) {
-        return "is a recording of Linux by perfcollect (.trace.zip), which has no handles of Windows; record \
-                them on Windows with handlescope record or wprp"
+        return "is a Linux recording by perfcollect (.trace.zip), which has no Windows handles; record them \
+                on Windows with handlescope record or wprp"
             .to_owned();
     }
     let is_archive = |name: &&String| {
@@ -174,7 +174,7 @@ mod tests {
         };
         assert_eq!(held(&[]), "a.zip: is an empty archive");
         let perfcollect = held(&["a.trace/perf.data.txt", "a.trace/perfinfo-1.map"]);
-        assert!(perfcollect.starts_with("a.zip: is a recording of Linux"), "{perfcollect}");
+        assert!(perfcollect.starts_with("a.zip: is a Linux recording"), "{perfcollect}");
         assert_eq!(held(&["x.txt"]), "a.zip: holds no trace (.etl or .dmp), only x.txt");
         let many = held(&["b.zip", "x.txt", "c.7Z", "d.json7z", "e\u{1b}.gz"]);
         let expected = "holds archives (b.zip, c.7Z, d.json7z and 1 more) and no trace; unpack it";

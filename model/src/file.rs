@@ -28,7 +28,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
         let file = File::open(path)?;
         return INSPECTION.get().map_or(Ok(()), |inspect| inspect(path, &file)).map(|()| file);
     }
-    let reason = format!("it is {}, not a file; copy what it gives into a file", name(kind));
+    let reason = format!("it is {}, not a file; copy its content into a file", name(kind));
     Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
 }
 

@@ -119,7 +119,7 @@ fn words(error: &io::Error) -> Option<&'static str> {
         ErrorKind::ReadOnlyFilesystem => "the disk is read-only",
         ErrorKind::IsADirectory => "it is a folder",
         ErrorKind::NotADirectory => "a part of the path is not a folder",
-        ErrorKind::AlreadyExists => "it exists already",
+        ErrorKind::AlreadyExists => "it already exists",
         ErrorKind::InvalidFilename => "the name is too long, or cannot be the name of a file",
         ErrorKind::UnexpectedEof => "it ends too early",
         _ => return None,

@@ -49,7 +49,7 @@ tables! {
     Processes = "processes";
     /// Threads, one row per lifetime.
     Threads = "threads";
-    /// Processes that have ended, and are still in memory.
+    /// Processes that have ended but are still in memory.
     Zombies = "zombies";
     /// Modules, one row per file identity.
     Modules = "modules";
@@ -63,23 +63,23 @@ tables! {
     Names = "names";
     /// Kernel objects and mapped views, one row per lifetime.
     Objects = "objects";
-    /// Handles, views and allocations: what processes got and have to give back, one row each.
+    /// Handles, views and allocations, one row each.
     Acquisitions = "acquisitions";
     /// Changes of the reference counts of objects.
     ReferenceChanges = "reference_changes";
     /// Call stacks, each once.
     Stacks = "stacks";
-    /// Every stack that was recorded, when all are kept.
+    /// Every recorded stack, if all are kept.
     StackEvents = "stack_events";
     /// Frames, each once.
     Frames = "frames";
     /// Methods of managed code.
     Methods = "methods";
-    /// Function names, when they were resolved at extraction.
+    /// Function names, if they were resolved at extraction.
     Symbols = "symbols";
     /// Number of events of each kind in the source.
     EventCounts = "event_counts";
-    /// Single events of the providers that were chosen.
+    /// Single events of the chosen providers.
     ProviderEvents = "provider_events";
     /// Fields of these events.
     EventFields = "event_fields";
@@ -87,14 +87,14 @@ tables! {
     EventValues = "event_values";
     /// Heaps, and other sources of allocations.
     Allocators = "allocators";
-    /// Frees without allocation, and events that were ignored.
+    /// Frees without allocation, and ignored events.
     ResourceMisses = "resource_misses";
     /// Time ranges in which events may be missing.
     Losses = "losses";
     /// Data that was lost, damaged or left out.
     Warnings = "warnings";
     derived:
-    /// Events of the objects: openings and ends of handles and views, object events and reference changes, in time order within each object.
+    /// Events of objects: openings and ends of handles and views, object events and reference changes, in time order within each object.
     Events = "events";
 }
 

@@ -71,7 +71,7 @@ fn names_that_lead_out_of_the_archive_or_come_twice_are_refused() {
         ("../x.parquet", "leads out of the archive"),
         ("/etc/x", "has an absolute name"),
         ("C:\\x", "has an absolute name"),
-        ("names.parquet", "is there twice"),
+        ("names.parquet", "occurs twice"),
     ] {
         let mut members = members(1);
         members.push((name.to_owned(), vec![1, 2, 3]));

@@ -9,8 +9,8 @@ use thiserror::Error;
 pub enum OptionError {
     /// More object types than the kernel's filter has room for.
     #[error(
-        "too many object types ({count}): the kernel's filter takes at most {MAX_TYPES}; name those that leak, \
-         or none for all"
+        "too many object types ({count}): the kernel's filter takes at most {MAX_TYPES}; name the ones that \
+         leak, or none for all"
     )]
     TooManyTypes { count: usize },
     /// Nothing between two `;`.
@@ -83,9 +83,7 @@ pub enum SessionError {
     )]
     Active,
     /// The maximum number of sessions is reached.
-    #[error(
-        "Windows has reached its limit of sessions; logman query -ets lists those that could be stopped"
-    )]
+    #[error("Windows has reached its limit of sessions; stop one that logman query -ets lists")]
     TooMany,
     /// Any other error.
     #[error("{call} failed with {code:#x}; xperf and wpr may record here, see handlescope wprp")]

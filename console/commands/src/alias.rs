@@ -143,8 +143,8 @@ mod tests {
         for (line, expected) in [
             (".alias list = .dump Stats", ".list is a command; choose another name for the alias"),
             (".alias a = .dmup Stats", "unknown command .dmup, did you mean .dump?"),
-            (".alias a = dump Stats", "is not one line that starts with a command"),
-            (".alias a =", "is not one line that starts with a command"),
+            (".alias a = dump Stats", "must be one line that starts with a command"),
+            (".alias a =", "must be one line that starts with a command"),
             (".alias a = .a", "refers to itself: .a → .a"),
             (".alias a b", "unexpected 'b'"),
             (".alias -Remove a b", "unexpected 'b'"),

@@ -26,7 +26,8 @@ impl FleetColumn {
     pub const DAY: Self = Self::new("day", "Day", "day of the session start, UTC");
     pub const TRACE: Self = Self::new("trace", "Trace", "trace, by its id");
     pub const PROCESS: Self = Self::new("process", "Process", "executable of the owner");
-    pub const TYPE: Self = Self::new("type", "Type", "type of the object; of allocations the kind");
+    pub const TYPE: Self =
+        Self::new("type", "Type", "type of the object; for allocations the kind");
     pub const CREATE_STACK: Self = Self::new("createstack", "Created by", "stack that acquired it");
 
     pub const ALL: [Self; 10] = [
@@ -37,7 +38,7 @@ impl FleetColumn {
         Self::PROCESS,
         Self::new("kind", "Kind", "handle, view, or kind of allocations"),
         Self::TYPE,
-        Self::new("allocator", "Allocator", "allocator, where traces have its name"),
+        Self::new("allocator", "Allocator", "allocator, if the traces name it"),
         Self::CREATE_STACK,
         Self::new("function", "Function", "first function of the program on that stack"),
     ];

@@ -47,8 +47,8 @@ const PHRASES: [(&str, &str); 22] = [
     ),
     ("name nothing else, and use .load", "name nothing else in `paths`, and leave out `append`"),
     (
-        "handlescope dataset list shows their ids",
-        "the tool sql lists their ids: SELECT trace FROM traces",
+        "handlescope dataset list shows the ids",
+        "the tool sql lists the ids: SELECT trace FROM traces",
     ),
 ];
 

@@ -34,7 +34,7 @@ const MESSAGES: &[(&str, Words)] = &[
         Some(format!("{first}{}{}", letters.as_str(), position(captures, 2)))
     }),
     (r"(?i)^.*\bone \(and only one\) statement .*$", |_| {
-        Some("a query is one statement; ask one after the other".to_owned())
+        Some("a query is one statement; run one after the other".to_owned())
     }),
     (r"(?s)^expression (\w+)\b.* is not currently supported$", |captures| {
         let name = spaced(captures.get(1)?.as_str());
@@ -46,7 +46,7 @@ const MESSAGES: &[(&str, Words)] = &[
     }),
     (r"(?s)^(?:unary )?operator \W?(\w+?)\W? is not (?:currently )?supported$", |captures| {
         let name = spaced(captures.get(1)?.as_str());
-        Some(format!("the operator {name} is not known; calculate with + - * / // % and | &"))
+        Some(format!("the operator {name} is not supported; calculate with + - * / // % and | &"))
     }),
     (r"^unsupported function '(.+)'$", |captures| {
         let name = captures.get(1)?.as_str();
@@ -65,11 +65,11 @@ const MESSAGES: &[(&str, Words)] = &[
     (r"^datatype (\w+).* is not currently supported$", |captures| {
         let name = captures.get(1)?.as_str().to_uppercase();
         Some(format!(
-            "the type {name} is not known here; use BIGINT, DOUBLE, VARCHAR, BOOLEAN or DATE"
+            "the type {name} is not supported; use BIGINT, DOUBLE, VARCHAR, BOOLEAN or DATE"
         ))
     }),
     (r"^cannot cast List type .*$", |_| {
-        Some("HAVING takes what is counted of groups; filter columns with WHERE".to_owned())
+        Some("HAVING filters counts and other aggregates; filter columns with WHERE".to_owned())
     }),
     (r"^no table or struct column named '(.+)' found$", |captures| {
         Some(format!("the query names no table '{}'", captures.get(1)?.as_str()))
@@ -127,7 +127,7 @@ const MESSAGES: &[(&str, Words)] = &[
             let [expected, actual] = types(captures, [1, 2])?;
             Some(match captures.get(3)?.as_str() {
                 "" | "literal" => format!("{expected} is needed, not {actual}"),
-                column => format!("{expected} is needed, not {actual}, which '{column}' is"),
+                column => format!("'{column}' is {actual}, but {expected} is needed"),
             })
         },
     ),
@@ -185,9 +185,7 @@ pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     reworded.unwrap_or_else(|| {
         let reason = PolarsReason(error).to_string();
         match TREES.iter().any(|part| reason.contains(part)) {
-            true => {
-                "the query has a part that is not known here; write it in another way".to_owned()
-            }
+            true => "the query has a part that is not supported; write it another way".to_owned(),
             false => reason.lines().next().unwrap_or_default().to_owned(),
         }
     })
@@ -270,9 +268,7 @@ fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
 fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<String> {
     let name = captures.name("name")?.as_str();
     if names.query.contains(&format!("\"{name}\"")) {
-        return Some(format!(
-            "column '{name}' not found; double quotes are for names, and text has single ones: '{name}'"
-        ));
+        return Some(format!("column '{name}' not found; put text in single quotes: '{name}'"));
     }
     let listed: Option<Vec<&str>> = captures.name("columns").map(|columns| {
         let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
@@ -510,7 +506,7 @@ mod tests {
         ("SELECT pid FROM t WHERE name", "a condition must be bool, but this is text"),
         ("SELECT pid FROM t WHERE name > pid", "text cannot be compared with a number (u32)"),
         ("SELECT sum(name) FROM t", "sum is not possible for text"),
-        ("SELECT upper(pid) FROM t", "text is needed, not u32, which 'pid' is"),
+        ("SELECT upper(pid) FROM t", "'pid' is u32, but text is needed"),
         ("SELECT starts_with(pid, 'a') FROM t", "text is needed, not u32"),
         ("SELECT pid FROM t WHERE pid IN ('a')", "IN cannot look for u32 among text"),
         ("SELECT pid FROM t WHERE name SIMILAR TO 'a'", "SIMILAR TO is not possible here; write"),
@@ -518,19 +514,16 @@ mod tests {
             "SELECT a.pid FROM t a JOIN t b ON a.pid = b.pid OR a.pid = 1",
             "ON compares columns of both tables",
         ),
-        ("SELECT pid << 1 FROM t", "the operator BITWISE SHIFT LEFT is not known"),
+        ("SELECT pid << 1 FROM t", "the operator BITWISE SHIFT LEFT is not supported"),
         ("SELECT regexp_matches(name, 'a') FROM t", "did you mean regexp_like?"),
         ("SELECT 9223372036854775808", "9223372036854775808 has more than 64 bits"),
-        ("SELECT CAST(pid AS DECIMAL(10, 2)) FROM t", "the type DECIMAL is not known here"),
-        (
-            "SELECT name FROM t GROUP BY name HAVING name LIKE 'I%'",
-            "HAVING takes what is counted of groups",
-        ),
+        ("SELECT CAST(pid AS DECIMAL(10, 2)) FROM t", "the type DECIMAL is not supported"),
+        ("SELECT name FROM t GROUP BY name HAVING name LIKE 'I%'", "HAVING filters counts"),
         ("SELECT pid FROM tt", "table 'tt' not found"),
         ("SELECT nme FROM t", "column 'nme' not found, did you mean name?"),
         (
             "SELECT pid FROM t WHERE name = \"Idle\"",
-            "column 'Idle' not found; double quotes are for names, and text has single ones: 'Idle'",
+            "column 'Idle' not found; put text in single quotes: 'Idle'",
         ),
         ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),
     ];

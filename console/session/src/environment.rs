@@ -28,7 +28,7 @@ const WAITING_STACK: usize = 64 << 10;
 /// The system does not allow the program as many threads as it needs.
 #[derive(Debug, Error)]
 #[error(
-    "the system lets this program have {possible} more threads, and it needs {needed}; raise the limit (ulimit -u, or \
+    "the system allows {possible} more threads, but this program needs {needed}; raise the limit (ulimit -u, or \
      pids.max of the container)"
 )]
 pub struct TooFewThreads {
@@ -46,11 +46,12 @@ pub fn unusable() -> Vec<Ignored> {
     let numbers = NUMBERS.into_iter().filter_map(|name| {
         let value = value(name)?;
         let is_usable = value.parse::<NonZeroUsize>().is_ok();
-        (!is_usable).then(|| (name, format!("{name}={value} is no number of at least 1: ignored")))
+        (!is_usable)
+            .then(|| (name, format!("{name}={value} is ignored: not a number of at least 1")))
     });
     let stack = value(STACK).and_then(|value| {
         let is_usable = value.parse::<usize>().is_ok_and(|bytes| bytes >= LEAST_STACK);
-        let reason = format!("{STACK}={value} is no number of at least {LEAST_STACK}: ignored");
+        let reason = format!("{STACK}={value} is ignored: not a number of at least {LEAST_STACK}");
         (!is_usable).then_some((STACK, reason))
     });
     numbers.chain(stack).collect()

@@ -75,13 +75,19 @@ static ADDED: &[Added] = {
     const OBJECTS: Option<Table> = Some(Table::Objects);
     const STACKS: Option<Table> = Some(Table::Stacks);
     &[
-        add(None, U32, "file_index", "Number of the file among those that are loaded.", FileIndex),
-        add(None, U32, "row", "What other tables point to; with several files it counts on.", Row),
+        add(None, U32, "file_index", "Number of the file among the loaded ones.", FileIndex),
+        add(
+            None,
+            U32,
+            "row",
+            "Row number, which other tables point to; it counts on from file to file.",
+            Row,
+        ),
         add(
             OBJECTS,
             U32,
             "id",
-            "The number of the object, as answers about objects show it.",
+            "Number of the object, as answers about objects show it.",
             ObjectId,
         ),
         add(OBJECTS, Text, "type", "Name of the type, as in Event.", TypeName),
@@ -125,7 +131,7 @@ static ADDED: &[Added] = {
             STACKS,
             Text,
             "function",
-            "The function that says most: the first of the program, as in leaky.exe!Cache::Get.",
+            "The most telling function: the first of the program, as in leaky.exe!Cache::Get.",
             OfFrames,
         ),
         add(STACKS, Text, "text", "A line for each frame, as in leaky.exe!main.", OfFrames),

@@ -185,9 +185,7 @@ fn check_names_of_with(query: &Query) -> Result<(), Refusal> {
             false => ControlFlow::Continue(()),
         };
         if visit_relations(&table.query, is_same).is_break() {
-            return Err(format!(
-                "WITH calls a query {name} that selects from {name}; give it a name of its own"
-            ));
+            return Err(format!("the WITH query {name} selects from {name}; give it another name"));
         }
     }
     Ok(())
@@ -202,10 +200,18 @@ fn check_select(select: &Select) -> Result<(), Refusal> {
         || contains(&select.group_by, is_window)
         || contains(&select.from, is_window);
     if has_window {
-        return Err("a window (OVER) stands in SELECT, ORDER BY or QUALIFY only; select it in a subquery, and filter that".to_owned());
+        return Err(
+            "a window (OVER) is allowed only in SELECT, ORDER BY and QUALIFY; select it in a \
+                    subquery, and filter that"
+                .to_owned(),
+        );
     }
     if is_grouped(select) && contains(&select.projection, is_window) {
-        return Err("a window (OVER) over groups stands in no UNION; select the groups in a subquery, and the window from it".to_owned());
+        return Err(
+            "a window (OVER) over groups is not possible in a UNION; select the groups in a \
+                    subquery, and the window from it"
+                .to_owned(),
+        );
     }
     Ok(())
 }
@@ -238,7 +244,8 @@ fn simplify_joins(select: &mut Select) -> Result<(), Refusal> {
             continue;
         }
         if !all_inner {
-            return Err("beside an outer join, ON takes columns that are equal, joined by AND; filter rows in a subquery, as \
+            return Err("beside an outer join, ON takes only equal columns, joined by AND; filter rows in a \
+                        subquery, as \
                         in LEFT JOIN (SELECT … WHERE …) AS t ON …".to_owned());
         }
         let Some(kept) = joined(kept) else {
@@ -313,25 +320,28 @@ fn check_expr(expr: &Expr) -> Result<(), Refusal> {
     let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Value::Null);
     let is_negative = |expr: &Expr| matches!(expr, Expr::UnaryOp { op: UnaryOperator::Minus, .. });
     match expr {
-        Expr::Subquery(_) => Err("a subquery does not stand for a value here; join it, as in FROM handles CROSS JOIN (SELECT \
-                                  max(tid) AS most FROM handles) AS t".to_owned()),
+        Expr::Subquery(_) => Err(
+            "a subquery cannot be a value here; join it, as in FROM handles CROSS JOIN (SELECT \
+                                  max(tid) AS most FROM handles) AS t"
+                .to_owned(),
+        ),
         Expr::InList { list, .. } if list.iter().any(is_null) => {
-            Err("IN with NULL in its list is never false; leave NULL out, and write IS NULL for it".to_owned())
+            Err("IN with NULL in its list is never false; leave NULL out, and write IS NULL for it"
+                .to_owned())
         }
         Expr::TypedString(time) if time.data_type == DataType::Date => match &time.value.value {
             // Polars would treat it as NULL.
             Value::SingleQuotedString(text) if text.parse::<Date>().is_err() => {
-                Err(format!("'{text}' is no date; write one like DATE '2026-02-10'"))
+                Err(format!("'{text}' is not a date; write one like DATE '2026-02-10'"))
             }
             _ => Ok(()),
         },
         // Polars has one pattern for all rows.
         Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } if is_column(pattern) => {
             Err(match pattern.as_ref() {
-                Expr::Identifier(name) if name.quote_style == Some('"') => format!(
-                    "{name} is a column: double quotes are for names, and text has single ones: LIKE '{}'",
-                    name.value
-                ),
+                Expr::Identifier(name) if name.quote_style == Some('"') => {
+                    format!("{name} is a column; put text in single quotes: LIKE '{}'", name.value)
+                }
                 _ => format!("LIKE takes a text in single quotes, not the column {pattern}"),
             })
         }
@@ -350,9 +360,7 @@ fn check_constant(function: &Function) -> Result<(), Refusal> {
     let is_constant =
         !arguments.is_empty() && arguments.iter().all(|argument| !contains(*argument, is_column));
     match is_of_many_rows(function) && is_constant && !is_count_of_rows {
-        true => Err(format!(
-            "{function} has no column; count(*) is the number of rows, to calculate with"
-        )),
+        true => Err(format!("{function} has no column; for the number of rows write count(*)")),
         false => Ok(()),
     }
 }
@@ -368,11 +376,13 @@ fn check_window(function: &mut Function) -> Result<(), Refusal> {
     let is_sorted = !spec.order_by.is_empty();
     let is_descending = |by: &OrderByExpr| by.options.asc == Some(false);
     if spec.order_by.iter().any(is_descending) && !spec.order_by.iter().all(is_descending) {
-        return Err("OVER sorts by all columns ascending or by all descending; write -x for a number x DESC".to_owned());
+        return Err(
+            "OVER sorts all columns in one direction; write -x for a number x DESC".to_owned()
+        );
     }
     if spec.order_by.iter().any(|by| by.options.nulls_first.is_some()) {
         return Err(
-            "OVER sorts no NULL; leave NULLS FIRST and NULLS LAST out, and sort by coalesce(x, …)"
+            "OVER does not place NULL; leave NULLS FIRST and NULLS LAST out, and sort by coalesce(x, …)"
                 .to_owned(),
         );
     }
@@ -388,8 +398,8 @@ fn check_window(function: &mut Function) -> Result<(), Refusal> {
         }
         if !has_rows {
             return Err(format!(
-                "{name} with ORDER BY in OVER takes rows of equal order together, which is not possible; write \
-                                ORDER BY … ROWS UNBOUNDED PRECEDING to take row after row"
+                "{name} with ORDER BY in OVER cannot take rows of equal order together; write ORDER BY … \
+                 ROWS UNBOUNDED PRECEDING to take row after row"
             ));
         }
     }

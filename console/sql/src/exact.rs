@@ -285,7 +285,7 @@ fn values(column: &Column) -> PolarsResult<Box<dyn Iterator<Item = Option<i128>>
 fn textual(value: &Column) -> PolarsResult<Column> {
     polars_ensure!(
         !matches!(value.dtype(), DataType::Datetime(..) | DataType::Duration(_)),
-        SQLInterface: "a time has no text of its own; write strftime(x, '%Y-%m-%d %H:%M:%S')"
+        SQLInterface: "a time needs a format to become text; write strftime(x, '%Y-%m-%d %H:%M:%S')"
     );
     Ok(value.clone())
 }

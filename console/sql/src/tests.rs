@@ -323,7 +323,7 @@ fn a_shape_that_polars_gets_wrong_is_refused_with_another_way_to_write_it() {
         ("SELECT id FROM handles WHERE row_number() OVER (ORDER BY id) = 1", "in a subquery"),
         (
             "WITH leaks AS (SELECT opened_tid FROM leaks) SELECT opened_tid FROM leaks",
-            "a name of its own",
+            "give it another name",
         ),
         ("SELECT 9223372036854775807 + opened_tid FROM handles", "CAST(… AS DOUBLE)"),
         ("SELECT regexp_matches(type, 'E') FROM handles", "did you mean regexp_like?"),
@@ -462,7 +462,7 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert_eq!(ask("WITH leaks AS (SELECT 1 AS a) SELECT * FROM leaks"), "a\n1\n");
     let described = ask("DESCRIBE by_type");
     // The column of a table or view keeps its meaning.
-    let type_of = "type,text,,\"Type of the object, as in Event; of an allocation the kind.\"";
+    let type_of = "type,text,,\"Type of the object, as in Event; for an allocation the kind.\"";
     let expected = format!("column,type,unit,meaning\n{type_of}\nn,u32,handles,How many.\n");
     assert_eq!(described, expected);
     assert!(ask("DESCRIBE handles").contains("tid,u32,,Thread that made the call.\n"));

@@ -75,12 +75,12 @@ pub enum SourceError {
     Extract(#[from] ExtractError),
     /// A text with output of a program in an unknown format.
     #[error(
-        "{}: its output of {} is not understood, first in line {}: {}",
+        "{}: its output of {} cannot be read, first in line {}: {}",
         Untrusted(.path), .line.of, .line.line, Untrusted(&.line.text)
     )]
     NotUnderstood { path: PathBuf, line: StrangeLine },
     /// The file starts like a minidump but is not one.
-    #[error("{}: not a minidump that can be read: {reason} at offset {offset}", Untrusted(.path))]
+    #[error("{}: not a readable minidump: {reason} at offset {offset}", Untrusted(.path))]
     BadDump {
         path: PathBuf,
         /// Why the file is refused.
@@ -111,8 +111,8 @@ fn with_handles(system: Option<&str>) -> String {
                  MiniDumpWithHandleData"
             .to_owned(),
         Some(system) => format!(
-            "it is of {system}; Mozilla's minidump-writer writes the open files of processes of Linux, other \
-             writers may write none"
+            "it is from {system}; Mozilla's minidump-writer writes the open files of Linux processes, other \
+             writers may not"
         ),
     }
 }

@@ -91,7 +91,7 @@ warning_kinds! {
     /// Events of a process that is not known, with no System process to take them.
     UnknownProcess => "handle event of an unknown process", "handle event of an unknown process", "handle events of unknown processes",
     /// Processes whose start is missing, after another one with their pid whose end is missing, where no event shows when.
-    DoubtfulPid => "process id given again while events are missing, its handles may be of either process", "process id given again while events are missing, so its handles may be of either process", "process ids given again while events are missing, so their handles may be of either process",
+    DoubtfulPid => "process id given again while events are missing, its handles may be of either process", "process id reused while events are missing, so its handles may belong to either process", "process ids reused while events are missing, so their handles may belong to either process",
     /// Events with a stack number that is not in the extract.
     UnknownStack => "handle event with an unknown stack", "handle event with an unknown stack", "handle events with unknown stacks",
     /// Objects that were left out because row numbers end.
@@ -121,13 +121,13 @@ warning_kinds! {
     /// Bytes in a text that are not characters.
     LossyText => "line with bytes that are not characters, replaced by U+FFFD", "line with invalid characters, replaced by U+FFFD", "lines with invalid characters, replaced by U+FFFD",
     /// A snapshot of `!htrace` that the text allows at several places.
-    UncertainSnapshot => "snapshot of !htrace that may stand at several places, the last of which was taken", "!htrace snapshot with several possible places, of which the last was taken", "!htrace snapshots with several possible places, of which the last was taken",
+    UncertainSnapshot => "snapshot of !htrace that may stand at several places, the last of which was taken", "!htrace snapshot with several possible places; the last was taken", "!htrace snapshots with several possible places; the last was taken",
     /// A handle value that was opened twice in a row.
-    ReopenedHandle => "handle value opened again without a close, so that the close is missing", "handle value opened again without a close, so that a close is missing", "handle values opened again without a close, so that closes are missing",
+    ReopenedHandle => "handle value opened again without a close, so that the close is missing", "handle value opened again without a close, so a close is missing", "handle values opened again without a close, so closes are missing",
     /// A handle opened and not closed that the list of open handles in a dump lacks.
-    OpenNotListed => "handle opened that the dump does not list as open, so that the close is missing", "opened handle that the dump does not list as open, so that its close is missing", "opened handles that the dump does not list as open, so that their closes are missing",
+    OpenNotListed => "handle opened that the dump does not list as open, so that the close is missing", "opened handle that the dump does not list as open, so its close is missing", "opened handles that the dump does not list as open, so their closes are missing",
     /// A handle closed at last that the list of open handles in a dump has.
-    ListedAfterClose => "handle that the dump lists as open after its close, so that an open is missing", "handle that the dump lists as open after its close, so that an open is missing", "handles that the dump lists as open after their closes, so that opens are missing",
+    ListedAfterClose => "handle that the dump lists as open after its close, so that an open is missing", "handle that the dump lists as open after its close, so an open is missing", "handles that the dump lists as open after their closes, so opens are missing",
     /// A line in a table of handles that is no row of it.
     BadListLine => "line of a table of handles that cannot be read, left out", "unreadable line in the table of handles, skipped", "unreadable lines in the table of handles, skipped",
     /// A handle of a process that a list has twice.
@@ -141,19 +141,19 @@ warning_kinds! {
     /// A stream or a directory of a dump that ends after the file.
     CutStream => "stream of a dump cut at the end of the file", "stream of the dump cut off at the end of the file", "streams of the dump cut off at the end of the file",
     /// Entries that a stream of a dump claims and does not have, or that are too many.
-    MissingEntries => "entry of a dump that is not in its stream", "entry that a stream of the dump claims and does not have", "entries that a stream of the dump claims and does not have",
+    MissingEntries => "entry of a dump that is not in its stream", "entry that a stream of the dump counts but does not have", "entries that a stream of the dump counts but does not have",
     /// A handle or an operation in a dump that cannot be read.
     BadDumpEntry => "entry of a dump that cannot be read, left out", "unreadable handle or operation in the dump, skipped", "unreadable handles or operations in the dump, skipped",
     /// The name of a type or an object in a dump that cannot be read.
     BadDumpName => "name in a dump that cannot be read, left out", "unreadable name of a type or object in the dump, skipped", "unreadable names of types or objects in the dump, skipped",
     /// Object information whose chain leads out of the dump, or back to itself.
-    BadObjectInformation => "object information in a dump whose chain does not end", "chain of object information in the dump that is broken or circular", "chains of object information in the dump that are broken or circular",
+    BadObjectInformation => "object information in a dump whose chain does not end", "broken or circular chain of object information in the dump", "broken or circular chains of object information in the dump",
     /// A module in a dump, or the identity of its PDB, that cannot be read.
     BadDumpModule => "module of a dump that cannot be read, left out", "unreadable module or PDB identity in the dump, skipped", "unreadable modules or PDB identities in the dump, skipped",
     /// A close whose object was never seen.
     CloseWithoutObject => "close of a handle opened before the trace", "close of a handle opened before the trace", "closes of handles opened before the trace",
     /// A close that its process did not open, of a value that several other processes have for the object.
-    DoubtfulClose => "close by a thread of another process, of one of several handles", "close by a thread of another process that may be of several handles", "closes by threads of other processes that may be of several handles",
+    DoubtfulClose => "close by a thread of another process, of one of several handles", "close by a thread of another process that may belong to several handles", "closes by threads of other processes that may belong to several handles",
     /// A duplicate for a child process that does not start in the trace.
     DuplicateWithoutChild => "duplicate for a child process that does not start", "duplicate for a child process that does not start in the trace", "duplicates for child processes that do not start in the trace",
     /// A delete whose object was never seen or already complete.

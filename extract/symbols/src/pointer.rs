@@ -29,9 +29,9 @@ pub enum PointerError {
     Message(String),
     #[error("file.ptr has no path")]
     NoPath,
-    #[error("file.ptr names {0}, a machine that the symbol path lacks")]
+    #[error("file.ptr names {0}, a machine that is not on the symbol path")]
     ForeignHost(String),
-    #[error("the target of file.ptr is outside of its folder, which is not allowed here")]
+    #[error("the target of file.ptr is outside its folder, which is not allowed here")]
     Outside,
     #[error("file.ptr names {0}, which cannot be reached")]
     Unreachable(String),
@@ -136,7 +136,7 @@ mod tests {
         let text = br"PATH:\\Evil\share\a.pdb";
         let hosts = ["evil".to_owned()];
         let reason = |source| follow(text, &source).expect_err("no such share").to_string();
-        assert!(reason(ANYWHERE).contains("symbol path lacks"));
+        assert!(reason(ANYWHERE).contains("is not on the symbol path"));
         assert!(reason(Source::Server { hosts: &hosts }).contains("cannot be reached"));
         assert!(reason(Source::Folder).contains("cannot be reached"));
     }

@@ -166,10 +166,7 @@ pub enum SymbolFileError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The file was modified while it was read.
-    #[error(
-        "{} changed while it was read, use it again when nothing writes to it any more",
-        Untrusted(path)
-    )]
+    #[error("{} changed while it was read, try again when nothing writes to it", Untrusted(path))]
     Changed {
         /// The file.
         path: PathBuf,
@@ -244,7 +241,7 @@ impl ModuleReport {
         let skipped = self
             .skipped
             .iter()
-            .map(|server| format!("{server}: no new request after its failures"));
+            .map(|server| format!("{server}: not asked again after its failures"));
         let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }

@@ -55,7 +55,7 @@ pub enum TableProblem {
     Nulls(String),
     #[error("columns are nested too deeply")]
     Depth,
-    #[error("a column lies outside of the table")]
+    #[error("a column is outside the table")]
     Outside,
     #[error("it cannot be read: {}", Reason(.0))]
     Read(#[from] io::Error),

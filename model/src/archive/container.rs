@@ -220,7 +220,7 @@ pub fn refused_name<'a>(
 ) -> Option<(&'a str, &'static str)> {
     let mut seen = HashSet::new();
     names.into_iter().find_map(|name| {
-        let reason = suspicion(name).or((!seen.insert(name)).then_some("is there twice"))?;
+        let reason = suspicion(name).or((!seen.insert(name)).then_some("occurs twice"))?;
         Some((name, reason))
     })
 }
@@ -232,7 +232,7 @@ fn suspicion(name: &str) -> Option<&'static str> {
         return Some("has an absolute name");
     }
     if parts.any(|part| part == "..") {
-        return Some("leads out of the archive by \"..\"");
+        return Some("leads out of the archive with \"..\"");
     }
     None
 }

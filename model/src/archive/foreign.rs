@@ -94,11 +94,11 @@ impl ForeignContent {
             Self::Text => "is a text file",
             Self::WebPage => "is a web page (HTML)",
             Self::LfsPointer => "is a pointer of Git LFS",
-            Self::EventLog => "is an event log of Windows (.evtx)",
+            Self::EventLog => "is a Windows event log (.evtx)",
             Self::Etlx => "is PerfView's copy of a trace (.etlx)",
             Self::NetTrace => "is a recording of the .NET runtime (.nettrace)",
             Self::PerfViewObjects => "is a file of PerfView or dotnet-gcdump",
-            Self::KernelDump => "is a dump of the kernel, not of a process",
+            Self::KernelDump => "is a kernel dump, not a process dump",
         }
     }
 
@@ -107,7 +107,7 @@ impl ForeignContent {
             Self::Empty | Self::Text => None,
             Self::WebPage => Some("download the file that the page offers, or save its text"),
             Self::LfsPointer => Some("fetch the file with git lfs pull"),
-            Self::Etlx => Some("load the .etl that it was made of"),
+            Self::Etlx => Some("load the .etl that it was made from"),
             Self::EventLog | Self::NetTrace | Self::PerfViewObjects => {
                 Some("it has no handles; record them with handlescope record or wprp")
             }

@@ -41,7 +41,7 @@ pub struct Manifest(Vec<(Table, Stored)>);
 pub enum ContentProblem {
     #[error("it has no checksum")]
     NoChecksum,
-    #[error("it has {claimed} bytes, and had {written} when the archive was written")]
+    #[error("it has {claimed} bytes, but had {written} when the archive was written")]
     Size { claimed: u64, written: u64 },
     #[error("it does not belong to the other tables of the archive")]
     Checksum,

@@ -196,7 +196,7 @@ table! {
     /// Columns of the acquisitions table: handles and views by object, then allocations by allocator; in time order of the
     /// opening within each.
     Acquisitions => Acquisitions,
-    /// What a process got and has to give back: a handle, a view, or an allocation or the part of one that ended by itself.
+    /// A handle, a view, or an allocation or a part of one that ended separately.
     Acquisition {
         /// 0 handle, 1 view, 2 heap, 3 commit, 4 reserve, 5 resource, 6 gdi, 7 user.
         kind: u32,
@@ -204,11 +204,11 @@ table! {
         object: Option<ObjectIdx>,
         /// The allocator of everything else.
         allocator: Option<AllocatorIdx>,
-        /// The process that owns it: the target of a duplicate, the child that inherited it, System for kernel handles; null where it is not known.
+        /// The process that owns it: the target of a duplicate, the child that inherited it, System for kernel handles; null if unknown.
         process: Option<ProcessIdx>,
         /// Handle value, or the first address of a view or allocation.
         ["hex"] key: u64,
-        /// Size of a view or allocation, or of the part of one that ended by itself. Signed, because events may have such values.
+        /// Size of a view or allocation, or of a part of one that ended separately. Signed, because events may have such values.
         ["bytes"] size: Option<i64>,
         /// 0 create, 1 duplicate, 2 inherit, 3 map, 4 allocate, 5 reallocate, 6 before.
         origin: u32,
@@ -218,45 +218,45 @@ table! {
         opened_tid: Option<u32>,
         /// Stack that opened it.
         opened_stack: Option<StackIdx>,
-        /// Process whose thread opened it, where that is not the owner; of duplicates always, if it is known.
+        /// Process that opened it, if not the owner; for duplicates always, if known.
         opened_by: Option<ProcessIdx>,
         /// 0 open, 1 closed, 2 at_exit, 3 reused, 4 not_in_rundown, 5 process_ended, 6 freed, 7 reallocated, 8 replaced, 9 destroyed, 10 empty.
         end: u32,
-        /// Time of the end; null while it is open. Of a close that the trace lost the latest time at which it can have happened.
+        /// Time of the end, or the latest possible time if the trace lost the close; null while it is open.
         ["ns since session start"] ended_ns: Option<i64>,
         /// Thread that ended it.
         ended_tid: Option<u32>,
         /// Stack that ended it.
         ended_stack: Option<StackIdx>,
-        /// Process whose thread ended it, where that is not the owner.
+        /// Process that ended it, if not the owner.
         ended_by: Option<ProcessIdx>,
-        /// Of a close that the trace lost: it was still open then.
+        /// Time at which it was still open, if the trace lost its close.
         ["ns since session start"] ended_after_ns: Option<i64>,
-        /// Handle value that the close names, where its tag bits make it another one than that of the opening.
+        /// Handle value in the close, if its tag bits differ from those in the opening.
         ["hex"] ended_key: Option<u64>,
         /// Whether the rundown at the end lists it; null in a trace without one.
         in_rundown: Option<bool>,
         /// Whether the rundown at the start lists it; null for what was not open then.
         in_start_rundown: Option<bool>,
-        /// Process that a handle was duplicated from, where known; the parent of a handle that was inherited.
+        /// Process that a handle was duplicated from, if known; for an inherited handle the parent.
         source_process: Option<ProcessIdx>,
         /// Process id that a handle was duplicated from, as in the event.
         source_pid: Option<u32>,
         /// Handle value in the source process.
         ["hex"] source_key: Option<u64>,
-        /// The first part of the same allocation; null for this one and for an allocation that ended as a whole.
+        /// The first part of the same allocation; null for that part and for an allocation that ended as a whole.
         part_of: Option<AcquisitionIdx>,
-        /// The allocation that a reallocation made this one of.
+        /// The allocation that was reallocated as this one.
         grown_from: Option<AcquisitionIdx>,
-        /// Number of the call that freed an allocation, where one call may end several parts.
+        /// Number of the call that freed an allocation, if one call may end several parts.
         free_call: Option<u32>,
         /// Offset of a view in the file.
         ["bytes"] byte_offset: Option<u64>,
         /// Kernel key of the file of a view.
         ["hex"] file_object: Option<u64>,
-        /// Rights that were granted, a bit mask; null unless a dump lists the handle.
+        /// Granted rights, a bit mask; null unless a dump lists the handle.
         ["hex"] granted_access: Option<u32>,
-        /// Attributes of the handle, as in 2 for one that children inherit; null unless a dump lists it.
+        /// Attributes of the handle, such as 2 if children inherit it; null unless a dump lists it.
         ["hex"] attributes: Option<u32>,
     }
 }
@@ -270,9 +270,9 @@ table! {
         object: ObjectIdx,
         /// Time of the change.
         ["ns since session start"] time_ns: i64,
-        /// Process whose thread made the change.
+        /// Process that made the change.
         process: Option<ProcessIdx>,
-        /// Thread that made the change; null where it is not known.
+        /// Thread that made the change; null if unknown.
         tid: Option<u32>,
         /// Call stack.
         stack: Option<StackIdx>,

@@ -9,9 +9,9 @@ table! {
     EventCount {
         /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer, htrace:{kind} in text of !htrace, minidump:{kind} in a dump.
         kind: String,
-        /// Name of the provider: Windows Kernel, or as the trace calls it; null where nothing names it.
+        /// Name of the provider: Windows Kernel, or as the trace calls it; null if nothing names it.
         provider: Option<String>,
-        /// Name: task and opcode as the metadata of the trace has them, or a name built into this program; null where nothing names it.
+        /// Name: task and opcode from the metadata of the trace, or a name built into this program; null if nothing names it.
         name: Option<String>,
         /// Number of events.
         count: u64,
@@ -63,15 +63,15 @@ codes! {
 table! {
     /// Columns of the losses table, by time; those that may be anywhere come first.
     Losses => Losses,
-    /// A time in which events may be missing; nothing is known to be missing outside of all of them.
+    /// A time range in which events may be missing; outside of all of them nothing is known to be missing.
     Loss {
         /// 0 missing_buffers, 1 damaged_buffer, 2 loss_flag, 3 loss_record, 4 events_lost, 5 buffers_lost, 6 overwritten, 7 unwritten.
         what: u32,
-        /// Events before it are there; null where it may be anywhere in the trace.
+        /// Start of the loss; null if it may be anywhere in the trace.
         ["ns since session start"] from_ns: Option<i64>,
-        /// Events after it are there; null where it may be anywhere in the trace.
+        /// End of the loss; null if it may be anywhere in the trace.
         ["ns since session start"] to_ns: Option<i64>,
-        /// Number of buffers, of events for events_lost and loss_record; null where it is not known or in another row.
+        /// Number of buffers, of events for events_lost and loss_record; null if it is unknown or in another row.
         count: Option<u64>,
     }
 }

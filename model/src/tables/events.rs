@@ -70,37 +70,37 @@ table! {
         object: ObjectIdx,
         /// 0 handle_create, 1 handle_duplicate, 2 handle_close, 3 object_create, 4 object_delete, 5 reference, 6 dereference, 7 map, 8 unmap.
         kind: u32,
-        /// Time; only the order of the events where the trace has no clock.
+        /// Time; only the order of the events if the trace has no clock.
         ["ns since session start"] time_ns: i64,
-        /// The process that owns the handle (System for kernel handles; the parent, if a child inherited it); for the other kinds the process that acted.
+        /// Handle events: the owner of the handle (System for kernel handles; the parent if a child inherited it). Others: the process that acted.
         process: ProcessIdx,
         /// Thread that made the call.
         tid: u32,
         /// Handle value (handle events).
         ["hex"] handle: Option<u64>,
-        /// Whether nothing in the trace closes what a create, duplicate or map opened, and nothing shows that it was closed.
+        /// Whether a create, duplicate or map leaks: nothing in the trace closes it or shows that it was closed.
         leaked: bool,
-        /// Whether the end of the process made this close or unmap; of a create, duplicate or map, whether that alone closed it (not: an inherited handle).
+        /// Whether process exit made this close or unmap; for a create, duplicate or map, whether only process exit closed it (never for inherited handles).
         closed_at_exit: bool,
         /// The close or unmap that ended a create, duplicate or map.
         closing_event: Option<EventIdx>,
-        /// Evidence of the close, for opens whose close the trace lost: 0 reused, 1 not_in_rundown, 2 process_ended.
+        /// Evidence of the close, if the trace lost it: 0 reused, 1 not_in_rundown, 2 process_ended.
         closed_unseen: Option<u32>,
-        /// It was still open then; null unless it was closed unseen.
+        /// Time at which it was still open; null unless it was closed unseen.
         ["ns since session start"] closed_after_ns: Option<i64>,
-        /// It was closed then at the latest; null unless it was closed unseen.
+        /// Latest possible time of the close; null unless it was closed unseen.
         ["ns since session start"] closed_before_ns: Option<i64>,
         /// Call stack.
         stack: Option<StackIdx>,
         /// Change of the reference count, signed (reference and dereference).
         ref_delta: Option<i32>,
-        /// Process the handle was duplicated from, where known.
+        /// Process the handle was duplicated from, if known.
         source_process: Option<ProcessIdx>,
         /// Process id the handle was duplicated from, as in the event.
         source_pid: Option<u32>,
         /// Handle value in the source process.
         ["hex"] source_handle: Option<u64>,
-        /// Process whose thread made the call; of creates and closes only where it is not the owner.
+        /// Process that made the call; for creates and closes only if not the owner.
         caller_process: Option<ProcessIdx>,
         /// Child process that inherited the handle.
         inherited_by: Option<ProcessIdx>,

@@ -15,7 +15,7 @@ table! {
         path: String,
         /// Size of the mapping.
         ["bytes"] size: u64,
-        /// PE time stamp; null where no event has it.
+        /// PE time stamp; null if no event has it.
         ["s since 1970"] timestamp: Option<u32>,
         /// PE checksum.
         checksum: u32,
@@ -49,11 +49,11 @@ table! {
         pid: u32,
         /// The process.
         process: Option<ProcessIdx>,
-        /// First address; null where the source does not have it.
+        /// First address; null if the source lacks it.
         ["hex"] base: Option<u64>,
-        /// Load; null when it was there before the trace.
+        /// Load; null if it was loaded before the trace.
         ["ns since session start"] load_ns: Option<i64>,
-        /// Unload; null when it stayed.
+        /// Unload; null if it stayed loaded.
         ["ns since session start"] unload_ns: Option<i64>,
     }
 }

@@ -15,25 +15,25 @@ table! {
         ["hex"] pointer: u64,
         /// Type id.
         type_id: TypeId,
-        /// Name; null when the object has none or it is not known.
+        /// Name; null if the object has none or it is unknown.
         name: Option<NameIdx>,
-        /// First of the handles and views of the object.
+        /// First handle or view of the object.
         first_acquisition: AcquisitionIdx,
-        /// Number of these, which are consecutive.
+        /// Number of its handles and views, which are consecutive.
         acquisition_count: RowCount<AcquisitionIdx>,
-        /// Time at which the object was created; null where no object event says so.
+        /// Time at which the object was created; null if no object event says so.
         ["ns since session start"] created_ns: Option<i64>,
         /// Thread that created it.
         created_tid: Option<u32>,
-        /// Process whose thread created it.
+        /// Process that created it.
         created_process: Option<ProcessIdx>,
         /// Stack that created it.
         created_stack: Option<StackIdx>,
-        /// Time at which the object was deleted; null where no object event says so.
+        /// Time at which the object was deleted; null if no object event says so.
         ["ns since session start"] deleted_ns: Option<i64>,
         /// Thread that deleted it.
         deleted_tid: Option<u32>,
-        /// Process whose thread deleted it.
+        /// Process that deleted it.
         deleted_process: Option<ProcessIdx>,
         /// Stack that deleted it.
         deleted_stack: Option<StackIdx>,

@@ -16,7 +16,7 @@ table! {
         ["hex"] key: u64,
         /// Image file name without path, as the kernel reports it.
         name: String,
-        /// Path of the executable, where an image event names it.
+        /// Path of the executable, if an image event names it.
         image_path: Option<String>,
         /// Command line, cut at 1024 characters by Windows.
         command_line: String,
@@ -24,11 +24,11 @@ table! {
         session_id: Option<u32>,
         /// Security identifier of the user, as text.
         sid: Option<String>,
-        /// Start; null when the process was there before the trace.
+        /// Start; null if the process started before the trace.
         ["ns since session start"] start_ns: Option<i64>,
-        /// End; null when the process outlived the trace.
+        /// End; null if the process outlived the trace.
         ["ns since session start"] end_ns: Option<i64>,
-        /// Exit code, where the end was seen.
+        /// Exit code, if the trace has the end.
         exit_code: Option<i32>,
     }
 }
@@ -36,9 +36,9 @@ table! {
 table! {
     /// Columns of the table of zombies.
     Zombies => Zombies,
-    /// A process that has ended, and whose object something keeps in memory: nearly always an open handle.
+    /// A process that has ended but is kept in memory, nearly always by an open handle.
     Zombie {
-        /// The same process; null when the trace has nothing else of it.
+        /// The same process; null if the trace has nothing else about it.
         process: Option<ProcessIdx>,
         /// Process id; reused over time.
         pid: u32,
@@ -56,7 +56,7 @@ table! {
         sid: Option<String>,
         /// Exit code.
         exit_code: i32,
-        /// End, negative before the session start; null where no event has it.
+        /// End, negative before the session start; null if no event has it.
         ["ns since session start"] exit_ns: Option<i64>,
         /// Time of the last rundown that lists it.
         ["ns since session start"] listed_ns: i64,
@@ -74,15 +74,15 @@ table! {
         pid: u32,
         /// Thread id; reused over time.
         tid: u32,
-        /// Start; null when it was not seen.
+        /// Start; null if the trace lacks it.
         ["ns since session start"] start_ns: Option<i64>,
-        /// End; null when it was not seen.
+        /// End; null if the trace lacks it.
         ["ns since session start"] end_ns: Option<i64>,
-        /// Process that started it; null when that was not seen.
+        /// Process that started it; null if the trace lacks the start.
         creator_pid: Option<u32>,
-        /// Thread that started it; null when that was not seen.
+        /// Thread that started it; null if the trace lacks the start.
         creator_tid: Option<u32>,
-        /// Address of the function that it was started with; null where no event has it.
+        /// Address of its start function; null if no event has it.
         ["hex"] start_address: Option<u64>,
     }
 }

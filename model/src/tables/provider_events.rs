@@ -21,13 +21,13 @@ table! {
         tid: Option<u32>,
         /// Provider and name of the event.
         event: EventCountIdx,
-        /// The stack that it carries; null without one.
+        /// Its stack; null without one.
         stack: Option<StackIdx>,
         /// First value of the event.
         first_value: EventValueIdx,
         /// Number of values.
         value_count: RowCount<EventValueIdx>,
-        /// Whether the payload ends before its fields do, or claims more values than there can be; incomplete values are left out.
+        /// Whether the payload ends before its fields do, or claims impossibly many values; incomplete values are left out.
         is_short: bool,
         /// Bytes of the payload after its fields.
         ["bytes"] rest: u32,
@@ -41,11 +41,11 @@ table! {
     EventField {
         /// The event.
         event: EventCountIdx,
-        /// Name; a member of a structure has that of the structure in front, as in rcData.left.
+        /// Name; for a member of a structure with the structure's name in front, as in rcData.left.
         name: String,
-        /// Kind of its values: signed; unsigned, hex, bool or filetime in the column unsigned; float; text, guid, sid or systemtime in the column text; binary in the column bytes; or structure, which has none of its own.
+        /// Kind of its values: signed; unsigned, hex, bool or filetime in the column unsigned; float; text, guid, sid or systemtime in the column text; binary in the column bytes; or structure, which has no values of its own.
         kind: String,
-        /// The map of its provider that names its values.
+        /// The provider's map that names its values.
         map: Option<String>,
     }
 }
@@ -59,7 +59,7 @@ table! {
         event: ProviderEventIdx,
         /// The field.
         field: EventFieldIdx,
-        /// Number of the value among those of its field in the event, from 0; null for a field that is not in an array.
+        /// Number of the value among the values of its field in the event, from 0; null for a field that is not in an array.
         item: Option<u32>,
         /// A signed integer.
         signed: Option<i64>,

@@ -59,17 +59,17 @@ table! {
     Allocator {
         /// 0 heap, 1 commit, 2 reserve, 3 resource, 4 gdi, 5 user.
         kind: u32,
-        /// The heap in hex, VirtualAlloc, the allocator that the event names, or the type of the GDI or USER handle.
+        /// The heap in hex, VirtualAlloc, the allocator named in the event, or the type of the GDI or USER handle.
         name: String,
         /// The provider of the events, by its name or else its GUID; null for the kernel and heaps.
         provider: Option<String>,
-        /// The process that owns what is allocated; null when no process of this id is known.
+        /// The owner of the allocations; null if no process of this id is known.
         process: Option<ProcessIdx>,
-        /// Process id; null when the events have none.
+        /// Process id; null if the events have none.
         pid: Option<u32>,
         /// Creation time of a heap; null for one from before the trace and for other kinds.
         ["ns since session start"] created_ns: Option<i64>,
-        /// The stack on which the heap was created.
+        /// Stack that created the heap.
         create_stack: Option<StackIdx>,
         /// Time at which a heap was destroyed.
         ["ns since session start"] destroyed_ns: Option<i64>,
@@ -81,13 +81,13 @@ table! {
     ResourceMisses => ResourceMisses,
     /// An event that neither began nor ended an allocation.
     ResourceMiss {
-        /// Allocator, which has the process and kind.
+        /// The allocator, with the process and kind.
         allocator: AllocatorIdx,
         /// 0 orphan_free, 1 ignored.
         what: u32,
-        /// The address or handle that it names.
+        /// Address or handle in the event.
         ["hex"] key: u64,
-        /// The bytes that it names; 0 where it names none.
+        /// Bytes in the event; 0 if it has none.
         ["bytes"] size: i64,
         /// Time of the event.
         ["ns since session start"] time_ns: i64,

@@ -107,7 +107,7 @@ table! {
         pid: u32,
         /// Thread id.
         tid: u32,
-        /// The stack; null when no frame of it came.
+        /// The stack; null if the trace has no frame of it.
         stack: Option<StackIdx>,
     }
 }
@@ -117,11 +117,11 @@ table! {
     Frames => Frames,
     /// A code location: a place in a module, or an address outside of all modules.
     Frame {
-        /// The module; null when the address lies in none.
+        /// The module; null if the address is in none.
         module: Option<ModuleIdx>,
-        /// Offset from the module's base (relative virtual address); null where the source has only a name.
+        /// Offset from the module's base (relative virtual address); null if the source has only a name.
         ["bytes"] rva: Option<u64>,
-        /// The raw address, where there is no module, and where text of !htrace has it.
+        /// The raw address, for frames without a module and in text of !htrace that has it.
         ["hex"] address: Option<u64>,
         /// The managed method, in or outside of a module; null for native code.
         method: Option<MethodIdx>,
@@ -133,7 +133,7 @@ table! {
     Methods => Methods,
     /// A method.
     Method {
-        /// File name of the assembly, as in `System.Core.dll`; null when it is not known.
+        /// File name of the assembly, as in `System.Core.dll`; null if unknown.
         module: Option<String>,
         /// Namespace and type, as in `System.Collections.Hashtable`; empty for global methods.
         type_name: String,
@@ -141,7 +141,7 @@ table! {
         name: String,
         /// Signature in the notation of the runtime.
         signature: String,
-        /// The native image its code lies in; null when it was compiled at run time.
+        /// The native image with its code; null if it was compiled at run time.
         image: Option<ModuleIdx>,
         /// Offset of its code in that image.
         ["bytes"] rva: Option<u64>,
@@ -151,9 +151,9 @@ table! {
         ["hex"] address: Option<u64>,
         /// Size of the code.
         ["bytes"] size: u32,
-        /// Load time of code compiled at run time; null when it was there before the trace.
+        /// Load time of code compiled at run time; null if it was loaded before the trace.
         ["ns since session start"] load_ns: Option<i64>,
-        /// Unload time; null when it stayed.
+        /// Unload time; null if it stayed loaded.
         ["ns since session start"] unload_ns: Option<i64>,
     }
 }
@@ -170,7 +170,7 @@ table! {
         depth: u32,
         /// Demangled name.
         function: String,
-        /// Distance from the start of the function; null where the source does not have it.
+        /// Distance from the start of the function; null if the source lacks it.
         ["bytes"] offset: Option<u64>,
         /// Source file.
         file: Option<String>,

@@ -13,23 +13,23 @@ table! {
         schema_version: u32,
         /// Version of the program that made the extract.
         extractor: String,
-        /// Path of the source as it was given.
+        /// Path of the source as given.
         source_path: String,
-        /// File name of the `.etl` or the dump, also when it lay in an archive.
+        /// File name of the `.etl` or dump, even if it was in an archive.
         source_name: String,
         /// Size of the source file.
         ["bytes"] source_size: u64,
-        /// Time of the source file's last change, UTC; null where it is not known.
+        /// Time of the source file's last change, UTC; null if unknown.
         ["100 ns since 1601"] source_modified_filetime: Option<i64>,
-        /// Time of the source file's last change, as exactly as the file system has it.
+        /// Time of the source file's last change, as precise as the file system has it.
         ["ns since 1970"] source_modified_ns: Option<i64>,
-        /// Hash of parts of the source file; it differs for another file of the same name, size and time.
+        /// Hash of parts of the source file, which tells files of the same name, size and time apart.
         source_content: Option<String>,
-        /// Format of the source: minidump for a dump of a process, handle_list for a list of open handles; null for all others.
+        /// Format of the source: minidump for a process dump, handle_list for a list of open handles; otherwise null.
         source_format: Option<String>,
-        /// Computer that recorded the trace, where the trace has it.
+        /// Computer that recorded the trace, if the trace names it.
         computer: Option<String>,
-        /// Memory of that computer, where the trace has it.
+        /// Memory of that computer, if the trace has it.
         ["MiB"] memory_mb: Option<u32>,
         /// Windows version of the recording system, major.minor.
         os_version: String,
@@ -41,7 +41,7 @@ table! {
         product: Option<String>,
         /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer; none in text of !htrace and in dumps, where times are only an order.
         clock: String,
-        /// Points that a source without a clock names, by !htrace -snapshot: so many of its events came before each.
+        /// Snapshots (!htrace -snapshot) in a source without a clock: the number of events before each.
         snapshots: Option<Vec<u32>>,
         /// Frequency of the performance counter.
         ["ticks per second"] perf_freq: i64,
@@ -49,7 +49,7 @@ table! {
         cpu_count: u32,
         /// Clock frequency of the processors.
         ["MHz"] cpu_mhz: Option<u32>,
-        /// Pointer size of the recording system; of a dump, that of its process.
+        /// Pointer size of the recording system; for a dump, of its process.
         ["bytes"] pointer_size: u32,
         /// Buffer size of the session.
         ["bytes"] buffer_size: u32,
@@ -57,25 +57,25 @@ table! {
         log_file_version: Option<String>,
         /// Interval of the system timer.
         ["100 ns"] timer_resolution: Option<u32>,
-        /// Largest size the file was allowed to have; 0 for any.
+        /// Size limit of the file; 0 if there is none.
         ["MiB"] maximum_file_size: Option<u32>,
         /// Log file mode of the session, a bit mask.
         log_file_mode: u32,
         /// Raw time stamp of the session start.
         ["ticks"] session_start_raw: i64,
-        /// Session start, UTC; of a dump, when it was written.
+        /// Session start, UTC; for a dump, when it was written.
         ["100 ns since 1601"] session_start_filetime: i64,
-        /// Session end, UTC; null when the session was never closed.
+        /// Session end, UTC; null if the session was never stopped.
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
-        /// Time from which on the file has all events: after the session start where a ring overwrote older ones; null where it is not known.
+        /// Time from which the file has all events: later than the session start if a ring overwrote older ones; null if unknown.
         ["ns since session start"] recorded_from_ns: Option<i64>,
-        /// Until when the file has events: the session end, or the last event where that says more; null where it is not known.
+        /// Time until which the file has events: the session end, or the last event if a ring overwrote older ones or the session was never stopped; null if unknown.
         ["ns since session start"] recorded_to_ns: Option<i64>,
         /// Boot of the recording system, UTC.
         ["100 ns since 1601"] boot_filetime: Option<i64>,
         /// Time zone of the recording system: UTC = local time + bias, without daylight saving time.
         ["minutes"] tz_bias_minutes: i32,
-        /// Local time minus UTC at the session start, with daylight saving time where the zone has it.
+        /// Local time minus UTC at the session start, with daylight saving time if the zone has it.
         ["minutes"] utc_offset_minutes: i32,
         /// Offsets of local time from UTC by the rules of the time zone in the years around the session: moments from which each applies (100 ns since 1601, UTC) and minutes, as in `133431012000000000:60,133563060000000000:120`.
         utc_offsets: Option<String>,
@@ -89,19 +89,19 @@ table! {
         buffers_lost: u64,
         /// Stack events of any kind in the file.
         stack_fragments: u64,
-        /// Stacks joined and kept, one per event that has one.
+        /// Stacks joined and kept, one for each event with a stack.
         stacks_total: u64,
-        /// Distinct frames of the kept stacks that lie in a module.
+        /// Distinct frames of the kept stacks that are in a module.
         frames_in_modules: u64,
-        /// Events whose process came from their own header.
+        /// Events attributed to the process in their header.
         attributed_header: u64,
-        /// Events without process and thread that took them from their stack.
+        /// Events without process and thread, attributed to those of their stack.
         attributed_stack: u64,
-        /// Events given to the process that had ended under their process id.
+        /// Events attributed to an ended process with their process id.
         attributed_before_exit: u64,
-        /// Events given to System because no process was known.
+        /// Events attributed to System because no process was known.
         attributed_system: u64,
-        /// Events dropped because not even System was known, or because their pid was 0.
+        /// Events dropped because even System was unknown, or because their pid was 0.
         attributed_dropped: u64,
     }
 }

@@ -148,7 +148,7 @@ fn names_that_lead_out_of_the_archive_or_come_twice_are_refused() {
     for (archive, write) in &ARCHIVES[1..] {
         let path = folder.path().join(archive);
         write(&path, &[("t.etl", trace()), ("t.etl", trace())]);
-        assert!(refusal(&path, usual()).contains("member \"t.etl\" is there twice"));
+        assert!(refusal(&path, usual()).contains("member \"t.etl\" occurs twice"));
     }
     // The zip writer refuses to write a name twice.
     let path = folder.path().join("a.zip");

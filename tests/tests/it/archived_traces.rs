@@ -54,7 +54,7 @@ fn of_several_traces_the_one_named_like_the_archive_is_read() {
         let path = folder.path().join(format!("x.{extension}"));
         write(&path, &[("a.etl", trace_of_handles(1)), ("b.etl", trace_of_handles(2))]);
         let message = objects(&path).unwrap_err().to_string();
-        assert!(message.contains("2 .etl files in the archive"), "{message}");
+        assert!(message.contains("the archive has 2 .etl files"), "{message}");
     }
 }
 

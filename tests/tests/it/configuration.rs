@@ -89,7 +89,7 @@ fn views_in_the_folder_that_the_file_names_are_asked_and_described() {
     let printed = run.ok().stdout;
     let described = "by_type (a view of .sql): Leaks by type.\n\
                      Column  Type  Unit     Meaning\n\
-                     type    text           Type of the object, as in Event; of an allocation the kind.\n\
+                     type    text           Type of the object, as in Event; for an allocation the kind.\n\
                      n       u32   handles  How many.\n";
     assert!(printed.starts_with("type,n\nEvent,"), "{printed}");
     assert!(printed.ends_with(&format!("{described}\n{view}\n")), "{printed}");
@@ -153,7 +153,7 @@ fn a_wrong_value_is_refused_and_nothing_is_written() {
         (".config colour red", "'colour' is not one of symbol-path"),
         (".alias list = .dump Stats", ".list is a command"),
         (".alias a = .dmup", "unknown command .dmup, did you mean .dump?"),
-        (".alias -Remove a", "there is no alias 'a'; .alias lists them"),
+        (".alias -Remove a", "no alias 'a'; .alias lists them"),
     ] {
         let run = configured(&shell, &[command]);
         assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{command}: {run:?}");

@@ -149,7 +149,7 @@ fn rows_of_a_process_that_was_killed_are_found_and_replaced() {
     fs::write(shell.path(&groups), "half of a file").unwrap();
     let check = shell.run(&["dataset", "check", "fleet"]);
     assert_eq!(check.status, Some(1));
-    assert!(check.stderr.contains("rows of a trace that was not added to the end"), "{check:?}");
+    assert!(check.stderr.contains("rows of a trace that was only partly added"), "{check:?}");
     assert_eq!(listed(&shell).len(), 0, "the trace is not there yet");
     let _ = add(&shell, &["leaky.etl"]).ok();
     assert!(tables(&shell.path("fleet")) == before);
@@ -168,7 +168,7 @@ fn a_check_names_files_that_changed_or_are_missing() {
     fs::write(part("modules"), "PAR1").unwrap();
     let run = shell.run(&["dataset", "check", "fleet"]);
     assert_eq!(run.status, Some(1));
-    for text in ["groups", "not the content that was written", "stacks", "missing", "modules"] {
+    for text in ["groups", "changed since it was written", "stacks", "missing", "modules"] {
         assert!(run.stderr.contains(text), "{text}: {run:?}");
     }
     assert!(run.stderr.contains("the dataset has 3 problems"), "{run:?}");
@@ -180,7 +180,7 @@ fn a_removed_trace_leaves_nothing_and_may_come_back() {
     let before = tables(&shell.path("fleet"));
     let run = shell.run(&["dataset", "remove", "fleet", "0000"]);
     assert_eq!(run.status, Some(1));
-    assert!(run.stderr.contains("dataset list shows their ids"), "{run:?}");
+    assert!(run.stderr.contains("dataset list shows the ids"), "{run:?}");
     let _ = shell.run(&["dataset", "remove", "fleet", "116A62"]).ok();
     let left: Vec<PathBuf> = contents(&shell.path("fleet"))
         .into_keys()
@@ -228,7 +228,7 @@ fn a_folder_of_other_files_does_not_become_a_dataset() {
     fs::write(shell.path("fleet/notes.txt"), "mine").unwrap();
     let run = add(&shell, &["leaky.etl"]);
     assert_eq!(run.status, Some(1));
-    assert!(run.stderr.contains("not empty and no dataset"), "{run:?}");
+    assert!(run.stderr.contains("neither empty nor a dataset"), "{run:?}");
     assert_eq!(contents(&shell.path("fleet")).len(), 1);
     for action in ["list", "check", "symbolize"] {
         let run = shell.run(&["dataset", action, "fleet"]);

@@ -263,7 +263,7 @@ fn with_threads(threads: usize, arguments: &[&str]) -> Run {
 fn a_program_that_may_have_too_few_threads_says_so_and_ends() {
     for threads in [1, 2, 5] {
         let run = with_threads(threads, &["-c", ".list"]);
-        let is_said = run.stderr.starts_with("error: the system lets this program have ");
+        let is_said = run.stderr.starts_with("error: the system allows ");
         assert!(run.status == Some(1) && is_said, "{threads}: {run:?}");
         assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     }
@@ -283,7 +283,7 @@ fn variables_that_libraries_cannot_use_are_ignored_with_a_warning() {
     ] {
         let mut command = shell.command(&["leaky.etl", "-c", ".why"]);
         let run: Run = command.env(name, value).output().unwrap().into();
-        let said = format!("warning: {name}={value} is no number of at least ");
+        let said = format!("warning: {name}={value} is ignored: not a number of at least ");
         assert!(run.stderr.contains(&said) && run.status == Some(0), "{run:?}");
         assert!(run.stdout.contains("8 of 56 Event handles leaked"), "{run:?}");
     }

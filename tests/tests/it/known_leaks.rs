@@ -129,7 +129,7 @@ fn a_list_that_cannot_be_used_is_refused() {
             "[[ignore]]\nprograms = 'a'\nreason = 'x'\n",
             "known.toml: line 2: ignore: 'programs' is not one of program, ",
         ),
-        ("[[ignore]]\ntype = 'Event'\n", "known.toml: line 1: says no reason; add reason = "),
+        ("[[ignore]]\ntype = 'Event'\n", "known.toml: line 1: gives no reason; add reason = "),
         ("clip = true\n", "known.toml: line 1: 'clip' does not belong here; "),
         ("[[ignore]\n", "known.toml: line 1: "),
     ] {

@@ -120,7 +120,7 @@ fn what_is_not_understood_is_told_with_its_line() {
     fs::write(shell.path("a.txt"), format!("{BANNER}No matching handles found.\n")).unwrap();
     let run = shell.run(&["a.txt"]);
     let expected =
-        "its output of handle.exe is not understood, first in line 6: No matching handles found.";
+        "its output of handle.exe cannot be read, first in line 6: No matching handles found.";
     assert!(run.stderr.contains(expected), "{run:?}");
     assert_eq!(run.status, Some(1));
 }

@@ -84,7 +84,7 @@ fn a_trace_is_known_by_its_content_and_an_event_log_is_named() {
         fs::write(shell.path(name), b"ElfFile\0\0\0\0\0\0\0\0\0").unwrap();
         let run = shell.run(&[name, "-c", ".list"]);
         let expected = format!(
-            "error: {name}: is an event log of Windows (.evtx), not a trace; it has no handles; record them with \
+            "error: {name}: is a Windows event log (.evtx), not a trace; it has no handles; record them with \
              handlescope record or wprp\n"
         );
         assert_eq!(run.stderr, expected, "{run:?}");
@@ -99,7 +99,7 @@ fn files_of_other_programs_are_named_with_what_to_do() {
         (
             "a.etlx",
             objects("Microsoft.Diagnostics.Tracing.Etlx.TraceLog"),
-            "is PerfView's copy of a trace (.etlx), not a trace; load the .etl that it was made of",
+            "is PerfView's copy of a trace (.etlx), not a trace; load the .etl that it was made from",
         ),
         (
             "a.nettrace",
@@ -135,7 +135,7 @@ fn files_of_other_programs_are_named_with_what_to_do() {
     }
     write_zip(&shell.path("a.trace.zip"), &[("a.trace/perf.data.txt", b"swapper".to_vec())]);
     let run = shell.run(&["a.trace.zip", "-c", ".list"]);
-    assert!(run.stderr.contains("a.trace.zip: is a recording of Linux by perfcollect"), "{run:?}");
+    assert!(run.stderr.contains("a.trace.zip: is a Linux recording by perfcollect"), "{run:?}");
 }
 
 #[test]

@@ -40,10 +40,7 @@ fn nothing_outside_of_the_roots_is_read() {
             [json!({"paths": [path]}), json!({"paths": ["leaky.etl"], "symbols": [path]})]
         {
             let error = server.call("load", &arguments).unwrap_err();
-            assert!(
-                error.contains("lies outside of the folders that may be read: "),
-                "{path}: {error}"
-            );
+            assert!(error.contains("is outside the folders that may be read: "), "{path}: {error}");
         }
     }
     // A pattern is taken as a file name, and there is no such file.
@@ -63,7 +60,7 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     assert_eq!(loaded["document"]["files"][0]["path"], "leaky.etl", "{loaded}");
     assert_eq!(loaded["total"], 1, "{loaded}");
     let said = loaded["warnings"].to_string();
-    assert!(said.contains("not loaded: link.etl: lies outside of the folders"), "{said}");
+    assert!(said.contains("not loaded: link.etl: is outside the folders"), "{said}");
     fs::remove_file(shell.path("traces/link.etl")).unwrap();
     // An extract outside the roots that could pass for the trace's.
     let _ = shell.run(&["traces/leaky.etl", "-c", ".list"]).ok();
@@ -85,7 +82,7 @@ fn a_link_out_of_the_roots_is_neither_found_in_a_folder_nor_used_as_an_extract()
     fs::remove_file(shell.path("outside/leaky.json7z")).unwrap();
     std::os::unix::fs::symlink(shell.path("outside"), shell.path("traces/Extract")).unwrap();
     let loaded = writer.load_sample();
-    assert!(loaded["warnings"].to_string().contains("lies outside of the folders"), "{loaded}");
+    assert!(loaded["warnings"].to_string().contains("is outside the folders"), "{loaded}");
     assert_eq!(files(&shell.path("outside")), []);
 }
 
@@ -125,7 +122,7 @@ fn a_link_that_takes_the_place_of_a_file_while_it_is_loaded_does_not_lead_outsid
                 assert_eq!(stats["document"]["files"][0]["handle_events"], events, "{stats}");
             }
             // The name was right when it was checked.
-            Err(error) => too_late += usize::from(error.contains("cannot open: it lies outside")),
+            Err(error) => too_late += usize::from(error.contains("cannot open: it is outside")),
         }
         if too_late == 3 {
             break;
@@ -318,7 +315,7 @@ fn a_root_that_is_no_folder_is_an_error() {
     let shell = Shell::new();
     let run = shell.run(&["mcp", "--root", "none"]);
     assert_eq!(run.status, Some(1));
-    assert!(run.stderr.contains("none: is not a folder that can be read"), "{run:?}");
+    assert!(run.stderr.contains("none: not a readable folder"), "{run:?}");
     assert_eq!(shell.run(&["mcp", "--rot", "."]).status, Some(2));
     // Nothing was sent.
     assert_eq!(shell.run(&["mcp"]).ok().stdout, "");

@@ -95,7 +95,7 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
         (&row["kind"], &row["function"], &row["leaked"], &row["bytes"]),
         (&json!("heap"), &json!("leaky.exe+0x10"), &json!(3), &json!(36))
     );
-    let older = "allocations from before the trace are unknown; 1 free is of these or of nothing";
+    let older = "allocations from before the trace are unknown; 1 free matches no known allocation";
     assert!(page.contains(&format!("<p class=\"caveat\">{older}</p>")), "{page}");
     assert!(run.stderr.contains(older), "{}", run.stderr);
 }

@@ -277,8 +277,8 @@ fn calls_over_one_column_have_names_of_their_own() {
 fn a_text_in_double_quotes_is_explained() {
     let shell = Shell::new();
     for (condition, hint) in [
-        ("LIKE \"%x%\"", "text has single ones: LIKE '%x%'"),
-        ("= \"leaky.exe\"", "text has single ones: 'leaky.exe'"),
+        ("LIKE \"%x%\"", "put text in single quotes: LIKE '%x%'"),
+        ("= \"leaky.exe\"", "put text in single quotes: 'leaky.exe'"),
         ("LIKE type", "LIKE takes a text in single quotes, not the column type"),
     ] {
         let query = format!(".sql SELECT pid FROM leaks WHERE process {condition}");

@@ -370,9 +370,9 @@ fn a_symbol_path_that_is_not_as_meant_gets_one_warning_with_a_remedy() {
         (format!("srv*down* {url}"), "a blank beside *", true),
         ("nowhere".to_owned(), "no folder ", false),
         #[cfg(unix)]
-        (format!(r"srv*C:\symbols*{url}"), r"C:\symbols is a folder of Windows", true),
+        (format!(r"srv*C:\symbols*{url}"), r"C:\symbols is a Windows folder", true),
         #[cfg(unix)]
-        (r"C:\symbols".to_owned(), r"C:\symbols is a folder of Windows", false),
+        (r"C:\symbols".to_owned(), r"C:\symbols is a Windows folder", false),
     ] {
         let shell = Shell::new();
         let mut command = shell.command(&["leaky.etl", "-c", STACK, "-c", ".why"]);

@@ -148,7 +148,7 @@ fn one_address_in_two_processes_is_two_suspects_with_ids_of_their_own() {
 #[test]
 fn a_caveat_names_the_processes_of_dot_net_without_names_of_methods() {
     let text = run(&sites(true), ".why\n", true).stderr;
-    let caveat = "methods of .NET have no names in leaky.exe(700)";
+    let caveat = ".NET methods have no names in leaky.exe(700)";
     assert!(text.contains(caveat) && text.contains("record --clr"), "{text}");
     let without_images = run(&sites(false), ".why\n", true).stderr;
     assert!(!without_images.contains(".NET"), "{without_images}");
@@ -179,7 +179,7 @@ fn a_leak_behind_unnamed_methods_of_another_run_is_uncertain_and_more_of_it_is_w
         groups.map(|group| group["got_worse"].as_bool().unwrap()).collect()
     };
     assert_eq!(worse(&same), [false, false], "{same}");
-    assert!(run.stderr.contains("methods of .NET have no names"), "{}", run.stderr);
+    assert!(run.stderr.contains(".NET methods have no names"), "{}", run.stderr);
     let (more, run) = two_runs(&shell, [METHOD_B, METHOD_B + 0x1000], [40, 400]);
     assert!(worse(&more).contains(&true), "{more}");
     assert_eq!(run.status, Some(1));

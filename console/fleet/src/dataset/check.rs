@@ -86,16 +86,16 @@ pub struct Checked {
 #[derive(Debug, Error)]
 pub enum Problem {
     #[error(
-        "{}: version {version}, and the dataset is marked as {marked}; remove the trace and add it \
+        "{}: has version {version}, but the dataset has {marked}; remove the trace and add it \
          again", Untrusted(.path)
     )]
     Version { path: PathBuf, version: i32, marked: i32 },
     #[error(
-        "{}: rows of a trace that was not added to the end; add it again, or dataset remove {trace}",
+        "{}: rows of a trace that was only partly added; add it again, or dataset remove {trace}",
         Untrusted(.path)
     )]
     Orphan { path: PathBuf, trace: String },
-    #[error("{}: left by a process that ended before its end; remove it", Untrusted(.0))]
+    #[error("{}: left by a process that was interrupted; remove it", Untrusted(.0))]
     LeftBehind(PathBuf),
     #[error("{0}")]
     Dataset(#[from] DatasetError),

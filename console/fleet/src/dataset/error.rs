@@ -17,27 +17,27 @@ pub enum DatasetError {
     #[error("{}: no dataset; handlescope dataset add makes one", Untrusted(.0))]
     NoDataset(PathBuf),
     #[error(
-        "{}: not empty and no dataset; name a new folder, or one that dataset add made",
+        "{}: neither empty nor a dataset; name a new folder or a dataset",
         Untrusted(.0)
     )]
     OtherFolder(PathBuf),
     #[error(
-        "{}: has version {version} of the tables, and this program writes {SCHEMA_VERSION}; change \
-         the dataset with a newer handlescope, or name another folder", Untrusted(.path)
+        "{}: has tables of version {version}, but this program writes {SCHEMA_VERSION}; use a newer \
+         handlescope, or name another folder", Untrusted(.path)
     )]
     Newer { path: PathBuf, version: i32 },
     #[error("{}: damaged: {reason}", Untrusted(.path))]
     Damaged { path: PathBuf, reason: String },
     #[error("{}: missing; remove the trace and add it again", Untrusted(.0))]
     Missing(PathBuf),
-    #[error("{}: not the content that was written; remove the trace and add it again", Untrusted(.0))]
+    #[error("{}: changed since it was written; remove the trace and add it again", Untrusted(.0))]
     Changed(PathBuf),
-    #[error("{}: no file that handlescope wrote there; remove it", Untrusted(.0))]
+    #[error("{}: not written by handlescope; remove it", Untrusted(.0))]
     Planted(PathBuf),
-    #[error("{}: a link, and no folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
+    #[error("{}: a link, not a folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
     Link(PathBuf),
     #[error(
-        "{}: a bucket has no locks, without which traces added meanwhile would be lost; compact a copy in a folder",
+        "{}: a bucket has no locks, so traces added meanwhile would be lost; compact a copy in a folder",
         Untrusted(.0)
     )]
     NoLocks(PathBuf),
@@ -56,9 +56,9 @@ pub enum DatasetError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: {}", Untrusted(.path), PolarsReason(.source))]
     Parquet { path: PathBuf, source: PolarsError },
-    #[error("no trace of the dataset is {0:?}; handlescope dataset list shows their ids")]
+    #[error("the dataset has no trace {0:?}; handlescope dataset list shows the ids")]
     NoTrace(String),
-    #[error("\"\" is no id; handlescope dataset list shows the ids of the traces")]
+    #[error("\"\" is not an id; handlescope dataset list shows the ids")]
     NoId,
     #[error("several traces begin with {id:?}: {}; write more digits", .ids.join(", "))]
     Ambiguous { id: String, ids: Vec<String> },

@@ -99,7 +99,7 @@ impl Dataset {
             table.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         match manifest.tables.keys().find(|table| !is_name(table)) {
-            Some(table) => Err(damaged(format!("{table:?} is no name of a table"))),
+            Some(table) => Err(damaged(format!("{table:?} is not the name of a table"))),
             None => Ok(manifest),
         }
     }

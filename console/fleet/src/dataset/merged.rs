@@ -70,8 +70,8 @@ impl MergedDay {
             text.len() == HASH_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
         };
         let hash = self.tables.values().find(|table| !is_hash(&table.sha256));
-        let id = id.map(|id| format!("{id:?} is no id of a trace"));
-        id.or_else(|| hash.map(|table| format!("{:?} is no hash", table.sha256)))
+        let id = id.map(|id| format!("{id:?} is not the id of a trace"));
+        id.or_else(|| hash.map(|table| format!("{:?} is not a hash", table.sha256)))
     }
 
     /// The file of a table, and what was written; `None` for a table that is newer.

@@ -226,8 +226,8 @@ impl Dataset {
         let is_newer = version > SCHEMA_VERSION;
         is_newer.then(|| {
             format!(
-                "the dataset has version {version} of the tables, and this program knows \
-                 {SCHEMA_VERSION}: later tables and columns are not read"
+                "the dataset has tables of version {version}, but this program knows {SCHEMA_VERSION}: \
+                 newer tables and columns are not read"
             )
         })
     }

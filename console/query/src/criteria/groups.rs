@@ -95,19 +95,18 @@ pub enum Stat {
 impl Stat {
     /// Every figure with its name (which never changes), title and meaning.
     pub const ALL: [(Self, &'static str, &'static str, &'static str); 12] = [
-        (Self::Leaked, "leaked", "Leaked", "handles and views that nothing in the trace closes"),
+        (Self::Leaked, "leaked", "Leaked", "handles and views never closed in the trace"),
         (
             Self::ClosedAtExit,
             "closed_at_exit",
             "At exit",
-            "handles that only the end of their process closed; with `-Leak`, those that \
-             `-LeakAtExit` would keep",
+            "handles closed only by process exit; with `-Leak`, those that `-LeakAtExit` would keep",
         ),
         (
             Self::ClosedUnseen,
             "closed_unseen",
             "Closed unseen",
-            "handles and views whose closes the trace lost; 0 with `-Leak` and `-LeakAtExit`, \
+            "handles and views with a close the trace lost; 0 with `-Leak` and `-LeakAtExit`, \
              which omit them",
         ),
         (

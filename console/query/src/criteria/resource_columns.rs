@@ -41,7 +41,7 @@ group_columns! {
     Allocator: "allocator", "heap or other allocator"
         => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
     Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
-    Caller: "allocated_by", "process that allocated, where it is not the owner"
+    Caller: "allocated_by", "process that allocated, if not the owner"
         => of("allocated_by", "Allocated by", KeyKind::Process(read!(Acquisitions::opened_by)));
     Thread: "thread", "thread that allocated"
         => of("tid", "Thread", KeyKind::Number(read!(Acquisitions::opened_tid, ResourceMisses::tid)));

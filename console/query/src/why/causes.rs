@@ -216,10 +216,10 @@ impl Causes<'_> {
             "the process ended, and the trace has no close of the handle",
             Self::owners_ended,
         ),
-        (PID_REUSED, "the process ended, and another one got its pid", Self::pids_reused),
+        (PID_REUSED, "the process ended, and its pid was reused", Self::pids_reused),
         (
             OTHER_SIDE_OPEN,
-            "the other process of a duplicate still has its handle open",
+            "the handle was duplicated, and the other process still has it open",
             Self::other_sides_open,
         ),
         ("sometimes_closed", "other handles opened here are closed", Self::some_closed),

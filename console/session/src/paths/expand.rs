@@ -31,7 +31,7 @@ pub enum ExpandError {
         hint: &'static str,
     },
     /// The wildcards match nothing.
-    #[error("{}: no trace or extract has such a name", Untrusted(.pattern))]
+    #[error("no trace matches `{}`; .dir lists the files here", Untrusted(.pattern))]
     NothingMatches { pattern: PathBuf },
     /// A wildcard in the folder part.
     #[error("{}: wildcards are allowed only in the file name, not in the folder", Untrusted(.pattern))]
@@ -128,7 +128,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
 /// `C:\My Traces"`.
 pub fn missing(path: PathBuf) -> ExpandError {
     if path.to_string_lossy().contains('"') {
-        let hint = "; a \\ in front of a closing \" makes it a part of the name: leave that \\ out";
+        let hint = "; a \\ before a closing \" makes it part of the name: leave the \\ out";
         return ExpandError::Missing { path, hint: hint.to_owned() };
     }
     let folder = path.parent().unwrap_or(Path::new(""));

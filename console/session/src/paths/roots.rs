@@ -17,12 +17,12 @@ pub struct Roots(Vec<PathBuf>);
 pub enum RootError {
     /// A root that is not a folder.
     #[error(
-        "{}: is not a folder that can be read: {}; name another one with --root",
+        "{}: not a readable folder: {}; name another one with --root",
         Untrusted(.folder), Reason(.source)
     )]
     NoFolder { folder: PathBuf, source: io::Error },
     /// The path leads out of the roots. The message does not say whether the file exists.
-    #[error("{}: lies outside of the folders that may be read: {roots}", Untrusted(.path))]
+    #[error("{}: is outside the folders that may be read: {roots}", Untrusted(.path))]
     Outside { path: PathBuf, roots: String },
     /// No such file in the roots.
     #[error("{}: file not found", Untrusted(.path))]
@@ -96,7 +96,7 @@ impl Roots {
         if !self.contain(path) || self.contain(&real_path(path, file)?) {
             return Ok(());
         }
-        let reason = "it lies outside of the folders that may be read";
+        let reason = "it is outside the folders that may be read";
         Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let outside_path = outside.join("a.etl");
         for name in ["../out/a.etl", "../out/none", "..", outside_path.to_str().expect("text")] {
             let error = roots.resolve(name).expect_err(name).to_string();
-            assert!(error.contains("lies outside of the folders that may be read"), "{error}");
+            assert!(error.contains("is outside the folders that may be read"), "{error}");
         }
         let error = roots.resolve("b.etl").expect_err("no file").to_string();
         assert!(error.ends_with("b.etl: file not found"), "{error}");
@@ -198,7 +198,7 @@ mod tests {
         let path = roots.0[0].join("a.etl");
         std::os::unix::fs::symlink(&outside, &path).expect("a link");
         let opened = File::open(&path).expect("a file");
-        let refused = || roots.check_opened(&path, &opened).expect_err("it lies outside").kind();
+        let refused = || roots.check_opened(&path, &opened).expect_err("it is outside").kind();
         assert_eq!(refused(), io::ErrorKind::PermissionDenied);
         fs::remove_file(&path).expect("a link");
         fs::write(&path, "").expect("a file");

@@ -128,7 +128,7 @@ fn a_mistyped_name_never_stands_for_its_folder() {
 fn a_quotation_mark_that_windows_took_into_the_name_is_explained() {
     let folder = folder(&["a.etl"]);
     let error = problem(folder.path(), "My Traces\" -c .list").to_string();
-    assert!(error.ends_with("\" makes it a part of the name: leave that \\ out"), "{error}");
+    assert!(error.ends_with("\" makes it part of the name: leave the \\ out"), "{error}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub enum AliasError {
     #[error(".{name} is a command; choose another name for the alias")]
     Command { name: String },
     #[error(
-        "the alias {name} is not one line that starts with a command, as .dump ObjectRef -Leak does"
+        "the alias {name} must be one line that starts with a command, as in .dump ObjectRef -Leak"
     )]
     Line { name: String },
     #[error("the alias .{name} refers to itself: {cycle}; make one of them a command")]
@@ -37,7 +37,7 @@ pub enum AliasError {
     },
     #[error("the alias .{name} is nested more than {MAX_DEPTH} deep; make one of them a command")]
     Long { name: String },
-    #[error("there is no alias '{}'; .alias lists them", Untrusted(.name))]
+    #[error("no alias '{}'; .alias lists them", Untrusted(.name))]
     Missing { name: String },
 }
 

@@ -69,7 +69,7 @@ const KNOWN_LEAKS: Role = Role { noun: "list of known leaks", option: "-Ignore" 
 pub enum Problem {
     #[error("{0}")]
     Syntax(String),
-    #[error("{}", followed_by(.0, &format!("aliases are lines of the table [{ALIASES}]")))]
+    #[error("{}", followed_by(.0, &format!("aliases go below [{ALIASES}]")))]
     Name(ValueError),
     #[error("{}: {source}", Untrusted(.name))]
     Value { name: String, source: ValueError },
@@ -369,7 +369,7 @@ mod tests {
             ("clip", "line 1: "),
             ("aliases = 7", "line 1: aliases: is not a table; write [aliases]"),
             ("aliases = {}", "line 1: aliases: is not a table; write [aliases]"),
-            ("[aliases]\na = 7", "line 2: the alias a is not one line that starts with a command"),
+            ("[aliases]\na = 7", "line 2: the alias a must be one line that starts with a command"),
             ("[aliases]\n'a b' = '.list'", "line 2: 'a b' is not a valid alias name"),
             ("[aliases]\nlist = '.dump'", "line 2: .list is a command"),
             ("[aliases]\na = '.b'\nb = '.a'", "line 3: the alias .b refers to itself"),
@@ -381,7 +381,7 @@ mod tests {
                 "[[ignore]]\ntypes = 'Event'",
                 "line 2: ignore: 'types' is not one of program, type, ",
             ),
-            ("\n[[ignore]]\ntype = 'Event'", "line 2: says no reason; add reason = "),
+            ("\n[[ignore]]\ntype = 'Event'", "line 2: gives no reason; add reason = "),
             ("[[ignore]]\nreason = 'x'", "line 1: would ignore everything; add program, type, "),
             ("[[ignore]]\ntype = 7", "line 2: type: is not text; write it in quotes"),
             (

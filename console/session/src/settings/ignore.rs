@@ -61,7 +61,7 @@ pub enum IgnoreProblem {
     Filter { key: &'static str, source: FilterError },
     #[error("until: '{}' is not a day like 2026-12-31", Untrusted(.0))]
     Day(String),
-    #[error("says no reason; add reason = \"…\"")]
+    #[error("gives no reason; add reason = \"…\"")]
     NoReason,
     #[error("would ignore everything; add program, type, function or stack")]
     Everything,

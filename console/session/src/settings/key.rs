@@ -51,8 +51,8 @@ impl SymbolDownload {
     const fn meaning(self) -> &'static str {
         match self {
             Self::Ask => "the prompt asks once a session",
-            Self::Always => "from Microsoft, where no server is named",
-            Self::Never => "only from servers that are named",
+            Self::Always => "from Microsoft, unless a server is named",
+            Self::Never => "only from named servers",
         }
     }
 

@@ -143,9 +143,8 @@ impl Caveat {
     /// Warns that two traces have different builds of modules, so that functions cannot be compared.
     pub fn for_other_builds(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "{}: frames cannot be compared, because the builds differ and function names are \
-             missing in one or both traces; groups are compared by module instead. Provide \
-             symbols of both builds: see .help .sympath",
+            "{}: the builds differ and function names are missing, so groups are compared by module, not by \
+             frame; for symbols of both builds, see .help .sympath",
             listed(modules, MAX_MODULES)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
@@ -196,8 +195,7 @@ impl Caveat {
     pub fn for_two_programs(programs: [&str; 2]) -> Option<Caveat> {
         let [before, after] = programs.map(Untrusted);
         let text = format!(
-            "the first is of {before} and the second of {after}: handles of different programs are \
-             not compared with each other"
+            "the first is of {before} and the second of {after}: handles of different programs are not compared"
         );
         let differ = !programs.contains(&"") && !programs[0].eq_ignore_ascii_case(programs[1]);
         differ.then_some(Caveat { kind: CaveatKind::ProgramsDiffer, text })
@@ -206,8 +204,8 @@ impl Caveat {
     /// Returns a caveat about processes with unnamed managed methods.
     pub fn for_unnamed_methods(processes: &[String]) -> Option<Caveat> {
         let text = format!(
-            "methods of .NET have no names in {}, so each address there counts as code of its own, in \
-             each process; record with `handlescope record --clr`, or with the profile of \
+            ".NET methods have no names in {}, so each address counts as separate code in each process; \
+             record with `handlescope record --clr`, or with the profile of \
              `handlescope wprp --clr`",
             listed(processes, MAX_MODULES)
         );
@@ -226,7 +224,7 @@ impl Caveat {
     /// Returns a caveat about leaking functions without names.
     pub fn for_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "{}, each counted as a function of its own; .dump Symbols lists why, .sympath or \
+            "{}, each counted as a separate function; .dump Symbols lists why, .sympath or \
              --symbol-path sets where to look",
             no_symbols(&listed(modules, MAX_MODULES))
         );
@@ -323,7 +321,7 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let unknown: Vec<&str> = unknown.map(|(_, what)| what).collect();
     let (last, others) = unknown.split_last().unwrap_or((&"times", &[]));
     Ok(Some(format!(
-        "it is text of !htrace, so {} and {last} are unknown; only the order of events is known",
+        "it is text of !htrace, so {} and {last} are unknown; events have only an order",
         others.join(", ")
     )))
 }
@@ -335,8 +333,8 @@ fn of_list(trace: &Trace) -> Result<String, ArchiveError> {
     let keys = trace.values(Acquisitions::key)?;
     let is_counted = open > 0 && (0..keys.len()).all(|row| keys.get(row) == Some(0));
     Ok(format!(
-        "it is a list of {}{}, so what opened them, and when, is unknown; .dump ObjectRef \
-         -ShowTotal counts them, and .diff of two lists shows which become more",
+        "it is a list of {}{}, so it does not say what opened them and when; .dump ObjectRef \
+         -ShowTotal counts them, and .diff of two lists shows which grow",
         Counted(open, "open handle"),
         if is_counted { " without values and names" } else { "" }
     ))
@@ -356,14 +354,14 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
                 .to_owned()
         }
         (true, 0) if info.product.is_some() => format!(
-            "nothing says what opened its {}; .dump ObjectRef -ShowTotal counts them, and .diff of \
-             two dumps shows which become more",
+            "it does not say what opened its {}; .dump ObjectRef -ShowTotal counts them, and .diff of two \
+             dumps shows which grow",
             Counted(open, "file descriptor")
         ),
         (true, 0) => format!(
-            "nothing says what opened its {}, because neither handle tracing (!htrace -enable) nor \
-             Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two \
-             dumps shows which become more",
+            "it does not say what opened its {}, because neither handle tracing (!htrace -enable) nor \
+             Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two dumps \
+             shows which grow",
             Counted(open, "handle")
         ),
         (true, _) => format!(

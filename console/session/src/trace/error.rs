@@ -22,15 +22,14 @@ pub enum LoadError {
     Root(#[from] RootError),
     /// The file is not a trace.
     #[error(
-        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip, .7z, .cab or .diagsession with \
-         one) nor a minidump (.dmp) nor \
-         text that lists handles (!htrace, !handle, handle.exe, CSV of System Informer)",
+        "{}: not an extract (.json7z), a trace (.etl, or a .zip, .7z, .cab or .diagsession with one), a \
+         minidump (.dmp) or text that lists handles (!htrace, !handle, handle.exe, CSV of System Informer)",
         Untrusted(.path)
     )]
     UnknownFormat { path: PathBuf },
     /// The file is a text about something else.
     #[error(
-        "{}: text without output of !htrace, !handle or handle.exe, and without a table of handles (CSV)",
+        "{}: this text has neither output of !htrace, !handle or handle.exe nor a table of handles (CSV)",
         Untrusted(.path)
     )]
     NoHandlesInText { path: PathBuf },
@@ -54,8 +53,8 @@ pub enum LoadError {
     Import(#[from] ImportError),
     /// Neither the cache nor a temporary folder can be written.
     #[error(
-        "{}: cannot be written, and no temporary folder can be made: {}; free some space, or choose \
-         another one with the environment variable TMPDIR",
+        "{}: cannot be written, and no temporary folder can be made: {}; free some space, or choose another \
+         folder with the environment variable TMPDIR",
         Untrusted(.path), Reason(.source)
     )]
     NoCache {
@@ -66,7 +65,7 @@ pub enum LoadError {
     /// Loading it panicked.
     #[error(
         "{}: this is a bug in handlescope ({location}: {message}); please report it with the file, or with \
-         what `handlescope redact` makes of it",
+         the output of `handlescope redact`",
         Untrusted(.path)
     )]
     Panicked { path: PathBuf, message: String, location: String },

@@ -197,7 +197,7 @@ fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_
     if let Some((trace, difference)) = differing {
         let (path, trace) = (Untrusted(path), Untrusted(trace));
         messages.warning(format_args!(
-            "{path} {difference}; load {trace}, which is beside it, to extract it again"
+            "{path} {difference}; load {trace} beside it to extract it again"
         ));
     }
     Opened::found(opened)
@@ -328,7 +328,7 @@ fn prepare_beside(beside: &Path, is_taken: bool, access: &Access) -> Result<Made
         return Err("is another program's extract and stays".to_owned());
     }
     if !access.allows(beside) {
-        return Err("lies outside of the folders that may be written".to_owned());
+        return Err("is outside the folders that may be written".to_owned());
     }
     prepare_folder(beside).map_err(|reason| format!("cannot be written ({})", Reason(&reason)))
 }

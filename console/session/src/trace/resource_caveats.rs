@@ -9,14 +9,14 @@ use super::caveats::{Caveat, CaveatKind, counted};
 
 /// How to record heaps; they need a session of their own.
 const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
-                            HeapAlloc+HeapRealloc` and merge it with a trace of the kernel";
+                            HeapAlloc+HeapRealloc` and merge it with a kernel trace";
 
 /// How to record virtual memory.
 const RECORD_PAGES: &str =
     "for virtual memory (VIRT_ALLOC) record with `handlescope record --virtual-alloc`";
 
 /// How to record everything else.
-const RECORD_OTHERS: &str = "for other resources record a provider of their events";
+const RECORD_OTHERS: &str = "for other resources record the provider of their events";
 
 /// How to record what is missing.
 fn remedy(recording: Recording) -> &'static str {
@@ -122,8 +122,8 @@ impl Caveat {
         if facts.total(|kind| kind.older) > 0 {
             let orphans = match facts.orphan_frees {
                 0 => String::new(),
-                1 => "; 1 free is of these or of nothing".to_owned(),
-                count => format!("; {count} frees are of these or of nothing"),
+                1 => "; 1 free matches no known allocation".to_owned(),
+                count => format!("; {count} frees match no known allocation"),
             };
             let text = format!("allocations from before the trace are unknown{orphans}");
             add(CaveatKind::OlderUnknown, text);
@@ -131,7 +131,7 @@ impl Caveat {
         let unknown = facts.total(|kind| kind.without_process);
         if unknown > 0 {
             let reason = match trace.height(Table::Processes)? {
-                0 => ": there are no events of processes; merge it with a trace of the kernel",
+                0 => ": the trace has no process events; merge it with a kernel trace",
                 _ => "",
             };
             let text = format!(
@@ -159,7 +159,7 @@ fn without_events(facts: &ResourceFacts) -> String {
     let remedies: Vec<&str> = requested.map(remedy).collect();
     if remedies.is_empty() {
         let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
-        return format!("no such kind of allocations; the kinds are {names}");
+        return format!("no such kind of allocation; the kinds are {names}");
     }
     let kinds: Vec<&str> = facts.requested.iter().map(|kind| kind.name()).collect();
     format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))

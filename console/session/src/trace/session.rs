@@ -203,7 +203,7 @@ impl Session {
         let files = symbolizer.take_waited_for();
         if !files.is_empty() {
             let files = Untrusted(files.join(", "));
-            messages.note(format_args!("waited for another process that downloaded {files}"));
+            messages.note(format_args!("waited for another process to download {files}"));
         }
         let reports = symbolizer.report();
         let absent = self.symbol_notes.warn(&reports, self, messages);

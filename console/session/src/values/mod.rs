@@ -78,7 +78,7 @@ pub enum ValueError {
     NothingExcluded { filter: String },
     /// Not a condition for a gate.
     #[error(
-        "'{}' is neither leak, steady nor processes with a number, as in leaky.exe:0", Untrusted(.value)
+        "'{}' is not leak, steady or processes with a number, as in leaky.exe:0", Untrusted(.value)
     )]
     NoGate { value: String },
     /// A word that is not a symbol server.

@@ -197,7 +197,7 @@ static JSON_PRETTY: FormatSpec = FormatSpec {
     option: FormatOption {
         names: ["-json-pretty"],
         help: "print the same JSON document indented",
-        details: "For reading; the content is that of -json.",
+        details: "The content of -json, for people to read.",
         example: "-json-pretty",
     },
     file: NamesFile::Never,

@@ -1,12 +1,11 @@
--- What processes got and have to give back, one row each: handles, mapped views and allocations. The other views choose rows
--- of it.
+-- Handles, mapped views and allocations, one row each. The other views select rows of it.
 --
--- file_index: Number of the file among those that are loaded.
+-- file_index: Number of the file among the loaded ones.
 -- row: Number of the acquisition.
 -- kind: handle, view, heap, commit, reserve, resource, gdi or user.
--- type: Type of the object, as in Event; of an allocation the kind.
+-- type: Type of the object, as in Event; for an allocation the kind.
 -- name?: Name of the object.
--- allocator?: Of an allocation: the heap in hex, VirtualAlloc, what the event names, or the type of the handle.
+-- allocator?: For an allocation: the heap in hex, VirtualAlloc, what the event names, or the type of the handle.
 -- provider?: The provider of the events of an allocation; null for the kernel and heaps.
 -- process?: Executable that owns it: the target of a duplicate, the child that inherited it.
 -- pid?: Its process id.
@@ -15,15 +14,15 @@
 -- origin: create, duplicate, inherit, map, allocate, reallocate; before, if it was open when the trace began.
 -- opened_ns? [ns since session start]: When it was opened.
 -- opened_tid?: Thread that opened it.
--- opened_by?: Executable whose thread opened it, where that is not the owner; of duplicates always.
+-- opened_by?: Executable that opened it, if not the owner; for duplicates always.
 -- function?: The program's first function on the stack that opened it, as in leaky.exe!Cache::Get.
 -- stack_text?: The frames of that stack, a line for each.
--- end: open, closed or at_exit, when only the end of its process released it; reused, not_in_rundown or process_ended, which show that it was closed though the trace lost the close; of an allocation also freed, reallocated, replaced, destroyed or empty.
--- ended_ns? [ns since session start]: When it ended; of a close that the trace lost at the latest.
+-- end: open; closed; at_exit, if only the end of its process released it; reused, not_in_rundown or process_ended, if it was closed but the trace lost the close; for an allocation also freed, reallocated, replaced, destroyed or empty.
+-- ended_ns? [ns since session start]: When it ended; the latest possible time if the trace lost the close.
 -- ended_tid?: Thread that ended it.
--- ended_by?: Executable whose thread ended it, where that is not the owner.
+-- ended_by?: Executable that ended it, if not the owner.
 -- ended_function?: The program's first function on the stack that ended it.
--- ended_after_ns? [ns since session start]: Of a close that the trace lost: it was still open then.
+-- ended_after_ns? [ns since session start]: Time at which it was still open, if the trace lost its close.
 -- lifetime_ns? [ns]: How long it was open.
 -- in_trace: Whether the trace has its opening.
 -- leaked: Whether the trace has its opening, and nothing released it.

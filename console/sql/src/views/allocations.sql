@@ -1,2 +1,2 @@
--- Every allocation, or part of one that ended by itself, as acquisitions has them; several parts have the same part_of.
+-- Allocations, or their parts that ended separately, as in acquisitions; parts of one allocation have the same part_of.
 SELECT * FROM acquisitions WHERE allocator_row IS NOT NULL

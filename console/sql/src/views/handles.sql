@@ -1,2 +1,2 @@
--- Every handle that was opened and every view that was mapped, as acquisitions has them.
+-- Handles opened and views mapped in the trace, as in acquisitions.
 SELECT * FROM acquisitions WHERE object IS NOT NULL AND in_trace

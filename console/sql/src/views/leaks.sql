@@ -1,3 +1,3 @@
--- What was opened in the trace and nothing released, as acquisitions has it: handles, views and allocations. What only the end
--- of its process released is at_exit in acquisitions.
+-- Handles, views and allocations opened in the trace and never released, as in acquisitions. Those released only by the end of their
+-- process have at_exit there.
 SELECT * FROM acquisitions WHERE leaked

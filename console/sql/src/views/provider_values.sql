@@ -1,9 +1,9 @@
--- Every value of every kept event of a provider: provider_events, event_fields and event_values joined.
+-- Values of the kept provider events: provider_events, event_fields and event_values joined.
 --
--- file_index: Number of the file among those that are loaded.
+-- file_index: Number of the file among the loaded ones.
 -- time_ns [ns since session start]: When the event happened.
--- provider?: The provider of the event; null where nothing names it.
--- event?: The name of the event; null where nothing names it.
+-- provider?: Provider of the event; null if nothing names it.
+-- event?: Name of the event; null if nothing names it.
 -- kind: The kind of the event, as in event_counts.
 -- process?: Executable of its header.
 -- pid?: Process id of its header.
@@ -15,7 +15,7 @@
 -- float?: The value, if it is a floating point number.
 -- text?: The value, if it is a text, GUID, security identifier or SYSTEMTIME.
 -- bytes?: The value, if it is bytes.
--- stack? [row of stacks]: The stack that the event carries.
+-- stack? [row of stacks]: Stack of the event.
 -- stack_text?: Its frames, a line for each.
 -- event_row [row of provider_events]: The event, in provider_events.
 -- process_row? [row of processes]: The process.

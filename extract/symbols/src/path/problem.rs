@@ -18,7 +18,7 @@ pub enum SymbolPathProblem {
     NoFolder(PathBuf),
     /// A folder of another system.
     #[error(
-        "{} is a folder of Windows, which is not used here; name one of this system{}",
+        "{} is a Windows folder, which is not used here; name a folder of this system{}",
         Untrusted(.0), instead()
     )]
     OtherSystem(String),
@@ -30,14 +30,13 @@ pub enum SymbolPathProblem {
     NoServer(String),
     /// `"srv*…"`
     #[error(
-        "quotes in the symbol path are ignored, but debuggers take them for a part of it; leave \
+        "quotes in the symbol path are ignored, but debuggers take them as part of it; leave \
          them out, also in `set _NT_SYMBOL_PATH=…`"
     )]
     Quotes,
     /// `srv* https://…`
     #[error(
-        "a blank beside * in the symbol path is ignored, but debuggers take it for a part of the \
-         name; leave it out"
+        "a blank beside * in the symbol path is ignored, but debuggers take it as part of the name; leave it out"
     )]
     Blank,
 }
@@ -187,11 +186,11 @@ mod tests {
     fn a_folder_of_windows_is_not_made_on_another_system() {
         for text in [r"srv*C:\Symbols*https://x", r"srv*\\files\sym*https://x", "srv*d:*https://x"]
         {
-            check(text, &["is a folder of Windows", "downloads go to "]);
+            check(text, &["is a Windows folder", "downloads go to "]);
             let caches: Vec<_> = default_store().into_iter().collect();
             assert_eq!(SymbolPath::parse(text).servers()[0].caches, caches);
         }
-        check(r"C:\Symbols", &[r"C:\Symbols is a folder of Windows"]);
+        check(r"C:\Symbols", &[r"C:\Symbols is a Windows folder"]);
         for text in [r"C:\Symbols", r"srv*C:\Symbols", r"cache*C:\Symbols", r"%TEMP%\sym"] {
             let path = SymbolPath::parse(text);
             assert!(path.folders().is_empty() && path.first_cache().is_none(), "{text}");

@@ -513,7 +513,7 @@ impl Downloads {
             return reason;
         }
         server.is_given_up = true;
-        format!("{reason}, {MAX_FAILURES} times in a row; it gets no more requests")
+        format!("{reason}, {MAX_FAILURES} times in a row; it is not asked again")
     }
 
     /// Stops all requests to the host. Of several requests that were waiting, only the first reports it.
@@ -596,7 +596,7 @@ fn address(server: &str, names: &[&str]) -> Result<String, Failure> {
         Ok(mut segments) => {
             segments.pop_if_empty().extend(names.iter().filter(|name| !name.is_empty()))
         }
-        Err(()) => return Err(Failure::Failed("this is not the address of a server".to_owned())),
+        Err(()) => return Err(Failure::Failed("not the address of a server".to_owned())),
     };
     Ok(url.into())
 }

@@ -279,7 +279,7 @@ fn a_silent_server_is_waited_for_once_and_does_not_hide_the_next_server() {
         assert!(!is_named(&symbolizer, name));
         let report = last_report(&symbolizer);
         assert_eq!((report.failures.len(), &report.skipped), (0, &vec![silent.url.clone()]));
-        assert!(report.to_string().contains("no new request"), "{report}");
+        assert!(report.to_string().contains("not asked again"), "{report}");
     }
     assert_eq!(silent.requests(), 1);
 }
@@ -289,7 +289,7 @@ fn a_server_out_of_reach_is_reported_and_given_up() {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let url = format!("http://{}", port.expect("a port that is free again"));
     let symbolizer = Cache::new().symbolizer(&[&url], LONG_TIMEOUT);
-    for (name, reason) in [("a.pdb", "refused"), ("b.pdb", "no new request")] {
+    for (name, reason) in [("a.pdb", "refused"), ("b.pdb", "not asked again")] {
         assert!(!is_named(&symbolizer, name));
         let line = last_report(&symbolizer).to_string();
         assert!(line.contains(&url) && line.contains(reason), "{line}");

@@ -75,7 +75,7 @@ fn a_dump_without_handle_data_is_refused_with_what_writes_it() {
 fn a_dump_of_the_kernel_and_other_files_are_refused() {
     let shell = Shell::new();
     for (name, content, message) in [
-        ("kernel.dmp", b"PAGEDU64".repeat(1024), "is a dump of the kernel"),
+        ("kernel.dmp", b"PAGEDU64".repeat(1024), "is a kernel dump"),
         ("empty.dmp", Vec::new(), "is empty (0 bytes), not a trace"),
         ("text.dmp", b"some text\n".repeat(100), "not a trace"),
         ("cut.dmp", b"MDMP\x93\xA7".to_vec(), "no complete header at offset 0"),

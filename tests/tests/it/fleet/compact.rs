@@ -246,7 +246,7 @@ fn what_an_interrupted_merge_left_is_named_and_removed_by_the_next_one() {
     copy_folder(&shell.path("original"), &shell.path("fleet"));
     assert_eq!(asked(&shell), before);
     let run = shell.run(&["dataset", "check", "fleet"]);
-    assert!(run.stderr.contains("left by a process that ended before its end"), "{run:?}");
+    assert!(run.stderr.contains("left by a process that was interrupted"), "{run:?}");
     assert_eq!(compact(&shell).ok().stdout, "nothing to merge\n");
     assert_sound(&shell);
     assert_eq!(parts(&shell).len(), 16);
@@ -309,7 +309,7 @@ fn damage_is_not_merged() {
     let content = contents(&shell.path("fleet"));
     let run = compact(&shell);
     assert_eq!(run.status, Some(1), "{run:?}");
-    assert!(run.stderr.contains("not the content that was written"), "{run:?}");
+    assert!(run.stderr.contains("changed since it was written"), "{run:?}");
     let after = contents(&shell.path("fleet"));
     assert!(after == content, "{:?}", after.keys());
 }
@@ -326,11 +326,11 @@ fn damage_of_merged_files_and_lists_is_an_error() {
     let id = ids(&shell).pop().unwrap();
     for (name, content, error) in [
         (list, "{".to_owned(), "damaged"),
-        (list, text.replace(&id, "../../escape"), "is no id of a trace"),
-        (list, text.replace("\"sha256\": \"", "\"sha256\": \"../"), "is no hash"),
+        (list, text.replace(&id, "../../escape"), "is not the id of a trace"),
+        (list, text.replace("\"sha256\": \"", "\"sha256\": \"../"), "is not a hash"),
         (list, String::new(), "damaged"),
-        (suspects, String::new(), "not the content that was written"),
-        (suspects, "PAR1".repeat(100), "not the content that was written"),
+        (suspects, String::new(), "changed since it was written"),
+        (suspects, "PAR1".repeat(100), "changed since it was written"),
     ] {
         fs::write(shell.path("fleet").join(name), content).unwrap();
         let run = shell.run(&["fleet", "-c", ".why"]);

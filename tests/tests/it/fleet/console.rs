@@ -236,7 +236,7 @@ fn a_trace_of_a_dataset_is_loaded_by_the_beginning_of_its_id() {
     assert!(run.stdout.ends_with("No traces are loaded.\n"), "{run:?}");
     assert!(run.stderr.contains("unloaded the dataset fleet"), "{run:?}");
     for (name, message) in [
-        ("ffffffff", "no trace of the dataset"),
+        ("ffffffff", "the dataset has no trace"),
         ("nothing.etl", "file not found"),
         ("fleet 1.9-0.etl", "a dataset is loaded alone"),
     ] {
@@ -361,10 +361,10 @@ fn a_dataset_of_a_newer_version_is_read_with_a_note_and_not_changed() {
     fs::create_dir_all(shell.path("fleet/later/date=2026-02-10/trace=ff")).unwrap();
     let run = shell.run(&["fleet", "-c", ".why -json"]).ok();
     assert_eq!(document(&run)["suspects"], before);
-    assert!(run.stderr.contains("version 99 of the tables"), "{run:?}");
+    assert!(run.stderr.contains("tables of version 99"), "{run:?}");
     for action in ["list", "check"] {
         let run = shell.run(&["dataset", action, "fleet"]).ok();
-        assert!(run.stderr.contains("later tables and columns are not read"), "{run:?}");
+        assert!(run.stderr.contains("newer tables and columns are not read"), "{run:?}");
     }
     let id = asked(&shell, ".why -json")["suspects"][0]["worst"]["trace"].clone();
     for change in [
@@ -374,7 +374,7 @@ fn a_dataset_of_a_newer_version_is_read_with_a_note_and_not_changed() {
     ] {
         let run = shell.run(change);
         assert_eq!(run.status, Some(1));
-        assert!(run.stderr.contains("with a newer handlescope"), "{run:?}");
+        assert!(run.stderr.contains("use a newer handlescope"), "{run:?}");
     }
     assert_eq!(asked(&shell, ".why -json")["traces"], 6);
 }

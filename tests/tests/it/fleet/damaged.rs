@@ -230,7 +230,7 @@ fn a_check_sees_what_was_planted_or_left_behind() {
     }
     fs::write(shell.path("fleet/groups/.DS_Store"), "").unwrap();
     let _ = shell.run(&["dataset", "check", "fleet"]).ok();
-    // A trace that is there twice would count twice.
+    // A trace that occurs twice would count twice.
     let copy = part.ancestors().nth(2).unwrap().with_file_name("date=2020-01-01");
     for table in TABLES {
         let from = shell.path("fleet").join(table).join(day.file_name().unwrap());
@@ -245,7 +245,7 @@ fn a_check_sees_what_was_planted_or_left_behind() {
     let asked = ask(&shell, &QUESTIONS.map(str::to_owned));
     for run in asked.into_iter().chain([list(&shell)]) {
         assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{run:?}");
-        assert!(run.stderr.contains("no file that handlescope wrote there"), "{run:?}");
+        assert!(run.stderr.contains("not written by handlescope"), "{run:?}");
     }
 }
 
@@ -285,7 +285,7 @@ fn removing_stays_in_the_dataset_and_can_be_repeated() {
     };
     let run = remove(&[of_day]);
     assert_eq!(run.status, Some(1), "{run:?}");
-    assert!(run.stderr.contains("a link, and no folder of the dataset"), "{run:?}");
+    assert!(run.stderr.contains("a link, not a folder of the dataset"), "{run:?}");
     assert!(run.stderr.contains(day.file_name().unwrap().to_str().unwrap()), "{run:?}");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1, "{listed}");
     let check = shell.run(&["dataset", "check", "fleet"]);

@@ -58,18 +58,18 @@ fn a_text_is_known_by_its_content_and_other_files_are_refused() {
         (
             "notes.txt",
             "Handle 34 - what is it?\n".repeat(10_000).into_bytes(),
-            "text without output of !htrace, !handle",
+            "this text has neither output of !htrace, !handle",
         ),
         (
             "off.log",
             b"0:000> !htrace\nHandle tracing is not enabled for this process.\n".to_vec(),
-            "its output of !htrace is not understood, first in line 2: Handle tracing is not enabled",
+            "its output of !htrace cannot be read, first in line 2: Handle tracing is not enabled",
         ),
-        ("empty.log", Vec::new(), "neither an extract (.json7z) nor a trace"),
+        ("empty.log", Vec::new(), "not an extract (.json7z), a trace"),
         (
             "binary.bin",
             b"\x00\x01\x02Handle = 0x34 - OPEN\n".to_vec(),
-            "neither an extract (.json7z) nor a trace",
+            "not an extract (.json7z), a trace",
         ),
     ] {
         fs::write(shell.path(name), content).unwrap();

@@ -337,6 +337,6 @@ fn the_official_client_finds_the_leak() {
     );
     assert_eq!(said["objects_in_pages"], 101);
     assert_eq!(said["function"], "leaky.exe!leaky::EventCache::GetOrCreate");
-    assert!(said["outside"].as_str().unwrap().contains("lies outside of the folders"), "{said}");
+    assert!(said["outside"].as_str().unwrap().contains("is outside the folders"), "{said}");
     assert!(said["help"].as_str().unwrap().starts_with(".dump ObjectRef"), "{said}");
 }

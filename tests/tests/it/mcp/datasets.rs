@@ -159,7 +159,7 @@ fn what_answers_over_traces_only_is_refused_with_what_answers() {
         (
             "load",
             json!({"paths": ["abc"]}),
-            "no trace of the dataset is \"abc\"; the tool sql lists ",
+            "the dataset has no trace \"abc\"; the tool sql lists ",
         ),
     ] {
         let error = server.call(tool, &arguments).unwrap_err();
@@ -247,8 +247,7 @@ fn no_link_in_a_dataset_leads_out_of_the_roots() {
             answers.push((tool, server.call(tool, &arguments)));
         }
         let refused = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
-        let is_said =
-            |error: &String| error.contains("it lies outside of the folders that may be read");
+        let is_said = |error: &String| error.contains("it is outside the folders that may be read");
         assert!(refused.clone().any(is_said), "{name}: {answers:?}");
         fs::remove_file(&place).unwrap();
         fs::rename(&outside, &place).unwrap();
@@ -262,14 +261,14 @@ fn no_link_in_a_dataset_leads_out_of_the_roots() {
     fs::rename(&extract, &outside).unwrap();
     symlink(&outside, &extract).unwrap();
     let error = server.call("load", &json!({"paths": [trace]})).unwrap_err();
-    assert!(error.contains("lies outside of the folders that may be read"), "{error}");
+    assert!(error.contains("is outside the folders that may be read"), "{error}");
     // The dataset itself, or its marker.
     symlink(shell.path("traces/fleet"), shell.path("traces/link")).unwrap();
     load(&mut server, "link").unwrap();
     fs::rename(&fleet, shell.path("moved")).unwrap();
     symlink(shell.path("moved"), &fleet).unwrap();
     let error = load(&mut server, "fleet").unwrap_err();
-    assert!(error.contains("lies outside of the folders that may be read"), "{error}");
+    assert!(error.contains("is outside the folders that may be read"), "{error}");
     assert!(server.call("why", &json!({})).is_err());
 }
 
@@ -284,6 +283,9 @@ fn a_manifest_names_no_file_elsewhere() {
         fs::write(&manifest, text.replacen("\"groups\"", &format!("\"{table}\""), 1)).unwrap();
         load(&mut server, "fleet").unwrap();
         let error = server.call("why", &json!({})).unwrap_err();
-        assert!(error.contains("damaged: ") && error.contains("is no name of a table"), "{error}");
+        assert!(
+            error.contains("damaged: ") && error.contains("is not the name of a table"),
+            "{error}"
+        );
     }
 }

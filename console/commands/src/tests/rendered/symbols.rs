@@ -70,7 +70,7 @@ fn modules_with_most_unnamed_frames_come_first_with_the_reason() {
     insta::assert_snapshot!(printed(&[&saved()], ".dump Symbols", Screen::PLAIN), @r"
     demo.etl
     Name   Frames  Named  Pdb                                           Symbols
-    b.dll       1      0  b.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  not found; https://symbols.example does not have it; https://dead.example: no new request after its failures; /f/b.pdb is damaged, delete it or get it again: no such stream
+    b.dll       1      0  b.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  not found; https://symbols.example does not have it; https://dead.example: not asked again after its failures; /f/b.pdb is damaged, delete it or get it again: no such stream
     c.dll       1      0  -                                             the trace names no pdb
     d.dll       2      1  d.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  no pdb, exports of /f/d.dll; https://symbols.example: 500 Internal Server Error
     a.dll       2      2  a.pdb 0155fe84-c000-1eb1-57c6-858e85d46b4c 1  server https://symbols.example

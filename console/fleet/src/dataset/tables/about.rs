@@ -8,7 +8,7 @@ columns! {
     pub struct TraceRow<'t> {
         /// Computer that recorded the trace.
         pub machine: Option<&'t str>,
-        /// Build that was given for the trace.
+        /// Build given for the trace.
         pub build: Option<&'t str>,
         /// The build with numbers of equal length, so that builds sort as text.
         pub build_order: Option<&'t str>,
@@ -22,7 +22,7 @@ columns! {
         pub started_utc: Option<Utc>,
         /// End of the recording.
         pub ended_utc: Option<Utc>,
-        /// Seconds of which the trace has the events; null without a clock.
+        /// Seconds that the trace covers; null without a clock.
         pub recorded_s: Option<f64>,
         /// Events in the file.
         pub events: Option<i64>,
@@ -30,21 +30,21 @@ columns! {
         pub events_lost: Option<i64>,
         /// Buffers that the session lost.
         pub buffers_lost: Option<i64>,
-        /// Handles and views that were opened.
+        /// Handles and views opened.
         pub opened: i64,
-        /// Handles and views that nothing closes, as .dump ObjectRef -Leak counts them.
+        /// Handles and views never closed, as .dump ObjectRef -Leak counts them.
         pub leaked: i64,
-        /// Handles that nothing but the exit of their process closed.
+        /// Handles closed only by process exit.
         pub closed_at_exit: i64,
         /// Allocations, each once.
         pub allocations: i64,
-        /// Allocations that nothing, or only the exit of their process, freed.
+        /// Allocations never freed, or only by process exit.
         pub unfreed: i64,
         /// Suspects of .why.
         pub suspects: i32,
         /// Rows in the table of stacks.
         pub stacks: i64,
-        /// Stacks of which a frame of the program has no name.
+        /// Stacks with a frame of the program that has no name.
         pub stacks_without_symbols: i64,
         /// Version of handlescope that added the trace.
         pub extractor: &'t str,
@@ -77,7 +77,7 @@ columns! {
         pub ended_s: Option<f64>,
         /// Exit code.
         pub exit_code: Option<i64>,
-        /// Seconds that the trace shows of it.
+        /// Seconds that it ran within the trace.
         pub observed_s: Option<f64>,
     }
 }

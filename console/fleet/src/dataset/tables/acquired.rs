@@ -10,7 +10,7 @@ columns! {
         /// Thread that acquired it.
         pub tid: Option<i64>,
         pub what: What<'t>,
-        /// Handle value, or address of the view or block; the bits of an unsigned number.
+        /// Handle value, or address of the view or block: an unsigned number, stored as signed.
         pub handle: Option<i64>,
         /// The same as text like 0xC0.
         pub handle_hex: Option<String>,
@@ -24,7 +24,7 @@ columns! {
         pub opened_utc: Option<Utc>,
         /// The same in seconds since session start.
         pub opened_s: Option<f64>,
-        /// When it was closed; at the latest, where the trace lost the close.
+        /// When it was closed; the latest possible time if the trace lost the close.
         pub closed_utc: Option<Utc>,
         /// The same in seconds since session start.
         pub closed_s: Option<f64>,
@@ -53,9 +53,9 @@ columns! {
         pub acquired: i64,
         /// Number that the program released.
         pub released: i64,
-        /// Number that nothing released.
+        /// Number never released.
         pub leaked: i64,
-        /// Number that nothing but the exit of the process released.
+        /// Number released only by process exit.
         pub closed_at_exit: i64,
         /// leaked + closed_at_exit.
         pub unreleased: i64,
@@ -63,17 +63,17 @@ columns! {
         pub bytes_acquired: Option<i64>,
         /// Bytes of those not released.
         pub bytes_unreleased: Option<i64>,
-        /// When the first was opened that the program did not release.
+        /// When the first one that the program did not release was opened.
         pub first_leaked_utc: Option<Utc>,
         /// The same in seconds since session start.
         pub first_leaked_s: Option<f64>,
-        /// When the last was opened that the program did not release.
+        /// When the last one that the program did not release was opened.
         pub last_leaked_utc: Option<Utc>,
         /// The same in seconds since session start.
         pub last_leaked_s: Option<f64>,
         /// Mean time until the program released one, in seconds.
         pub mean_lifetime_s: Option<f64>,
-        /// Seconds that the trace shows of the process.
+        /// Seconds that the process ran within the trace.
         pub observed_s: Option<f64>,
     }
 }
@@ -92,9 +92,9 @@ columns! {
         pub at_utc: Option<Utc>,
         /// The same in seconds since session start.
         pub at_s: f64,
-        /// Number open then, of those acquired in the trace.
+        /// Number open then that were acquired in the trace.
         pub open: i64,
-        /// Bytes of these, as far as they have some.
+        /// Their bytes, if they have a size.
         pub open_bytes: i64,
     }
 }

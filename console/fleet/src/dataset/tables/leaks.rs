@@ -22,9 +22,9 @@ columns! {
         pub stack_text: Option<String>,
         /// Number acquired, each once.
         pub acquired: i64,
-        /// Number that nothing released.
+        /// Number never released.
         pub leaked: i64,
-        /// Number that nothing but the exit of the process released.
+        /// Number released only by process exit.
         pub closed_at_exit: i64,
         /// leaked + closed_at_exit.
         pub unreleased: i64,
@@ -40,7 +40,7 @@ columns! {
         pub causes: Option<String>,
         /// Evidence for the verdict, as a sentence.
         pub evidence: String,
-        /// Seconds that the trace shows of its processes, all together.
+        /// Seconds that its processes ran within the trace, added up.
         pub observed_s: Option<f64>,
     }
 }
@@ -50,9 +50,9 @@ columns! {
     pub struct StackRow<'t> {
         /// Computer that recorded the trace.
         pub machine: Option<&'t str>,
-        /// Identity: 128 bits of the functions of the program's modules; without symbols of modules, offsets and builds.
+        /// Identity: 128-bit hash of the functions in the program's modules; of offsets and builds in modules without symbols.
         pub stack: &'t str,
-        /// The same of all frames.
+        /// The same for all frames.
         pub frames_id: &'t str,
         /// The program's first function.
         pub function: &'t str,
@@ -60,7 +60,7 @@ columns! {
         pub stack_text: Option<String>,
         /// Number of frames.
         pub frames: Option<i32>,
-        /// Whether all frames that the identity is made of have names.
+        /// Whether all frames in the identity have names.
         pub has_symbols: bool,
         /// Number that the stack acquired.
         pub acquired: i64,

@@ -54,12 +54,12 @@ macro_rules! tables {
 
 tables! { 8:
     AcquisitionRow = "acquisitions", ROWS,
-        "Handles that were opened, views that were mapped, and allocations or parts of them.";
+        "Handles, mapped views, and allocations or parts of them, one row each.";
     GroupRow = "groups", ROWS_WITH_TEXTS,
-        "What each process acquired of one type on one stack: sums of acquisitions.";
+        "Sums of acquisitions by process, type and stack.";
     GrowthRow = "growth", ROWS,
         "Open handles and allocations of each process and type at 60 equal steps of the trace.";
-    SuspectRow = "suspects", ROWS_WITH_TEXTS, "What .why lists for the trace.";
+    SuspectRow = "suspects", ROWS_WITH_TEXTS, "Suspects that .why lists for the trace.";
     StackRow = "stacks", ROWS_WITH_TEXTS, "Stacks that acquired or released something.";
     ProcessRow = "processes", ROWS, "Processes, one row per lifetime.";
     ModuleRow = "modules", ROWS, "Modules, one row per file identity.";

@@ -56,7 +56,7 @@ columns! {
     pub struct Place<'t> {
         /// Computer that recorded the trace.
         pub machine: Option<&'t str>,
-        /// Build of the program: as it was given, or else the file version of the executable.
+        /// Build of the program: as given, or else the file version of the executable.
         pub build: Option<&'t str>,
         /// The build with numbers of equal length, so that builds sort as text.
         pub build_order: Option<&'t str>,
@@ -85,9 +85,9 @@ columns! {
         pub kind: &'t str,
         /// Type of the object, as in Event; else the kind.
         pub r#type: &'t str,
-        /// Allocator, where every trace has its name.
+        /// Allocator, if every trace names it.
         pub allocator: Option<&'t str>,
-        /// Identity of the stack that acquired it: 128 bits of the functions of the program.
+        /// Identity of the stack that acquired it: 128-bit hash of the program's functions.
         pub stack: Option<&'t str>,
         /// The program's first function on it, as in app.exe!Cache::Get.
         pub function: Option<&'t str>,

@@ -16,7 +16,7 @@ pub enum ImportError {
     #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
     /// The file is neither form of an extract.
-    #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", Untrusted(.path))]
+    #[error("{}: not an extract of handlescope or ETWAnalyzer: {reason}", Untrusted(.path))]
     NotAnExtract {
         path: PathBuf,
         /// Why the file is refused.
