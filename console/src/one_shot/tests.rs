@@ -268,7 +268,7 @@ fn a_wrong_line_says_why() {
             &["dump", "Bogus", "a.etl"],
             "handlescope dump has no kind 'Bogus'; the kinds are ObjectRef",
         ),
-        (&["dump", "a.etl", "CPU"], "handlescope dump has no kind 'CPU'; CPU is no question"),
+        (&["dump", "a.etl", "CPU"], "handlescope dump has no kind 'CPU'; CPU is not about handles"),
         (&["dump", "a.etl"], "handlescope dump needs a kind"),
         (
             &["export", "a.etl", "tables"],

@@ -63,8 +63,8 @@ impl Command for FleetObjectRef {
         names: &["ObjectRef"],
         summary: "handles, views and allocations of all traces in groups",
         details: "Sums over the traces of the dataset: number of machines and traces, leaked, \
-             closed only by process exit, opened and closed. Single handles are in the traces: \
-             .load ID opens one, and .sql has the table acquisitions.",
+             closed only by process exit, opened and closed. For single handles, open a trace with \
+             .load ID, or query the table acquisitions with .sql.",
         examples: &[
             Example {
                 goal: "which machines leak what",
@@ -131,16 +131,16 @@ static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
     }));
     let leak = Opt {
         names: &["-Leak"],
-        help: "only what leaks: groups of the traces that leak something",
-        details: "Groups of one process, type and stack of which something is never released. \
-             With -LeakAtExit also those of which only process exit releases something.",
+        help: "only groups that leak something",
+        details: "Groups of one process, type and stack where something is never released. With \
+                  -LeakAtExit, also groups where something is released only by process exit.",
         example: "-Leak",
         take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.leak = true)),
     };
     let at_exit = Opt {
         names: &["-LeakAtExit"],
-        help: "only groups of which process exit released something",
-        details: "Handles and allocations that only the end of their process released.",
+        help: "only groups where something is released only by process exit",
+        details: "Handles and allocations released only by the end of their process.",
         example: "-LeakAtExit",
         take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.at_exit = true)),
     };
@@ -162,8 +162,8 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
         help: "sums: Total, Process, File, Method or None",
-        details: "Of what the traces opened and allocated: a dataset does not have the handles that \
-             were open before. -SortBy takes Handles and File, too.",
+        details: "Counts what was opened and allocated in the traces: a dataset does not have \
+                  handles that were open before. -SortBy takes Handles and File, too.",
         example: "-ShowTotal Process",
         take: to(&(Value { words: || words(TOTALS_OF), ..WORD }, |args, index| {
             args.total = choice(TOTALS_OF, index);

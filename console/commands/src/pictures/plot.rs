@@ -38,7 +38,7 @@ const DIVIDED_BY: &Choices<GroupColumn> = &[
     ("type", "type of the object", GroupColumn::Type),
     (
         "stack",
-        "stack of the event that opened the handle, shown by its first function of a program",
+        "stack that opened the handle, shown as the first function of the program on it",
         GroupColumn::CreateStack,
     ),
 ];

@@ -121,7 +121,7 @@ fn wrong_points_are_refused() {
         (".diff 1s 0.5s", "'1s' is not before '0.5s'"),
         (".diff 99s", "'99s' is neither a snapshot of leaky.etl nor a time in it"),
         (".diff 1s 1.1s 1.2s", "at most two points, A and B; unexpected '1.2s'"),
-        (".snapshot 5s", "'5s' is a time; choose another name"),
+        (".snapshot 5s", "'5s' is a time; put a name in front"),
         (".snapshot a soon", "'soon' is not a valid time"),
         (".snapshot a 99s", "'99s' is outside every loaded recording"),
     ] {

@@ -94,8 +94,8 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Allocator"],
         help: "allocators with this name: a heap, VirtualAlloc, or a name from events",
-        details: "A heap is named by its handle, 0x and hex digits. For GDI and USER handles it \
-             is their type.",
+        details: "A heap is named by its handle, 0x and hex digits. The allocator of a GDI or USER \
+                  handle is its type.",
         example: "-Allocator 0x1d0f2a30000",
         take: to(&(ALLOCATORS, |args, filter| args.criteria.allocator = Some(filter))),
     },
