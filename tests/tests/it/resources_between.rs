@@ -158,7 +158,7 @@ fn an_allocation_in_parts_counts_once_and_the_end_of_a_process_frees() {
     assert_eq!(at("0s 0.095s"), json!([leaky(0x2000)]));
     assert_eq!(at("0.02s"), json!([]));
     let text = run_over(&parted(), ".diff 0.02s -Kind commit").ok().stdout;
-    let none = "Nothing that was allocated after 0.02s is allocated at end\n";
+    let none = "Nothing allocated after 0.02s is still allocated at end\n";
     assert!(text.ends_with(none), "{text}");
 }
 

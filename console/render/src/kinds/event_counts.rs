@@ -21,8 +21,8 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     let count = columns
         .add(
             "count",
-            "number of such events in the source; with `-pn` and `-MinMaxTime` among the \
-             events that the extract keeps",
+            "number of such events in the source; with `-pn` and `-MinMaxTime`, among the events \
+             that the extract keeps",
             |(_, row)| row.counted.count,
         )
         .title("Count");

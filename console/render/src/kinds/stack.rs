@@ -66,7 +66,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     if has_text {
         let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
         columns
-            .add("text", "the frames, a line each", move |row| text(row).unwrap_or_default())
+            .add("text", "the frames, one per line", move |row| text(row).unwrap_or_default())
             .rows_only();
     }
     columns

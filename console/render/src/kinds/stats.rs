@@ -103,13 +103,13 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     end.fact("Session end (UTC)");
     columns.add(
         "recorded_from_ns",
-        "start of the time whose events the trace has: after the session start if a \
-         ring overwrote older events; null without a clock, and if unknown",
+        "start of the time range that the trace covers: after the session start if a ring overwrote \
+         older events; null without a clock, and if unknown",
         |row| Some(*row.info().recorded_ns()?.start()),
     );
     columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
     columns
-        .add("recorded", "the time whose events the trace has", |row| recorded(row.info()))
+        .add("recorded", "the time range that the trace covers", |row| recorded(row.info()))
         .fact("Recorded")
         .text_only();
     columns
@@ -186,7 +186,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add(
             "stacks_total",
-            "stacks that were joined and kept, one per event that has one (handles, \
+            "stacks joined with their event and kept, one per event that has one (handles, \
              allocations and kept provider events; every event with `extract -stacks all`)",
             |row| row.info().stacks_total,
         )
@@ -214,18 +214,18 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add(
             "leaked_handles",
-            "creates and duplicates that nothing closes; `totals.leaked_handles` of `.dump \
-             ObjectRef` includes the leaked views",
+            "creates and duplicates never closed; `totals.leaked_handles` of `.dump ObjectRef` \
+             includes the leaked views",
             |row| row.answer.leaked_handles as u64,
         )
         .fact("Leaked handles");
     columns
-        .add("leaked_views", "views that nothing unmaps", |row| row.answer.leaked_views as u64)
+        .add("leaked_views", "views never unmapped", |row| row.answer.leaked_views as u64)
         .fact("Leaked views");
     columns
         .add(
             "closed_at_exit",
-            "creates, duplicates and maps that only the end of their process closed",
+            "creates, duplicates and maps closed only by the end of their process",
             |row| row.answer.closed_at_exit,
         )
         .fact("Closed only at exit");
@@ -323,7 +323,7 @@ fn event_count_columns<'a>() -> Columns<'a, &'a EventCount> {
 
 /// Declares the columns of a time in which events may be missing.
 fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
-    const TIMES: &str = "from when to when; null: anywhere in the trace";
+    const TIMES: &str = "start and end; null: anywhere in the trace";
     let mut columns = Columns::<&Loss>::default();
     columns.member(
         "what",

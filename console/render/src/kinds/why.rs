@@ -95,7 +95,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
         .add(
             "id_without_symbols",
-            "the id of the suspect where there are no symbols, which selects it everywhere; null if it is the same",
+            "the id of the suspect without symbols, which selects it everywhere; null if it is the same",
             |row| row.suspect.id.without_symbols().map(str::to_owned),
         )
         .for_programs();
@@ -206,7 +206,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
              else null",
             (|leaked| leaked.leaked) as fn(Leaked) -> u64,
         ),
-        ("other_callers_created", "number of all that these opened or allocated", |it| it.acquired),
+        ("other_callers_created", "number that these opened or allocated", |it| it.acquired),
     ] {
         columns
             .nest(name, "integer?", meaning, move |row| {
@@ -282,7 +282,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .nest(
             "ignored_because",
             "string?",
-            "the reason of the entry in a list of known leaks that ignores it; null unless \
+            "the reason given by the entry that ignores it in a list of known leaks; null unless \
              `-Ignored`, a rank or an id asks for it",
             |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
         )
@@ -318,9 +318,9 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         |row| row.suspect.function.as_deref(),
     );
     function.title("Function").follows("create_stack");
-    columns.add("score", "what the suspects are ranked by", |row| row.suspect.score).for_programs();
+    columns.add("score", "the number that ranks suspects", |row| row.suspect.score).for_programs();
     columns
-        .add("stack", "the frames of the stack, a line each", |row| {
+        .add("stack", "the frames of the stack, one per line", |row| {
             row.stacks.text(row.suspect.create_stack, None)
         })
         .rows_only();
@@ -568,12 +568,12 @@ fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
     columns.member("programs", "`[name, count]` pairs, the most first", |(answer, _)| {
         &answer.zombies.programs
     });
-    columns.member("held", "number of those to which open handles are known", |(answer, _)| {
+    columns.member("held", "number of those with known open handles", |(answer, _)| {
         answer.zombies.held
     });
     columns.parts(
         "holders",
-        "the processes with these handles, the one that keeps the most first",
+        "the processes with these handles, the one that keeps most first",
         holder_columns(),
         |(answer, numbers)| {
             answer.zombies.holders.iter().map(|holder| (holder, *numbers)).collect()
@@ -950,7 +950,7 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
     document.files(AS_IN_OBJECT_REF);
     document.member(
         "young_groups",
-        "number of groups of handles that leak only a few young ones, and are no suspects",
+        "number of groups that leak only a few young handles, and are not suspects",
         |of| of.rest.iter().map(|answer| answer.young_groups).sum::<usize>(),
     );
     document.member("ignored", "number of suspects that a list of known leaks ignores", |of| {
@@ -963,7 +963,7 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
     );
     document.parts(
         "zombies",
-        "processes that have ended and are still in memory, for each trace that has some",
+        "ended processes that are still in memory, for each trace that has some",
         zombie_columns(),
         |of| {
             let traces = of.rest.iter().zip(of.traces.iter());

@@ -124,12 +124,12 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     function.title("Function").follows("stack_id");
     columns.add(
         "score",
-        "what the suspects are ranked by: the number of machines, times the median over \
-         these machines of the score in the worst trace of each",
+        "the number that ranks suspects: number of machines, times the median over these machines \
+         of the score in the worst trace of each",
         |row| row.suspect.score,
     );
     columns
-        .add("stack", "frames of the stack, a line each", |row| {
+        .add("stack", "frames of the stack, one per line", |row| {
             row.suspect.site.stack_text.as_deref()
         })
         .detail();
@@ -142,7 +142,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .nest(
             "ignored_because",
             "string?",
-            "the reason of the entry in a list of known leaks that ignores it; null unless \
+            "the reason given by the entry that ignores it in a list of known leaks; null unless \
              `-Ignored` asks for it",
             |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
         )
@@ -418,7 +418,7 @@ fn shown_rate(rate: f64) -> String {
 
 /// Declares the document of `.why` over a dataset.
 pub fn fleet_why_document<'a>() -> Columns<'a, &'a FleetWhy> {
-    const NUMBERS: &str = "number of machines and traces that the options leave";
+    const NUMBERS: &str = "number of machines and traces that pass the options";
     let mut document = Columns::<&FleetWhy>::default();
     document.kind("`\"FleetWhy\"`", "FleetWhy");
     document.member("machines", NUMBERS, |answer| answer.machines);
