@@ -274,7 +274,7 @@ fn a_wrong_line_says_why() {
             &["export", "a.etl", "tables"],
             ".export is a command of the prompt; write handlescope FILE -c '.export FOLDER'",
         ),
-        (&["-mcp"], "-mcp: the MCP server is started with handlescope mcp"),
+        (&["-mcp"], "-mcp: start the MCP server with handlescope mcp"),
         (&["-LoadSymbol", "-fd", "x", "-Indent"], "unknown option -Indent"),
         (&["-convert", "-fd", "x"], "-convert: other formats"),
         (&["dump", "ObjectRef", "-c", ".list"], "error: -c cannot"),

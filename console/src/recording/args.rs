@@ -88,8 +88,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = END)]
     pub duration: Option<Duration>,
 
-    /// End when a process has more handles than this: 'pn leaky.exe handles > 5000'. May be given several times;
-    /// the first that is reached ends it.
+    /// End when a process has more handles than this: 'pn leaky.exe handles > 5000'. May be given several times; the
+    /// first one reached ends the recording.
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring", help_heading = END)]
     pub stop_when: Vec<StopCondition>,
 

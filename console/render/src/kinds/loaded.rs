@@ -27,7 +27,9 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
         .add("recorded", "start of the recording", |(.., info)| Clock::recorded_start(info))
         .title("Recorded");
     let length = columns
-        .add("seconds", "length of the time range that the trace covers", |(.., info)| seconds(info))
+        .add("seconds", "length of the time range that the trace covers", |(.., info)| {
+            seconds(info)
+        })
         .title("Seconds");
     length
         .texts(|(.., info)| seconds(info).map_or_else(String::new, |value| format!("{value:.1}")))
