@@ -38,7 +38,7 @@ pub static TOPICS: &[TopicSpec] = &[
         summary: "how filters, processes, ranges and addresses are written",
         rows: &[
             ("a;b", "a or b; Event;Thread"),
-            ("!c", "not c, and overrides all others: *;!svchost"),
+            ("!c", "excludes c, whatever else matches: *;!svchost"),
             ("* and ?", "any characters, or none; exactly one character"),
             ("case", "is ignored: EVENT is event"),
             ("whole text", "a filter must match the whole text: *signal*, not signal"),

@@ -54,7 +54,7 @@ const TOTALS_OF: &Choices<&[FleetColumn]> = &[
     ("Process", "by executable", &[FleetColumn::PROCESS]),
     ("File", "by trace, with machine and day", &FILE),
     ("Method", "like File", &FILE),
-    ("None", "the groups, as without it", &USUAL),
+    ("None", "the groups, as without -ShowTotal", &USUAL),
 ];
 
 impl Command for FleetObjectRef {
@@ -151,8 +151,8 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
     Opt {
         names: &["-GroupBy"],
         help: "columns of the groups",
-        details: "In any order, separated by commas; groups that leak most come first. Stacks are \
-             equal on all machines and in all builds if the functions of the program are. Default: \
+        details: "In any order, separated by commas; groups that leak most come first. Stacks with \
+             the same program functions count as one on all machines and in all builds. Default: \
              process,type,createstack.",
         example: "-GroupBy machine,process,createstack",
         take: to(&(Value { words: FleetColumn::words, ..WORDS }, |args, indices| {

@@ -52,7 +52,7 @@ pub const fn choices<A: Has<FleetCriteria>>() -> [Opt<A>; 5] {
     };
     let object_type = type_option(
         "objects of these types, allocations of these kinds",
-        "As in Event or heap.",
+        "For example Event or heap.",
         &(OBJECT_TYPES, |args: &mut A, filter| args.part().object_type = Some(filter)),
     );
     [machine, build, day, process, object_type]

@@ -150,7 +150,7 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
-        details: "Those with the most at once. Default: 8.",
+        details: "The groups with the most open at once. Default: 8.",
         example: "-TopN 3",
         take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },

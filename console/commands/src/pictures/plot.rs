@@ -57,7 +57,7 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
-        details: "Those with the most handles open at once. Default: 8.",
+        details: "The groups with the most handles open at once. Default: 8.",
         example: "-TopN 3",
         take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },

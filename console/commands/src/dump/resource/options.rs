@@ -144,8 +144,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-GroupBy"],
         help: "group by these columns instead of printing totals",
-        details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
-             come first. Stacks are equal if their functions are.",
+        details: "Columns in any order, separated by commas. Groups with the most leaked bytes come \
+             first. Stacks with the same functions count as one.",
         example: "-GroupBy process,createstack",
         take: to(&(Value { words: ResourceColumn::words, ..WORDS }, |args, indices| {
             add_columns(&mut args.by, ResourceColumn::ALL, &indices);
