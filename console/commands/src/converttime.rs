@@ -72,7 +72,7 @@ impl Command for ConvertTime {
         let args = entered.options(Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
-                Err(entered.missing("-time and a point in time, or seconds since session start"))
+                Err(entered.missing("-time TIME, a date and time or seconds since session start"))
             }
             _ => Ok(args),
         }

@@ -37,12 +37,12 @@ impl Command for Sql {
         usage: "SELECT …|FILE.sql",
         arguments: Arguments::Sql,
         summary: "query the tables of the loaded traces with SQL",
-        details: "The tables are those of .schema, plus a column row, which other tables refer to, \
-             and file_index, the number of the trace. Views have names instead of row numbers: \
+        details: "The tables of .schema also have a column row, which other tables refer to, and \
+             file_index, the number of the trace. Views have names instead of row numbers: \
              acquisitions has one row per handle, mapped view and allocation; leaks, handles, \
-             allocations and open_handles have some of these rows. provider_values has one per \
-             value of a kept event, and stacks the text of each stack. Addresses, kernel keys and \
-             handles are text like 0xC0 everywhere, so that they join, and are compared with \
+             allocations and open_handles have some of these rows. provider_values has one row per \
+             value of a kept event, and stacks has the text of each stack. Addresses, kernel keys \
+             and handles are text like 0xC0 everywhere, so that they join, and are compared with \
              literals: WHERE pointer = 0xffffad8f1234. number(x) makes them numbers to calculate \
              with, hex(x) makes text of a number, and TABLE_COLUMN(row), as in \
              processes_name(process), looks up a column of another table. utc_time(opened_ns) makes \
@@ -57,12 +57,12 @@ impl Command for Sql {
              columns with the same name gets a number: pid_1. Text is in single quotes; double ones \
              are for names. A query may span lines: at the prompt, Enter runs it when it is \
              complete, Alt-Enter starts a line, and ; or an empty line ends it in any case. In a \
-             script it ends at the next command, too. Options come after it. Comments, lines that \
-             begin with --, may be in front of it, and FILE.sql reads it from a file. Text shows \
-             the first 1000 rows. > FILE at the end writes a file if it has a folder or an \
-             extension like .txt; .csv, .json, .ndjson and .parquet choose its format, and | \
-             PROGRAM pipes into a program, unless it can be the operator |. Several traces are \
-             queried as one; row numbers continue from one to the next.",
+             script it ends at the next command, too. Options come after it. Comment lines that \
+             begin with -- may precede it, and FILE.sql reads it from a file. Text shows the first \
+             1000 rows. > FILE at the end writes a file if it has a folder or an extension like \
+             .txt; .csv, .json, .ndjson and .parquet choose its format, and | PROGRAM pipes into a \
+             program, unless it can be the operator |. Several traces are queried as one; row \
+             numbers continue from one to the next.",
         examples: &Example::lines([
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
             ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.opened_stack \

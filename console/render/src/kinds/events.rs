@@ -254,8 +254,9 @@ members! {
     file "leaked", "only in creates, duplicates and maps: nothing in the trace closes it, and nothing shows that it was \
                     closed",
         of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
-    file "closed_at_exit", "only in handle events; for a close: the end of the process made it; for a create or \
-                            duplicate: nothing else closed it, and the process had not inherited it",
+    file "closed_at_exit", "only in handle events; for a close: made by the end of the process; for \
+                            a create or duplicate: closed only by the end of the process, which had \
+                            not inherited it",
         of WITH_HANDLE => |row| {
             Some(row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit)
         };

@@ -45,7 +45,7 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
         .add("events", "events found in the file", |(.., info)| info.events_total)
         .title("Events")
         .show(Show::Grouped);
-    let lost = columns.add("lost", "events that the recording lost", |(.., info)| {
+    let lost = columns.add("lost", "events lost while recording", |(.., info)| {
         info.has_clock().then_some(info.events_lost)
     });
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);

@@ -73,7 +73,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add("path", "the file name as given", |row| {
         row.answer.path.to_string_lossy().into_owned()
     });
-    columns.add("source_etl", "name of the recorded file when it was extracted", |row| {
+    columns.add("source_etl", "name of the recorded file at extraction", |row| {
         row.info().source_path.as_str()
     });
     columns.add("source_size", "its size in bytes", |row| row.info().source_size);
@@ -165,11 +165,9 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add("events_total", "events found in the file", |row| row.info().events_total)
         .fact("Events");
-    columns
-        .add("events_lost", "events that the recording lost", |row| Some(row.info().losses()?.0));
-    columns
-        .add("buffers_lost", "buffers that the recording lost", |row| Some(row.info().losses()?.1));
-    columns.parts("warnings", "what was damaged or left out", warning_columns(), |row| {
+    columns.add("events_lost", "events lost while recording", |row| Some(row.info().losses()?.0));
+    columns.add("buffers_lost", "buffers lost while recording", |row| Some(row.info().losses()?.1));
+    columns.parts("warnings", "damaged or omitted data", warning_columns(), |row| {
         row.answer.warnings.iter().collect()
     });
     columns
@@ -232,8 +230,8 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add(
             "closed_unseen",
-            "creates, duplicates and maps whose closes the trace lost, while other events \
-             show that they were closed; null: the extract does not record it",
+            "creates, duplicates and maps that other events show to be closed, although the trace \
+             lost the close; null: the extract does not record it",
             |row| row.answer.closed_unseen,
         )
         .fact("Closed unseen");
@@ -243,7 +241,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
         "processes that have ended and are still in memory",
         |row| row.answer.zombies.count,
     );
-    columns.parts("losses", "times in which events may be missing", loss_columns(), |row| {
+    columns.parts("losses", "time ranges in which events may be missing", loss_columns(), |row| {
         row.answer.losses.iter().collect()
     });
     columns

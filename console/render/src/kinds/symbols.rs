@@ -210,8 +210,7 @@ pub fn symbol_document<'a>() -> Columns<'a, ()> {
     let mut document = Columns::default();
     document.rows(
         "symbols",
-        "one row per module that contains frames of the trace, those with the most unnamed frames \
-         first",
+        "one row per module that contains frames of the trace, most unnamed frames first",
     );
     document
 }

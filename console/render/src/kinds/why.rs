@@ -125,14 +125,14 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .for_programs();
     columns
-        .add("processes", "the processes that leak, the one that leaks most first", |row| {
+        .add("processes", "the processes that leak, worst first", |row| {
             row.suspect.processes.len() as u64
         })
         .rows_only();
     columns
         .parts(
             "processes",
-            "the processes that leak, the one that leaks most first",
+            "the processes that leak, worst first",
             suspect_process_columns(),
             |row| row.suspect.processes.iter().collect(),
         )
@@ -271,12 +271,9 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .detail();
     columns
-        .nest(
-            "is_small",
-            "boolean",
-            "whether the text only counts it, unless `-All` is given",
-            |row| row.is_small,
-        )
+        .nest("is_small", "boolean", "whether the text without `-All` only counts it", |row| {
+            row.is_small
+        })
         .for_programs();
     columns
         .nest(
@@ -325,7 +322,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         })
         .rows_only();
     columns
-        .add("command", "the command that shows the leaked handles or allocations", |row| {
+        .add("command", "the command that lists the leaked handles or allocations", |row| {
             row.command.clone()
         })
         .for_programs();
@@ -678,7 +675,7 @@ fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
 /// Declares the columns of a process of a suspect.
 fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
     const PROCESS: &str = "the process, as above";
-    const COUNTS: &str = "its share of these counts";
+    const COUNTS: &str = "its share of the counts";
     let mut columns = Columns::<&SuspectProcess>::default();
     columns.member("process", PROCESS, |process| process.process.as_str());
     columns.member("pid", PROCESS, |process| process.pid);
@@ -740,11 +737,9 @@ fn diagnosis_columns<'a>() -> Columns<'a, DiagnosisRow<'a>> {
          `heap_not_destroyed`",
         |diagnosis| diagnosis.of.cause,
     );
-    columns.member(
-        "count",
-        "number of leaked handles or allocations that it explains",
-        |diagnosis| diagnosis.of.count,
-    );
+    columns.member("count", "number of leaked handles or allocations it explains", |diagnosis| {
+        diagnosis.of.count
+    });
     columns.member("objects", "number of their objects; 0 for allocations", |diagnosis| {
         diagnosis.of.objects
     });
@@ -755,7 +750,7 @@ fn diagnosis_columns<'a>() -> Columns<'a, DiagnosisRow<'a>> {
     );
     columns.member(
         "close_stacks",
-        "stacks that close or free others of the group, the most frequent first",
+        "stacks that close or free others of the group, most frequent first",
         |DiagnosisRow { of, numbers, .. }| {
             of.stacks.iter().map(|stack| numbers.of(*stack)).collect::<Vec<_>>()
         },
@@ -953,7 +948,7 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
         "number of groups that leak only a few young handles, and are not suspects",
         |of| of.rest.iter().map(|answer| answer.young_groups).sum::<usize>(),
     );
-    document.member("ignored", "number of suspects that a list of known leaks ignores", |of| {
+    document.member("ignored", "number of suspects ignored by a list of known leaks", |of| {
         of.rest.iter().map(|answer| answer.ignored.len()).sum::<usize>()
     });
     document.left_out("suspects", "number of omitted suspects");

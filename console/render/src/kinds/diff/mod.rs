@@ -82,7 +82,7 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
     document.parts("spans", compared, spans, |of| of.rest.spans.clone());
     document.member(
         "ignored",
-        meaning("number of groups that a list of known leaks ignores"),
+        meaning("number of groups ignored by a list of known leaks"),
         |of| of.rest.ignored,
     );
     document.rows(

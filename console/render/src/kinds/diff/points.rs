@@ -105,8 +105,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     columns
         .add(
             "allocator",
-            "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
-             differ",
+            "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
             |row| row.group.allocator.as_deref(),
         )
         .title("Allocator");

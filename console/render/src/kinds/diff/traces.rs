@@ -205,8 +205,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns.add("kind", "as in `.dump Resource`", |row| row.group.type_name.as_str()).title("Kind");
     let allocator = columns.add(
         "allocator",
-        "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
-         differ",
+        "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
         |row| row.group.allocator.as_deref(),
     );
     allocator.title("Allocator").unknown("");

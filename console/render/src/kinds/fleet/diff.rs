@@ -174,7 +174,7 @@ pub fn fleet_diff_document<'a>() -> Columns<'a, &'a BuildsDiff> {
     document.member("after", "the builds", |answer| &answer.builds[1]);
     document.member("traces", NUMBERS, |answer| answer.traces);
     document.member("machines", NUMBERS, |answer| answer.machines);
-    document.member("ignored", "number of groups that a list of known leaks ignores", |answer| {
+    document.member("ignored", "number of groups ignored by a list of known leaks", |answer| {
         answer.ignored
     });
     document.left_out("groups", "number of omitted groups");

@@ -87,7 +87,7 @@ pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
         .title("Suspects")
         .show(Show::Grouped);
     let lost = columns
-        .add("events_lost", "events that the recording lost", |listed| listed.events_lost)
+        .add("events_lost", "events lost while recording", |listed| listed.events_lost)
         .title("Lost");
     lost.show(Show::Grouped).unknown("unknown");
     let unnamed = columns.add(

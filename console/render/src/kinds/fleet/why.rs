@@ -104,8 +104,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
         .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.days()[1])
         .title("Last day");
-    let verdicts =
-        "growth verdicts of the traces ([growth.md](growth.md)), the most frequent first";
+    let verdicts = "growth verdicts of the traces ([growth.md](growth.md)), most frequent first";
     let meanings = [verdicts, "the verdict, and the number of traces that have it"];
     add_words(&mut columns, ["verdicts", "Growth"], meanings, |of| &of.verdicts);
     let causes = "causes that the events of the traces prove, likewise";
@@ -423,7 +422,7 @@ pub fn fleet_why_document<'a>() -> Columns<'a, &'a FleetWhy> {
     document.kind("`\"FleetWhy\"`", "FleetWhy");
     document.member("machines", NUMBERS, |answer| answer.machines);
     document.member("traces", NUMBERS, |answer| answer.traces);
-    document.member("ignored", "number of suspects that a list of known leaks ignores", |answer| {
+    document.member("ignored", "number of suspects ignored by a list of known leaks", |answer| {
         answer.ignored.len()
     });
     document.left_out("suspects", "number of omitted suspects");

@@ -202,7 +202,7 @@ pub fn add_amounts<'a, R>(
     columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed_bytes);
     let orphan_frees = columns.add(
         "orphan_frees",
-        "frees of something not allocated: freed twice, allocated elsewhere or before the trace",
+        "frees of something not allocated: freed twice, allocated elsewhere, or before the trace",
         move |row| stats(row).orphan_frees,
     );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
