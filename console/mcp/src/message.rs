@@ -166,7 +166,7 @@ mod tests {
             (
                 "initialize",
                 json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {}}),
-                "the params of initialize are not those of the protocol",
+                "the params of initialize do not match the protocol",
             ),
             ("x/y", json!("text"), "the params of x/y must be an object"),
         ] {
