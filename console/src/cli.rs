@@ -33,8 +33,8 @@ A kind of dump may go without dump: handlescope stats trace.etl. .help lists the
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
 Exit status: 0 when everything worked, or a reader left early (| head); 1 when something failed; 2 when this \
-command line is wrong. Of diff: 0 when nothing got worse, 1 when something did, 2 for trouble, whatever the \
-reader does.";
+command line is wrong. For diff: 0 when nothing got worse, 1 when something did, 2 for trouble, even \
+if a reader left early.";
 
 const MCP_EXAMPLES: &str = "\
 Examples:
@@ -51,8 +51,8 @@ Examples:
   handlescope record --type \"Event;File\" --dry-run      print the configuration
   handlescope record leak.etl --stop-when \"pn leaky.exe handles > 5000\"
 
-On Windows, in an administrator's prompt, it records until Ctrl-C or until a given end is reached. Elsewhere, \
-without --dry-run, it fails with the command lines of wpr and xperf that record the same.";
+On Windows, in an administrator's prompt, it records until Ctrl-C, --duration or --stop-when. Elsewhere, without \
+--dry-run, it fails and prints the command lines of wpr and xperf that record the same.";
 
 const LIVE_EXAMPLES: &str = "\
 Examples:
@@ -90,7 +90,7 @@ Examples:
   handlescope completions fish > ~/.config/fish/completions/handlescope.fish
   handlescope completions powershell >> $PROFILE
 
-zsh needs the line fpath+=(~/.zfunc) in ~/.zshrc, in front of compinit. Then start a new shell.";
+zsh needs the line fpath+=(~/.zfunc) in ~/.zshrc, before compinit. Then start a new shell.";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -193,7 +193,7 @@ impl Cli {
         let files = self.files.iter().filter(|file| *file != misplaced);
         let files: Vec<&str> = files.map(String::as_str).collect();
         let line = format!("handlescope {} {}", action(misplaced), files.join(" "));
-        let text = format!("'{misplaced}' is no file; write {}", line.trim_end());
+        let text = format!("'{misplaced}' is not a file; write {}", line.trim_end());
         Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
     }
 
@@ -295,64 +295,64 @@ pub enum Shell {
 pub enum Action {
     /// Run one query: handlescope dump ObjectRef -fd trace.etl -Leak -ShowStack
     ///
-    /// The options are those of .dump in the console; -fd QUERY names the files to load.
+    /// Takes the options of .dump; -fd QUERY names the files to load.
     #[command(disable_help_flag = true, override_usage = usage(".dump"), after_help = examples(".dump"))]
     Dump(Words),
 
     /// List what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
     ///
-    /// The options are those of .why in the console.
+    /// Takes the options of .why.
     #[command(disable_help_flag = true, override_usage = usage(".why"), after_help = examples(".why"))]
     Why(Words),
 
     /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
-    /// The options are those of .diff in the console. Exit status 0: nothing got worse; 1: something did, with a
-    /// warning on standard error; 2: it failed, with an error, or lost events may explain the difference. A reader
-    /// that leaves early (| head) does not change it.
+    /// Takes the options of .diff. Exit status 0: nothing got worse; 1: something did, with a warning on standard
+    /// error; 2: it failed, with an error, or lost events may explain the difference. A reader that leaves early
+    /// (| head) does not change it.
     #[command(disable_help_flag = true, override_usage = usage(".diff"), after_help = examples(".diff"))]
     Diff(Words),
 
     /// Write a web page about all leaks: handlescope report trace.etl leaks.html
     ///
-    /// The options are those of .report in the console; the page comes last, after the traces.
+    /// Takes the options of .report; name the page last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".report"), after_help = examples(".report"))]
     Report(Words),
 
     /// Query the tables of traces with SQL: handlescope sql trace.etl 'SELECT * FROM leaks'
     ///
-    /// The options are those of .sql in the console; FILE.sql in place of the query has it.
+    /// Takes the options of .sql; the query may be in a FILE.sql.
     #[command(disable_help_flag = true, override_usage = usage(".sql"), after_help = examples(".sql"))]
     Sql(Words),
 
     /// Draw open handles over time: handlescope plot trace.etl handles.svg
     ///
-    /// The options are those of .plot in the console; the picture comes last, after the traces.
+    /// Takes the options of .plot; name the picture last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".plot"), after_help = examples(".plot"))]
     Plot(Words),
 
     /// Draw the stacks of leaked handles: handlescope flame trace.etl leaks.svg
     ///
-    /// The options are those of .flame in the console; the picture comes last, after the traces.
+    /// Takes the options of .flame; name the picture last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".flame"), after_help = examples(".flame"))]
     Flame(Words),
 
     /// Extract traces, so that they load at once.
     ///
-    /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output. The options are those of
-    /// .extract in the console.
+    /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output. Takes the options of
+    /// .extract.
     #[command(disable_help_flag = true, override_usage = usage(".extract"), after_help = examples(".extract"))]
     Extract(Words),
 
     /// Copy a trace without names, for a bug report.
     ///
-    /// Writes NAME.redacted.etl beside it, or what -o names. The options are those of .redact in the console.
+    /// Writes NAME.redacted.etl beside the trace, or the file that -o names. Takes the options of .redact.
     #[command(disable_help_flag = true, override_usage = usage(".redact"), after_help = examples(".redact"))]
     Redact(Words),
 
     /// Convert a time to seconds since session start, or back.
     ///
-    /// The options are those of .converttime in the console; -fd QUERY names the files to load.
+    /// Takes the options of .converttime; -fd QUERY names the files to load.
     #[command(
         disable_help_flag = true,
         override_usage = usage(".converttime"),
@@ -390,20 +390,20 @@ pub enum Action {
 
     /// Describe the tables of an extract: columns, types, units and meanings.
     ///
-    /// The options are those of .schema in the console.
+    /// Takes the options of .schema.
     #[command(disable_help_flag = true, override_usage = usage(".schema"), after_help = examples(".schema"))]
     Schema(Words),
 
     /// Explain a command, a kind of dump, an option, or a word that why prints: handlescope help ObjectRef -Leak
     ///
-    /// The topics are those of .help in the console.
+    /// Takes the topics of .help.
     #[command(disable_help_flag = true, override_usage = usage(".help"), after_help = examples(".help"))]
     Help(Words),
 
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// Shell that the script is for.
+        /// Shell to write the script for.
         shell: Shell,
     },
 

@@ -1,15 +1,15 @@
 -- Since which build does a stack leak? A row is a stack that leaks in some trace. Builds are compared as versions: 4.9 is
--- before 4.10. Those that leak steadily on most machines come first.
+-- before 4.10. Stacks that leak steadily on most machines come first.
 --
 -- process: Name of the executable.
 -- kind: handle, view, heap, commit, reserve, resource, gdi or user.
 -- type: Type of the handles; the kind again for allocations.
 -- function?: The program's first function on the stack.
--- first_seen_build?: First build that opens or allocates anything on the stack; null where no build is known.
+-- first_seen_build?: First build that opens or allocates anything on the stack; null if no build is known.
 -- first_seen_day?: First day of a trace in which it does.
 -- first_leaking_build?: First build that leaks on it.
 -- first_leaking_day: First day of a trace in which it leaks.
--- first_steady_build?: First build that leaks on it steadily; null where none does.
+-- first_steady_build?: First build that leaks on it steadily; null if none does.
 -- first_steady_day?: First day of a trace in which it leaks steadily.
 -- last_steady_build?: Last build that leaks on it steadily.
 -- steady_machines: Machines on which it leaks steadily; those without a name count as one.

@@ -8,10 +8,10 @@
 -- leaking_build: The last build that leaks.
 -- fixed_build: The build that fixed it.
 -- unreleased: Handles or allocations that the build before did not close or free.
--- per_minute: The same by the time in which processes of the program were traced.
+-- per_minute: The same per minute in which processes of the program were traced.
 -- machines: Machines on which it leaked in the build before; those without a name count as one.
--- expected: Number that the traces of the later build would have, if nothing had changed.
--- minutes: Time in which they show the program.
+-- expected: Number that the traces of the later build would have if nothing had changed.
+-- minutes: Time in which these traces show the program.
 -- dispersion: Handles per chance: how much more the traces of a build differ than by chance (quasi-Poisson), at least 1.
 -- p_value: The probability that none of the chances is in the later build, if nothing changed; at most 5 %.
 -- fixed_day: Day of the first trace of the later build.

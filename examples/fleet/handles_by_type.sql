@@ -1,18 +1,18 @@
 -- How many handles does a machine have open, of each type and on each day? A row is a type on a day, with the quantiles over
--- the machines that were traced. They are of what was opened in a trace and is open at its end, in all processes; a machine
--- with several traces on a day counts with the trace in which most are open. A quantile is the number of a machine (nearest
--- rank): half of the machines have at most the median.
+-- the machines that were traced. They count what was opened in a trace and is still open at its end, in all processes; a
+-- machine with several traces on a day counts with the trace in which most are open. A quantile is the number of a machine
+-- (nearest rank): half of the machines have at most the median.
 --
 -- date: The day.
 -- kind: handle, view, heap, commit, reserve, resource, gdi or user.
 -- type: Type of the handles; the kind again for allocations.
 -- machines: Machines on which any were opened.
--- total: Number on all of them.
--- least: Smallest number of a machine.
+-- total: Number on all these machines.
+-- least: Smallest number on a machine.
 -- median: Nearest-rank quantile of 50 %.
--- p90: That of 90 %.
--- most: Largest number of a machine.
--- most_machine: The machine with the largest number, of several the last by name; empty where its name is not known.
+-- p90: The same for 90 %.
+-- most: Largest number on a machine.
+-- most_machine: The machine with the largest number, or the last of these by name; empty if its name is unknown.
 WITH ends AS (
     SELECT trace, MAX(step) AS step FROM growth GROUP BY trace
 ),

@@ -7,14 +7,14 @@
 -- function?: The program's first function on the stack.
 -- steady_machines: Machines on which it leaks steadily in a trace; those without a name count as one.
 -- machines: Machines on which it leaks at all.
--- machines_seen?: Machines that ran the program; null where no process has its name.
+-- machines_seen?: Machines that ran the program; null if no process has its name.
 -- traces: Traces in which it leaks.
 -- unreleased: Handles or allocations that the program did not close or free.
 -- unreleased_bytes?: Their bytes; null for handles.
--- minutes: Time in which its processes were traced where it leaks.
--- per_minute?: Rate while it leaks: unreleased by minutes; null where no time is known.
+-- minutes: Time in which its processes were traced, in traces where it leaks.
+-- per_minute?: Rate while it leaks: unreleased per minute; null if no time is known.
 -- first_day: Day of the first trace in which it leaks.
--- last_day: Day of the last one.
+-- last_day: Day of the last such trace.
 -- stack?: The stack; null for what is opened without one.
 WITH seen AS (
     SELECT process, COUNT(DISTINCT COALESCE(machine, '')) AS machines_seen FROM processes GROUP BY process

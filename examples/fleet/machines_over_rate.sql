@@ -1,10 +1,10 @@
 -- On which machines does a process leak more than 5 handles or allocations a minute? A row is a program on a machine with one
--- of its builds. Its rate is that of all stacks together that leak steadily. The last WHERE has the number.
+-- of its builds. Its rate is that of all steadily leaking stacks together. Change the number in the last WHERE.
 --
--- machine?: Name of the computer; null where none is known.
+-- machine?: Name of the computer; null if unknown.
 -- process: Name of the executable.
 -- kind: handle, view, heap, commit, reserve, resource, gdi or user.
--- build?: Build of the executable; null where none is known.
+-- build?: Build of the executable; null if unknown.
 -- worst_per_minute: Rate in the trace where it is highest.
 -- mean_per_minute: Mean rate of the traces in which it leaks steadily.
 -- traces: Traces in which it leaks steadily.

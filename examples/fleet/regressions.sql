@@ -9,9 +9,9 @@
 -- build: The build that made it worse.
 -- steady: 1 if it leaks steadily in any trace: leaks by time are compared. 0 if not: leaks by process are compared.
 -- unreleased_before: Handles or allocations of suspects that the build before did not close or free.
--- unreleased: Those of the later build.
--- per_minute_before: The same by the time in which processes of the program were traced.
--- per_minute: Those of the later build.
+-- unreleased: The same for the later build.
+-- per_minute_before: The same per minute in which processes of the program were traced.
+-- per_minute: The same for the later build.
 -- dispersion: Handles per chance, from how traces of a build differ (quasi-Poisson), at least 1; 1 if builds have one trace.
 -- p_value: The probability of so many chances or more in the later build, if nothing changed.
 -- level: Largest p value in this answer: 5 % by the number of stacks that could be significant (Tarone).

@@ -83,7 +83,7 @@ impl<C: Command> Call for CommandCall<C> {
         }
         if output.is_document() && output.columns != ColumnChoice::Fitting {
             let document = output.format_option().unwrap_or_default();
-            dump.messages.note(format_args!("note: {COLUMNS} has no effect beside {document}"));
+            dump.messages.note(format_args!("note: {COLUMNS} has no effect with {document}"));
         }
         C::answer(&self.args, dump)
     }

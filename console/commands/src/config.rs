@@ -118,7 +118,10 @@ fn change(
     settings.session.set(key, None).map_err(ParseError::refused)?;
     if let (now, source @ (Source::CommandLine | Source::Environment)) = settings.value(key) {
         let source = name(key, source);
-        messages.note(format_args!("note: {key} stays {} here, as {source} says", Untrusted(now)));
+        messages.note(format_args!(
+            "note: {key} stays {} here, because {source} sets it",
+            Untrusted(now)
+        ));
     }
     match key {
         Key::SymbolPath | Key::SymbolDownload => session.forget_symbols(),

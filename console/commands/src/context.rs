@@ -112,7 +112,7 @@ impl DumpContext<'_, '_> {
         let output = &self.shared.output;
         let are_named = matches!(output.columns, ColumnChoice::Named(_));
         if stacks.show && are_named && output.format() == Format::Text {
-            self.messages.note(format_args!("note: -ShowStack has no effect beside {COLUMNS}"));
+            self.messages.note(format_args!("note: -ShowStack has no effect with {COLUMNS}"));
         }
     }
 

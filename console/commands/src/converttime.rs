@@ -72,7 +72,7 @@ impl Command for ConvertTime {
         let args = entered.options(Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
-                Err(entered.missing("-time and a point in time, or seconds since session start"))
+                Err(entered.missing("-time TIME, a date and time or seconds since session start"))
             }
             _ => Ok(args),
         }
@@ -246,10 +246,10 @@ impl Command for Snapshot {
         arguments: Arguments::Points(1),
         summary: "name a point in time for .diff, or list the names",
         details: "TIME is written as for .converttime: seconds since session start, 13.123s, or a \
-             date and time. Without it the point is the end of the trace. The name applies to \
-             every loaded trace that was recording then. An existing name is moved to the new \
-             point. Snapshots last as long as their trace is loaded. In text of !htrace, each \
-             !htrace -snapshot is already named snapshot1, snapshot2 and so on.",
+             date and time. Without it the point is the end of the trace. The name applies to every \
+             loaded trace that covers this time. An existing name is moved to the new point. \
+             Snapshots last as long as their trace is loaded. In text of !htrace, each !htrace \
+             -snapshot is already named snapshot1, snapshot2 and so on.",
         examples: &Example::lines([".snapshot warm 0.5s", ".snapshot", ".diff warm"]),
     };
     const OPTIONS: &'static [OptionGroup<SnapshotArgs>] = &[OptionGroup {

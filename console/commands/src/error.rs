@@ -45,9 +45,7 @@ pub enum CommandError {
     #[error("{}: a dataset is loaded alone; name nothing else, and use .load", Untrusted(.folder))]
     DatasetBeside { folder: PathBuf },
     /// A trace without an extract in the dataset.
-    #[error(
-        "{trace}: the dataset was made without the extract of this trace; load the trace itself"
-    )]
+    #[error("{trace}: the dataset has no extract of this trace; load the trace itself")]
     NoExtract { trace: String },
     /// Options about symbols that give no valid symbol path.
     #[error(transparent)]
@@ -66,7 +64,7 @@ pub enum CommandError {
     Archive(#[from] ArchiveError),
     /// A file of `.sql` that cannot be read.
     #[error(
-        "{}: the query cannot be read: {}; name a file with one, in UTF-8",
+        "{}: the query cannot be read: {}; name a UTF-8 file with SQL",
         Untrusted(.path), Reason(.source)
     )]
     QueryFile { path: PathBuf, source: io::Error },
@@ -80,7 +78,7 @@ pub enum CommandError {
     #[error("'{}' is not loaded; .list shows what is", Untrusted(.name))]
     NotLoaded { name: String },
     /// `.unload` of a name that several loaded files have.
-    #[error("{1} are called '{0}'; use a path instead", Untrusted(.name), Untrusted(.paths))]
+    #[error("'{0}' could be {1}; use a path instead", Untrusted(.name), Untrusted(.paths))]
     SeveralLoaded {
         name: String,
         /// Paths, joined by commas.
@@ -108,7 +106,7 @@ pub enum CommandError {
     )]
     NotRecorded { text: String },
     /// `.snapshot` with a time as its name.
-    #[error("'{}' is a time; choose another name in front of it: .snapshot NAME TIME", Untrusted(.name))]
+    #[error("'{}' is a time; put a name in front of it: .snapshot NAME TIME", Untrusted(.name))]
     SnapshotName { name: String },
     /// `.diff` with something that is not a point in time.
     #[error(
@@ -130,7 +128,7 @@ pub enum CommandError {
     FindingsOfOne,
     /// `.diff` of a trace without information about handles.
     #[error(
-        "{}: has no handle events, so that nothing can be compared{}",
+        "{}: has no handle events, so nothing can be compared{}",
         Untrusted(.path),
         .option.as_ref().map_or_else(String::new, |option| format!("; {option} compares its allocations"))
     )]
@@ -143,7 +141,7 @@ pub enum CommandError {
     #[error("nothing was compared: {}", InOptions(.no_match))]
     NothingChosen { no_match: NoMatch },
     /// `.diff -Kind` of a trace without information about such allocations.
-    #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
+    #[error("{}: has no events of such allocations, so nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },
     /// A dataset that cannot be read or changed.
     #[error(transparent)]
@@ -182,8 +180,8 @@ pub enum CommandError {
     Query(QueryError),
     /// `-Suspect` with an id that no trace has.
     #[error(
-        "no suspect among {what} has the id {id}; .dump Why lists the suspects with the command \
-         that shows each, and an id made with symbols needs them"
+        "no suspect among {what} has the id {id}; .dump Why lists the ids, and an id made with \
+         symbols needs the same symbols"
     )]
     NoSuspect {
         id: SuspectId,
@@ -267,7 +265,7 @@ pub enum CommandError {
     Save(#[from] SaveError),
     /// `| PROGRAM` in a script that may not run programs.
     #[error(
-        "| {}: a script runs no program unless --pipes allows it; > FILE writes the answer into a file",
+        "| {}: a script runs programs only with --pipes; > FILE writes the answer into a file",
         Untrusted(.program)
     )]
     NoPrograms { program: String },
@@ -288,8 +286,8 @@ pub enum CommandError {
     },
     /// A mapped file lost pages while the command read it.
     #[error(
-        "a file that the command reads was cut or cannot be read any more, so that the answer may be wrong; run it again \
-         when nothing writes to the file any more"
+        "a file became shorter or unreadable while the command read it, so the answer may be wrong; \
+         run it again when nothing writes to the file"
     )]
     FileChanged,
     /// The output cannot be written.

@@ -81,11 +81,11 @@ impl Command for Export {
         usage: "FOLDER",
         arguments: Arguments::Folder,
         summary: "write the tables of the loaded traces for other programs",
-        details: "One file for each table, and for each view of the program, such as leaks, for DuckDB, pandas, \
-             polars and the like: FOLDER/events.parquet and so on; see .schema. Behind times in ns since \
-             session start stand calendar times: time_utc behind time_ns. Each of several traces gets its own \
-             subfolder. All files of a trace have the same trace_id; if one differs, an export \
-             was interrupted.",
+        details: "One file per table and per built-in view, such as leaks, for DuckDB, pandas, \
+             polars and the like: FOLDER/events.parquet and so on; see .schema. A calendar time \
+             follows each time in ns since session start: time_utc after time_ns. With several \
+             traces, each gets its own subfolder. All files of a trace have the same trace_id; if \
+             one differs, an export was interrupted.",
         examples: &Example::lines([".export tables", ".export tables -csv -ndjson"]),
     };
     const OPTIONS: &'static [OptionGroup<ExportArgs>] =

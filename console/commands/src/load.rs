@@ -25,24 +25,25 @@ impl Command for Load {
         usage: "QUERY…",
         arguments: Arguments::Files,
         summary: "load traces, replacing the loaded ones",
-        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip, .7z, .cab or .diagsession), a \
-             minidump with handle data (.dmp, written by procdump -ma or .dump /mh), a folder of these, or a file name pattern like *leak*;!*old*. A trace is extracted \
-             first; the extract is kept as Extract/NAME.json7z beside it and reused as long as \
-             the trace has the same size, time and content. A trace and its extract are loaded \
-             once. Extracts of ETWAnalyzer (.json7z, or .json with its companions) are loaded, \
-             too, and converted once into the cache folder. If a folder or pattern finds a trace \
-             that has only such an extract, the extract is loaded; name the trace to extract it. \
-             A text file of WinDbg, cdb or kd with the output of !htrace (.logopen session.log) \
+        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip, .7z, .cab or \
+             .diagsession), a minidump with handle data (.dmp, written by procdump -ma or .dump \
+             /mh), a folder of these, or a file name pattern like *leak*;!*old*. A trace is \
+             extracted first; the extract is kept as Extract/NAME.json7z beside it and reused as \
+             long as the trace has the same size, time and content. A trace and its extract are \
+             loaded once. Extracts of ETWAnalyzer (.json7z, or .json with its companions) are \
+             loaded, too, and converted once into the cache folder. If a folder or pattern finds a \
+             trace that has only such an extract, the extract is loaded; name the trace to extract \
+             it. A text file of WinDbg, cdb or kd with the output of !htrace (.logopen session.log) \
              is loaded when it is named, whatever its extension: opens and closes with their \
              stacks, in order, but without times, and with types and names if !handle 0 f is in it, \
-             too. The output of !handle alone, of handle.exe -a, -s or -v of Sysinternals, and a \
-             handle list of System Informer as CSV are lists of open handles, of which .diff \
-             compares two. A minidump has the open handles with \
-             types and names, and stacks only if handle tracing or Application Verifier was on. Files that cannot be loaded \
-             are reported (at most three of a folder) and the rest is loaded; if none can be \
-             loaded, the session does not change. A folder that dataset add made is loaded as a \
-             dataset, in place of traces: .help lists its commands. Then QUERY may also be the id \
-             of one of its traces, or the beginning of it, for the extract of that trace.",
+             too. The output of !handle alone, of Sysinternals handle.exe -a, -s or -v, and a \
+             handle list of System Informer as CSV are lists of open handles; .diff compares two of \
+             them. A minidump has the open handles with types and names, and stacks only if handle \
+             tracing or Application Verifier was on. Files that cannot be loaded are reported (at \
+             most three of a folder) and the rest is loaded; if none can be loaded, the session \
+             does not change. A folder made by dataset add is loaded as a dataset, in place of \
+             traces: .help lists its commands. Then QUERY may also be the id of one of its traces, \
+             or the start of an id, to load the extract of that trace.",
         examples: &Example::lines([
             ".load examples/leaky.etl",
             ".load -r examples",

@@ -95,7 +95,7 @@ pub fn registry(over_dataset: bool) -> &'static Registry {
 /// A command, kind or option for traces, used while a dataset is loaded.
 #[derive(Debug, Error)]
 #[error(
-    "{} works on traces, and a dataset is loaded; .load ID loads the extract of one of its traces, \
+    "{} needs a trace, but a dataset is loaded; .load ID loads the extract of one of its traces, \
      and .dump ObjectRef -GroupBy trace lists the ids", Untrusted(.0)
 )]
 struct OnlyTraces(String);

@@ -170,12 +170,13 @@ fn markdown(relations: &[Relation<'_>], out: &mut dyn Write) -> io::Result<()> {
          prints.\n\n\
          * A type with `?` has values that are unknown or do not apply: they are null.\n\
          * A unit like `row of objects` means that the number counts rows of that table from 0.\n\
-         * The unit `hex` is that of addresses, keys of the kernel and handles. `.sql` has them as text like \
-         `0xFFFF810008BE66F0` in tables and views alike, so that `objects.pointer = processes.key` joins.\n\
+         * Addresses, kernel keys and handles have the unit `hex`. In `.sql` they are text like \
+         `0xFFFF810008BE66F0`, in tables and views alike, so that `objects.pointer = processes.key` \
+         joins.\n\
          * Times that end in `_ns` are nanoseconds since the session start.\n\
-         * Columns in italics are there in `.sql` only, as are the views. There every table has a \
-         column `row` in front, which other tables point to, and `file_index`, the number of the \
-         trace as `.list` shows it. Several traces count as one: their rows count on."
+         * Columns in italics and views exist only in `.sql`. There every table begins with a \
+         column `row`, which other tables refer to, and has `file_index`, the number of the trace \
+         in `.list`. Several traces are queried as one: row numbers continue from one to the next."
     )?;
     for &relation in relations {
         writeln!(out, "\n## {}{}\n\n{}", relation.name(), kind(relation), relation.doc())?;

@@ -152,7 +152,7 @@ impl Command for Cls {
         usage: "",
         arguments: Arguments::None,
         summary: "clear the screen",
-        details: "The scrollback, too. Has no effect in a pipe or file.",
+        details: "Clears the scrollback, too. Has no effect in a pipe or file.",
         examples: &Example::lines([".cls"]),
     };
 

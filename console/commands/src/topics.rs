@@ -38,7 +38,7 @@ pub static TOPICS: &[TopicSpec] = &[
         summary: "how filters, processes, ranges and addresses are written",
         rows: &[
             ("a;b", "a or b; Event;Thread"),
-            ("!c", "not c, and overrides all others: *;!svchost"),
+            ("!c", "excludes c, whatever else matches: *;!svchost"),
             ("* and ?", "any characters, or none; exactly one character"),
             ("case", "is ignored: EVENT is event"),
             ("whole text", "a filter must match the whole text: *signal*, not signal"),
@@ -56,13 +56,13 @@ pub static TOPICS: &[TopicSpec] = &[
         name: "output",
         summary: "where answers go: files and programs",
         rows: &[
-            ("> FILE", "into a file; one that handlescope did not write only with -Force"),
+            ("> FILE", "into a file; -Force replaces one that handlescope did not write"),
             ("> FILE.csv", "a table in this format; also .json, .ndjson and .parquet"),
-            (">> FILE", "behind what a file holds; not of .json and .parquet"),
-            ("| PROGRAM", "into a program of the system: .why | grep heap, .dump Process | sort"),
+            (">> FILE", "appended to the file; not .json or .parquet"),
+            ("| PROGRAM", "into a program: .why | grep heap, .dump Process | sort"),
             (
-                "its end",
-                "is no failure if it comes early, as of head; other exit statuses than 0 are errors",
+                "exit status",
+                "of PROGRAM other than 0 is an error; ending early, as head does, is not",
             ),
             (
                 "in scripts",
@@ -80,7 +80,7 @@ pub static TOPICS: &[TopicSpec] = &[
         summary: "words for how a group of handles grows",
         rows: &[
             ("leaked", "never closed; those closed only by process exit are counted separately"),
-            ("kept", "not closed by its program, and older than most closed handles ever got"),
+            ("kept", "not closed by its program, and older than most closed handles became"),
             ("steady", "kept handles, opened at one rate to the end of trace or process: a leak"),
             ("burst", "kept handles, opened within a very short time, none before or after"),
             ("once", "kept handles, opened at the start: a cache, a warm-up, a thread pool"),
@@ -113,7 +113,7 @@ pub static TOPICS: &[TopicSpec] = &[
     },
     TopicSpec {
         name: "etwanalyzer",
-        summary: "what is different for those who know ETWAnalyzer",
+        summary: "what is different from ETWAnalyzer",
         rows: &[
             ("same", "commands, options, filters and the shape of the output"),
             ("ids", "are the same in every query and session; each file counts from 1"),

@@ -91,7 +91,7 @@ impl Answer {
         if let Some(row) = cut {
             is_cut = true;
             let said = format!(
-                "{} {row} was cut to fit; ask for less of it, or more max_bytes",
+                "{} {row} was cut to fit; ask for less of it, or raise max_bytes",
                 names.rows
             );
             warnings.push(said);

@@ -111,7 +111,7 @@ pub fn shorten_warnings(warnings: &[String], bytes: usize) -> Vec<String> {
     }
     match warnings.len() - shown.len() {
         0 => {}
-        more if shown.is_empty() => shown.push(format!("{more} warnings: ask for more max_bytes")),
+        more if shown.is_empty() => shown.push(format!("{more} warnings; raise max_bytes")),
         more => shown.push(format!("and {more} more")),
     }
     shown

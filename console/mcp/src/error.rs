@@ -35,12 +35,12 @@ pub enum ToolError {
     #[error("the argument '{name}' is not a valid filter: {reason}")]
     Filter { name: &'static str, reason: String },
     /// An argument that means nothing for what is loaded.
-    #[error("{loaded} cannot be asked with the argument '{name}'; the arguments are {known}")]
+    #[error("the argument '{name}' does not apply to {loaded}; the arguments are {known}")]
     NotOver { name: &'static str, loaded: &'static str, known: String },
     /// A tool that answers over traces only, while a dataset is loaded.
     #[error(
-        "{tool} answers over traces, and the dataset {} is loaded; {tools} answer over it, and load replaces it by other \
-         files, or by one of its traces if `paths` has the id", Untrusted(.dataset)
+        "{tool} needs traces, but the dataset {} is loaded; ask it with {tools}, or load other \
+         files, or one of its traces by id in `paths`", Untrusted(.dataset)
     )]
     OverDataset { tool: &'static str, dataset: String, tools: String },
     /// A value that the option of an argument does not take.
@@ -48,13 +48,13 @@ pub enum ToolError {
     Value { option: String, source: ValueError },
     /// A cursor that belongs to another query.
     #[error(
-        "the cursor belongs to another query: repeat the arguments that it came with, or leave it out to \
+        "the cursor belongs to another query; repeat the arguments it came with, or leave it out to \
          start again, as after each load"
     )]
     Cursor,
     /// A page without room for its row, because the call of the next page repeats the arguments.
     #[error(
-        "with these arguments a page takes at least {least} bytes; ask for more `max_bytes`, or shorten them"
+        "a page takes at least {least} bytes with these arguments; raise `max_bytes`, or shorten them"
     )]
     PageTooSmall { least: usize },
     /// Nothing could be loaded: the loaded traces are those from before.
@@ -65,8 +65,8 @@ pub enum ToolError {
     Query { reason: String, has_ended: bool },
     /// The process of a query has ended without an answer.
     #[error(
-        "the query was stopped, because it takes more memory than there is; ask for less: fewer rows, columns or \
-         shorter texts"
+        "the query was stopped because it needs more memory than is available; ask for fewer rows, \
+         fewer columns or shorter texts"
     )]
     QueryEnded,
     /// A name that neither a table nor a view has.

@@ -136,7 +136,7 @@ impl Shape {
     fn wanted(&self) -> String {
         match self {
             Shape::Flag => "true or false".to_owned(),
-            Shape::Text => "a text that is not empty".to_owned(),
+            Shape::Text => "a non-empty text".to_owned(),
             Shape::Texts => "a list of texts".to_owned(),
             Shape::Pair => "a list of two texts".to_owned(),
             Shape::Number { least, most: u64::MAX } => format!("a whole number from {least}"),
@@ -344,7 +344,7 @@ mod tests {
             ("why", json!({"top": 1001}), "a whole number from 1 to 1000"),
             ("why", json!({"top": "5"}), "a whole number from 1 to 1000"),
             ("why", json!({"typ": "x"}), "there is no argument 'typ', did you mean type?"),
-            ("why", json!({"type": ""}), "a text that is not empty"),
+            ("why", json!({"type": ""}), "a non-empty text"),
             ("objects", json!({"leak": "yes"}), "true or false"),
             ("objects", json!({"ids": [1, "2"]}), "a list of whole numbers"),
             ("objects", json!({"time": ["1"]}), "an object with times"),

@@ -80,11 +80,11 @@ fn wrong_shape(message: &Value, id: Option<&RequestId>) -> Option<&'static str> 
     if !message.is_object() {
         Some("a message is an object on a line of its own; there are no batches")
     } else if message["jsonrpc"] != "2.0" {
-        Some("'jsonrpc' has to be \"2.0\"")
+        Some("'jsonrpc' must be \"2.0\"")
     } else if id.is_none() {
-        Some("'id' has to be a string or an integer")
+        Some("'id' must be a string or an integer")
     } else if !message["method"].is_string() {
-        Some("'method' has to be a string")
+        Some("'method' must be a string")
     } else {
         None
     }
@@ -119,7 +119,7 @@ fn wrong_parameters(message: &Value, parsed: Option<&Message>) -> Option<String>
         }
         _ => false,
     };
-    (!is_taken).then(|| format!("the params of {method} are not those of the protocol"))
+    (!is_taken).then(|| format!("the params of {method} do not match the protocol"))
 }
 
 fn invalid(reason: impl Into<String>) -> ErrorData {
@@ -166,7 +166,7 @@ mod tests {
             (
                 "initialize",
                 json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {}}),
-                "the params of initialize are not those of the protocol",
+                "the params of initialize do not match the protocol",
             ),
             ("x/y", json!("text"), "the params of x/y must be an object"),
         ] {

@@ -33,9 +33,10 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::terminal::Activity;
 
 /// Instructions that an agent reads first.
-const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load with a trace, then \
-     why: it names process, type, function, rate and cause of each leak. diff compares two traces, \
-     objects, groups, allocations and stack show more, sql asks anything else. Answers are pages: send `next` for more. Values that are null, and zeros of events, are left out.";
+const INSTRUCTIONS: &str = "Finds leaked Windows kernel handles and memory in ETW traces. Call load \
+     with a trace, then why: it names process, type, function, rate and cause of each leak. diff \
+     compares two traces; objects, groups, allocations and stack show details; sql answers anything \
+     else. Answers come in pages: send `next` for more. Nulls, and zeros of events, are left out.";
 
 /// Time between two signs of life to a client that asked for the progress of a call.
 const SIGN_EVERY: Duration = Duration::from_secs(1);

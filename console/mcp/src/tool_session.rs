@@ -113,9 +113,8 @@ impl ToolSession {
         let full = console.session.settings.symbol_path();
         let symbol_path = if read_only { full.without_servers() } else { full.clone() };
         if read_only && full.has_servers() {
-            messages.note(
-                "symbol servers are not used: what they send is kept, which needs --allow-write",
-            );
+            messages
+                .note("symbol servers are not used: keeping what they send needs --allow-write");
         }
         let mut session = ToolSession {
             console,

@@ -119,10 +119,13 @@ const OF_FILES: Input = option(FILES, "-fd", "only traces whose path matches");
 const LEAK: Input = option("leak", "-Leak", "only what is never closed");
 const LEAK_AT_EXIT: Input = option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
 const SUSPECT: Input = option("suspect", "-Suspect", "id from why");
-const STACK_FILTER: Input =
-    option("stack_filter", "-StackFilter", "events with such a line module!function in the stack");
+const STACK_FILTER: Input = option(
+    "stack_filter",
+    "-StackFilter",
+    "only events with a matching line module!function in the stack",
+);
 const CREATE_STACK: Input =
-    option("create_stack", "-CreateStack", "opened on a stack with such a line");
+    option("create_stack", "-CreateStack", "opened on a stack with a matching line");
 const TIME: Input = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
 const TYPE: Input = option("type", "-Type", "filter: Event, Thread, File, Section…");
 const NAME: Input = option("name", "-ObjectName", "filter on object names");
@@ -135,18 +138,19 @@ const SHOW_TIME: Input = option("show_time", "-ShowTime", "counts in this many p
     .with_shape(|| Shape::Number { least: 1, most: 1000 });
 const STACKS: Input = option("stacks", "-ShowStack", "with stacks");
 const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
-const MACHINE: Input = option("machine", "-machine", "of a dataset: these machines");
-const BUILD: Input = option("build", "-build", "of a dataset: these builds");
-const DAY: Input = option("day", "-day", "of a dataset: FROM..TO, UTC");
+const MACHINE: Input = option("machine", "-machine", "for a dataset: only these machines");
+const BUILD: Input = option("build", "-build", "for a dataset: only these builds");
+const DAY: Input = option("day", "-day", "for a dataset: days FROM..TO, UTC");
 const DETAILS: Input = argument(DETAIL, || Shape::Flag, "with stacks");
 
 /// Every tool, in the order of its use.
 pub static TOOLS: &[Tool] = &[
     Tool {
         name: "load",
-        about: "Loads traces (.etl, also zipped), extracts (.json7z), logs of !htrace, lists of handle.exe or minidumps; or a dataset, a folder about many \
-                traces, over which why, diff, groups, sql and schema answer. Extraction takes about a minute per gigabyte. Says whether frames have \
-                names, and what limits answers.",
+        about: "Loads traces (.etl, also zipped), extracts (.json7z), !htrace logs, handle.exe \
+                lists or minidumps; or a dataset, a folder about many traces, for why, diff, \
+                groups, sql and schema. Extraction takes about a minute per gigabyte. Tells whether \
+                frames have names, and what limits answers.",
         work: Work::Load,
         names: Names { rows: "files", list: None },
         rows: RowSpec {
@@ -164,14 +168,14 @@ pub static TOOLS: &[Tool] = &[
             )
             .required(),
             argument("append", || Shape::Flag, "keep loaded traces"),
-            argument("recursive", || Shape::Flag, "with subfolders"),
+            argument("recursive", || Shape::Flag, "include subfolders"),
             argument("symbols", || Shape::Texts, "folders with PDBs"),
         ],
     },
     Tool {
         name: "why",
-        about: "What leaks, worst first: how much, in which process and function, how fast, why, with the program's \
-                calls. Start here.",
+        about: "Lists what leaks, worst first: how much, how fast, in which process and function, \
+                why, and the program's calls. Start here.",
         work: Work::Dump { kind: "Why", paging: Paging::Document },
         names: Names { rows: "suspects", list: None },
         rows: RowSpec {
@@ -188,14 +192,14 @@ pub static TOOLS: &[Tool] = &[
         inputs: &[
             OWNER,
             option("type", "-Type", "filter: Event, heap…"),
-            option("min_leaked", "-MinLeaked", "only suspects that leaked so many"),
+            option("min_leaked", "-MinLeaked", "only suspects that leaked at least this many"),
             option("since", "-Since", "only what was opened from this time on: \"2s\""),
             SUSPECT,
-            option("by_process", "-ByProcess", "each process by itself"),
-            option("by_stack", "-ByStack", "each create stack by itself"),
+            option("by_process", "-ByProcess", "judge each process separately"),
+            option("by_stack", "-ByStack", "judge each create stack separately"),
             option("race_window", "-RaceWindow", "default \"1ms\""),
-            argument(ALL, || Shape::Flag, "with small suspects"),
-            argument(DETAIL, || Shape::Flag, "with whole stacks, stacks that close, object ids"),
+            argument(ALL, || Shape::Flag, "include small suspects"),
+            argument(DETAIL, || Shape::Flag, "include whole stacks, stacks that close, object ids"),
             MACHINE,
             BUILD,
             DAY,
@@ -204,8 +208,9 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "diff",
-        about: "Compares two loaded traces, that recorded first and the other: what leaks more, beyond chance. Of one trace, or with from or to: what was \
-                opened after a point in time and is still open at another. Of a dataset: two builds.",
+        about: "Compares two loaded traces, the one recorded first with the other: what leaks more, \
+                beyond chance. For one trace, or with from or to: what was opened after one point \
+                in time and is still open at another. For a dataset: two builds.",
         work: Work::Dump { kind: "Diff", paging: Paging::Document },
         names: Names { rows: "groups", list: None },
         rows: RowSpec {
@@ -226,7 +231,8 @@ pub static TOOLS: &[Tool] = &[
             OWNER,
             TYPE,
             SUSPECT,
-            option("builds", "-build", "of a dataset: before and after").with_shape(|| Shape::Pair),
+            option("builds", "-build", "for a dataset: before and after")
+                .with_shape(|| Shape::Pair),
             MACHINE,
             DAY,
             DETAILS,
@@ -235,7 +241,8 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "objects",
-        about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
+        about: "Lists kernel objects with the events of their handles: opened, duplicated, closed, \
+                by whom and when.",
         work: Work::Dump {
             kind: "ObjectRef",
             paging: Paging::Window { option: "-TopN", left_out: "objects" },
@@ -298,7 +305,11 @@ pub static TOOLS: &[Tool] = &[
             FOLD_STACK,
             STACK_FROM,
             SHOW_TIME,
-            option("min_leaked", "-MinLeaked", "of a dataset: only what leaked so many"),
+            option(
+                "min_leaked",
+                "-MinLeaked",
+                "for a dataset: only groups that leaked at least this many",
+            ),
             MACHINE,
             BUILD,
             DAY,
@@ -328,8 +339,8 @@ pub static TOOLS: &[Tool] = &[
             option("allocator", "-Allocator", "heap address or name"),
             option("size", "-MinMaxSize", "bytes of each"),
             TIME,
-            option("create_stack", "-CreateStack", "allocated on a stack with such a line"),
-            option("free_stack", "-FreeStack", "freed on a stack with such a line"),
+            option("create_stack", "-CreateStack", "allocated on a stack with a matching line"),
+            option("free_stack", "-FreeStack", "freed on a stack with a matching line"),
             SUSPECT,
             LEAK,
             LEAK_AT_EXIT,
@@ -341,7 +352,8 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "stack",
-        about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
+        about: "Lists the frames of one stack, by its number in other answers (with the same \
+                `files`), or all stacks, most frequent first.",
         work: Work::Dump {
             kind: "Stack",
             paging: Paging::Window { option: "-TopN", left_out: "stacks" },
@@ -357,13 +369,13 @@ pub static TOOLS: &[Tool] = &[
         inputs: &[
             option("id", "-Id", "number").with_shape(|| Shape::Index),
             OWNER,
-            option("stack_filter", "-StackFilter", "with such a line"),
+            option("stack_filter", "-StackFilter", "with a matching line"),
             OF_FILES,
         ],
     },
     Tool {
         name: "symbols",
-        about: "Which modules have names for their frames, from where, and why others have none.",
+        about: "Lists which modules have names for their frames, where these come from, and why others have none.",
         work: Work::Dump { kind: "Symbols", paging: Paging::Document },
         names: Names { rows: "symbols", list: None },
         rows: RowSpec {
@@ -373,12 +385,13 @@ pub static TOOLS: &[Tool] = &[
         },
         over_dataset: None,
         bytes: PAGE,
-        inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
+        inputs: &[argument(DETAIL, || Shape::Flag, "include paths and PDB ids"), OF_FILES],
     },
     Tool {
         name: "sql",
-        about: "Answers SQL (SELECT of polars) over the loaded traces. Views: acquisitions (a row for each handle, \
-                mapped view and allocation), and of it leaks, handles, allocations, open_handles; tables: see schema.",
+        about: "Answers SQL (SELECT of polars) over the loaded traces. Views: acquisitions (one row \
+                per handle, mapped view and allocation), and its parts leaks, handles, allocations \
+                and open_handles; schema lists the tables.",
         work: Work::Sql,
         names: Names { rows: "rows", list: None },
         rows: RowSpec {
@@ -414,7 +427,7 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "stats",
-        about: "Facts about each trace: machine, clock, losses.",
+        about: "Lists facts about each trace: machine, clock, losses.",
         work: Work::Dump { kind: "Stats", paging: Paging::Document },
         names: Names { rows: "files", list: Some("events") },
         rows: RowSpec {
@@ -424,7 +437,7 @@ pub static TOOLS: &[Tool] = &[
         },
         over_dataset: None,
         bytes: PAGE,
-        inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
+        inputs: &[argument(DETAIL, || Shape::Flag, "include counts of events"), OF_FILES],
     },
 ];
 

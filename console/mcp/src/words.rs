@@ -36,8 +36,8 @@ const PHRASES: [(&str, &str); 22] = [
     (".list shows what is loaded", "the tool stats lists the loaded traces"),
     (".dump ObjectRef -ShowTotal counts them", "the tool groups counts them"),
     (
-        ".dump Why lists the suspects with the command that shows each, and an id made with symbols needs them",
-        "why lists the suspects, and an id made with symbols needs them: load with `symbols`",
+        ".dump Why lists the ids, and an id made with symbols needs the same symbols",
+        "why lists the ids, and an id made with symbols needs the same symbols: load with `symbols`",
     ),
     ("; -recursive searches subfolders, too", "; `recursive` searches subfolders, too"),
     (", which -TimeFmt s shows", ""),

@@ -31,7 +31,7 @@ pub struct Finding {
     pub place: Option<(String, Option<u32>)>,
     /// Sentences about growth and causes.
     pub sentences: Vec<String>,
-    /// The frames of the stack, a line each.
+    /// The frames of the stack, one per line.
     pub frames: Vec<String>,
     /// The command that shows more.
     pub command: Option<String>,

@@ -90,7 +90,7 @@ pub fn no_match_columns<'a>() -> Columns<'a, NoMatchRow<'a>> {
     });
     columns.member(
         "existing",
-        "if nothing is near: some of the existing names of processes and types, for allocations \
+        "if no name is close: some of the existing names of processes and types, for allocations \
          also of kinds and allocators",
         |(_, no_match)| &no_match.existing,
     );

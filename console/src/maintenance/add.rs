@@ -155,7 +155,7 @@ pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), Com
         match result {
             Some(_) => {
                 changed += 1;
-                writeln!(context.out, "{}: names were found", partition.short())?;
+                writeln!(context.out, "{}: found names", partition.short())?;
             }
             None => unchanged += 1,
         }
@@ -165,7 +165,7 @@ pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), Com
     if without > 0 {
         let without = Counted(without, "trace");
         context.messages.warning(format_args!(
-            "{without} without extract in the dataset: add the traces again, after dataset remove"
+            "{without} without an extract in the dataset: remove and add the traces again"
         ));
     }
     context.session.warn_of_missing_symbols(context.messages);

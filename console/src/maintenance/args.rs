@@ -10,12 +10,12 @@ Examples:
   handlescope dataset add fleet a.etl --build 4.2.1     the build under test
   find traces -name '*.etl' -print0 | xargs -0 -n 1 -P 8 handlescope dataset add fleet
 
-A trace that the dataset has is not added again, whatever its name is, and its extract is the same trace. Several \
-processes may add traces at once. What cannot be added is reported, and the others are added.";
+A trace that the dataset has is not added again, even under another name or as its extract. Several \
+processes may add traces at once. Traces that cannot be added are reported, and the others are added.";
 
 const REMOVE_EXAMPLES: &str = "\
 Examples:
-  handlescope dataset remove fleet 3fa92c               the id may be cut
+  handlescope dataset remove fleet 3fa92c               an id may be shortened
   handlescope dataset list fleet --json | jq -r '.traces[] | select(.date < \"2026-06-01\") | .trace' \\
     | xargs handlescope dataset remove fleet            prune old traces";
 
@@ -39,13 +39,13 @@ Examples:
   handlescope dataset compact fleet
   handlescope dataset add fleet *.etl && handlescope dataset compact fleet
 
-Days before today (UTC) get one file for each table. It may run while traces are added \
-and questions are asked. Other engines find the merged days in DIR/merged.";
+Merges days before today (UTC) into one file per table. It may run while traces are added or \
+queried. Other engines find the merged days in DIR/merged.";
 
 /// Actions on a dataset.
 #[derive(Debug, Subcommand)]
 pub enum DatasetAction {
-    /// Add traces to a dataset, which is made if it is not there.
+    /// Add traces to a dataset, and create it if it does not exist.
     #[command(after_help = ADD_EXAMPLES)]
     Add(AddArgs),
 
@@ -61,14 +61,14 @@ pub enum DatasetAction {
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
 
-    /// Merge the small files of days that are over; no answer changes.
+    /// Merge the small files of past days; answers stay the same.
     #[command(after_help = COMPACT_EXAMPLES)]
     Compact(CompactArgs),
 
     /// Describe the tables of a dataset: columns, types and meanings, in Markdown.
     Schema,
 
-    /// Look for names of functions again, for traces with stacks without symbols.
+    /// Look up function names again, for traces that have stacks without symbols.
     #[command(after_help = SYMBOLIZE_EXAMPLES)]
     Symbolize(SymbolizeArgs),
 }
@@ -88,15 +88,15 @@ pub struct AddArgs {
     #[arg(long, value_name = "BUILD")]
     pub build: Option<String>,
 
-    /// Machine that recorded the traces; by default the one that a trace names.
+    /// Machine that recorded the traces; by default the one named in each trace.
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
-    /// Look into folders below folders.
+    /// Search subfolders, too.
     #[arg(short, long)]
     pub recursive: bool,
 
-    /// Leave out the extracts, which single traces are opened from, and which dataset symbolize needs.
+    /// Do not store extracts, which are needed to open single traces and for dataset symbolize.
     #[arg(long)]
     pub no_extracts: bool,
 }

@@ -119,7 +119,7 @@ const COMMANDS: &[(Form, &str, &[&str])] = &[
 
 /// ETWAnalyzer commands that do not exist here, with the reasons.
 const REFUSED: &[(&str, &str)] = &[
-    ("-mcp", "the MCP server is started with handlescope mcp --root FOLDER"),
+    ("-mcp", "start the MCP server with handlescope mcp --root FOLDER"),
     ("-convert", "other formats come from dump: -csv FILE, and -json for scripts"),
 ];
 

@@ -59,7 +59,7 @@ pub struct TypeArgs {
 /// .NET events that `record` and `wprp` record.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DotNetArgs {
-    /// Also record names of .NET methods; recording ends some seconds later, while .NET processes list them.
+    /// Also record names of .NET methods; recording ends some seconds later, when .NET processes have listed them.
     #[arg(long, help_heading = EVENTS)]
     pub clr: bool,
 }
@@ -88,8 +88,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = END)]
     pub duration: Option<Duration>,
 
-    /// End when a process has more handles than this: 'pn leaky.exe handles > 5000'. May be given several times;
-    /// the first that is reached ends it.
+    /// End when a process has more handles than this: 'pn leaky.exe handles > 5000'. May be given several times; the
+    /// first one reached ends the recording.
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition, conflicts_with = "ring", help_heading = END)]
     pub stop_when: Vec<StopCondition>,
 
@@ -109,7 +109,7 @@ pub struct RecordArgs {
 /// The options of `live`.
 #[derive(Debug, Args)]
 pub struct LiveArgs {
-    /// Show the events of this trace as if they came now, as --replay does.
+    /// Trace to replay, as with --replay.
     #[arg(value_name = "TRACE", group = REPLAYED)]
     pub trace: Option<PathBuf>,
 
@@ -127,7 +127,7 @@ pub struct LiveArgs {
     #[arg(long, value_name = "CONDITION", value_parser = stop_condition, help_heading = END)]
     pub stop_when: Vec<StopCondition>,
 
-    /// Show the events of this trace as if they came now; works anywhere.
+    /// Replay this trace as if its events came now; works anywhere.
     #[arg(long, value_name = "FILE", group = REPLAYED, help_heading = "Replay")]
     pub replay: Option<PathBuf>,
 

@@ -31,7 +31,7 @@ pub fn refusal(
         );
     }
     if command == "live" {
-        lines.push("A recorded trace is shown here as if its events came now:".to_owned());
+        lines.push("This replays a recorded trace here:".to_owned());
         let replay = format!("handlescope live --replay {}", quoted(options.target.file()));
         lines.extend(indented(vec![replay]));
     }

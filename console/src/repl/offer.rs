@@ -79,8 +79,7 @@ fn accept(
         }
         Reply::No => {
             messages.note(
-                ".sympath -symServer ms downloads them later; `.config symbol-download never` ends this \
-                 question",
+                ".sympath -symServer ms downloads them later; `.config symbol-download never` stops this question",
             );
             None
         }

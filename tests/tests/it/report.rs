@@ -232,7 +232,7 @@ fn how_many_others_are_closed_is_no_cause_without_the_code_that_closes_them() {
     let suspect = &data["files"][0]["suspects"][0];
     assert_eq!((&suspect["line"][7], &suspect["causes"]), (&json!(""), &json!([])), "{suspect}");
     let notes = suspect["notes"].as_array().unwrap();
-    let note = json!("10 of 40 are closed (no stack says by what)");
+    let note = json!("10 of 40 are closed (by unknown code)");
     assert!(notes.contains(&note), "{suspect}");
     let titles: Vec<&Value> =
         data["files"][0]["columns"].as_array().unwrap().iter().map(|own| &own["title"]).collect();

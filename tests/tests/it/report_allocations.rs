@@ -123,11 +123,11 @@ fn a_browser_shows_the_pictures_of_allocations_and_no_empty_sections_of_handles(
     let expected = [
         "Suspects",
         "Allocated bytes over time: heap",
-        "Flame graph of what was not freed: heap",
+        "Flame graph of allocations not freed: heap",
         "Allocated bytes over time: commit",
-        "Flame graph of what was not freed: commit",
+        "Flame graph of allocations not freed: commit",
         "Allocated bytes over time: reserve",
-        "Flame graph of what was not freed: reserve",
+        "Flame graph of allocations not freed: reserve",
         "Suspects in detail",
         "All groups of allocations",
     ];

@@ -222,7 +222,7 @@ fn columns_are_chosen_and_rows_of_several_lines_become_a_table() {
     leaky.exe(700)    heap     700       36 B
     5 allocations: 3 leaked (36 B), 2 freed only by process exit (32.00 KiB)
     ");
-    let note = "note: -ShowStack has no effect beside -Columns";
+    let note = "note: -ShowStack has no effect with -Columns";
     assert!(run.stderr.lines().any(|line| line == note), "{}", run.stderr);
     let csv = dumped("-Columns pid,process -csv").stdout;
     assert!(csv.starts_with("pid,process\n800,tool.exe(800)\n"), "{csv}");

@@ -214,7 +214,7 @@ fn a_name_unloads_one_trace_and_no_other() {
     assert_eq!(listed(&both, &format!(".unload {a}")).0, ["leaky.etl"]);
     assert!(listed(&both, ".unload *leaky.etl").0.is_empty());
     let (_, errors) = listed(&["a/leaky.etl", "b/leaky.etl"], ".unload leaky.etl");
-    assert!(errors.contains("are called 'leaky.etl'"), "{errors}");
+    assert!(errors.contains("'leaky.etl' could be"), "{errors}");
     assert!(errors.contains("use a path instead"), "{errors}");
 }
 

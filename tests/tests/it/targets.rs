@@ -116,7 +116,7 @@ fn rows_of_files_have_the_columns_of_targets() {
 fn groups_and_totals_have_no_targets_and_say_so() {
     let grouped = ".dump ObjectRef -ShowTarget -GroupBy type\n";
     let run = run_over(&trace(), grouped).ok();
-    assert!(run.stderr.contains("-ShowTarget has no effect beside"), "{run:?}");
+    assert!(run.stderr.contains("-ShowTarget has no effect with"), "{run:?}");
 }
 
 #[test]

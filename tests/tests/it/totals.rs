@@ -189,7 +189,8 @@ fn an_object_that_stays_for_its_creation_alone_is_named_as_such() {
     // Its first handle is closed, and the one that leaks is outside the time range.
     let early = query("-Leak -MinMaxTime 0 0.01");
     assert!(early.contains("\nId: 1 "), "{early}");
-    let expected = "\nLeaked handles and views: 0\n1 object stays for its creation or end alone: no leak is left of it\n";
+    let expected = "\nLeaked handles and views: 0\n1 object is listed only for its creation or end, \
+                    without a leak\n";
     assert!(early.contains(expected), "{early}");
     for options in ["-Leak", "-Leak -MinMaxTime 0.04", "-MinMaxTime 0 0.01"] {
         assert!(!query(options).contains("alone"), "{options}");

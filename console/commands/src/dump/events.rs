@@ -118,8 +118,8 @@ static WHICH: &[Opt<EventCriteria>] = &[
     },
     process_option(
         "events that these processes logged",
-        "By the header of the event. Needs a trace extracted with -events. The name may go \
-         without .exe; a number is a pid; ! in front excludes.",
+        "By the process in the header of the event. Needs a trace extracted with -events. The name \
+         may go without .exe; a number is a pid; ! in front excludes.",
     ),
     command_line_option("events that processes with this command line logged"),
     new_process_option("events logged by processes that started or ended in the trace"),

@@ -59,9 +59,9 @@ pub const SIGNATURE: Signature = Signature {
     arguments: Arguments::Kind,
     summary: "print tables of the loaded traces",
     details: "Each KIND has its own options: see .help KIND, or in a shell handlescope dump KIND \
-         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, in the format of its extension \
-         .csv, .json, .ndjson or .parquet; >> FILE appends it, and at the prompt | PROGRAM, \
-         as in | grep heap, pipes it into a program of the system.",
+         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the \
+         output into a file, in the format of its extension .csv, .json, .ndjson or .parquet; >> \
+         FILE appends it, and at the prompt | PROGRAM, as in | grep heap, pipes it into a program.",
     examples: &Example::lines([
         ".dump ObjectRef -Leak -ShowStack",
         ".dump Process",
@@ -98,7 +98,7 @@ impl AnyCommand for Dump {
 
 /// Kinds of ETWAnalyzer's `-dump` that do not exist here, each with the kind to use instead and what it shows.
 const OF_ETWANALYZER: [(&str, &str, &str); 7] = [
-    ("VirtualAlloc", "Resource", "lists allocations, those of VirtualAlloc too"),
+    ("VirtualAlloc", "Resource", "lists allocations, including VirtualAlloc"),
     ("Memory", "Resource", "lists allocations of memory"),
     ("File", "ObjectRef -Type File", "lists handles of files"),
     ("ThreadPool", "ObjectRef -Type TpWorkerFactory", "lists handles of thread pools"),
@@ -121,7 +121,7 @@ fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
     }
     if let Some(name) = NOT_ABOUT_HANDLES.iter().find(|name| is(name)) {
         return format!(
-            "; {name} is no question of handles, but one for ETWAnalyzer or Windows Performance Analyzer"
+            "; {name} is not about handles; use ETWAnalyzer or Windows Performance Analyzer"
         );
     }
     let option = format!("-{unknown}");

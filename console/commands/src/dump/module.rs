@@ -122,8 +122,8 @@ pub const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
         Opt {
             names: &["-VersionFilter"],
             help: "modules with this path, version, product, description or company",
-            details: "Compared with each of them and with all of them joined; an exclusion must \
-                 match none. Paths are compared with and without drive letters.",
+            details: "Compared with each of these texts and with all of them joined; an exclusion \
+                      must match none. Paths are compared with and without drive letters.",
             example: "-VersionFilter !*Microsoft*",
             take: to(&(TEXTS, |args, filter| args.version = Some(filter))),
         },

@@ -108,8 +108,8 @@ static WHICH: &[Opt<ProcessArgs>] = &[
         names: &["-Zombie"],
         help: "processes that have ended and are still in memory",
         details: "Nearly always an open handle keeps them. The rundown of a trace lists them, in \
-             recent versions of Windows with the time of the end. Their start and command line \
-             are only known if they were alive in the trace.",
+                  recent versions of Windows with their end time. Their start and command line are \
+                  known only if they ran in the trace.",
         example: "-Zombie",
         take: to(&(SWITCH, |args, ()| args.criteria.zombies = true)),
     },

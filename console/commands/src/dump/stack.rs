@@ -21,9 +21,9 @@ impl Command for Stack {
         names: &["Stack"],
         summary: "call stacks by how often they were recorded",
         details: "The most frequent stacks first, each process by itself. The innermost frame is \
-             the first one outside the system modules; see .sys. Stacks are those of handle \
-             events, or, if the trace was extracted with -stacks all, of every event, CPU samples \
-             too. Provider events that the extract keeps (-events) contribute their own stacks.",
+             the first one outside the system modules; see .sys. Stacks come from handle events, or \
+             from every event, CPU samples too, if the trace was extracted with -stacks all. Kept \
+             provider events (-events) add their own stacks.",
         examples: EXAMPLES,
         ..Signature::KIND
     };

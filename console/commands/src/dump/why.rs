@@ -70,12 +70,13 @@ impl Command for Why {
     const SIGNATURE: Signature = Signature {
         names: &["Why"],
         summary: "what leaks, worst first, how fast and why",
-        details: "Lists what leaks handles or allocations: groups of one program and \
-             type whose stacks begin with one function, or of one create stack, with the program's functions, how they grow, the cause as far as the \
-             events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
-             are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
-             cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
-             -All lists them. .help growth, causes and allocations explain the words.",
+        details: "Lists what leaks: handles or allocations of one program and type, opened by one \
+             function or on one create stack. Each suspect comes with the program's functions, its \
+             growth, the causes that the events prove, and the .dump command that shows the leaked \
+             handles. Ranked by handles never closed: a steady leak counts in full, a burst half, a \
+             few handles a quarter, and a cache filled at the start a tenth. Groups much smaller \
+             than the worst are only counted; -All lists them. .help growth, causes and allocations \
+             explain the words.",
         examples: &[
             Example { goal: "what leaks, and why", line: ".dump Why" },
             Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
@@ -176,7 +177,7 @@ fn decide(
     for answer in answers.iter().filter(is_empty) {
         let path = Untrusted(answer.file.about.path);
         dump.messages
-            .warning(format_args!("{path}: has no handle events, so {FAIL_ON} decides nothing"));
+            .warning(format_args!("{path}: has no handle events, so {FAIL_ON} cannot decide"));
         dump.flow = Flow::Undecided;
     }
     if let failed @ 1.. = failures.iter().flatten().filter(|fails| **fails).count() {
@@ -274,7 +275,7 @@ static WHICH: &[Opt<WhyArgs>] = &[
     ),
     Opt {
         names: &["-Which"],
-        help: "one suspect in full, by its rank or id; or those of these processes",
+        help: "one suspect in full, by rank or id; or all suspects of these processes",
         details: "All frames, growth over time, processes, names and causes of the suspect. .why 3 and .why leaky need \
              no option name. A name means -pn.",
         example: "-Which 3",
@@ -320,8 +321,8 @@ static WHICH: &[Opt<WhyArgs>] = &[
     Opt {
         names: &["-RaceWindow"],
         help: "maximum time between two opens of a race",
-        details: "Two threads of a process that open the same object within this time, where one \
-             handle leaks, are a race. Default: 1 ms. Units: s, ms, us, ns.",
+        details: "A race is two threads of a process that open the same object within this time, \
+                  and one of the handles leaks. Default: 1 ms. Units: s, ms, us, ns.",
         example: "-RaceWindow 500us",
         take: to(&(LENGTH, |args, ns| args.criteria.race_window_ns = Some(ns))),
     },
@@ -331,11 +332,11 @@ static DISPLAY: &[Opt<WhyArgs>] = &[
     Opt {
         names: &["-All"],
         help: "include suspects much smaller than the worst",
-        details: "By default the text only counts them below the others: suspects that are \
-             neither a steady leak nor a burst and have less than a tenth of the largest score and \
-             amount, if all suspects below them are small, too; and one or two handles closed only \
-             by process exit whose stack has only system frames. Other formats always have all \
-             suspects.",
+        details: "By default the text only counts them below the others: suspects that are neither \
+                  a steady leak nor a burst and have less than a tenth of the largest score and \
+                  amount, if all suspects below them are small, too; and one or two handles closed \
+                  only by process exit, with only system frames on their stack. Other formats \
+                  always have all suspects.",
         example: "-All",
         take: to(&(SWITCH, |args, ()| args.criteria.all = true)),
     },

@@ -318,8 +318,8 @@ fn hint(name: &str, known: &BTreeSet<String>) -> String {
     }
     let listed: Vec<&str> = known.iter().map(String::as_str).take(MAX_LISTED).collect();
     match (listed.len(), known.len()) {
-        (0, _) => "; no name is known of any".to_owned(),
+        (0, _) => "; none has a known name".to_owned(),
         (shown, known) if shown == known => format!("; there are {}", listed.join(", ")),
-        (_, known) => format!("; among the {known} that there are: {}", listed.join(", ")),
+        (_, known) => format!("; there are {known}, such as {}", listed.join(", ")),
     }
 }

@@ -67,7 +67,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
     Opt {
         names: &["-fd", "-filedir"],
         help: "traces: a file, a folder or a pattern",
-        details: "May be given several times, or omitted in front of a file.",
+        details: "May be given several times, or left out: a file name is enough.",
         example: "-fd examples/leaky.etl",
         take: to(&(QUERY, |args, query| args.queries.push(query))),
     },

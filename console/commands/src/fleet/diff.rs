@@ -53,13 +53,13 @@ impl Command for FleetDiff {
     const SIGNATURE: Signature = Signature {
         names: &["Diff"],
         summary: "compare what two builds leak",
-        details: "Groups that the second build leaks more of than the first, by process \
-             name, type and stack, including handles closed only by process exit, over all traces in \
-             which processes of the builds ran. The rule is that of .diff of two traces: a group is worse \
-             if its rates by the time of the processes differ by a factor of 1.5 and by more than chance \
-             (95 % confidence for all groups together), where traces that differ from each other more \
-             than chance allows count for less. If anything got worse, a warning says so and the exit \
-             status of handlescope is 1; if lost events may explain it, 2.",
+        details: "Groups that leak more in the second build than in the first, by process name, \
+             type and stack, including handles closed only by process exit, over all traces in \
+             which processes of the builds ran. The rule is the same as for .diff of two traces: a \
+             group is worse if its rates per process time differ by a factor of 1.5 and by more \
+             than chance (95 % confidence for all groups together); traces that differ from each \
+             other more than chance allows count for less. If anything got worse, a warning says so \
+             and the exit status of handlescope is 1; if lost events may explain it, 2.",
         examples: &[
             Example { goal: "what got worse", line: ".dump Diff -build 1.3.0.0 1.4.0.0" },
             Example {
@@ -116,7 +116,7 @@ static CHOICES: [Opt<FleetDiffArgs>; 5] = {
     let [machine, _, day, process, object_type] = choices();
     let builds = Opt {
         names: &["-build"],
-        help: "the two builds, that before and that after",
+        help: "the two builds, before and after",
         details: "Names as .dump ObjectRef -GroupBy build lists them.",
         example: "-build 1.3.0.0 1.4.0.0",
         take: to(&(

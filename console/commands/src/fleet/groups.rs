@@ -54,7 +54,7 @@ const TOTALS_OF: &Choices<&[FleetColumn]> = &[
     ("Process", "by executable", &[FleetColumn::PROCESS]),
     ("File", "by trace, with machine and day", &FILE),
     ("Method", "like File", &FILE),
-    ("None", "the groups, as without it", &USUAL),
+    ("None", "the groups, as without -ShowTotal", &USUAL),
 ];
 
 impl Command for FleetObjectRef {
@@ -63,8 +63,8 @@ impl Command for FleetObjectRef {
         names: &["ObjectRef"],
         summary: "handles, views and allocations of all traces in groups",
         details: "Sums over the traces of the dataset: number of machines and traces, leaked, \
-             closed only by process exit, opened and closed. Single handles are in the traces: \
-             .load ID opens one, and .sql has the table acquisitions.",
+             closed only by process exit, opened and closed. For single handles, open a trace with \
+             .load ID, or query the table acquisitions with .sql.",
         examples: &[
             Example {
                 goal: "which machines leak what",
@@ -131,16 +131,16 @@ static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
     }));
     let leak = Opt {
         names: &["-Leak"],
-        help: "only what leaks: groups of the traces that leak something",
-        details: "Groups of one process, type and stack of which something is never released. \
-             With -LeakAtExit also those of which only process exit releases something.",
+        help: "only groups that leak something",
+        details: "Groups of one process, type and stack where something is never released. With \
+                  -LeakAtExit, also groups where something is released only by process exit.",
         example: "-Leak",
         take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.leak = true)),
     };
     let at_exit = Opt {
         names: &["-LeakAtExit"],
-        help: "only groups of which process exit released something",
-        details: "Handles and allocations that only the end of their process released.",
+        help: "only groups where something is released only by process exit",
+        details: "Handles and allocations released only by the end of their process.",
         example: "-LeakAtExit",
         take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.at_exit = true)),
     };
@@ -151,8 +151,8 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
     Opt {
         names: &["-GroupBy"],
         help: "columns of the groups",
-        details: "In any order, separated by commas; groups that leak most come first. Stacks are \
-             equal on all machines and in all builds if the functions of the program are. Default: \
+        details: "In any order, separated by commas; groups that leak most come first. Stacks with \
+             the same program functions count as one on all machines and in all builds. Default: \
              process,type,createstack.",
         example: "-GroupBy machine,process,createstack",
         take: to(&(Value { words: FleetColumn::words, ..WORDS }, |args, indices| {
@@ -162,8 +162,8 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
         help: "sums: Total, Process, File, Method or None",
-        details: "Of what the traces opened and allocated: a dataset does not have the handles that \
-             were open before. -SortBy takes Handles and File, too.",
+        details: "Counts what was opened and allocated in the traces: a dataset does not have \
+                  handles that were open before. -SortBy takes Handles and File, too.",
         example: "-ShowTotal Process",
         take: to(&(Value { words: || words(TOTALS_OF), ..WORD }, |args, index| {
             args.total = choice(TOTALS_OF, index);

@@ -37,22 +37,22 @@ pub const fn choices<A: Has<FleetCriteria>>() -> [Opt<A>; 5] {
     };
     let day = Opt {
         names: &["-day"],
-        help: "only traces that were started on these days, UTC",
-        details: "FROM..TO, of which one may be missing, or a filter like 2026-11-*. Folders of \
-             other traces are not opened.",
+        help: "only traces started on these days, UTC",
+        details: "FROM..TO, where one may be missing, or a filter like 2026-11-*. Folders of other \
+             traces are not opened.",
         example: "-day 2026-11-16..2026-11-22",
         take: to(&(DAYS, |args: &mut A, days| args.part().days = Some(days))),
     };
     let process = Opt {
         names: &["-pn", "-ProcessName"],
-        help: "what these processes acquired",
+        help: "what these processes opened or allocated",
         details: "The name may go without .exe; a number is a pid; ! in front excludes.",
         example: "-pn app;!svchost",
         take: to(&(PROCESSES, |args: &mut A, processes| args.part().process = Some(processes))),
     };
     let object_type = type_option(
         "objects of these types, allocations of these kinds",
-        "As in Event or heap.",
+        "For example Event or heap.",
         &(OBJECT_TYPES, |args: &mut A, filter| args.part().object_type = Some(filter)),
     );
     [machine, build, day, process, object_type]

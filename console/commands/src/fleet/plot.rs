@@ -45,10 +45,10 @@ impl Command for FleetPlot {
         group: groups::QUERIES,
         usage: "[FILE] [OPTION…]",
         arguments: Arguments::Files,
-        summary: "draw open handles over the days, or in the time of the traces",
-        details: "Per trace, on average: the handles opened in a trace that are open at its end, \
-             by day, or at each of its 60 steps. NAME.svg is a picture for a browser; without a \
-             file it is drawn in the terminal. Groups are stacked.",
+        summary: "draw open handles over the days, or over the time of the traces",
+        details: "The mean per trace: handles opened in a trace and still open at its end, by day, \
+             or at each of its 60 steps. NAME.svg is a picture for a browser; without a file it is \
+             drawn in the terminal. Groups are stacked.",
         examples: &Example::lines([
             ".plot",
             ".plot days.svg -GroupBy type -pn app",
@@ -117,8 +117,8 @@ const DIVIDED_BY: &Choices<FleetColumn> = &[
 ];
 
 const OVER: &Choices<GrowthAxis> = &[
-    ("days", "what is open at the ends of the traces, day by day", GrowthAxis::Days),
-    ("trace", "the steps of all traces, laid on each other", GrowthAxis::Steps),
+    ("days", "what is open at the end of the traces, by day", GrowthAxis::Days),
+    ("trace", "the steps of all traces, averaged", GrowthAxis::Steps),
 ];
 
 static DISPLAY: &[Opt<FleetPlotArgs>] = &[
@@ -134,7 +134,7 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
     Opt {
         names: &["-Over"],
         help: "draw over the days, or over the time of the traces",
-        details: "Default: days, or the traces if all are of one day.",
+        details: "Default: days, or the traces if all started on one day.",
         example: "-Over trace",
         take: to(&(Value { words: || words(OVER), ..WORD }, |args, index| {
             args.axis = choice(OVER, index);
@@ -150,7 +150,7 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
-        details: "Those with the most at once. Default: 8.",
+        details: "The groups with the most open at once. Default: 8.",
         example: "-TopN 3",
         take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },

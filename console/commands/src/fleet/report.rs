@@ -47,7 +47,7 @@ impl Command for FleetPage {
         group: groups::QUERIES,
         usage: "FILE [OPTION…]",
         arguments: Arguments::Files,
-        summary: "write a web page about all that leaks in the fleet",
+        summary: "write a web page about all leaks in the fleet",
         details: "NAME.html is a single file that needs no network: the suspects of .why with \
              machines, first builds, days and stacks, a heat map of machines by days, and for each \
              suspect the trace where it is worst. -Traces N also writes the pages of the N worst \
@@ -149,8 +149,8 @@ static PAGES: &[Opt<FleetPageArgs>] = &[
     Opt {
         names: &["-Traces"],
         help: "also write the pages of the N worst traces",
-        details: "Those in which the first suspects have their highest scores, from the extracts \
-             in the dataset.",
+        details: "The traces where the first suspects have their highest scores, from the extracts \
+                  in the dataset.",
         example: "fleet.html -Traces 5",
         take: to(&(NUMBER, |args, number| args.traces = Some(number))),
     },

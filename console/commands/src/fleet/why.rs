@@ -46,13 +46,13 @@ impl Command for FleetWhy {
     const SIGNATURE: Signature = Signature {
         names: &["Why"],
         summary: "what leaks on how many machines, worst first, and since which build",
-        details: "Lists call sites that leak, over all traces of the dataset: suspects of \
-             the traces with one process, type and stack, wherever the functions of the program on the \
-             stack are equal. Each comes with the machines that it affects, of those that ran the \
-             program, its rate per minute on the median machine and at most, the first and last build and \
-             day, and the trace where it is worst, with the commands that show it there. Ranked by the \
-             number of machines, times the median over these machines of the score that .why gives the \
-             worst trace of each. Text shows the first 20; -TopN shows more.",
+        details: "Lists call sites that leak, over all traces of the dataset: suspects with the \
+                  same process, type and program functions on the stack count as one. Each comes \
+                  with the number of machines it affects, of those that ran the program; its rate \
+                  per minute on the median machine and at most; its first and last build and day; \
+                  and the trace where it is worst, with the commands that show it there. Ranked by \
+                  the number of machines, times the median over these machines of the score that \
+                  .why gives the worst trace of each. Text shows the first 20; -TopN shows more.",
         examples: &[
             Example { goal: "what leaks where", line: ".dump Why" },
             Example { goal: "on some machines", line: ".dump Why -machine WS-0*" },

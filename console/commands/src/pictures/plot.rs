@@ -38,7 +38,7 @@ const DIVIDED_BY: &Choices<GroupColumn> = &[
     ("type", "type of the object", GroupColumn::Type),
     (
         "stack",
-        "stack of the event that opened the handle, shown by its first function of a program",
+        "stack that opened the handle, shown as the first function of the program on it",
         GroupColumn::CreateStack,
     ),
 ];
@@ -57,7 +57,7 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
-        details: "Those with the most handles open at once. Default: 8.",
+        details: "The groups with the most handles open at once. Default: 8.",
         example: "-TopN 3",
         take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },

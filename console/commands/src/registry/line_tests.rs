@@ -341,12 +341,12 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         (".dump Object", ".dump has no kind 'Object', did you mean ObjectRef? The kinds are KINDS"),
         (
             ".dump VirtualAlloc",
-            ".dump has no kind 'VirtualAlloc'; .dump Resource lists allocations, those of VirtualAlloc too; the \
-             kinds are KINDS",
+            ".dump has no kind 'VirtualAlloc'; .dump Resource lists allocations, including \
+             VirtualAlloc; the kinds are KINDS",
         ),
         (
             ".dump cpu",
-            ".dump has no kind 'cpu'; CPU is no question of handles, but one for ETWAnalyzer or Windows \
+            ".dump has no kind 'cpu'; CPU is not about handles; use ETWAnalyzer or Windows \
              Performance Analyzer; the kinds are KINDS",
         ),
         (

@@ -92,8 +92,8 @@ pub const fn command_line_option<A: Has<ProcessCriteria>>(help: &'static str) ->
     Opt {
         names: &["-CmdLine"],
         help,
-        details: "Compared with the whole command line; write * around a part of it. A process \
-             whose command line is not in the trace has an empty one.",
+        details: "Compared with the whole command line; write * around a part of it. A command line \
+                  that is not in the trace is empty.",
         example: "-CmdLine *--helper*",
         take: to(&(TEXTS, |args, filter| args.part().command_line = Some(filter))),
     }

@@ -90,9 +90,10 @@ pub const fn fail_on_option<A: Has<Gate>>() -> Opt<A> {
     Opt {
         names: FAIL,
         help: "status 1 if anything leaks, leaks steadily, or a program leaks more than N",
-        details: "leak: any suspect. steady: a steady leak. leaky.exe:0: processes with this name or pid \
-             leak more than that many handles and allocations, those that only process exit closed included. Without \
-             handle events the status is 2. The option may be given several times.",
+        details: "leak: any suspect. steady: a steady leak. leaky.exe:0: processes with this name \
+                  or pid leak more than that many handles and allocations, including those closed \
+                  only by process exit. Without handle events the status is 2. The option may be \
+                  given several times.",
         example: "-FailOn steady",
         take: to(&(FAIL_ON, |args, on| args.part().fail_on.push(on))),
     }
@@ -102,8 +103,8 @@ pub const fn format_option<A: Has<Gate>>() -> Opt<A> {
     Opt {
         names: FORMAT,
         help: "write findings for CI and tickets: junit, sarif, github or markdown",
-        details: "With source lines. Of a comparison, what got worse in the second trace. What fails \
-             -FailOn is a failure or an error, the rest a warning.",
+        details: "With source lines. Of a comparison, what got worse in the second trace. Findings \
+                  that fail -FailOn are failures or errors, all others warnings.",
         example: "-Format markdown",
         take: to(&(Value { words: || words(FORMATS), ..WORD }, |args, index| {
             args.part().format = choice(FORMATS, index);

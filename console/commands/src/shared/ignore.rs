@@ -59,7 +59,7 @@ pub fn warn_of_unused<'e>(
     let is_unused = |entry: &&Arc<IgnoreEntry>| !used.iter().any(|used| Arc::ptr_eq(used, entry));
     for entry in list.active().filter(is_unused) {
         messages.caveat(format!(
-            "{entry}: ignores nothing here; an entry has to match all create stacks of a suspect"
+            "{entry}: ignores nothing here; an entry must match all create stacks of a suspect"
         ));
     }
 }
@@ -68,9 +68,10 @@ pub const fn ignore_option<A: Has<IgnoreArgs>>() -> Opt<A> {
     Opt {
         names: &["-Ignore"],
         help: "leave out the known leaks in this file, too",
-        details: "Tables [[ignore]] of program, type, function and stack, which are filters, with a \
-             reason and perhaps a day until which they count; those of handlescope.toml always \
-             count. What is left out is counted, and fails no gate. The option may be given several times.",
+        details: "A file has [[ignore]] tables with the filters program, type, function and stack, \
+                  a reason, and perhaps a last day; the tables in handlescope.toml always apply. \
+                  Ignored leaks are counted, and fail no gate. The option may be given several \
+                  times.",
         example: "-Ignore known.toml",
         take: to(&(FILE, |args, file| args.part().files.push(file))),
     }
@@ -80,7 +81,7 @@ pub const fn ignored_option<A: Has<IgnoreArgs>>() -> Opt<A> {
     Opt {
         names: &["-Ignored"],
         help: "only the known leaks that are left out otherwise, with their reasons",
-        details: "Those of handlescope.toml and of -Ignore. They fail no gate.",
+        details: "Known leaks are listed in handlescope.toml and in the files of -Ignore. They fail no gate.",
         example: "-Ignored",
         take: to(&(SWITCH, |args, ()| args.part().shows_ignored = true)),
     }

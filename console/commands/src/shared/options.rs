@@ -36,14 +36,14 @@ const ROWS: [Opt<SharedArgs>; 3] = {
 const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
     names: &[COLUMNS],
     help: "only these columns, in this order, or all",
-    details: "Names as for -SortBy, separated by commas: -Columns process,pid; also those that \
-         text does not show by itself. Tab and an unknown name list them. Documents always have all \
-         columns, and multi-line rows become a table. If a terminal is too narrow for a table, \
-         columns are left out until the rest fits, and a line below names them: \
-         Numbers, First, Last, Ids, Stack, Free stack, Objects, Share, Duplicated, Unmapped, \
-         Closed, End, Allocated by, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes \
-         at exit, Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or \
-         if the rest does not fit either, a group takes several lines. Processes leave out Session, \
+    details: "Names as for -SortBy, separated by commas: -Columns process,pid; also columns that \
+         text does not show by default. Tab and an unknown name list them. Documents always have \
+         all columns, and multi-line rows become a table. If a terminal is too narrow for a table, \
+         columns are left out until the rest fits, and a line below names them: Numbers, First, \
+         Last, Ids, Stack, Free stack, Objects, Share, Duplicated, Unmapped, Closed, End, Allocated \
+         by, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes at exit, \
+         Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or if the \
+         rest does not fit either, a group takes several lines. Processes leave out Session, \
          Parent, Exit code and End, modules Pdb, Size, Base and Loaded by, symbols Pdb.",
     example: "-Columns all",
     take: to(&(COLUMN_LIST, |args, columns| args.output.columns = columns)),

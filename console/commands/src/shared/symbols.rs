@@ -50,7 +50,7 @@ impl Has<SymbolArgs> for SymbolArgs {
 /// Limits of time and size for symbol servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct SymbolLimitArgs {
-    /// Seconds that a symbol server may take to answer, or stay silent [default: 20].
+    /// Seconds to wait for a symbol server to answer, or to send more [default: 20].
     #[arg(
         long = "symbol-timeout",
         value_name = "SECONDS",

@@ -37,28 +37,31 @@ impl Command for Sql {
         usage: "SELECT …|FILE.sql",
         arguments: Arguments::Sql,
         summary: "query the tables of the loaded traces with SQL",
-        details: "The tables are those of .schema, plus a column row, which other tables refer \
-             to, and file_index, the number of the trace. Views have names instead of row \
-             numbers: acquisitions has one row per handle, mapped view and allocation; leaks, handles, \
-             allocations and open_handles are rows of it. provider_values has one per value of a kept event, and stacks the text \
-             of each stack. Addresses, kernel keys and handles are text like 0xC0 everywhere, so that \
-             they join, and are compared with literals: WHERE pointer = 0xffffad8f1234. number(x) \
-             makes them numbers to calculate with, hex(x) makes text of a number, and \
-             TABLE_COLUMN(row), as in \
-             processes_name(process), looks up a column of another table. utc_time(opened_ns) makes a \
-             calendar time of any column in ns since session start, for strftime, extract and CAST to \
-             DATE; if traces started at different times, utc_time(opened_ns, file_index) does. Files in the folder \
-             named by the setting sql-views add views: .schema leaks shows what one looks like. \
-             The dialect is DuckDB's: joins, groups, WITH, window functions, LIKE, ~ for regular \
-             expressions. What is not possible is refused with another way to write it: a running \
-             sum needs ROWS UNBOUNDED PRECEDING behind ORDER BY, one value of another table a CROSS \
-             JOIN with a subquery. Column names are in lower case. A column without a name is headed by its \
-             expression, and the second of two columns of one name has a number: pid_1. Text is in single quotes; double \
-             ones are for names. A query may span lines: at the prompt, Enter runs it when it is complete, Alt-Enter starts a \
-             line, and ; or an empty line ends it in any case. In a script it ends at the next command, too. Options come \
-             after it. Comments, lines that begin with --, may be in front of it, and FILE.sql reads it \
-             from a file. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
-             folder or an extension like .txt; .csv, .json, .ndjson and .parquet choose its format, and | PROGRAM pipes into a program, unless it can be the operator |. Several traces are queried as one; row \
+        details: "The tables of .schema also have a column row, which other tables refer to, and \
+             file_index, the number of the trace. Views have names instead of row numbers: \
+             acquisitions has one row per handle, mapped view and allocation; leaks, handles, \
+             allocations and open_handles have some of these rows. provider_values has one row per \
+             value of a kept event, and stacks has the text of each stack. Addresses, kernel keys \
+             and handles are text like 0xC0 everywhere, so that they join, and are compared with \
+             literals: WHERE pointer = 0xffffad8f1234. number(x) makes them numbers to calculate \
+             with, hex(x) makes text of a number, and TABLE_COLUMN(row), as in \
+             processes_name(process), looks up a column of another table. utc_time(opened_ns) makes \
+             a calendar time of any column in ns since session start, for strftime, extract and \
+             CAST to DATE; if traces started at different times, utc_time(opened_ns, file_index) \
+             does. Files in the folder named by the setting sql-views add views: .schema leaks \
+             shows what one looks like. The dialect is DuckDB's: joins, groups, WITH, window \
+             functions, LIKE, ~ for regular expressions. An error about unsupported SQL names \
+             another way to write it: a running sum needs ROWS UNBOUNDED PRECEDING after ORDER BY, \
+             one value of another table a CROSS JOIN with a subquery. Column names are in lower \
+             case. A column without a name gets its expression as heading, and the second of two \
+             columns with the same name gets a number: pid_1. Text is in single quotes; double ones \
+             are for names. A query may span lines: at the prompt, Enter runs it when it is \
+             complete, Alt-Enter starts a line, and ; or an empty line ends it in any case. In a \
+             script it ends at the next command, too. Options come after it. Comment lines that \
+             begin with -- may precede it, and FILE.sql reads it from a file. Text shows the first \
+             1000 rows. > FILE at the end writes a file if it has a folder or an extension like \
+             .txt; .csv, .json, .ndjson and .parquet choose its format, and | PROGRAM pipes into a \
+             program, unless it can be the operator |. Several traces are queried as one; row \
              numbers continue from one to the next.",
         examples: &Example::lines([
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
@@ -153,7 +156,7 @@ pub fn answer(args: &SqlArgs, context: &mut Context<'_, '_>) -> Result<DataFrame
 pub fn end_program(limit: u64) {
     let limit = HumanBytes(limit);
     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
-        "a stopped query keeps taking memory, beyond {limit}; the program ends"
+        "a stopped query still takes memory beyond {limit}, so the program ends"
     ));
     process::exit(1);
 }

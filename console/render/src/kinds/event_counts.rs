@@ -21,8 +21,8 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     let count = columns
         .add(
             "count",
-            "number of such events in the source; with `-pn` and `-MinMaxTime` among the \
-             events that the extract keeps",
+            "number of such events in the source; with `-pn` and `-MinMaxTime`, among the events \
+             that the extract keeps",
             |(_, row)| row.counted.count,
         )
         .title("Count");
@@ -128,11 +128,9 @@ pub struct EventsHead<'a> {
 pub fn event_document<'a>() -> Columns<'a, EventsHead<'a>> {
     let mut document = Columns::<EventsHead<'a>>::default();
     document.kind("always `Events`", "Events");
-    document.member(
-        "providers",
-        "the providers, by file, the one with the most events first",
-        |about| provider_columns().parts_of(about.providers.clone()),
-    );
+    document.member("providers", "the providers, by file, most events first", |about| {
+        provider_columns().parts_of(about.providers.clone())
+    });
     document.no_match(NO_MATCH, |about| about.no_match);
     document
 }
@@ -158,10 +156,8 @@ pub fn provider_columns<'a>() -> Columns<'a, Provider<'a>> {
     columns.member("count", "sum over `events`", |rows| {
         rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.counted.count))
     });
-    columns.member(
-        "events",
-        "its events that passed the filters, the most frequent first",
-        |rows| event_columns().parts_of(rows.clone()),
-    );
+    columns.member("events", "its events that passed the filters, most frequent first", |rows| {
+        event_columns().parts_of(rows.clone())
+    });
     columns
 }

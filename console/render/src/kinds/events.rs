@@ -98,7 +98,7 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
     add_object(&mut columns, shows_target);
     add_event(&mut columns, shows_target);
     if style.criteria.stacks.show {
-        columns.add("stack_text", "the frames of the stack, a line each", |row| {
+        columns.add("stack_text", "the frames of the stack, one per line", |row| {
             row.stack_text.clone()
         });
     }
@@ -197,8 +197,8 @@ members! {
         => |row| row.is_multiprocess();
     file "is_overlapped", "two of its handles were open at the same time" [for_programs]
         => |row| row.is_overlapped();
-    target "target", "only with `-ShowTarget`, of processes and threads: name of the process that the handles refer to, \
-                      or of the process of that thread; null if it is unknown"
+    target "target", "only with `-ShowTarget`, for processes and threads: name of the process that \
+                      the handles refer to, or that the thread belongs to; null if unknown"
         => |row| row.target()?.process.known_name();
     target "target_pid", "only with `-ShowTarget`: id of that process; null if it is unknown"
         => |row| row.target()?.process.known_pid();
@@ -207,13 +207,12 @@ members! {
     target "target_state", "only with `-ShowTarget`: `\"ended\"`, `\"running\"`, or `\"unknown\"` if its end may be \
                             missing"
         => |row| Some(row.target()?.end.name());
-    target "target_start_ns", "only with `-ShowTarget`: its start; null if it was there before the trace, or that is \
-                               unknown"
+    target "target_start_ns", "only with `-ShowTarget`: its start; null if before the trace or unknown"
         => |row| row.target()?.start_ns;
-    target "target_end_ns", "only with `-ShowTarget`: its end, negative before the trace; null if it runs, or that is \
-                             unknown"
+    target "target_end_ns", "only with `-ShowTarget`: its end, negative before the trace; null if \
+                             it still runs or the end is unknown"
         => |row| row.target()?.end.time_ns();
-    target "target_exit_code", "only with `-ShowTarget`: exit code of a process that has ended, if it is known"
+    target "target_exit_code", "only with `-ShowTarget`: exit code of an ended process, if known"
         => |row| row.target()?.exit_code;
     target "target_started_by", "only with `-ShowTarget`: name of the process that started it; null if only its id is \
                                  known"
@@ -255,8 +254,9 @@ members! {
     file "leaked", "only in creates, duplicates and maps: nothing in the trace closes it, and nothing shows that it was \
                     closed",
         of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
-    file "closed_at_exit", "only in handle events; for a close: the end of the process made it; for a create or \
-                            duplicate: nothing else closed it, and the process had not inherited it",
+    file "closed_at_exit", "only in handle events; for a close: made by the end of the process; for \
+                            a create or duplicate: closed only by the end of the process, which had \
+                            not inherited it",
         of WITH_HANDLE => |row| {
             Some(row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit)
         };

@@ -41,7 +41,6 @@ pub fn query_document<'a>() -> Columns<'a, (String, Vec<String>)> {
         .member("command", "the command as typed", |(command, _)| command.clone())
         .for_programs();
     document.member("columns", "the names of the columns, in order", |(_, names)| names.clone());
-    document
-        .rows("rows", "one object per row, whose members are named and ordered like the columns");
+    document.rows("rows", "one object per row, with members named and ordered like the columns");
     document
 }

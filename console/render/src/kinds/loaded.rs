@@ -27,7 +27,9 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
         .add("recorded", "start of the recording", |(.., info)| Clock::recorded_start(info))
         .title("Recorded");
     let length = columns
-        .add("seconds", "the time whose events the trace has", |(.., info)| seconds(info))
+        .add("seconds", "length of the time range that the trace covers", |(.., info)| {
+            seconds(info)
+        })
         .title("Seconds");
     length
         .texts(|(.., info)| seconds(info).map_or_else(String::new, |value| format!("{value:.1}")))
@@ -43,7 +45,7 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
         .add("events", "events found in the file", |(.., info)| info.events_total)
         .title("Events")
         .show(Show::Grouped);
-    let lost = columns.add("lost", "events that the recording lost", |(.., info)| {
+    let lost = columns.add("lost", "events lost while recording", |(.., info)| {
         info.has_clock().then_some(info.events_lost)
     });
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);

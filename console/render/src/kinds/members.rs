@@ -58,15 +58,16 @@ pub fn member_tables() -> Vec<MemberTable> {
     vec![
         document(".dump ObjectRef", object_ref_document().members()),
         rows(".dump ObjectRef", "files", file_columns().members()),
-        rows(".dump ObjectRef", "totals, files.totals", totals_columns().members()).with_note("All are integers.\n\n\
+        rows(".dump ObjectRef", "totals, files.totals", totals_columns().members()).with_note("All \
+             are integers.\n\n\
              The creation of an object is its object create event, else its first map or handle \
-             create, else its first duplicate. If `-MinMaxTime` or `-StackFilter` removes that event, \
-             the first remaining one takes its place. The end of an object is its object delete \
-             event, else its last unmap, else its last close if all handles are closed. If that event \
-             is removed, the object has no end. `-Leak` and `-Handle` remove events, but never the \
-             creation or the end. So with `-Leak` plus `-MinMaxTime` or `-StackFilter`, `objects` \
-             also contains objects of which only the creation or end passes. These have no leaked \
-                                                                                   event."),
+             create, else its first duplicate. If `-MinMaxTime` or `-StackFilter` removes that \
+             event, the first remaining one takes its place. The end of an object is its object \
+             delete event, else its last unmap, else its last close if all handles are closed. If \
+             that event is removed, the object has no end. `-Leak` and `-Handle` remove events, but \
+             never the creation or the end. So with `-Leak` plus `-MinMaxTime` or `-StackFilter`, \
+             `objects` also contains objects where only the creation or end passes. These have no \
+             leaked event."),
         rows(".dump ObjectRef", "caveats", caveat_columns().members()),
         rows(".dump ObjectRef", "no_match", no_match_columns().members()),
         rows(".dump ObjectRef", "gui_handles", gui_handle_columns().members()).with_note("GDI and USER handles. `.dump Resource -Kind gdi;user` lists their stacks. Options that \

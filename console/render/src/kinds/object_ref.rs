@@ -196,12 +196,10 @@ pub fn gui_handle_columns<'a>() -> Columns<'a, &'a GuiHandles> {
     columns.member("kind", "`\"gdi\"` or `\"user\"`", |handles| handles.kind);
     columns.member("created", CREATED, |handles| handles.created);
     columns.member("closed", CREATED, |handles| handles.closed);
-    columns.member("leaked", "number that nothing closed", |handles| handles.leaked);
-    columns.member(
-        "closed_at_exit",
-        "number that only the end of their process closed",
-        |handles| handles.closed_at_exit,
-    );
+    columns.member("leaked", "number never closed", |handles| handles.leaked);
+    columns.member("closed_at_exit", "number closed only by the end of their process", |handles| {
+        handles.closed_at_exit
+    });
     columns.member("leaked_by_type", "`[type, count]` pairs of both, by name", |handles| {
         &handles.leaked_by_type
     });

@@ -74,8 +74,8 @@ fn columns<'a>(
     }
     if stacks.show {
         let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack, None);
-        columns.add("frames", "the frames of its stack, a line each", text).rows_only();
-        columns.nest("frames", "array", "the frames of its stack, a line each", move |row| {
+        columns.add("frames", "the frames of its stack, one per line", text).rows_only();
+        columns.nest("frames", "array", "the frames of its stack, one per line", move |row| {
             row.lines(stacks).unwrap_or_default()
         });
         columns.row_text(move |row, out| row.write(stacks, &display, out));

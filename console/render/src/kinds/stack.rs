@@ -66,7 +66,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     if has_text {
         let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
         columns
-            .add("text", "the frames, a line each", move |row| text(row).unwrap_or_default())
+            .add("text", "the frames, one per line", move |row| text(row).unwrap_or_default())
             .rows_only();
     }
     columns
@@ -179,7 +179,7 @@ pub fn stack_document<'a>() -> Columns<'a, StacksHead<'a>> {
     document
         .member(
             "frames_managed",
-            "frames outside all images but in a managed method compiled at run time",
+            "frames outside all images, in a managed method compiled at run time",
             |about| about.stats.frames_managed,
         )
         .for_programs();
@@ -200,7 +200,7 @@ pub fn stack_document<'a>() -> Columns<'a, StacksHead<'a>> {
     document
         .part_if("left_out", "only if `-TopN` omits something", left_out, |about| about.left_out)
         .for_programs();
-    document.rows("stacks", "the stacks, by file, then the most frequent first");
+    document.rows("stacks", "the stacks, by file, most frequent first");
     document.no_match(
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts stacks",

@@ -73,7 +73,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add("path", "the file name as given", |row| {
         row.answer.path.to_string_lossy().into_owned()
     });
-    columns.add("source_etl", "name of the recorded file when it was extracted", |row| {
+    columns.add("source_etl", "name of the recorded file at extraction", |row| {
         row.info().source_path.as_str()
     });
     columns.add("source_size", "its size in bytes", |row| row.info().source_size);
@@ -103,13 +103,13 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     end.fact("Session end (UTC)");
     columns.add(
         "recorded_from_ns",
-        "start of the time whose events the trace has: after the session start if a \
-         ring overwrote older events; null without a clock, and if unknown",
+        "start of the time range that the trace covers: after the session start if a ring overwrote \
+         older events; null without a clock, and if unknown",
         |row| Some(*row.info().recorded_ns()?.start()),
     );
     columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
     columns
-        .add("recorded", "the time whose events the trace has", |row| recorded(row.info()))
+        .add("recorded", "the time range that the trace covers", |row| recorded(row.info()))
         .fact("Recorded")
         .text_only();
     columns
@@ -165,11 +165,9 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add("events_total", "events found in the file", |row| row.info().events_total)
         .fact("Events");
-    columns
-        .add("events_lost", "events that the recording lost", |row| Some(row.info().losses()?.0));
-    columns
-        .add("buffers_lost", "buffers that the recording lost", |row| Some(row.info().losses()?.1));
-    columns.parts("warnings", "what was damaged or left out", warning_columns(), |row| {
+    columns.add("events_lost", "events lost while recording", |row| Some(row.info().losses()?.0));
+    columns.add("buffers_lost", "buffers lost while recording", |row| Some(row.info().losses()?.1));
+    columns.parts("warnings", "damaged or omitted data", warning_columns(), |row| {
         row.answer.warnings.iter().collect()
     });
     columns
@@ -186,7 +184,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add(
             "stacks_total",
-            "stacks that were joined and kept, one per event that has one (handles, \
+            "stacks joined with their event and kept, one per event that has one (handles, \
              allocations and kept provider events; every event with `extract -stacks all`)",
             |row| row.info().stacks_total,
         )
@@ -214,26 +212,26 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add(
             "leaked_handles",
-            "creates and duplicates that nothing closes; `totals.leaked_handles` of `.dump \
-             ObjectRef` includes the leaked views",
+            "creates and duplicates never closed; `totals.leaked_handles` of `.dump ObjectRef` \
+             includes the leaked views",
             |row| row.answer.leaked_handles as u64,
         )
         .fact("Leaked handles");
     columns
-        .add("leaked_views", "views that nothing unmaps", |row| row.answer.leaked_views as u64)
+        .add("leaked_views", "views never unmapped", |row| row.answer.leaked_views as u64)
         .fact("Leaked views");
     columns
         .add(
             "closed_at_exit",
-            "creates, duplicates and maps that only the end of their process closed",
+            "creates, duplicates and maps closed only by the end of their process",
             |row| row.answer.closed_at_exit,
         )
         .fact("Closed only at exit");
     columns
         .add(
             "closed_unseen",
-            "creates, duplicates and maps whose closes the trace lost, while other events \
-             show that they were closed; null: the extract does not record it",
+            "creates, duplicates and maps that other events show to be closed, although the trace \
+             lost the close; null: the extract does not record it",
             |row| row.answer.closed_unseen,
         )
         .fact("Closed unseen");
@@ -243,7 +241,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
         "processes that have ended and are still in memory",
         |row| row.answer.zombies.count,
     );
-    columns.parts("losses", "times in which events may be missing", loss_columns(), |row| {
+    columns.parts("losses", "time ranges in which events may be missing", loss_columns(), |row| {
         row.answer.losses.iter().collect()
     });
     columns
@@ -323,7 +321,7 @@ fn event_count_columns<'a>() -> Columns<'a, &'a EventCount> {
 
 /// Declares the columns of a time in which events may be missing.
 fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
-    const TIMES: &str = "from when to when; null: anywhere in the trace";
+    const TIMES: &str = "start and end; null: anywhere in the trace";
     let mut columns = Columns::<&Loss>::default();
     columns.member(
         "what",

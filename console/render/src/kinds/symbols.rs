@@ -42,7 +42,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
         .add("frames", "distinct frames in the module", |(_, symbols)| symbols.frames as u64);
     frames.title("Frames").show(Show::Grouped);
     let named =
-        columns.add("frames_named", "those with a name", |(_, symbols)| symbols.named as u64);
+        columns.add("frames_named", "frames with a name", |(_, symbols)| symbols.named as u64);
     named.title("Named").show(Show::Grouped);
     let shown = columns.add("pdb", "name, GUID and age of its PDB", move |(_, symbols)| {
         let pdb = pdb(symbols)?;
@@ -62,7 +62,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
         })
         .detail();
     columns
-        .nest("found_in", "object?", "where that file was; null if there is none", |(_, s)| {
+        .nest("found_in", "object?", "where that file was found; null without a file", |(_, s)| {
             Some(place_columns().part(s.report.origin.as_ref()?))
         })
         .detail()
@@ -210,8 +210,7 @@ pub fn symbol_document<'a>() -> Columns<'a, ()> {
     let mut document = Columns::default();
     document.rows(
         "symbols",
-        "one row per module that contains frames of the trace, those with the most unnamed frames \
-         first",
+        "one row per module that contains frames of the trace, most unnamed frames first",
     );
     document
 }

@@ -95,7 +95,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
         .add(
             "id_without_symbols",
-            "the id of the suspect where there are no symbols, which selects it everywhere; null if it is the same",
+            "the id of the suspect without symbols, which selects it everywhere; null if it is the same",
             |row| row.suspect.id.without_symbols().map(str::to_owned),
         )
         .for_programs();
@@ -125,14 +125,14 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .for_programs();
     columns
-        .add("processes", "the processes that leak, the one that leaks most first", |row| {
+        .add("processes", "the processes that leak, worst first", |row| {
             row.suspect.processes.len() as u64
         })
         .rows_only();
     columns
         .parts(
             "processes",
-            "the processes that leak, the one that leaks most first",
+            "the processes that leak, worst first",
             suspect_process_columns(),
             |row| row.suspect.processes.iter().collect(),
         )
@@ -206,7 +206,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
              else null",
             (|leaked| leaked.leaked) as fn(Leaked) -> u64,
         ),
-        ("other_callers_created", "number of all that these opened or allocated", |it| it.acquired),
+        ("other_callers_created", "number that these opened or allocated", |it| it.acquired),
     ] {
         columns
             .nest(name, "integer?", meaning, move |row| {
@@ -271,18 +271,15 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .detail();
     columns
-        .nest(
-            "is_small",
-            "boolean",
-            "whether the text only counts it, unless `-All` is given",
-            |row| row.is_small,
-        )
+        .nest("is_small", "boolean", "whether the text without `-All` only counts it", |row| {
+            row.is_small
+        })
         .for_programs();
     columns
         .nest(
             "ignored_because",
             "string?",
-            "the reason of the entry in a list of known leaks that ignores it; null unless \
+            "the reason given by the entry that ignores it in a list of known leaks; null unless \
              `-Ignored`, a rank or an id asks for it",
             |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
         )
@@ -318,14 +315,14 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         |row| row.suspect.function.as_deref(),
     );
     function.title("Function").follows("create_stack");
-    columns.add("score", "what the suspects are ranked by", |row| row.suspect.score).for_programs();
+    columns.add("score", "the number that ranks suspects", |row| row.suspect.score).for_programs();
     columns
-        .add("stack", "the frames of the stack, a line each", |row| {
+        .add("stack", "the frames of the stack, one per line", |row| {
             row.stacks.text(row.suspect.create_stack, None)
         })
         .rows_only();
     columns
-        .add("command", "the command that shows the leaked handles or allocations", |row| {
+        .add("command", "the command that lists the leaked handles or allocations", |row| {
             row.command.clone()
         })
         .for_programs();
@@ -568,12 +565,12 @@ fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
     columns.member("programs", "`[name, count]` pairs, the most first", |(answer, _)| {
         &answer.zombies.programs
     });
-    columns.member("held", "number of those to which open handles are known", |(answer, _)| {
+    columns.member("held", "number of those with known open handles", |(answer, _)| {
         answer.zombies.held
     });
     columns.parts(
         "holders",
-        "the processes with these handles, the one that keeps the most first",
+        "the processes with these handles, the one that keeps most first",
         holder_columns(),
         |(answer, numbers)| {
             answer.zombies.holders.iter().map(|holder| (holder, *numbers)).collect()
@@ -678,7 +675,7 @@ fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
 /// Declares the columns of a process of a suspect.
 fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
     const PROCESS: &str = "the process, as above";
-    const COUNTS: &str = "its share of these counts";
+    const COUNTS: &str = "its share of the counts";
     let mut columns = Columns::<&SuspectProcess>::default();
     columns.member("process", PROCESS, |process| process.process.as_str());
     columns.member("pid", PROCESS, |process| process.pid);
@@ -740,11 +737,9 @@ fn diagnosis_columns<'a>() -> Columns<'a, DiagnosisRow<'a>> {
          `heap_not_destroyed`",
         |diagnosis| diagnosis.of.cause,
     );
-    columns.member(
-        "count",
-        "number of leaked handles or allocations that it explains",
-        |diagnosis| diagnosis.of.count,
-    );
+    columns.member("count", "number of leaked handles or allocations it explains", |diagnosis| {
+        diagnosis.of.count
+    });
     columns.member("objects", "number of their objects; 0 for allocations", |diagnosis| {
         diagnosis.of.objects
     });
@@ -755,7 +750,7 @@ fn diagnosis_columns<'a>() -> Columns<'a, DiagnosisRow<'a>> {
     );
     columns.member(
         "close_stacks",
-        "stacks that close or free others of the group, the most frequent first",
+        "stacks that close or free others of the group, most frequent first",
         |DiagnosisRow { of, numbers, .. }| {
             of.stacks.iter().map(|stack| numbers.of(*stack)).collect::<Vec<_>>()
         },
@@ -950,10 +945,10 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
     document.files(AS_IN_OBJECT_REF);
     document.member(
         "young_groups",
-        "number of groups of handles that leak only a few young ones, and are no suspects",
+        "number of groups that leak only a few young handles, and are not suspects",
         |of| of.rest.iter().map(|answer| answer.young_groups).sum::<usize>(),
     );
-    document.member("ignored", "number of suspects that a list of known leaks ignores", |of| {
+    document.member("ignored", "number of suspects ignored by a list of known leaks", |of| {
         of.rest.iter().map(|answer| answer.ignored.len()).sum::<usize>()
     });
     document.left_out("suspects", "number of omitted suspects");
@@ -963,7 +958,7 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
     );
     document.parts(
         "zombies",
-        "processes that have ended and are still in memory, for each trace that has some",
+        "ended processes that are still in memory, for each trace that has some",
         zombie_columns(),
         |of| {
             let traces = of.rest.iter().zip(of.traces.iter());

@@ -143,6 +143,6 @@ function details(rows, first, build) {
   };
   rows.filter((row) => first.has(row.rank)).forEach(show);
   const more = rows.length - shown.size;
-  const rest = more ? make("p", { class: "dim" }, count(more, "more suspect") + ": a click in the table of suspects, whose search finds all, shows each here") : null;
+  const rest = more ? make("p", { class: "dim" }, count(more, "more suspect") + "; search the table of suspects and click one to show it here") : null;
   return { list: make("div", null, list, rest), show };
 }

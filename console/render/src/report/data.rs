@@ -132,7 +132,7 @@ fn suspect<'a>(
     let notes = notes.chain(in_processes(&suspect.processes, LEAKING));
     let notes = notes.chain(named_objects(suspect, NAMES)).map(|note| clean(&note));
     let reason = suspect.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
-    let ends = others.into_iter().map(|own| format!("{} (no stack says by what)", sentence(own)));
+    let ends = others.into_iter().map(|own| format!("{} (by unknown code)", sentence(own)));
     let rate = suspect.bytes.and_then(|bytes| bytes.per_minute).or(suspect.rate_per_minute());
     let shown_command = clean(&command);
     let findings = findings_of_suspect(answer, suspect, stacks, command);

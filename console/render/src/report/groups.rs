@@ -122,7 +122,7 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
     columns.add("function", "function that allocated them", Allocations::function);
     add_amounts(&mut columns, Allocations::stats);
     columns
-        .add("bytes", "bytes that nothing, or only process exit, freed", |row| {
+        .add("bytes", "bytes never freed, or freed only by process exit", |row| {
             row.stats().unreleased_bytes()
         })
         .show(Show::Bytes);

@@ -168,7 +168,7 @@ function picturesOf(subject, over, left, wide) {
 /** The pictures of a kind of allocations. */
 function kindPictures(kind) {
   const over = (kind.unit === "bytes" ? "Allocated bytes" : "Allocations") + " over time: " + kind.kind;
-  return picturesOf(kind, over, "Flame graph of what was not freed: " + kind.kind,
+  return picturesOf(kind, over, "Flame graph of allocations not freed: " + kind.kind,
     "width: " + (kind.unit === "bytes" ? "bytes" : "number of allocations"));
 }
 

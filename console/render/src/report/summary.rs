@@ -26,8 +26,8 @@ const PROGRAMS: usize = 5;
 pub const EXPORTER: &str = concat!("handlescope ", env!("CARGO_PKG_VERSION"));
 
 /// Says what needs the script.
-pub const REST: &str = "Stacks, pictures, the search of all suspects and texts to copy need the script of this page: \
-                    save the file and open it in a browser.";
+pub const REST: &str = "Stacks, pictures, search and copying need the script of this page: save the \
+                        file and open it in a browser.";
 
 /// Returns the title of a page about traces or a dataset with these names.
 pub fn title(names: impl Iterator<Item = String>) -> String {

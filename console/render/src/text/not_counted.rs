@@ -57,20 +57,21 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
     let groups = Counted(*groups, "group");
     let reason = match reason {
         Reason::Young => {
-            format!("whose {noun} are usually {closed}, none older than {closed} ones became")
+            format!(
+                "where {noun} are usually {closed}; none is older than the oldest {closed} one was"
+            )
         }
         Reason::Chance => format!(
-            "whose {noun} are usually {closed}; {} older than any {closed} one became, but not more \
-             than chance explains",
+            "where {noun} are usually {closed}; {} older than any {closed} one was, but that may be chance",
             match older {
                 1 => "1 is".to_owned(),
                 older => format!("{} are", HumanCount(*older)),
             }
         ),
         Reason::LongLived => {
-            format!("whose {noun} live too long for this trace to tell whether any is leaked")
+            format!("where {noun} live too long for this trace to tell whether any leaks")
         }
-        Reason::Committed => "whose commit allocations are counted".to_owned(),
+        Reason::Committed => "with commit allocations that are counted".to_owned(),
     };
     format!("not counted: {counted} of {groups} {reason}; also in {list} {option}")
 }

@@ -100,14 +100,14 @@ impl LeakLines<'_> {
         };
         write!(f, "\n{}: {count}", capitalized(counted.text()))?;
         if self.without_leak > 0 {
-            let (objects, their, them) = match self.without_leak {
-                1 => ("object stays", "its", "it"),
-                _ => ("objects stay", "their", "them"),
+            let (objects, their) = match self.without_leak {
+                1 => ("object is", "its"),
+                _ => ("objects are", "their"),
             };
             let count = self.without_leak;
             write!(
                 f,
-                "\n{count} {objects} for {their} creation or end alone: no leak is left of {them}"
+                "\n{count} {objects} listed only for {their} creation or end, without a leak"
             )?;
         }
         if self.criteria.sums_suspect {

@@ -259,18 +259,18 @@ pub fn caveat_columns<'a>() -> Columns<'a, CaveatRow<'a>> {
     columns.member("file", "the file, as in `files.file`", |(file, _)| *file);
     columns.member(
         "kind",
-        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`, dumps: [other-sources.md](other-sources.md)), \
-         `\"coarse_clock\"` (the system clock; events with equal timestamps are ordered by what \
-         they do), `\"lost_while_recording\"`, `\"missing_in_file\"`, `\"closed_unseen\"` \
-         (handles and views whose closes are missing, but which other events show to be closed), \
-         `\"no_end_rundown\"`, `\"part_of_session\"` (a ring overwrote older events), \
-         `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
-         `\"builds_differ\"` (comparisons only: frames of modules with different builds and \
-         without names are compared by module), `\"stacks_missing\"` (stacks of creates are \
-         missing, if stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter), \
+        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`, dumps: \
+         [other-sources.md](other-sources.md)), `\"coarse_clock\"` (the system clock; events with \
+         equal timestamps are ordered by what they do), `\"lost_while_recording\"`, \
+         `\"missing_in_file\"`, `\"closed_unseen\"` (handles and views that other events show to be \
+         closed, although the close is missing), `\"no_end_rundown\"`, `\"part_of_session\"` (a \
+         ring overwrote older events), `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
+         `\"builds_differ\"` (comparisons only: frames of modules with different builds and without \
+         names are compared by module), `\"stacks_missing\"` (stacks of creates are missing, if \
+         stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter), \
          `\"methods_unnamed\"` (processes of .NET recorded without names of methods), \
-         `\"programs_differ\"` (comparisons of dumps only: they are of two programs); \
-         only in `.dump Resource`: `\"no_resource_events\"` (nothing requested was recorded), \
+         `\"programs_differ\"` (comparisons of dumps only: they are of two programs); only in \
+         `.dump Resource`: `\"no_resource_events\"` (nothing requested was recorded), \
          `\"older_unknown\"` (a process is older than the trace), `\"processes_unknown\"` (of \
          allocators)",
         |(_, caveat)| caveat.kind,

@@ -113,7 +113,7 @@ fn a_flame_graph_stands_in_the_place_of_the_rows_and_replaces_what_is_ours() {
         (".diff -flame x.png", "x.png: the extension selects the format; use .svg"),
         (
             ".diff 0s 0.000001s -flame x.svg",
-            "no picture: nothing that was opened in the trace is open",
+            "no picture: nothing opened in the trace is still open",
         ),
         (".diff -flame mine.svg", "use -Force to replace it"),
         (".diff -flame leaky.etl.svg/x.svg", "cannot be written"),

@@ -121,7 +121,7 @@ fn wrong_points_are_refused() {
         (".diff 1s 0.5s", "'1s' is not before '0.5s'"),
         (".diff 99s", "'99s' is neither a snapshot of leaky.etl nor a time in it"),
         (".diff 1s 1.1s 1.2s", "at most two points, A and B; unexpected '1.2s'"),
-        (".snapshot 5s", "'5s' is a time; choose another name"),
+        (".snapshot 5s", "'5s' is a time; put a name in front"),
         (".snapshot a soon", "'soon' is not a valid time"),
         (".snapshot a 99s", "'99s' is outside every loaded recording"),
     ] {
@@ -252,7 +252,7 @@ fn between_a_point_and_itself_nothing_is_opened_and_backwards_is_an_error() {
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(groups(&document).len(), 0);
     let run = sample(".snapshot one 1s\n.snapshot two 1s\n.diff one two\n").ok();
-    assert!(run.stdout.contains("Nothing that was opened after one is open at two"), "{run:?}");
+    assert!(run.stdout.contains("Nothing opened after one is still open at two"), "{run:?}");
     assert_ne!(sample(".diff 1s 0.9s\n").status, Some(0));
 }
 

@@ -199,7 +199,7 @@ fn a_trace_without_handle_events_is_not_better() {
     let empty = Recording::new(700, 0x7ff6_0000_0000, 10);
     let leak = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
     let run = shell(&leak, &empty).run(&["diff", "before.etl", "after.etl"]);
-    let message = "error: after.etl: has no handle events, so that nothing can be compared";
+    let message = "error: after.etl: has no handle events, so nothing can be compared";
     assert!(run.stderr.contains(message), "{}", run.stderr);
     assert_eq!((run.stdout.as_str(), run.status), ("", Some(2)));
 }

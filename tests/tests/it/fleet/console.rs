@@ -257,7 +257,7 @@ fn what_works_on_traces_only_names_the_remedy() {
     ] {
         let run = shell.run(&["fleet", "-c", line]);
         assert_eq!(run.status, Some(1), "{line}");
-        assert!(run.stderr.contains("works on traces, and a dataset is loaded"), "{line}: {run:?}");
+        assert!(run.stderr.contains("a dataset is loaded; .load ID"), "{line}: {run:?}");
         assert!(run.stderr.contains(".load ID"), "{line}: {run:?}");
     }
     let run = shell.run(&["why", "fleet", "-nonsense"]);

@@ -142,15 +142,15 @@ fn what_answers_over_traces_only_is_refused_with_what_answers() {
     ] {
         let error = server.call(tool, &arguments).unwrap_err();
         let expected = format!(
-            "{tool} answers over traces, and the dataset fleet is loaded; why, diff, groups, sql and schema answer over \
-             it, and load replaces it by other files, or by one of its traces if `paths` has the id"
+            "{tool} needs traces, but the dataset fleet is loaded; ask it with why, diff, groups, \
+             sql and schema, or load other files, or one of its traces by id in `paths`"
         );
         assert_eq!(error, expected);
     }
     for (tool, arguments, expected) in [
-        ("why", json!({"since": "1s"}), "a dataset cannot be asked with the argument 'since'; "),
-        ("why", json!({"files": "*"}), "a dataset cannot be asked with the argument 'files'; "),
-        ("sql", json!({"query": "SELECT 1", "files": "*"}), "a dataset cannot be asked with the "),
+        ("why", json!({"since": "1s"}), "the argument 'since' does not apply to a dataset; "),
+        ("why", json!({"files": "*"}), "the argument 'files' does not apply to a dataset; "),
+        ("sql", json!({"query": "SELECT 1", "files": "*"}), "the argument 'files' does not apply "),
         ("diff", json!({}), "a dataset is compared by builds: name two in `builds`; "),
         ("diff", json!({"builds": ["1.3"]}), "the argument 'builds' takes a list of two texts"),
         ("diff", json!({"builds": ["7", "8"]}), "no trace has a process of build 7"),
@@ -167,7 +167,7 @@ fn what_answers_over_traces_only_is_refused_with_what_answers() {
     }
     load(&mut server, "leaky.etl").unwrap();
     let error = server.call("why", &json!({"machine": "WS-1"})).unwrap_err();
-    assert!(error.starts_with("traces cannot be asked with the argument 'machine'; "), "{error}");
+    assert!(error.starts_with("the argument 'machine' does not apply to traces; "), "{error}");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_comparison_without_an_answer_says_what_to_change() {
             json!({"from": "2s", "to": "1s"}),
             "'2s' is not before '1s'; name the earlier point first",
         ),
-        (json!({"builds": ["1", "2"]}), "traces cannot be asked with the argument 'builds'; "),
+        (json!({"builds": ["1", "2"]}), "the argument 'builds' does not apply to traces; "),
     ] {
         let error = server.call("diff", &arguments).unwrap_err();
         assert!(error.starts_with(expected), "{error}");

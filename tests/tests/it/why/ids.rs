@@ -122,7 +122,7 @@ fn an_id_finds_its_suspect_with_symbols_and_without() {
         assert!(in_full.contains(&format!(" -Suspect {both} ")), "{in_full}");
         let refused = shell.run(&["leaky.etl", "-c", &format!(".why {id}")]);
         assert!(
-            refused.stderr.contains("an id made with symbols needs them"),
+            refused.stderr.contains("an id made with symbols needs the same symbols"),
             "{}",
             refused.stderr
         );

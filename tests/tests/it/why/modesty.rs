@@ -71,18 +71,18 @@ fn handles_that_are_no_older_than_chance_explains_are_said_to_be_left_out() {
     // Eight lifetimes of 0.1 to 12.8 s, and a handle that is 55.5 s old.
     let few = why(&opened(9, |number| (number < 8).then(|| (100 * MS) << number)));
     let lines = "Nothing leaks: 9 handles opened, 1 not closed by their programs\n\
-                 not counted: 1 handle of 1 group whose handles are usually closed; 1 is older than any closed one \
-                 became, but not more than chance explains; also in .dump ObjectRef -Leak\n";
+                 not counted: 1 handle of 1 group where handles are usually closed; 1 is older than \
+                 any closed one was, but that may be chance; also in .dump ObjectRef -Leak\n";
     assert!(few.ends_with(lines), "{few}");
     let young = why(&opened(110, |number| (number < 98).then_some(10 * SECOND + 600 * MS)));
     let lines = "Nothing leaks: 110 handles opened, 12 not closed by their programs\n\
-                 not counted: 12 handles of 1 group whose handles are usually closed, none older than closed ones \
-                 became; also in .dump ObjectRef -Leak\n";
+                 not counted: 12 handles of 1 group where handles are usually closed; none is older \
+                 than the oldest closed one was; also in .dump ObjectRef -Leak\n";
     assert!(young.ends_with(lines), "{young}");
     let long = why(&opened(110, |number| (number < 29).then_some(45 * SECOND + 100 * MS)));
     let lines = "Nothing is known to leak: 110 handles opened, 81 not closed by their programs\n\
-                 not counted: 81 handles of 1 group whose handles live too long for this trace to tell whether any \
-                 is leaked; also in .dump ObjectRef -Leak\n";
+                 not counted: 81 handles of 1 group where handles live too long for this trace to \
+                 tell whether any leaks; also in .dump ObjectRef -Leak\n";
     assert!(long.ends_with(lines), "{long}");
     let none = why(&opened(110, |_| Some(8 * MS)));
     assert!(

@@ -191,19 +191,20 @@ fn young_handles_explain_why_the_extraction_counts_more_leaks() {
     let run = run_script(handlescope(home.path()).arg("growth.etl"), ".why\n").ok();
     assert!(run.stderr.contains(" 1,593 leaked handles, 48 leaked views "), "{}", run.stderr);
     let listed = "1,408 handles and views leaked by 24 suspects";
-    let young = "\nnot counted: 233 handles and views, and 3 closed only by process exit, of 14 groups whose handles are \
-                 usually closed, none older than closed ones became; also in .dump ObjectRef -Leak -LeakAtExit\n";
+    let young = "\nnot counted: 233 handles and views, and 3 closed only by process exit, of 14 \
+                 groups where handles are usually closed; none is older than the oldest closed one \
+                 was; also in .dump ObjectRef -Leak -LeakAtExit\n";
     assert!(run.stdout.contains(listed) && run.stdout.contains(young), "{}", run.stdout);
 }
 
 #[needs_data]
 #[test]
 fn the_counts_of_allocations_add_up_to_those_of_the_extraction() {
-    let heap = "1 heap allocation of 1 group whose allocations are usually freed; 1 is older than any freed one became, \
-                but not more than chance explains";
-    let generic = "2 resource allocations of 2 groups whose allocations are usually freed; 2 are older than any freed \
-                   one became, but not more than chance explains";
-    let valloc = "195 reserve allocations of 21 groups whose commit allocations are counted";
+    let heap = "1 heap allocation of 1 group where allocations are usually freed; 1 is older than \
+                any freed one was, but that may be chance";
+    let generic = "2 resource allocations of 2 groups where allocations are usually freed; 2 are \
+                   older than any freed one was, but that may be chance";
+    let valloc = "195 reserve allocations of 21 groups with commit allocations that are counted";
     for (name, [leaked, at_exit], listed, (rest, text)) in [
         ("heap", [256, 21], vec![(276, "heap")], (1, heap)),
         ("generic", [244, 4], vec![(246, "resource")], (2, generic)),

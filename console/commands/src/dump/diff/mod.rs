@@ -49,19 +49,19 @@ impl Command for Diff {
     const SIGNATURE: Signature = Signature {
         names: &["Diff"],
         summary: "compare two points in time, or two traces",
-        details: "With one trace, or with a point in time: handles and views that were \
-             opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
-             type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
-             !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
-             leak more in the trace recorded later, by process name, type and functions of the create \
-             stack, including handles closed only by process exit. A group is new or gone if only one \
-             trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
-             chance (95 % confidence for all groups together). A new group counts as worse only if it is \
-             beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
-             says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
-             handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
-             stack by the names of their objects. \
-             -Kind compares allocations instead.",
+        details: "With one trace, or with a point in time: handles and views that were opened after \
+             A (default: the start of the trace) and are still open at B (default: its end), by \
+             process, type and create stack, like !htrace -diff. A and B are .snapshot names or \
+             times; in text of !htrace, A defaults to the last !htrace -snapshot. With two traces \
+             and no point: groups that leak more in the trace recorded later, by process name, type \
+             and functions of the create stack, including handles closed only by process exit. A \
+             group is new or gone if only one trace leaks it, and worse or better if its rates \
+             differ by a factor of 1.5 and by more than chance (95 % confidence for all groups \
+             together). A new group counts as worse only if it is beyond chance, and a balanced one \
+             never does (.help growth). If anything got worse, a warning says so and the exit \
+             status of handlescope is 1; if lost events may explain it, 2. handlescope diff also \
+             fails with 2. With two minidumps, all open handles are compared; handles without a \
+             stack by the names of their objects. -Kind compares allocations instead.",
         examples: &[
             Example { goal: "handles opened and still open", line: ".dump Diff" },
             Example {
@@ -156,8 +156,7 @@ trait Words<'a>: Compared<'a> {
 impl<'a> Words<'a> for FileAnswer<'a> {
     const NOUN: &'static str = "handles";
     const NOTHING: &'static str = "nothing leaks";
-    const NONE_KEPT: &'static str =
-        "nothing that was opened in the trace is open at the second point";
+    const NONE_KEPT: &'static str = "nothing opened in the trace is still open at the second point";
 
     fn check_events(&self, _: &Session, _: &mut Messages<'_>) -> Result<(), CommandError> {
         if !self.lacks(CaveatKind::NoHandleEvents) {
@@ -176,7 +175,7 @@ impl<'a> Words<'a> for ResourcesAnswer<'a> {
     const NOUN: &'static str = "allocations";
     const NOTHING: &'static str = "nothing is left allocated";
     const NONE_KEPT: &'static str =
-        "nothing that was allocated in the trace is allocated at the second point";
+        "nothing allocated in the trace is still allocated at the second point";
 
     fn check_events(
         &self,
@@ -309,8 +308,8 @@ fn draw(
 
 /// Reasons to doubt that a group got worse, with remedies.
 const LOST: &str = "events were lost; record again with more or larger buffers";
-const FORGOTTEN: &str = "one of the dumps lacks stacks of handles of their types, as tracing was \
-                         off or has forgotten them; trace from the start of the program, with \
+const FORGOTTEN: &str = "one dump lacks stacks of handles of these types, because handle tracing \
+                         was off or has dropped them; trace from the start of the program, with \
                          Application Verifier";
 
 /// Reports groups that got worse, or may have, and sets the exit status. This happens before the answer is written,

@@ -88,11 +88,11 @@ static WHICH: &[Opt<DiffArgs>] = &[
     ),
     kind_instead_option(
         "Between two points: allocations made after A and still there at B, by process, kind, \
-         allocator and stack. Of two traces: allocations that nothing freed, or only process \
+         allocator and stack. Of two traces: allocations never freed, or freed only by process \
          exit, by program, kind, allocator and functions of the allocating stack; all heaps count \
          as one allocator, because their handles differ. Groups are judged by the same test as \
-         handles, by bytes, or by number where there are no bytes; less than 64 KiB of memory \
-         does not count.",
+         handles, by bytes, or by number if they have no bytes; less than 64 KiB of memory does not \
+         count.",
         &(ALLOCATION_KINDS, |args, filter| args.kind = Some(filter)),
     ),
 ];

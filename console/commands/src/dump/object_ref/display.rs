@@ -17,10 +17,10 @@ pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTarget"],
         help: "show which process or thread a handle refers to",
-        details: "Of handles to processes and threads: the target, its start and its end, and \
-                  what started it. A process is known by its address, a thread only by the call \
-                  that started it and opened the handle. A dump names the target, and whether it \
-                  has ended.",
+        details: "For handles to processes and threads: the target, its start and end, and what \
+                  started it. A process is known by its address, a thread only by the call that \
+                  started it and opened the handle. A dump names the target and says whether it has \
+                  ended.",
         example: "-Type Process;Thread -Leak -ShowTarget",
         take: to(&(SWITCH, |args, ()| args.criteria.show_target = true)),
     },

@@ -15,11 +15,11 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
         names: &["-GroupBy"],
         help: "group handles and views in a tree, instead of listing objects",
         details: "Columns in any order, separated by commas; groups that leak most come first on \
-             each level. Other filters apply first. A handle belongs to the process that opened \
-             it, got it as a duplicate, or inherited it. Stacks are equal if their functions are. \
-             Stats add up to the totals, but an object whose handles are in several groups \
-             counts in each. Open: listed by the rundown at the end of the trace or, without one, opened and \
-             not closed in the trace.",
+             each level. Other filters apply first. A handle belongs to the process that opened it, \
+             got it as a duplicate, or inherited it. Stacks with the same functions count as one. \
+             Stats add up to the totals, but an object whose handles are in several groups counts \
+             in each. Open: listed by the rundown at the end of the trace or, without one, opened \
+             and not closed in the trace.",
         example: "-GroupBy process,type,createstack",
         take: to(&(Value { words: GroupColumn::words, ..WORDS }, |args, indices| {
             add_columns(&mut args.criteria.groups.by, GroupColumn::ALL, &indices);
@@ -42,9 +42,9 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Rows"],
         help: "only N groups of the last column, after the first SKIP",
-        details: "Counted over all groups in the order of the output, while `-TopN` limits the groups \
-             within each group. For scripts that read page by page: only these groups get names \
-             of functions.",
+        details: "Counts over all groups in the order of the output; -TopN limits the groups within \
+                  each group. For scripts that read page by page: only these groups get names of \
+                  functions.",
         example: "-GroupBy process,type -Rows 2 1",
         take: to(&(TOP, |args, rows| args.rows = Some(rows))),
     },

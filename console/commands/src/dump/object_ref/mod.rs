@@ -81,11 +81,11 @@ impl Command for ObjectRef {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
         if args.criteria.stacks.show && CountBy::new(&args.criteria).is_some() {
-            dump.messages.note(format_args!("note: -ShowStack has no effect beside -ShowTotal"));
+            dump.messages.note(format_args!("note: -ShowStack has no effect with -ShowTotal"));
         }
         if args.criteria.show_target && !args.lists_objects() {
             let beside = "-ShowTotal or -GroupBy";
-            dump.messages.note(format_args!("note: -ShowTarget has no effect beside {beside}"));
+            dump.messages.note(format_args!("note: -ShowTarget has no effect with {beside}"));
         }
         let output = &dump.shared.output;
         let criteria = ObjectCriteria {

@@ -27,10 +27,10 @@ pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
         names: &["-LeakAtExit"],
         help: "only handles closed only by process exit",
         details: "A program that ends without closing a handle has leaked it, too. Such a close \
-             comes after the process end event, or is one of the last closes of the process, on \
-             one thread and on kernel frames on which no running program closes a handle. \
-             Inherited handles do not count. With -ShowStack and kernel symbols the close stacks \
-             confirm it, or a warning says that they do not. With -Leak, both are shown.",
+             comes after the process end event, or is one of the last closes of the process, on one \
+             thread, with kernel frames that never close a handle of a running program. Inherited \
+             handles do not count. With -ShowStack and kernel symbols the close stacks confirm it, \
+             or a warning says that they do not. With -Leak, both are shown.",
         example: "-LeakAtExit",
         take: to(&(SWITCH, |args, ()| args.criteria.leak_at_exit = true)),
     },
@@ -113,10 +113,11 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-Handle"],
         help: "only events of this handle value; no mappings",
-        details: "Compared with the value as 0x and hex digits, so write 0x in front: that of the event, or \
-             that of its entry in the handle table, without tag bits and the bit of kernel handles. Objects \
-             without such an event are left out; handles known only from the rundown do not count, \
-             but those that a dump lists do.",
+        details: "Compared with the value as 0x and hex digits, so write 0x in front. The value in \
+                  the event matches, and so does its value in the handle table, without tag bits \
+                  and the bit of kernel handles. Objects without such an event are left out; \
+                  handles known only from the rundown do not count, but handles listed by a dump \
+                  do.",
         example: "-Handle 0xC0;0xC4",
         take: to(&(TEXTS, |args, filter| args.criteria.handle = Some(filter))),
     },

@@ -94,8 +94,8 @@ static WHICH: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-Allocator"],
         help: "allocators with this name: a heap, VirtualAlloc, or a name from events",
-        details: "A heap is named by its handle, 0x and hex digits. For GDI and USER handles it \
-             is their type.",
+        details: "A heap is named by its handle, 0x and hex digits. The allocator of a GDI or USER \
+                  handle is its type.",
         example: "-Allocator 0x1d0f2a30000",
         take: to(&(ALLOCATORS, |args, filter| args.criteria.allocator = Some(filter))),
     },
@@ -144,8 +144,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
     Opt {
         names: &["-GroupBy"],
         help: "group by these columns instead of printing totals",
-        details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
-             come first. Stacks are equal if their functions are.",
+        details: "Columns in any order, separated by commas. Groups with the most leaked bytes come \
+             first. Stacks with the same functions count as one.",
         example: "-GroupBy process,createstack",
         take: to(&(Value { words: ResourceColumn::words, ..WORDS }, |args, indices| {
             add_columns(&mut args.by, ResourceColumn::ALL, &indices);

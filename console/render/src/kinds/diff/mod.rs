@@ -40,8 +40,8 @@ impl Span {
 /// Meanings of members that both comparisons have: between two points, and of two traces.
 const PROCESS: &str = "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the owners; null \
                        if unknown";
-const CREATE_STACK: &str = "number of the stack in `stacks`; of two traces that of the trace after, else of the trace \
-                            before; null: none";
+const CREATE_STACK: &str = "number of the stack in `stacks`; of two traces, in the trace after, \
+                            else in the trace before; null: none";
 const FUNCTION: &str = "the function of the program in that stack ([why.md](why.md#the-function))";
 
 /// Two points or traces, and the compared time of each trace.
@@ -82,19 +82,19 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
     document.parts("spans", compared, spans, |of| of.rest.spans.clone());
     document.member(
         "ignored",
-        meaning("number of groups that a list of known leaks ignores"),
+        meaning("number of groups ignored by a list of known leaks"),
         |of| of.rest.ignored,
     );
     document.rows(
         "groups",
         match domain {
             Domain::Handles => {
-                "handles and views of one process, type and create stack, see below"
+                "groups of handles and views of one process, type and create stack, see below"
             }
             Domain::Allocations => {
-                "between points: allocations of one kind, allocator, process and create stack of which \
-                 something is left at `b`, the most bytes first; of two traces: of one kind, allocator, \
-                 program and create stack that leak in either trace, those that got worse first"
+                "between points: groups of one kind, allocator, process and create stack with \
+                 something left at `b`, most bytes first; of two traces: groups of one kind, \
+                 allocator, program and create stack that leak in either trace, worse ones first"
             }
         },
     );

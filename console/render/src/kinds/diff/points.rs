@@ -42,7 +42,7 @@ pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
     let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
     columns
-        .add("stack", "the frames of the stack, a line each", |row| {
+        .add("stack", "the frames of the stack, one per line", |row| {
             row.stacks.text(row.group.create_stack, None)
         })
         .rows_only();
@@ -73,12 +73,12 @@ fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     columns
         .add(
             "opened",
-            "only between points: handles and views opened after `a` and not after `b`",
+            "only between points: handles and views opened after `a` and until `b`",
             |row| row.group.between.opened.count,
         )
         .title("Opened");
     columns
-        .add("still_open", "only between points: those of them that are open at `b`", |row| {
+        .add("still_open", "only between points: how many of these are open at `b`", |row| {
             row.group.between.kept.count
         })
         .title("Still open");
@@ -105,8 +105,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     columns
         .add(
             "allocator",
-            "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
-             differ",
+            "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
             |row| row.group.allocator.as_deref(),
         )
         .title("Allocator");
@@ -132,25 +131,25 @@ const AMOUNTS: [AmountColumns; 4] = [
     (
         ["allocated", "allocated_bytes"],
         "Allocated",
-        "only between points: allocations after `a` and not after `b`",
+        "only between points: allocations made after `a` and until `b`",
         |between| between.opened,
     ),
     (
         ["outstanding", "outstanding_bytes"],
         "Still allocated",
-        "only between points: those of them that are still allocated at `b`",
+        "only between points: how many of these are still allocated at `b`",
         |between| between.kept,
     ),
     (
         ["at_a", "at_a_bytes"],
         "At A",
-        "only between points: what was allocated in the trace and is still allocated at `a`",
+        "only between points: allocations of the trace that are still allocated at `a`",
         |between| between.at_first,
     ),
     (
         ["at_b", "at_b_bytes"],
         "At B",
-        "only between points: what was allocated in the trace and is still allocated at `b`",
+        "only between points: allocations of the trace that are still allocated at `b`",
         |between| between.at_second,
     ),
 ];
@@ -219,10 +218,10 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
     let rows = rows.below(match domain {
         _ if is_none && is_unknown => format!("Unknown whether anything was {opened}"),
         Domain::Handles if is_none => {
-            format!("{nothing} that was opened after {from} is open at {to}")
+            format!("{nothing} opened after {from} is still open at {to}")
         }
         Domain::Allocations if is_none => {
-            format!("{nothing} that was allocated after {from} is allocated at {to}")
+            format!("{nothing} allocated after {from} is still allocated at {to}")
         }
         Domain::Handles => {
             format!("Opened after {from} and still open at {to}: {}", HumanCount(sum.kept.count))

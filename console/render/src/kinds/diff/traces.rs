@@ -84,7 +84,7 @@ pub fn trace_columns<'a>(domain: Domain) -> Columns<'a, DiffRow<'a>> {
         Domain::Allocations => add_allocations(&mut columns),
     }
     columns
-        .add("stack", "the frames of the stack, a line each", |row| {
+        .add("stack", "the frames of the stack, one per line", |row| {
             row.stacks.text(row.stack, None)
         })
         .rows_only();
@@ -107,36 +107,34 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns
         .add(
             "before",
-            "only of two traces: handles and views that nothing, or only the end of their \
-             process, closed; of two dumps: handles that were open",
+            "only of two traces: handles and views never closed, or closed only by the end of their \
+             process; of two dumps: handles that were open",
             |row| row.group.before.leaked.count,
         )
         .title("Before");
     columns
         .add(
             "after",
-            "only of two traces: handles and views that nothing, or only the end of their \
-             process, closed; of two dumps: handles that were open",
+            "only of two traces: handles and views never closed, or closed only by the end of their \
+             process; of two dumps: handles that were open",
             |row| row.group.after.leaked.count,
         )
         .title("After");
     columns.add(
         "before_per_minute",
-        "only of two traces: the same divided by the minutes in which processes of that \
-         name ran in the trace; null: it has no clock",
+        "only of two traces: the same per minute that processes with this name ran in the trace; null: no clock",
         |row| row.group.before.per_minute,
     );
     columns.add(
         "after_per_minute",
-        "only of two traces: the same divided by the minutes in which processes of that \
-         name ran in the trace; null: it has no clock",
+        "only of two traces: the same per minute that processes with this name ran in the trace; null: no clock",
         |row| row.group.after.per_minute,
     );
     columns
         .add(
             "change",
-            "what nothing, or only process exit, closed in the trace after, less that of \
-             the trace before",
+            "never closed, or closed only by process exit: number in the trace after minus number \
+             in the trace before",
             |row| row.change(),
         )
         .title("Change")
@@ -166,16 +164,15 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns
         .add(
             "uncertain",
-            "only of two traces: whether lost events, or stacks that dumps lack, may \
-             explain that it got worse, or did not",
+            "only of two traces: whether lost events, or stacks missing in dumps, may be why it got \
+             worse or did not",
             |row| u32::from(row.group.is_uncertain),
         )
         .rows_only();
     columns.nest(
         "uncertain",
         "boolean",
-        "only of two traces: whether lost events, or stacks that dumps lack, may \
-         explain that it got worse, or did not",
+        "only of two traces: whether lost events, or stacks missing in dumps, may be why it got worse or did not",
         |row| row.group.is_uncertain,
     );
     columns.add(
@@ -208,8 +205,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns.add("kind", "as in `.dump Resource`", |row| row.group.type_name.as_str()).title("Kind");
     let allocator = columns.add(
         "allocator",
-        "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
-         differ",
+        "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
         |row| row.group.allocator.as_deref(),
     );
     allocator.title("Allocator").unknown("");
@@ -219,8 +215,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns
         .add(
             "before",
-            "only of two traces: allocations that nothing, or only the end of their \
-             process, freed",
+            "only of two traces: allocations never freed, or freed only by the end of their process",
             |row| row.group.before.leaked.count,
         )
         .title("Before")
@@ -233,8 +228,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns
         .add(
             "after",
-            "only of two traces: allocations that nothing, or only the end of their \
-             process, freed",
+            "only of two traces: allocations never freed, or freed only by the end of their process",
             |row| row.group.after.leaked.count,
         )
         .title("After")

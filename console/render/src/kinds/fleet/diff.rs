@@ -31,13 +31,13 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
         .add("function", AS_IN_WHY, |row| row.group.site.function.as_deref())
         .title("Function")
         .rank(1);
-    let unreleased = "handles, views or allocations that nothing, or only the end of their process, \
-                      released, in all traces of the build";
+    let unreleased = "handles, views or allocations never released, or released only by the end of \
+                      their process, in all traces of the build";
     add_sides(&mut columns, ["before", "after"], unreleased, |side| side.unreleased);
     let bytes = "bytes of the allocations among them";
     add_sides(&mut columns, ["before_bytes", "after_bytes"], bytes, |side| side.bytes);
-    let rate = "the same divided by the minutes in which the program ran; null: it did not, or no trace \
-                has a clock";
+    let rate =
+        "the same per minute that the program ran; null: it did not run, or no trace has a clock";
     let names = ["before_per_minute", "after_per_minute"];
     add_sides(&mut columns, names, rate, |side| side.per_minute);
     let machines = "number of machines where it leaks";
@@ -58,7 +58,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     );
     columns.add(
         "uncertain",
-        "whether the traces without lost events alone say something else",
+        "whether the result differs if only traces without lost events count",
         |row| row.group.is_uncertain,
     );
     columns.add(
@@ -68,7 +68,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
         |row| row.group.p_value,
     );
     columns
-        .add("stack", "frames of the stack, a line each", |row| {
+        .add("stack", "frames of the stack, one per line", |row| {
             row.group.site.stack_text.as_deref()
         })
         .detail();
@@ -167,19 +167,18 @@ impl StackRow<'_> {
 
 /// Declares the document of `.diff -build` over a dataset.
 pub fn fleet_diff_document<'a>() -> Columns<'a, &'a BuildsDiff> {
-    const NUMBERS: &str = "for each of them, number of traces and machines that ran it";
+    const NUMBERS: &str = "number of traces and machines that ran each build";
     let mut document = Columns::<&BuildsDiff>::default();
     document.kind("`\"FleetDiff\"`", "FleetDiff");
     document.member("before", "the builds", |answer| &answer.builds[0]);
     document.member("after", "the builds", |answer| &answer.builds[1]);
     document.member("traces", NUMBERS, |answer| answer.traces);
     document.member("machines", NUMBERS, |answer| answer.machines);
-    document.member("ignored", "number of groups that a list of known leaks ignores", |answer| {
+    document.member("ignored", "number of groups ignored by a list of known leaks", |answer| {
         answer.ignored
     });
     document.left_out("groups", "number of omitted groups");
-    document
-        .rows("groups", "groups that leak in either build, those that got worse first, see below");
+    document.rows("groups", "groups that leak in either build, worse ones first, see below");
     add_caveats(&mut document, [AS_IN_WHY; 4], |answer| &answer.caveats);
     document
 }

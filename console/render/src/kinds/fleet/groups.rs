@@ -35,7 +35,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
         let is_stack = column == FleetColumn::CREATE_STACK;
         MemberMeaning::new(column.word, if is_stack { "identity of the stack" } else { "text" })
     });
-    let frames = "only with `createstack`: frames of the stack, a line each";
+    let frames = "only with `createstack`: frames of the stack, one per line";
     columns
         .nest(
             "keys",
@@ -44,20 +44,23 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
             move |row| row.keys(&columns_of_keys),
         )
         .inner(keys.chain([MemberMeaning::new("stack", frames)]).collect());
-    let number = "number of machines that have something of the group";
+    let number = "number of machines with something in the group";
     columns.add("machines", number, |row| row.group.machines as u64).title("Machines");
-    let number = "number of traces that have something of the group";
+    let number = "number of traces with something in the group";
     columns.add("traces", number, |row| row.group.traces as u64).title("Traces");
     let title = |of_allocations| if has_bytes { of_allocations } else { "" };
     let amounts: [(_, _, _, Amount); 7] = [
-        ("leaked", "handles and views that nothing released", "Leaked", |of| of.handles.leaked),
-        ("closed_at_exit", "those that only the end of their process released", "At exit", |of| {
-            of.handles.closed_at_exit
-        }),
+        ("leaked", "handles and views never released", "Leaked", |of| of.handles.leaked),
+        (
+            "closed_at_exit",
+            "handles and views released only by the end of their process",
+            "At exit",
+            |of| of.handles.closed_at_exit,
+        ),
         ("created", "handles and views opened", "Opened", |of| of.handles.acquired),
         ("closed", "handles and views closed by the program", "Closed", |of| of.handles.released),
-        ("unfreed", "allocations that nothing freed", title("Unfreed"), |of| of.allocations.leaked),
-        ("freed_at_exit", "allocations that only the end of their process freed", "", |of| {
+        ("unfreed", "allocations never freed", title("Unfreed"), |of| of.allocations.leaked),
+        ("freed_at_exit", "allocations freed only by the end of their process", "", |of| {
             of.allocations.closed_at_exit
         }),
         ("allocations", "allocations", title("Allocated"), |of| of.allocations.acquired),
@@ -77,8 +80,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     let share = columns
         .add(
             "share",
-            "share of this group, 0 to 1, in what all groups leak; if nothing leaks, \
-             acquire",
+            "share of this group, 0 to 1, in what all groups leak, or acquire if nothing leaks",
             |row| row.group.share,
         )
         .title("Share");
@@ -91,7 +93,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
             FleetColumn::CREATE_STACK => {
                 key.texts(move |row| row.function(level)).unknown("no stack");
                 columns
-                    .add("stack", "the frames of the stack, a line each", move |row| {
+                    .add("stack", "the frames of the stack, one per line", move |row| {
                         row.lines(level)
                     })
                     .rows_only();
@@ -250,7 +252,7 @@ pub fn fleet_group_document<'a>() -> Columns<'a, (&'a FleetGroups, &'a str)> {
         answer.by.iter().map(|column| column.word).collect::<Vec<_>>()
     });
     document.left_out("groups", "number of omitted groups");
-    document.rows("groups", "the groups, those that leak most first, see below");
+    document.rows("groups", "the groups, most leaked first, see below");
     add_caveats(&mut document, [AS_IN_WHY; 4], |(answer, _)| &answer.caveats);
     document
 }

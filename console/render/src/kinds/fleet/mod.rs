@@ -77,7 +77,7 @@ pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
         .title("Opened")
         .show(Show::Grouped);
     columns
-        .add("leaked", "handles and views that nothing, or only process exit, closed", |listed| {
+        .add("leaked", "handles and views never closed, or closed only by process exit", |listed| {
             listed.leaked
         })
         .title("Leaked")
@@ -87,12 +87,12 @@ pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
         .title("Suspects")
         .show(Show::Grouped);
     let lost = columns
-        .add("events_lost", "events that the recording lost", |listed| listed.events_lost)
+        .add("events_lost", "events lost while recording", |listed| listed.events_lost)
         .title("Lost");
     lost.show(Show::Grouped).unknown("unknown");
     let unnamed = columns.add(
         "stacks_without_symbols",
-        "stacks of which no frame of the program has a name",
+        "stacks where no frame of the program has a name",
         |listed| listed.stacks_without_symbols,
     );
     unnamed.title("Without symbols").show(Show::Grouped);

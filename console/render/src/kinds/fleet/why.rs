@@ -104,8 +104,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
         .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.days()[1])
         .title("Last day");
-    let verdicts =
-        "growth verdicts of the traces ([growth.md](growth.md)), the most frequent first";
+    let verdicts = "growth verdicts of the traces ([growth.md](growth.md)), most frequent first";
     let meanings = [verdicts, "the verdict, and the number of traces that have it"];
     add_words(&mut columns, ["verdicts", "Growth"], meanings, |of| &of.verdicts);
     let causes = "causes that the events of the traces prove, likewise";
@@ -124,12 +123,12 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     function.title("Function").follows("stack_id");
     columns.add(
         "score",
-        "what the suspects are ranked by: the number of machines, times the median over \
-         these machines of the score in the worst trace of each",
+        "the number that ranks suspects: number of machines, times the median over these machines \
+         of the score in the worst trace of each",
         |row| row.suspect.score,
     );
     columns
-        .add("stack", "frames of the stack, a line each", |row| {
+        .add("stack", "frames of the stack, one per line", |row| {
             row.suspect.site.stack_text.as_deref()
         })
         .detail();
@@ -142,7 +141,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .nest(
             "ignored_because",
             "string?",
-            "the reason of the entry in a list of known leaks that ignores it; null unless \
+            "the reason given by the entry that ignores it in a list of known leaks; null unless \
              `-Ignored` asks for it",
             |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
         )
@@ -418,12 +417,12 @@ fn shown_rate(rate: f64) -> String {
 
 /// Declares the document of `.why` over a dataset.
 pub fn fleet_why_document<'a>() -> Columns<'a, &'a FleetWhy> {
-    const NUMBERS: &str = "number of machines and traces that the options leave";
+    const NUMBERS: &str = "number of machines and traces that pass the options";
     let mut document = Columns::<&FleetWhy>::default();
     document.kind("`\"FleetWhy\"`", "FleetWhy");
     document.member("machines", NUMBERS, |answer| answer.machines);
     document.member("traces", NUMBERS, |answer| answer.traces);
-    document.member("ignored", "number of suspects that a list of known leaks ignores", |answer| {
+    document.member("ignored", "number of suspects ignored by a list of known leaks", |answer| {
         answer.ignored.len()
     });
     document.left_out("suspects", "number of omitted suspects");

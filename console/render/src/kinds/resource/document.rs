@@ -127,13 +127,13 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
     );
     document.member(
         "leaked",
-        "what nothing freed while its process ran, by allocating stack, see below; `[]` with \
-         `-LeakAtExit` alone",
+        "allocations not freed, of processes that still ran, by allocating stack, see below; `[]` \
+         with `-LeakAtExit` alone",
         |of| of.rest.unreleased(ResourceEnd::Open),
     );
     document.member(
         "closed_at_exit",
-        "the same for what only the end of its process freed; `[]` with `-Leak` alone",
+        "the same for allocations freed only by the end of their process; `[]` with `-Leak` alone",
         |of| of.rest.unreleased(ResourceEnd::AtExit),
     );
     document.stacks(

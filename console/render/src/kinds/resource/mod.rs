@@ -47,8 +47,7 @@ pub fn resource_columns<'a>(
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count =
-            columns.add("count", "allocations that nothing freed", |row| row.stats().unreleased());
+        let count = columns.add("count", "allocations never freed", |row| row.stats().unreleased());
         count.title("Count").show(Show::Grouped).rank(-2);
         let bytes =
             columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
@@ -214,7 +213,7 @@ fn add_key<'a>(
             innermost.title(frame.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns
-                    .add(text, "the frames, a line each", move |row| row.lines(stack(row)))
+                    .add(text, "the frames, one per line", move |row| row.lines(stack(row)))
                     .rows_only();
             }
         }
@@ -289,7 +288,7 @@ pub fn resource_group_document<'a>() -> Columns<'a, OfTraces<'a, ResourceGroupsH
             |of| of.rest.left_out,
         )
         .for_programs();
-    document.rows("groups", "the groups: those with the most bytes that nothing freed first");
+    document.rows("groups", "the groups, most bytes never freed first");
     document.stacks(AS_IN_RESOURCE, |rest| rest.shows_stacks);
     document.caveats(AS_IN_RESOURCE, AS_IN_RESOURCE);
     document

@@ -202,8 +202,7 @@ pub fn add_amounts<'a, R>(
     columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed_bytes);
     let orphan_frees = columns.add(
         "orphan_frees",
-        "frees of what is not allocated: freed twice, allocated elsewhere or before the \
-         trace",
+        "frees of something not allocated: freed twice, allocated elsewhere, or before the trace",
         move |row| stats(row).orphan_frees,
     );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
@@ -213,7 +212,7 @@ pub fn add_amounts<'a, R>(
     });
     let at_exit = columns.add(
         "closed_at_exit",
-        "allocations that only the end of their process freed",
+        "allocations freed only by the end of their process",
         move |row| stats(row).at_exit,
     );
     at_exit.title("At exit").show(Show::Grouped);
@@ -221,7 +220,7 @@ pub fn add_amounts<'a, R>(
         columns.add("closed_at_exit_bytes", "their bytes", move |row| stats(row).at_exit_bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
     let leaked =
-        columns.add("leaked", "allocations that nothing freed", move |row| stats(row).outstanding);
+        columns.add("leaked", "allocations never freed", move |row| stats(row).outstanding);
     leaked.title("Leaked").show(Show::Grouped);
     let leaked =
         columns.add("leaked_bytes", "their bytes", move |row| stats(row).outstanding_bytes);
