@@ -173,9 +173,10 @@ impl AcquisitionTable {
 
     /// Returns how the program released it; a close counts as a free.
     pub fn released(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
-        match self.is_handle(row) {
-            true => (!self.is_unreleased(row)).then_some(ResourceEnd::Freed),
-            false => self.end_of_allocation(row).filter(|end| !is_never_freed(*end)),
+        if self.is_handle(row) {
+            (!self.is_unreleased(row)).then_some(ResourceEnd::Freed)
+        } else {
+            self.end_of_allocation(row).filter(|end| !is_never_freed(*end))
         }
     }
 
@@ -208,9 +209,10 @@ impl AcquisitionTable {
     /// Whether nothing ended something with this [open time](Self::open_time); it may also have ended at an unknown
     /// time.
     pub fn never_ends(&self, row: AcquisitionIdx, open_time: Lifetime) -> bool {
-        match self.is_handle(row) {
-            true => open_time.closed_ns.is_none() && self.handles.ending(row.row()).is_none(),
-            false => self.end_of_allocation(row) == Some(ResourceEnd::Open),
+        if self.is_handle(row) {
+            open_time.closed_ns.is_none() && self.handles.ending(row.row()).is_none()
+        } else {
+            self.end_of_allocation(row) == Some(ResourceEnd::Open)
         }
     }
 

@@ -180,14 +180,15 @@ impl<'a> StacksAnswer<'a> {
 /// Returns the recorded stacks: of every event, or else of handle events (which always have a known process) and of
 /// allocations. Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
-    let mut tables = match has_every_stack {
-        true => vec![vec![
+    let mut tables = if has_every_stack {
+        vec![vec![
             trace.column_of(StackEvents::time_ns)?,
             trace.column_of(StackEvents::process)?,
             trace.column_of(StackEvents::stack)?,
             trace.column_of(StackEvents::pid)?,
-        ]],
-        false => of_objects(trace)?,
+        ]]
+    } else {
+        of_objects(trace)?
     };
     let carried_columns = vec![
         trace.column_of(ProviderEvents::time_ns)?,

@@ -311,9 +311,10 @@ fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
 
 /// Returns the value with wildcards at both ends, unless it has them.
 fn anywhere(value: &str) -> Vec<String> {
-    match value.starts_with('*') && value.ends_with('*') {
-        true => Vec::new(),
-        false => vec![format!("*{}*", value.trim_matches('*'))],
+    if value.starts_with('*') && value.ends_with('*') {
+        Vec::new()
+    } else {
+        vec![format!("*{}*", value.trim_matches('*'))]
     }
 }
 

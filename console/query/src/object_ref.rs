@@ -326,9 +326,10 @@ impl<'a> FileAnswer<'a> {
             left_out: LeftOut::default(),
             is_of_leaks: args.leak || args.leak_at_exit,
             knows_leaks: knows_leaks(file.trace)?,
-            without_leak: match args.leak || args.leak_at_exit {
-                true => without_leak(&file, &selection),
-                false => 0,
+            without_leak: if args.leak || args.leak_at_exit {
+                without_leak(&file, &selection)
+            } else {
+                0
             },
             selection,
             totals,
@@ -374,11 +375,11 @@ impl<'a> FileAnswer<'a> {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
-        let existing = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind))
-        {
-            true => 0,
+        let existing = if kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind)) {
+            0
+        } else {
             // Handles that were open all the time have no events.
-            false => self.file.objects.table.listed(object).count(),
+            self.file.objects.table.listed(object).count()
         };
         let (handles, views) =
             if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };

@@ -184,11 +184,10 @@ pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     let reworded = reworded(text, names);
     reworded.unwrap_or_else(|| {
         let reason = PolarsReason(error).to_string();
-        match TREES.iter().any(|part| reason.contains(part)) {
-            true => {
-                "the query has a part that is not known here; write it in another way".to_owned()
-            }
-            false => reason.lines().next().unwrap_or_default().to_owned(),
+        if TREES.iter().any(|part| reason.contains(part)) {
+            "the query has a part that is not known here; write it in another way".to_owned()
+        } else {
+            reason.lines().next().unwrap_or_default().to_owned()
         }
     })
 }

@@ -149,9 +149,10 @@ impl TrimmedStacks {
     pub fn frames(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
         let frames = || frames.stacks.get(stack.row());
-        let start = match self.has_start {
-            true => frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
-            false => None,
+        let start = if self.has_start {
+            frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start))
+        } else {
+            None
         };
         let rest = frames().skip(start.unwrap_or_default());
         rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))

@@ -177,10 +177,12 @@ fn check_names_of_with(query: &Query) -> Result<(), Refusal> {
     let Some(with) = query.with.as_ref().filter(|with| !with.recursive) else { return Ok(()) };
     for table in &with.cte_tables {
         let name = &table.alias.name.value;
-        let is_same = |relation: &ObjectName| match relation.to_string().eq_ignore_ascii_case(name)
-        {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let is_same = |relation: &ObjectName| {
+            if relation.to_string().eq_ignore_ascii_case(name) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         if visit_relations(&table.query, is_same).is_break() {
             return Err(format!(
@@ -347,11 +349,10 @@ fn check_constant(function: &Function) -> Result<(), Refusal> {
         lower_name(function) == "count" && matches!(arguments[..], [Expr::Value(_)]);
     let is_constant =
         !arguments.is_empty() && arguments.iter().all(|argument| !contains(*argument, is_column));
-    match is_of_many_rows(function) && is_constant && !is_count_of_rows {
-        true => Err(format!(
-            "{function} has no column; count(*) is the number of rows, to calculate with"
-        )),
-        false => Ok(()),
+    if is_of_many_rows(function) && is_constant && !is_count_of_rows {
+        Err(format!("{function} has no column; count(*) is the number of rows, to calculate with"))
+    } else {
+        Ok(())
     }
 }
 

@@ -85,10 +85,7 @@ fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
             });
             let Some(expr) = item.and_then(of_item) else { return Ok(key.clone()) };
             // The name may also be that of a column.
-            match contains(&expr, |part| part == key) {
-                true => Err(refused()),
-                false => Ok(expr),
-            }
+            if contains(&expr, |part| part == key) { Err(refused()) } else { Ok(expr) }
         }
         Expr::CompoundIdentifier(_) => Ok(key.clone()),
         key if is_calculated(key) && modifiers.is_empty() => Ok(key.clone()),

@@ -95,9 +95,10 @@ pub fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame>
         context.register(ONE_ROW, row.lazy());
     }
     plan_nested(context, &mut translated)?;
-    match translated == *statement {
-        true => context.execute(query),
-        false => context.execute(&translated.to_string()),
+    if translated == *statement {
+        context.execute(query)
+    } else {
+        context.execute(&translated.to_string())
     }
 }
 
@@ -120,9 +121,10 @@ impl Visitor for LongTexts {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => number(argument),
             _ => None,
         });
-        match numbers.fold(0.0, f64::max) > MAX_PADDED {
-            true => ControlFlow::Break(format!("{name} makes at most {MAX_PADDED} characters")),
-            false => ControlFlow::Continue(()),
+        if numbers.fold(0.0, f64::max) > MAX_PADDED {
+            ControlFlow::Break(format!("{name} makes at most {MAX_PADDED} characters"))
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

@@ -63,9 +63,10 @@ pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool 
         }
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match self.nested == 0 && (self.is_searched)(expr) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if self.nested == 0 && (self.is_searched)(expr) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         }
     }

@@ -133,9 +133,10 @@ impl Tables {
             }
             Values::Time => {
                 let column = trace.trace.column(table, spec.name).map_err(failed)?;
-                match trace.trace.info().map_err(failed)?.has_clock() {
-                    true => column,
-                    false => Column::full_null(name, column.len(), column.dtype()),
+                if trace.trace.info().map_err(failed)?.has_clock() {
+                    column
+                } else {
+                    Column::full_null(name, column.len(), column.dtype())
                 }
             }
             Values::Hex => hex_of(&trace.trace.column(table, spec.name).map_err(failed)?)?,

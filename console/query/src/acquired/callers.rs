@@ -164,9 +164,10 @@ fn branches(all: Branch, paths: &[Vec<u32>], leaked: &[Leaked]) -> Vec<Branch> {
             let is_last = members.len() == stacks.len();
             stacks.clear();
             for ((class, _), is_alike) in members.into_iter().zip(alike(&sums)) {
-                match is_alike {
-                    true => stacks.extend(class),
-                    false => ahead.push(Branch { stacks: class, depth: level }),
+                if is_alike {
+                    stacks.extend(class);
+                } else {
+                    ahead.push(Branch { stacks: class, depth: level });
                 }
             }
             if is_last {

@@ -48,9 +48,10 @@ impl<'a> Acquired<'a> {
             // An innermost group has its handles in one range.
             let members = groups.tree.handles(node).pop().unwrap_or_default();
             let first = timed.handles.get(members.start).filter(|_| !members.is_empty());
-            let owner = match at_end {
-                true => groups.process_label(node).and_then(|label| labels.get(label).copied()),
-                false => first.and_then(|row| timed.table.owner(*row)),
+            let owner = if at_end {
+                groups.process_label(node).and_then(|label| labels.get(label).copied())
+            } else {
+                first.and_then(|row| timed.table.owner(*row))
             };
             let process = file.processes.known_or_invalid(owner);
             let is_empty = if at_end { stats.open_at_end == 0 } else { members.is_empty() };

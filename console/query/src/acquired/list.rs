@@ -161,13 +161,12 @@ impl Acquired<'_> {
         let Lifetimes { counts, bytes, ends, lifetimes, sizes } = Lifetimes::of(&self.table, rows)?;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
         let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
-        let (leaked, lifetimes, sizes) = match rows.iter().all(is_in_time) {
-            true => (leaked, lifetimes, sizes),
-            false => {
-                let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
-                let in_time = Lifetimes::of(&self.table, &rows)?;
-                (in_time.leaked(), in_time.lifetimes, in_time.sizes)
-            }
+        let (leaked, lifetimes, sizes) = if rows.iter().all(is_in_time) {
+            (leaked, lifetimes, sizes)
+        } else {
+            let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
+            let in_time = Lifetimes::of(&self.table, &rows)?;
+            (in_time.leaked(), in_time.lifetimes, in_time.sizes)
         };
         let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };
         let sizes = if self.subject == Subject::Handles { Vec::new() } else { sizes };

@@ -73,9 +73,10 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
-            groups: match are_dumps {
-                true => GroupCriteria::for_dumps(),
-                false => GroupCriteria::for_create_stacks(),
+            groups: if are_dumps {
+                GroupCriteria::for_dumps()
+            } else {
+                GroupCriteria::for_create_stacks()
             },
             ..ObjectCriteria::default()
         };

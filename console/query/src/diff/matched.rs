@@ -213,9 +213,10 @@ impl Matching<'_> {
             let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
-                matched.verdict = Some(match trace.is_of_one_moment {
-                    true => Verdict::Short,
-                    false => Growth::from_processes(&processes, trace.extent).verdict,
+                matched.verdict = Some(if trace.is_of_one_moment {
+                    Verdict::Short
+                } else {
+                    Growth::from_processes(&processes, trace.extent).verdict
                 });
             }
             let shares = processes.into_iter().zip(sizes);

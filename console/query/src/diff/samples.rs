@@ -76,9 +76,10 @@ impl Direction {
         }
         let share = times / (1.0 + times);
         let is_new = less.count() <= 0.0;
-        match is_new && more.count() / times < TOO_SHORT {
-            true => against(share.min(0.5), Kind::Rate),
-            false => against(share, Kind::Rate),
+        if is_new && more.count() / times < TOO_SHORT {
+            against(share.min(0.5), Kind::Rate)
+        } else {
+            against(share, Kind::Rate)
         }
     }
 

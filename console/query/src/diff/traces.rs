@@ -463,9 +463,10 @@ fn sure<'m>(
     let worse = |comparisons: &[Both], level| -> Vec<bool> {
         comparisons.iter().map(|both| both[0].is_more(level)).collect()
     };
-    let is_worse_regrouped = match decreases.is_empty() {
-        true => vec![true; groups.len()],
-        false => worse(&compare(Assumed::Regrouped(decreases)), level),
+    let is_worse_regrouped = if decreases.is_empty() {
+        vec![true; groups.len()]
+    } else {
+        worse(&compare(Assumed::Regrouped(decreases)), level)
     };
     if before.times.is_empty() && after.times.is_empty() {
         let is_sure = worse(comparisons, level).into_iter().zip(is_worse_regrouped);
@@ -490,12 +491,10 @@ fn sure<'m>(
     };
     let is_sure = worse(comparisons, level).into_iter().enumerate().map(|(index, is_worse)| {
         let is_worse_between = has_verdict(&between, index, true);
-        match is_worse {
-            true => {
-                is_worse_regrouped[index]
-                    && (is_worse_between || has_verdict(&explained, index, true))
-            }
-            false => has_verdict(&hidden, index, false) || (shows_all && !is_worse_between),
+        if is_worse {
+            is_worse_regrouped[index] && (is_worse_between || has_verdict(&explained, index, true))
+        } else {
+            has_verdict(&hidden, index, false) || (shows_all && !is_worse_between)
         }
     });
     is_sure.collect()

@@ -60,9 +60,10 @@ impl LifeTables {
         let (object, first) = (selected.object(), handles.len());
         let mut has_older = false;
         for row in self.table.acquisitions(object) {
-            match self.table.state(row).is_opened() {
-                true => handles.extend(self.handle(object, row, mask)),
-                false => has_older = true,
+            if self.table.state(row).is_opened() {
+                handles.extend(self.handle(object, row, mask));
+            } else {
+                has_older = true;
             }
         }
         if has_older {
@@ -83,10 +84,8 @@ impl LifeTables {
         // An unmap closes all views of its process but counts once.
         let is_end_left = table.ending(row) == Some(ending) && mask.contains(ending);
         let is_leaked = is_left && state.is_leaked();
-        let is_open_at_end = match self.has_end_rundown {
-            true => state.is_listed(),
-            false => is_leaked && !state.is_view(),
-        };
+        let is_open_at_end =
+            if self.has_end_rundown { state.is_listed() } else { is_leaked && !state.is_view() };
         if !is_left && !is_end_left && !is_open_at_end {
             return None;
         }
@@ -112,11 +111,10 @@ impl LifeTables {
     /// Returns the event that opened a handle, filtered out or not. For an object without handles, returns the event
     /// that created it.
     pub fn opening(&self, handle: Handle) -> Option<usize> {
-        match handle.is_bare() {
-            true => {
-                Some(handle.row).filter(|row| *row != AcquisitionIdx::NONE).map(AcquisitionIdx::row)
-            }
-            false => self.table.opening(handle.row.row()),
+        if handle.is_bare() {
+            Some(handle.row).filter(|row| *row != AcquisitionIdx::NONE).map(AcquisitionIdx::row)
+        } else {
+            self.table.opening(handle.row.row())
         }
     }
 

@@ -243,9 +243,10 @@ impl Evidence {
     /// Formats since when a leak is steady, if it began late.
     fn since(&self) -> String {
         let since_ns = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
-        match since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
-            true => format!(", since {} {}", Length(since_ns), self.bounds.after_start()),
-            false => String::new(),
+        if since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
+            format!(", since {} {}", Length(since_ns), self.bounds.after_start())
+        } else {
+            String::new()
         }
     }
 
@@ -291,9 +292,10 @@ impl Evidence {
         let Words { leaked, opened, .. } = words;
         let (in_verdict, unreleased) =
             (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
-        let mut count = match self.unreleased == self.count {
-            true => format!("{unreleased} {leaked}"),
-            false => format!("{in_verdict} of {unreleased} {leaked}"),
+        let mut count = if self.unreleased == self.count {
+            format!("{unreleased} {leaked}")
+        } else {
+            format!("{in_verdict} of {unreleased} {leaked}")
         };
         if self.processes > 1 {
             count.push_str(&self.by_process());

@@ -68,9 +68,10 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
         let from = (0..to).map(|from| {
             let (start, end) = (ends[from], ends[to]);
             let count = (before[end] - before[start]) as f64;
-            let likelihood = match count > 0.0 {
-                true => count * (count / (end - start) as f64).ln() / dispersion,
-                false => 0.0,
+            let likelihood = if count > 0.0 {
+                count * (count / (end - start) as f64).ln() / dispersion
+            } else {
+                0.0
             };
             (best[from].0 + likelihood - PENALTY, from)
         });

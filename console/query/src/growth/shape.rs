@@ -91,9 +91,12 @@ impl Time {
     /// in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
         let Parts { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
-        let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
-            true => part.length_ns() > self.length_ns / 4,
-            false => part.length_ns() >= self.length_ns / 10,
+        let until = parts.iter().rposition(|part| {
+            if part.opens.len() < MIN_STEADY {
+                part.length_ns() > self.length_ns / 4
+            } else {
+                part.length_ns() >= self.length_ns / 10
+            }
         })?;
         let parts = &parts[..=until];
         let opens_of_part = parts[until].opens.clone();

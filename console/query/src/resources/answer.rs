@@ -109,17 +109,19 @@ impl<'a> ResourcesAnswer<'a> {
         let totals = has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses));
         let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
         let leaks = has_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
-        let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
-            true => request.groups(by, &unreleased(), &[]),
-            false => request.groups(by, &rows, &misses),
+        let groups = |by: &Vec<ResourceColumn>| {
+            if is_unreleased {
+                request.groups(by, &unreleased(), &[])
+            } else {
+                request.groups(by, &rows, &misses)
+            }
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::for_losses(trace, "allocations, frees and leaks")?;
-        let is_without_match = match is_unreleased {
-            true => unreleased().is_empty(),
-            false => {
-                rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
-            }
+        let is_without_match = if is_unreleased {
+            unreleased().is_empty()
+        } else {
+            rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
         };
         let no_match = is_without_match.then(|| selection.no_match(&tables, criteria));
         let no_match = no_match.transpose()?.flatten();

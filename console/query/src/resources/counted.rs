@@ -153,10 +153,8 @@ impl Counter<'_> {
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
             let begin = timeline.part_of(time_ns);
             // Kinds that are counted by number do not end in parts.
-            let change = match self.by_count {
-                true => i64::from(!table.is_further_part(resource)),
-                false => size,
-            };
+            let change =
+                if self.by_count { i64::from(!table.is_further_part(resource)) } else { size };
             counted.change(begin, change);
             let end_ns = table.ended_ns.get(row);
             if let Some(end_ns) = end_ns {

@@ -323,9 +323,10 @@ impl Causes<'_> {
             Some(_) if source == caller => "into the process".to_owned(),
             source => format!("from {}", self.process(source)),
         };
-        let facts = match source == owner && caller == owner {
-            true => "duplicated within the process and never closed".to_owned(),
-            false => format!("duplicated {from} by {by} and never closed"),
+        let facts = if source == owner && caller == owner {
+            "duplicated within the process and never closed".to_owned()
+        } else {
+            format!("duplicated {from} by {by} and never closed")
         };
         self.diagnosis(cause, &duplicated, facts)
     }

@@ -180,9 +180,10 @@ impl ConfigFile {
             }
         };
         // toml_edit writes LF.
-        let edited = match text.contains("\r\n") {
-            true => edited.replace("\r\n", "\n").replace('\n', "\r\n"),
-            false => edited,
+        let edited = if text.contains("\r\n") {
+            edited.replace("\r\n", "\n").replace('\n', "\r\n")
+        } else {
+            edited
         };
         let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
         fs::create_dir_all(folder_of(path)).map_err(unwritten)?;

@@ -76,9 +76,10 @@ pub fn fitting(
     left_out.truncate(count);
     let names: Vec<&str> =
         left_out.iter().filter_map(|index| header.get(*index).copied()).collect();
-    let line = match rows.is_empty() || names.is_empty() {
-        true => String::new(),
-        false => format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", ")),
+    let line = if rows.is_empty() || names.is_empty() {
+        String::new()
+    } else {
+        format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", "))
     };
     Some(Fitting {
         columns: indexes.filter(|index| !left_out.contains(index)).collect(),
@@ -273,9 +274,10 @@ impl LeastWidths {
 /// Splits a line of a cell into parts that stay together.
 fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
-    match is_quantity && measure_text_width(line) <= MAX_QUANTITY {
-        true => Box::new(iter::once(line.trim_end())),
-        false => Box::new(line.split(' ')),
+    if is_quantity && measure_text_width(line) <= MAX_QUANTITY {
+        Box::new(iter::once(line.trim_end()))
+    } else {
+        Box::new(line.split(' '))
     }
 }
 
@@ -287,9 +289,10 @@ fn least(word: &str, long: usize) -> usize {
     {
         return width;
     }
-    match width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
-        true => width.min(long),
-        false => width,
+    if width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
+        width.min(long)
+    } else {
+        width
     }
 }
 

@@ -76,14 +76,13 @@ impl Caveat {
                 _ => "its allocations are in .dump Resource and .why; for handles ",
             };
             let info = trace.info()?;
-            let text = match info.is_converted() {
-                true => format!(
+            let text = if info.is_converted() {
+                format!(
                     "no handle events: the extract has no object references; {hint}extract the trace \
                      with them, or load the trace itself"
-                ),
-                false => {
-                    format!("no handle events: not recorded with handle tracing; {hint}{RECORD}")
-                }
+                )
+            } else {
+                format!("no handle events: not recorded with handle tracing; {hint}{RECORD}")
             };
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
@@ -159,9 +158,10 @@ impl Caveat {
             1 => ("1 handle or view was".to_owned(), "its value was"),
             _ => (format!("{} handles and views were", HumanCount(count)), "their values were"),
         };
-        let reason = match times.is_empty() {
-            true => "as the ring overwrote closes".to_owned(),
-            false => format!("as events are missing{}", times_text(&times)),
+        let reason = if times.is_empty() {
+            "as the ring overwrote closes".to_owned()
+        } else {
+            format!("as events are missing{}", times_text(&times))
         };
         let text = format!(
             "{handles} closed unseen, {reason}: {values} reused, or no longer open at process exit \
@@ -277,9 +277,10 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     }
     let length = Length(to_ns.saturating_sub(from_ns));
     let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
-    let reason = match is_ring(info.log_file_mode) {
-        true => "older events were overwritten",
-        false => "older events are missing or incomplete, as in a ring that overwrites them",
+    let reason = if is_ring(info.log_file_mode) {
+        "older events were overwritten"
+    } else {
+        "older events are missing or incomplete, as in a ring that overwrites them"
     };
     Some(format!("the trace has the last {length} of a session of {session}: {reason}"))
 }

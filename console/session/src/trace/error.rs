@@ -171,8 +171,9 @@ fn listed(files: &[PathBuf]) -> String {
 
 /// Returns how to raise the limit, if a file is refused because of its size.
 fn remedy(is_about_size: bool) -> &'static str {
-    match is_about_size {
-        true => "; if you trust it, raise the limit with -MaxSize of .load or .extract",
-        false => "",
+    if is_about_size {
+        "; if you trust it, raise the limit with -MaxSize of .load or .extract"
+    } else {
+        ""
     }
 }
