@@ -107,8 +107,12 @@ impl AcquisitionTable {
 
     /// Returns the latest time at which something was allocated or ended.
     pub fn last_ns(&self) -> Option<i64> {
-        let ended_ns = self.ended_ns.iter().skip(self.handles.allocations).flatten();
-        ended_ns.chain(self.last_opened_ns()).max()
+        self.ended_ns
+            .iter()
+            .skip(self.handles.allocations)
+            .flatten()
+            .chain(self.last_opened_ns())
+            .max()
     }
 
     /// Whether it is a handle or a view.
@@ -237,8 +241,11 @@ impl AcquisitionTable {
                 *sum = sum.saturating_add(self.size.get(row).unwrap_or_default());
             }
         }
-        let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
-        Some(whole.collect())
+        Some(
+            (0..sizes.len())
+                .map(|row| sizes.get(first(row)).copied().unwrap_or_default())
+                .collect(),
+        )
     }
 }
 

@@ -131,8 +131,7 @@ impl<'a> StacksAnswer<'a> {
         let mut stacks = StackSet::new(frames.stacks.len());
         rows.iter().for_each(|row| stacks.add(Some(row.stack)));
         let verdicts = args.stack_filter.as_ref();
-        let verdicts = verdicts.map(|filter| judge(filter, &stacks, &frames));
-        let verdicts = verdicts.transpose()?;
+        let verdicts = verdicts.map(|filter| judge(filter, &stacks, &frames)).transpose()?;
         survivors.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
             verdicts.passes(Some(row.stack))
         });
@@ -232,11 +231,14 @@ fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
     let named = |columns: [Column; 3], mask: Option<&BooleanChunked>| {
         let names =
             [StackEvents::time_ns.name(), StackEvents::process.name(), StackEvents::stack.name()];
-        let named = columns.into_iter().zip(names).map(|(column, name)| {
-            let column = column.with_name(PlSmallStr::from_static(name));
-            mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
-        });
-        named.collect::<PolarsResult<Vec<Column>>>()
+        columns
+            .into_iter()
+            .zip(names)
+            .map(|(column, name)| {
+                let column = column.with_name(PlSmallStr::from_static(name));
+                mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
+            })
+            .collect::<PolarsResult<Vec<Column>>>()
     };
     Ok(vec![
         named(
@@ -295,10 +297,13 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
         of_owner(trace.column_of(Allocators::pid)?)?,
     );
     let is_elsewhere = is_of_kept_events(trace)?;
-    let is_counted = owners.iter().map(|row| {
-        row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
-    });
-    let is_counted: BooleanChunked = is_counted.map(Some).collect();
+    let is_counted: BooleanChunked = owners
+        .iter()
+        .map(|row| {
+            row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
+        })
+        .map(Some)
+        .collect();
     let is_first = &trace.column_of(Acquisitions::part_of)?.is_null() & &is_counted;
     let is_freed = trace.column_of(Acquisitions::end)?.u32()?.equal(End::Freed.code());
     let is_freed = &is_freed & &is_counted;
@@ -332,9 +337,9 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
     // A kept provider without a name may belong to any allocator.
     let is_any = kept.contains(&None);
     let names = trace.values(Allocators::provider)?;
-    let is_kept = (0..names.len())
-        .map(|row| names.get(row).is_some_and(|name| is_any || kept.contains(&Some(name))));
-    Ok(is_kept.collect())
+    Ok((0..names.len())
+        .map(|row| names.get(row).is_some_and(|name| is_any || kept.contains(&Some(name))))
+        .collect())
 }
 
 /// Counts how often each stack was recorded in each process.
@@ -357,10 +362,11 @@ fn counted(
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
     let pids = Option::<u32>::values(counted.column(pid)?)?;
-    let rows = (0..counts.len()).filter_map(|row| {
-        let process = in_process.get(row);
-        let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
-        Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
-    });
-    Ok(rows.collect())
+    Ok((0..counts.len())
+        .filter_map(|row| {
+            let process = in_process.get(row);
+            let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
+            Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
+        })
+        .collect())
 }

@@ -86,8 +86,7 @@ pub fn event_counts<'a>(
         cancel.check()?;
         let table = EventCounts::read(source.trace)?;
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
-        let counts = rows.iter().map(|row| row.counted.count);
-        let total = counts.fold(0, u64::saturating_add);
+        let total = rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
         let mut survivors = Survivors::new(rows.len());
         survivors.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
             row.is_of_provider(filter)

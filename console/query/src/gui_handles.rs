@@ -65,11 +65,14 @@ pub fn gui_handles(
     // There are few allocators, and most traces have none of these kinds.
     let trace = source.trace;
     let allocators = AllocatorList::load(trace)?;
-    let kinds = KINDS.iter().filter(|kind| {
-        allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
-            && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
-    });
-    let kinds: Vec<ResourceKind> = kinds.copied().collect();
+    let kinds: Vec<ResourceKind> = KINDS
+        .iter()
+        .filter(|kind| {
+            allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
+                && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
+        })
+        .copied()
+        .collect();
     if kinds.is_empty() {
         return Ok(Vec::new());
     }

@@ -32,10 +32,13 @@ pub fn ignored_by(
 ) -> Result<Vec<Option<Arc<IgnoreEntry>>>, QueryError> {
     let mut ignored: Vec<Option<Arc<IgnoreEntry>>> = vec![None; leaks.len()];
     for entry in list.active() {
-        let matching = leaks.iter().zip(&mut ignored).filter(|(leak, by)| {
-            by.is_none() && entry.matches(leak.program, leak.type_name, leak.function)
-        });
-        let mut matching: Vec<(&Leak<'_>, &mut Option<Arc<IgnoreEntry>>)> = matching.collect();
+        let mut matching: Vec<(&Leak<'_>, &mut Option<Arc<IgnoreEntry>>)> = leaks
+            .iter()
+            .zip(&mut ignored)
+            .filter(|(leak, by)| {
+                by.is_none() && entry.matches(leak.program, leak.type_name, leak.function)
+            })
+            .collect();
         if let Some((filter, frames)) = entry.stack().zip(frames) {
             let mut stacks = StackSet::new(frames.stacks.len());
             let of_leaks = matching.iter().flat_map(|(leak, _)| &leak.stacks);

@@ -76,12 +76,15 @@ impl LoadedModule {
 
     /// Returns the loaders of the module, each once: the kernel first, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
-        let loaders = self.loads.iter().map(|load| match load.process {
-            _ if load.pid == 0 => Loader::Kernel,
-            Some(row) => Loader::Process { pid: load.pid, row },
-            None => Loader::Unknown(load.pid),
-        });
-        let loaders: BTreeSet<Loader> = loaders.collect();
+        let loaders: BTreeSet<Loader> = self
+            .loads
+            .iter()
+            .map(|load| match load.process {
+                _ if load.pid == 0 => Loader::Kernel,
+                Some(row) => Loader::Process { pid: load.pid, row },
+                None => Loader::Unknown(load.pid),
+            })
+            .collect();
         loaders.into_iter().collect()
     }
 }
@@ -142,13 +145,10 @@ fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let modules = answer.modules.iter();
     match criterion {
         Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
-        Criterion::Process => {
-            let loads = modules.flat_map(|loaded| &loaded.loads);
-            let names = loads.map(|load| {
-                loader(load, &answer.processes).known_name().unwrap_or_default().to_owned()
-            });
-            names.collect()
-        }
+        Criterion::Process => modules
+            .flat_map(|loaded| &loaded.loads)
+            .map(|load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned())
+            .collect(),
         _ => BTreeSet::new(),
     }
 }

@@ -184,8 +184,10 @@ impl<T> List<T> {
         criteria: &C,
         answer: impl Fn(&Source<'a>, &C) -> Result<(T, Survivors), QueryError>,
     ) -> Result<Vec<T>, QueryError> {
-        let answers = sources.iter().map(|source| answer(source, criteria));
-        let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+        let answers = sources
+            .iter()
+            .map(|source| answer(source, criteria))
+            .collect::<Result<Vec<_>, QueryError>>()?;
         explained(sources, answers, self.no_match, |source, survivors| {
             let names = |passed: &C, criterion, value: &_| {
                 Ok(Candidates::new(value, (self.names)(&answer(source, passed)?.0, criterion)))
@@ -297,8 +299,11 @@ fn creators(
             }
         }
     }
-    let processes = processes.into_iter().map(|row| file.processes.get(row));
-    Ok(processes.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
+    Ok(processes
+        .into_iter()
+        .map(|row| file.processes.get(row))
+        .map(|process| process.shown_name(passed.plain_process_names).to_owned())
+        .collect())
 }
 
 /// Returns some names except the failed one: that one may exist but be excluded by other filters, so it does not help.
@@ -328,8 +333,11 @@ fn some(names: BTreeSet<String>) -> Vec<String> {
 }
 
 fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
-    let names = file.processes.rows().iter();
-    names.map(|process| process.shown_name(args.plain_process_names).to_owned()).collect()
+    file.processes
+        .rows()
+        .iter()
+        .map(|process| process.shown_name(args.plain_process_names).to_owned())
+        .collect()
 }
 
 fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {

@@ -161,10 +161,10 @@ fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>,
         let table = &file.objects.table;
         let stack = file.trace.values(Acquisitions::opened_stack)?;
         let opened = (0..table.allocations).into_par_iter();
-        let opened = opened.filter(|row| table.state(*row).is_opened());
-        let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
-        let (opened, without_stack) =
-            opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
+        let (opened, without_stack) = opened
+            .filter(|row| table.state(*row).is_opened())
+            .map(|row| (1, u64::from(stack.get(row).is_none())))
+            .reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
         caveats.extend(Caveat::for_missing_stacks(without_stack, opened));
         let stacks = || {
             let columns = EventColumns::with_all(file.trace)?;
@@ -313,8 +313,8 @@ impl<'a> FileAnswer<'a> {
         let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.with_identities);
         let bases = needs_bases.then(|| ModuleBases::load(file.trace)).transpose()?;
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
-        let exit_stacks = frames.map(|frames| ExitStacks::new(&file, frames, &selection));
-        let exit_stacks = exit_stacks.transpose()?;
+        let exit_stacks =
+            frames.map(|frames| ExitStacks::new(&file, frames, &selection)).transpose()?;
         let mut caveats = caveats(&file, &selection)?;
         caveats.extend(exit_stacks.and_then(|stacks| Caveat::for_doubtful_exits(stacks.doubtful)));
         let about = About::new(source, cancel)?;

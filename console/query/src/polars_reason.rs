@@ -197,11 +197,15 @@ const TREES: [&str; 3] = ["Span(", "Ident {", "quote_style"];
 
 /// Rewrites a parser name such as `SimilarTo` in SQL words.
 fn spaced(name: &str) -> String {
-    let letters = name.trim_start_matches("PG").chars().flat_map(|letter| {
-        let space = letter.is_uppercase().then_some(' ');
-        space.into_iter().chain(letter.to_uppercase())
-    });
-    letters.collect::<String>().trim_start().to_owned()
+    name.trim_start_matches("PG")
+        .chars()
+        .flat_map(|letter| {
+            let space = letter.is_uppercase().then_some(' ');
+            space.into_iter().chain(letter.to_uppercase())
+        })
+        .collect::<String>()
+        .trim_start()
+        .to_owned()
 }
 
 /// Functions that a query may have meant.
@@ -274,13 +278,17 @@ fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<Str
         ));
     }
     let listed: Option<Vec<&str>> = captures.name("columns").map(|columns| {
-        let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
-        columns.filter(|column| !column.is_empty()).collect()
+        columns
+            .as_str()
+            .split(", ")
+            .map(|column| column.trim_matches('"'))
+            .filter(|column| !column.is_empty())
+            .collect()
     });
     let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
     let columns = listed.unwrap_or_else(|| names.columns.clone());
-    let table = captures.name("table").map(|table| format!(" in '{}'", table.as_str()));
-    let table = table.unwrap_or_default();
+    let table =
+        captures.name("table").map(|table| format!(" in '{}'", table.as_str())).unwrap_or_default();
     let hint = match suggest::nearest(name, columns.iter().copied()) {
         Some(nearest) => suggest::did_you_mean(nearest),
         None if has_no_table => "; the query names no table".to_owned(),
@@ -292,11 +300,14 @@ fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<Str
 /// Returns the end of a message that lists columns, as many as fit in a line or two.
 fn list(columns: &[&str]) -> String {
     let mut length = 0;
-    let fitting = columns.iter().take_while(|column| {
-        length += column.len() + 2;
-        length <= MAX_LISTED
-    });
-    let shown: Vec<&str> = fitting.copied().collect();
+    let shown: Vec<&str> = columns
+        .iter()
+        .take_while(|column| {
+            length += column.len() + 2;
+            length <= MAX_LISTED
+        })
+        .copied()
+        .collect();
     match columns.len().saturating_sub(shown.len()) {
         _ if shown.is_empty() => String::new(),
         0 => format!("; the columns are {}", shown.join(", ")),

@@ -245,14 +245,15 @@ mod tests {
 
     /// Makes processes from (pid, parent, start, end).
     fn all(rows: &[(u32, u32, Option<i64>, Option<i64>)]) -> Vec<Process> {
-        let processes = rows.iter().map(|&(pid, parent_pid, start_ns, end_ns)| Process {
-            pid,
-            parent_pid,
-            start_ns,
-            end_ns,
-            ..Process::default()
-        });
-        processes.collect()
+        rows.iter()
+            .map(|&(pid, parent_pid, start_ns, end_ns)| Process {
+                pid,
+                parent_pid,
+                start_ns,
+                end_ns,
+                ..Process::default()
+            })
+            .collect()
     }
 
     #[test]

@@ -263,8 +263,11 @@ impl KeptEvents {
         if criterion == Criterion::Process {
             let owners: BTreeSet<ProcessIdx> =
                 rows.iter().filter_map(|row| events.process[*row]).collect();
-            let owners = owners.into_iter().map(|row| processes.get(row));
-            return owners.map(|owner| owner.shown_name(false).to_owned()).collect();
+            return owners
+                .into_iter()
+                .map(|row| processes.get(row))
+                .map(|owner| owner.shown_name(false).to_owned())
+                .collect();
         }
         let kinds_of_rows: BTreeSet<usize> =
             rows.iter().map(|row| events.event[*row].row()).collect();

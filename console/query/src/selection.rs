@@ -100,8 +100,11 @@ impl Selection {
 
     /// Selects the objects that have a matching handle or view (by row), before events are removed.
     pub fn with_any(&self, objects: &ObjectTable, passes: impl Fn(usize) -> bool) -> Self {
-        let selected = self.objects.iter().copied();
-        let selected = selected.filter(|it| objects.table.acquisitions(it.object()).any(&passes));
+        let selected = self
+            .objects
+            .iter()
+            .copied()
+            .filter(|it| objects.table.acquisitions(it.object()).any(&passes));
         Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() }
     }
 
@@ -127,16 +130,20 @@ impl Selection {
         cancel: &Cancel,
         filter: impl Fn(&Selected) -> Option<Selected> + Sync,
     ) -> Result<Vec<Selected>, Cancelled> {
-        let parts = self.objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
-            let mut poll = Poll::new(cancel);
-            let mut left = Vec::new();
-            for selected in part {
-                poll.round()?;
-                left.extend(filter(selected));
-            }
-            Ok(left)
-        });
-        Ok(parts.collect::<Result<Vec<_>, Cancelled>>()?.concat())
+        Ok(self
+            .objects
+            .par_chunks(OBJECTS_AT_ONCE)
+            .map(|part| {
+                let mut poll = Poll::new(cancel);
+                let mut left = Vec::new();
+                for selected in part {
+                    poll.round()?;
+                    left.extend(filter(selected));
+                }
+                Ok(left)
+            })
+            .collect::<Result<Vec<_>, Cancelled>>()?
+            .concat())
     }
 
     pub fn objects(&self) -> &[Selected] {

@@ -278,8 +278,9 @@ impl Opened {
     /// Time and thread of the first create of a handle.
     fn creation(&self, object: ObjectIdx) -> Option<(i64, u32)> {
         let rows = self.table.acquisitions(object);
-        let created = rows.filter(|row| self.table.origin(*row) == Some(Origin::Create));
-        created.filter_map(|row| Some((self.opened_ns.get(row)?, self.opened_tid.get(row)?))).min()
+        rows.filter(|row| self.table.origin(*row) == Some(Origin::Create))
+            .filter_map(|row| Some((self.opened_ns.get(row)?, self.opened_tid.get(row)?)))
+            .min()
     }
 }
 

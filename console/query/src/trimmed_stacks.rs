@@ -93,12 +93,14 @@ impl TrimmedStacks {
             stacks.of_one_process = Some(needed.par_filter(is_of_one_process));
         }
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let hashes = needed_stacks.into_par_iter().map(|stack| {
-            let mut hash = hasher.build_hasher();
-            stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
-            (hash.finish(), stack)
-        });
-        let hashes: Vec<(u64, StackIdx)> = hashes.collect();
+        let hashes: Vec<(u64, StackIdx)> = needed_stacks
+            .into_par_iter()
+            .map(|stack| {
+                let mut hash = hasher.build_hasher();
+                stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
+                (hash.finish(), stack)
+            })
+            .collect();
         let firsts =
             firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
         let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
@@ -113,9 +115,13 @@ impl TrimmedStacks {
 
     /// Determines the facts about the needed frames.
     fn number(&mut self, is_needed: &[bool], texts: &FrameTexts<'_>) {
-        let needed = is_needed.par_iter().enumerate().filter(|(_, is_needed)| **is_needed);
-        let needed = needed.map(|(row, _)| FrameIdx::of(row));
-        let hashes: Vec<(u64, FrameIdx)> = needed.map(|frame| (texts.hash(frame), frame)).collect();
+        let hashes: Vec<(u64, FrameIdx)> = is_needed
+            .par_iter()
+            .enumerate()
+            .filter(|(_, is_needed)| **is_needed)
+            .map(|(row, _)| FrameIdx::of(row))
+            .map(|frame| (texts.hash(frame), frame))
+            .collect();
         let is_equal = |one, other| texts.identities(one).eq(texts.identities(other));
         for ((_, frame), first) in hashes.iter().zip(firsts(&hashes, is_equal)) {
             if let Some(facts) = self.frames.get_mut(frame.row()) {
@@ -165,8 +171,11 @@ impl TrimmedStacks {
         stack: StackIdx,
     ) -> impl Iterator<Item = FrameView<'n>> {
         let whole = trims.is_none().then(|| named.stack(stack));
-        let trimmed = trims.map(|trims| trims.frames(named.frames(), stack));
-        let trimmed = trimmed.into_iter().flatten().flat_map(|frame| named.frames_at(frame));
+        let trimmed = trims
+            .map(|trims| trims.frames(named.frames(), stack))
+            .into_iter()
+            .flatten()
+            .flat_map(|frame| named.frames_at(frame));
         whole.into_iter().flatten().chain(trimmed)
     }
 
@@ -257,10 +266,12 @@ impl FrameTexts<'_> {
 /// Finds the first equal item for each item; items come with their hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut table: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
-    let firsts = hashes.iter().map(|&(hash, item)| {
-        let is_equal =
-            |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
-        table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
-    });
-    firsts.collect()
+    hashes
+        .iter()
+        .map(|&(hash, item)| {
+            let is_equal =
+                |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
+            table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
+        })
+        .collect()
 }

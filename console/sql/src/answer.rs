@@ -218,8 +218,8 @@ pub fn described(query: &str) -> Option<&str> {
 fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
     let Some(relation) = views.relation(name) else {
         let names: Vec<&str> = views.relations().map(Relation::name).collect();
-        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
-        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        let hint = suggest::nearest(name, names.iter().copied())
+            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
         return Err(SqlError::failed(format!("no table '{name}'{hint}")));
     };
     let columns = relation.columns();

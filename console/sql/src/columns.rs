@@ -144,13 +144,15 @@ pub fn specs(table: Table) -> impl Iterator<Item = ColumnSpec> {
 
 fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
     let added = added(table).map(|(_, values, spec)| (*values, *spec));
-    let stored = table.columns().iter().map(move |spec| match spec.is_hex() {
-        true => (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec }),
-        // In a trace without a clock, they are only an order.
-        false if table == Table::Acquisitions && spec.name.ends_with("_ns") => {
+    let stored = table.columns().iter().map(move |spec| {
+        if spec.is_hex() {
+            (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec })
+        } else if table == Table::Acquisitions && spec.name.ends_with("_ns") {
+            // In a trace without a clock, they are only an order.
             (Values::Time, *spec)
+        } else {
+            (Values::Archive, *spec)
         }
-        false => (Values::Archive, *spec),
     });
     added.chain(stored).map(move |(values, spec)| TableColumn { table, spec, values })
 }

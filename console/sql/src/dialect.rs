@@ -160,11 +160,14 @@ fn name_windows(select: &mut Select) {
             ControlFlow::Continue(())
         }
     }
-    let named = select.named_window.iter().filter_map(|window| match &window.1 {
-        NamedWindowExpr::WindowSpec(spec) => Some((window.0.clone(), spec.clone())),
-        NamedWindowExpr::NamedWindow(_) => None,
-    });
-    let named: Vec<(Ident, WindowSpec)> = named.collect();
+    let named: Vec<(Ident, WindowSpec)> = select
+        .named_window
+        .iter()
+        .filter_map(|window| match &window.1 {
+            NamedWindowExpr::WindowSpec(spec) => Some((window.0.clone(), spec.clone())),
+            NamedWindowExpr::NamedWindow(_) => None,
+        })
+        .collect();
     if !named.is_empty() {
         let _ = VisitMut::visit(&mut select.projection, &mut Naming(&named));
         let _ = VisitMut::visit(&mut select.qualify, &mut Naming(&named));
@@ -298,15 +301,17 @@ fn conditions(expr: &Expr) -> Vec<Expr> {
 }
 
 fn joined(conditions: Vec<Expr>) -> Option<Expr> {
-    let nested = conditions.into_iter().map(|condition| match condition {
-        Expr::BinaryOp { op: BinaryOperator::Or, .. } => Expr::Nested(Box::new(condition)),
-        condition => condition,
-    });
-    nested.reduce(|left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::And,
-        right: Box::new(right),
-    })
+    conditions
+        .into_iter()
+        .map(|condition| match condition {
+            Expr::BinaryOp { op: BinaryOperator::Or, .. } => Expr::Nested(Box::new(condition)),
+            condition => condition,
+        })
+        .reduce(|left, right| Expr::BinaryOp {
+            left: Box::new(left),
+            op: BinaryOperator::And,
+            right: Box::new(right),
+        })
 }
 
 fn check_expr(expr: &Expr) -> Result<(), Refusal> {
@@ -412,11 +417,13 @@ fn number(number: u32) -> Expr {
 /// Returns the arguments of a function.
 fn arguments(function: &Function) -> Vec<&Expr> {
     let FunctionArguments::List(list) = &function.args else { return Vec::new() };
-    let values = list.args.iter().filter_map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    values.collect()
+    list.args
+        .iter()
+        .filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect()
 }
 
 fn call(function: Exact, arguments: Vec<Expr>) -> Expr {

@@ -65,8 +65,11 @@ impl SqlError {
         {
             return SqlError::TooManyRows;
         }
-        let relations = tables.iter().filter_map(|table| views.relation(table));
-        let columns: Vec<RelationColumn> = relations.flat_map(Relation::columns).collect();
+        let columns: Vec<RelationColumn> = tables
+            .iter()
+            .filter_map(|table| views.relation(table))
+            .flat_map(Relation::columns)
+            .collect();
         let names = KnownNames {
             tables: views.relations().map(Relation::name).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),

@@ -45,11 +45,11 @@ pub fn hex_of(numbers: &Column) -> PolarsResult<Column> {
 /// If a text is not like that.
 pub fn number_of(function: &str, column: &Column) -> PolarsResult<Column> {
     let Ok(texts) = column.str() else { return column.cast(&DataType::UInt64) };
-    let numbers = texts.iter().map(|text| {
-        let wrong = |text| polars_err!(SQLInterface: "{function} takes a number or text like 0xC0, not '{text}'");
-        text.map(|text| parsed(text).ok_or_else(|| wrong(text))).transpose()
-    });
-    let numbers = numbers.collect::<PolarsResult<Vec<Option<u64>>>>()?;
+    let wrong = |text| polars_err!(SQLInterface: "{function} takes a number or text like 0xC0, not '{text}'");
+    let numbers = texts
+        .iter()
+        .map(|text| text.map(|text| parsed(text).ok_or_else(|| wrong(text))).transpose())
+        .collect::<PolarsResult<Vec<Option<u64>>>>()?;
     Ok(UInt64Chunked::from_iter_options(column.name().clone(), numbers.into_iter()).into_column())
 }
 
@@ -125,8 +125,11 @@ impl VisitorMut for Literals {
 impl Literals {
     fn new(columns: &[RelationColumn]) -> Literals {
         let named = |is_named: fn(&RelationColumn) -> bool| {
-            let columns = columns.iter().filter(|column| is_named(column));
-            columns.map(|column| column.name.to_lowercase()).collect()
+            columns
+                .iter()
+                .filter(|column| is_named(column))
+                .map(|column| column.name.to_lowercase())
+                .collect()
         };
         Literals {
             hex: named(|column| column.unit == "hex"),

@@ -96,8 +96,10 @@ impl Join {
         }
         let is_equal = options.options.is_none();
         let keys = [left_on, right_on].map(|keys: &Vec<ExprIR>| {
-            let keys = keys.iter().filter(|_| is_equal);
-            keys.map(|key| node_to_expr(key.node(), expressions)).collect()
+            keys.iter()
+                .filter(|_| is_equal)
+                .map(|key| node_to_expr(key.node(), expressions))
+                .collect()
         });
         let slice = options.args.slice.filter(|_| is_equal);
         Some(Join {

@@ -34,17 +34,19 @@ pub fn with_names(query: &str) -> Option<String> {
 /// name. Polars would use the other relation everywhere.
 pub fn names_of_with(query: &str) -> Vec<String> {
     let statements = Parser::parse_sql(&GenericDialect {}, query).unwrap_or_default();
-    let withs = statements.iter().filter_map(|statement| match statement {
-        Statement::Query(query) => query.with.as_ref(),
-        _ => None,
-    });
-    let tables = withs.flat_map(|with| &with.cte_tables);
-    let names = tables.filter_map(|table| {
-        let name = &table.alias.name.value;
-        let used = extract_table_identifiers(&table.query.to_string(), false, true).ok()?;
-        used.iter().all(|used| used != name).then(|| name.clone())
-    });
-    names.collect()
+    statements
+        .iter()
+        .filter_map(|statement| match statement {
+            Statement::Query(query) => query.with.as_ref(),
+            _ => None,
+        })
+        .flat_map(|with| &with.cte_tables)
+        .filter_map(|table| {
+            let name = &table.alias.name.value;
+            let used = extract_table_identifiers(&table.query.to_string(), false, true).ok()?;
+            used.iter().all(|used| used != name).then(|| name.clone())
+        })
+        .collect()
 }
 
 #[derive(Default)]
@@ -56,11 +58,14 @@ impl VisitorMut for Names {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let aliases = select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
-            _ => None,
-        });
-        let mut taken: HashSet<String> = aliases.collect();
+        let mut taken: HashSet<String> = select
+            .projection
+            .iter()
+            .filter_map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+                _ => None,
+            })
+            .collect();
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let name = column_name(expr);

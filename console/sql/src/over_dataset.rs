@@ -35,17 +35,19 @@ const PARTITIONS: [(&str, DataType, &str); 2] = [
 
 /// Returns the columns of a dataset's table in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
-    let columns = (table.columns)().into_iter();
-    let columns = columns.map(|column| (column.name, column.dtype, column.doc, true));
+    let columns =
+        (table.columns)().into_iter().map(|column| (column.name, column.dtype, column.doc, true));
     let partitions = PARTITIONS.into_iter().map(|(name, dtype, doc)| (name, dtype, doc, false));
-    let columns = columns.chain(partitions).map(|(name, dtype, doc, nullable)| RelationColumn {
-        name: name.into(),
-        dtype,
-        nullable,
-        unit: "".into(),
-        doc: doc.into(),
-    });
-    columns.collect()
+    columns
+        .chain(partitions)
+        .map(|(name, dtype, doc, nullable)| RelationColumn {
+            name: name.into(),
+            dtype,
+            nullable,
+            unit: "".into(),
+            doc: doc.into(),
+        })
+        .collect()
 }
 
 /// Answers a query over the tables of a dataset.
@@ -102,8 +104,11 @@ fn planned(
     let functions = Functions::new(None);
     let mut context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in &TABLES {
-        let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
-        let spellings: Vec<&str> = spellings.map(String::as_str).collect();
+        let spellings: Vec<&str> = named
+            .iter()
+            .filter(|typed| typed.eq_ignore_ascii_case(table.name))
+            .map(String::as_str)
+            .collect();
         if spellings.is_empty() {
             // Only error messages list its name.
             context.register(table.name, DataFrame::empty().lazy());
@@ -128,8 +133,11 @@ fn planned(
         if let Some(damage) = damage(&error, dataset, &named, &traces, stop) {
             return of_dataset(damage);
         }
-        let tables = named.iter().filter_map(|name| handlescope_fleet::table(name));
-        let columns: Vec<RelationColumn> = tables.flat_map(dataset_columns).collect();
+        let columns: Vec<RelationColumn> = named
+            .iter()
+            .filter_map(|name| handlescope_fleet::table(name))
+            .flat_map(dataset_columns)
+            .collect();
         let names = KnownNames {
             tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),
@@ -175,8 +183,8 @@ fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
 fn describe(name: &str) -> Result<DataFrame, SqlError> {
     let Some(table) = handlescope_fleet::table(name) else {
         let names: Vec<&str> = TABLES.iter().map(|table| -> &str { table.name }).collect();
-        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
-        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        let hint = suggest::nearest(name, names.iter().copied())
+            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
         return Err(SqlError::failed(format!("no table '{name}'{hint}")));
     };
     let columns = dataset_columns(table);

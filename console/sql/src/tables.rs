@@ -172,8 +172,12 @@ impl Tables {
 
     /// Returns the number of a trace's first row among those of all traces.
     fn first_row(&self, index: usize, table: Table) -> PolarsResult<u32> {
-        let before = self.traces.iter().take(index);
-        let rows = before.map(|trace| height(trace, table)).sum::<PolarsResult<usize>>()?;
+        let rows = self
+            .traces
+            .iter()
+            .take(index)
+            .map(|trace| height(trace, table))
+            .sum::<PolarsResult<usize>>()?;
         u32::try_from(rows).map_err(too_many)
     }
 }

@@ -87,12 +87,15 @@ impl ViewFile {
 
     pub fn parse(path: &Path, text: &str) -> Result<ViewFile, ViewError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
-        let comments = text.lines().map(|line| line.strip_prefix("--").map(str::trim));
-        let comments: Vec<&str> = comments.map_while(|comment| comment).collect();
-        let about = comments.iter().take_while(|line| !line.is_empty()).copied();
-        let about: Vec<&str> = about.collect();
-        let columns = (1..).zip(&comments).skip(about.len());
-        let columns = columns.filter_map(|(line, text)| ColumnDoc::parse(line, text)).collect();
+        let comments: Vec<&str> =
+            text.lines().map_while(|line| line.strip_prefix("--").map(str::trim)).collect();
+        let about: Vec<&str> =
+            comments.iter().take_while(|line| !line.is_empty()).copied().collect();
+        let columns = (1..)
+            .zip(&comments)
+            .skip(about.len())
+            .filter_map(|(line, text)| ColumnDoc::parse(line, text))
+            .collect();
         let file = ViewFile {
             path: path.to_path_buf(),
             name,

@@ -66,11 +66,17 @@ pub fn alike(callers: &[Leaked]) -> Vec<bool> {
     let mut all = Leaked::default();
     callers.iter().for_each(|caller| all.add(*caller));
     for _ in 0..MAX_APART.min(callers.len().saturating_sub(1)) {
-        let rest = callers.iter().zip(&alike).enumerate().filter(|(_, (_, is_alike))| **is_alike);
-        let rest: Vec<(usize, Leaked)> =
-            rest.map(|(place, (caller, _))| (place, *caller)).collect();
-        let far = rest.iter().filter(|(_, caller)| caller.is_far_from(all.without(*caller)));
-        let far = far.map(|&(place, caller)| (deviation(caller, all), place, caller));
+        let rest: Vec<(usize, Leaked)> = callers
+            .iter()
+            .zip(&alike)
+            .enumerate()
+            .filter(|(_, (_, is_alike))| **is_alike)
+            .map(|(place, (caller, _))| (place, *caller))
+            .collect();
+        let far = rest
+            .iter()
+            .filter(|(_, caller)| caller.is_far_from(all.without(*caller)))
+            .map(|&(place, caller)| (deviation(caller, all), place, caller));
         let farthest = far.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
         let Some((_, place, caller)) = farthest else { break };
         if p_value(caller, all) * rest.len() as f64 > LEVEL {

@@ -27,11 +27,13 @@ fn add_suspects(
     id: &SuspectId,
 ) -> Result<(), QueryError> {
     let flags = [false, true].into_iter();
-    let scopes = flags.clone().flat_map(|by_process| {
-        flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
-    });
-    let scopes: Vec<Vec<ProgramGroup<'_>>> =
-        scopes.map(|scope| ProgramGroup::all(acquired, scope)).collect();
+    let scopes: Vec<Vec<ProgramGroup<'_>>> = flags
+        .clone()
+        .flat_map(|by_process| {
+            flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
+        })
+        .map(|scope| ProgramGroup::all(acquired, scope))
+        .collect();
     rows.note_groups(scopes.iter().any(|groups| !groups.is_empty()));
     let mut found = false;
     for without_symbols in [false, true] {
@@ -40,13 +42,15 @@ fn add_suspects(
         }
         for groups in &scopes {
             acquired.cancel.check()?;
-            let matches = groups.par_iter().filter_map(|group| {
-                let own = group.id(acquired);
-                let is_it = id.begins(&own)
-                    || (without_symbols && group.has_id_without_symbols(acquired, id));
-                is_it.then_some((own, group))
-            });
-            let matches: Vec<(SuspectId, &ProgramGroup<'_>)> = matches.collect();
+            let matches: Vec<(SuspectId, &ProgramGroup<'_>)> = groups
+                .par_iter()
+                .filter_map(|group| {
+                    let own = group.id(acquired);
+                    let is_it = id.begins(&own)
+                        || (without_symbols && group.has_id_without_symbols(acquired, id));
+                    is_it.then_some((own, group))
+                })
+                .collect();
             // The largest of the suspects that share a stack gets it.
             let is_last = without_symbols && !matches.is_empty();
             found |= !matches.is_empty();

@@ -81,8 +81,10 @@ impl<'a> Acquired<'a> {
 /// Maps labels to processes, with and without better names: handles that are only listed have no events that name their
 /// owners.
 fn labels(file: &FileContext<'_>) -> HashMap<String, ProcessIdx> {
-    let rows = (0..).zip(file.processes.rows()).flat_map(|(row, process)| {
-        [false, true].map(|is_plain| (process.shown_label(is_plain), ProcessIdx(row)))
-    });
-    rows.collect()
+    (0..)
+        .zip(file.processes.rows())
+        .flat_map(|(row, process)| {
+            [false, true].map(|is_plain| (process.shown_label(is_plain), ProcessIdx(row)))
+        })
+        .collect()
 }

@@ -157,8 +157,8 @@ impl Ends {
             (self.replaced, "replaced"),
             (self.destroyed, "destroyed with the heap"),
         ];
-        let words = words.into_iter().filter(|(count, _)| *count > 0).map(|(_, word)| word);
-        let words: Vec<&str> = words.collect();
+        let words: Vec<&str> =
+            words.into_iter().filter(|(count, _)| *count > 0).map(|(_, word)| word).collect();
         match words.split_last() {
             None => "freed".to_owned(),
             Some((word, [])) => (*word).to_owned(),
@@ -175,8 +175,9 @@ impl Ends {
             (self.empty, "allocated nothing new"),
         ];
         let ends = ends.into_iter().filter(|(count, _)| *count > 0);
-        let texts = ends.map(|(count, end)| format!("{} {end}", HumanCount(count)));
-        texts.collect::<Vec<_>>().join(", ")
+        ends.map(|(count, end)| format!("{} {end}", HumanCount(count)))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 

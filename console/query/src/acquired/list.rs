@@ -101,9 +101,12 @@ impl Acquired<'_> {
     /// Counts the acquisitions of some groups that were never released, or only by process exit. An allocation that
     /// ended in parts counts once.
     pub fn unreleased_count(&self, groups: &[&Group<'_>]) -> u64 {
-        let rows = self.of_groups(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
-        let whole: HashSet<AcquisitionIdx> =
-            rows.map(|row| self.table.first_part(row).unwrap_or(row)).collect();
+        let whole: HashSet<AcquisitionIdx> = self
+            .of_groups(groups)
+            .into_iter()
+            .filter(|row| self.table.is_unreleased(*row))
+            .map(|row| self.table.first_part(row).unwrap_or(row))
+            .collect();
         whole.len() as u64
     }
 
@@ -138,9 +141,12 @@ impl Acquired<'_> {
             return vec![group.owner];
         }
         let mut known = HashSet::new();
-        let owners = self.of_group(group).iter().map(|row| self.table.owner(*row));
-        let owners = owners.filter(|owner| known.insert(*owner));
-        owners.map(|row| self.owner(group, row)).collect()
+        self.of_group(group)
+            .iter()
+            .map(|row| self.table.owner(*row))
+            .filter(|owner| known.insert(*owner))
+            .map(|row| self.owner(group, row))
+            .collect()
     }
 
     /// Returns what each process has of a group. There may be several with the same name and id, one after the other.
@@ -152,8 +158,7 @@ impl Acquired<'_> {
             return vec![self.share_of_heaps(group, heaps)];
         }
         let by_owner = self.by_owner(group).into_iter();
-        let shares = by_owner.filter_map(|(owner, rows)| self.share(group, owner, &rows));
-        shares.collect()
+        by_owner.filter_map(|(owner, rows)| self.share(group, owner, &rows)).collect()
     }
 
     /// Returns what one process has of a group; `None` if the table lacks the time of some of it.

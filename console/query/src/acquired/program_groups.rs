@@ -84,18 +84,19 @@ impl<'t> ProgramGroup<'t> {
             }
             put_together(acquired, parts)
         });
-        let groups = by_function.filter_map(|(parts, function)| {
-            let groups = parts.into_iter().flat_map(|part| part.groups);
-            // A process that leaks nothing on a stack does not count there.
-            let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
-            let groups = groups.filter(|(group, _)| group.leaks || !is_one);
-            let (groups, owners): (Vec<&Group<'t>>, Vec<Vec<_>>) = groups.unzip();
-            let first = groups.first()?;
-            let by_process = scope.by_process || is_of_one_process(acquired, first);
-            let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
-            Some(Self { groups, owners, function })
-        });
-        groups.collect()
+        by_function
+            .filter_map(|(parts, function)| {
+                let groups = parts.into_iter().flat_map(|part| part.groups);
+                // A process that leaks nothing on a stack does not count there.
+                let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
+                let groups = groups.filter(|(group, _)| group.leaks || !is_one);
+                let (groups, owners): (Vec<&Group<'t>>, Vec<Vec<_>>) = groups.unzip();
+                let first = groups.first()?;
+                let by_process = scope.by_process || is_of_one_process(acquired, first);
+                let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
+                Some(Self { groups, owners, function })
+            })
+            .collect()
     }
 
     /// Returns the id of its suspect: the same in every run, for every version of the program, and for every trace of
@@ -122,9 +123,11 @@ impl<'t> ProgramGroup<'t> {
             return false;
         };
         let unnamed = frames.unnamed();
-        let rows = acquired.of_groups(&self.groups).into_iter();
-        let stacks: HashSet<StackIdx> =
-            rows.filter_map(|row| acquired.table.opened_stack.get(row.row())).collect();
+        let stacks: HashSet<StackIdx> = acquired
+            .of_groups(&self.groups)
+            .into_iter()
+            .filter_map(|row| acquired.table.opened_stack.get(row.row()))
+            .collect();
         stacks.into_iter().any(|stack| {
             let depth = program_functions(trims, &unnamed, stack).count();
             let telling = std::iter::once(None).chain((1..=depth).map(Some));
@@ -149,8 +152,8 @@ impl<'t> ProgramGroup<'t> {
         match (stack.zip(trims), telling) {
             (Some(((named, stack), trims)), Some(telling)) => {
                 parts.push("function".to_owned());
-                let functions = program_functions(trims, named, stack).map(|view| view.to_string());
-                let mut functions: Vec<String> = functions.collect();
+                let mut functions: Vec<String> =
+                    program_functions(trims, named, stack).map(|view| view.to_string()).collect();
                 functions.dedup();
                 parts.extend(functions.into_iter().take(telling));
             }

@@ -98,8 +98,8 @@ impl Sites {
             let owner = owners.known(site.allocator?.0)?;
             Some((owner, functions.as_ref()?.of_stack(site.stack?)?))
         };
-        let of_leaks = sites.iter().filter(|site| site.leaks).filter_map(function);
-        let of_leaks: HashSet<(u32, u32)> = of_leaks.collect();
+        let of_leaks: HashSet<(u32, u32)> =
+            sites.iter().filter(|site| site.leaks).filter_map(function).collect();
         let is_kept: Vec<bool> = sites
             .iter()
             .map(|site| {

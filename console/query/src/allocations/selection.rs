@@ -90,15 +90,23 @@ impl ResourceSelection {
 
     /// Returns the allocations that pass, ascending.
     pub fn allocations(&self, tables: &Tables<'_>) -> Vec<AcquisitionIdx> {
-        let left = self.is_left.par_iter().enumerate().filter(|(_, is_left)| **is_left);
-        left.filter_map(|(index, _)| tables.row(index).allocation()).collect()
+        self.is_left
+            .par_iter()
+            .enumerate()
+            .filter(|(_, is_left)| **is_left)
+            .filter_map(|(index, _)| tables.row(index).allocation())
+            .collect()
     }
 
     /// Returns the frees without allocation and the ignored events that pass, ascending.
     pub fn misses(&self, tables: &Tables<'_>) -> Vec<ResourceMissIdx> {
         let misses = self.is_left.iter().skip(tables.resources.allocations().len());
-        let misses = (0..).map(ResourceMissIdx).zip(misses);
-        misses.filter(|(_, is_left)| **is_left).map(|(row, _)| row).collect()
+        (0..)
+            .map(ResourceMissIdx)
+            .zip(misses)
+            .filter(|(_, is_left)| **is_left)
+            .map(|(row, _)| row)
+            .collect()
     }
 
     /// Explains why no allocation passes; `None` if the trace has none or some pass.
@@ -137,10 +145,10 @@ fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
         let rows = (first + part * PART..).map(AcquisitionIdx::of).zip(is_left);
-        let left = rows.filter(|(row, is_left)| {
+        rows.filter(|(row, is_left)| {
             **is_left && leaks.is_none_or(|criteria| is_unreleased(table, *row, criteria))
-        });
-        left.fold((0, 0), |(rows, whole), (row, _)| {
+        })
+        .fold((0, 0), |(rows, whole), (row, _)| {
             (rows + 1, whole + usize::from(!table.is_further_part(row)))
         })
     });

@@ -204,9 +204,11 @@ pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
             *is_used = true;
         }
     }
-    let kinds = ResourceKind::ALL.into_iter().filter(|kind| {
-        let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
-        used.any(|(allocator, _)| allocator.kind == kind.code())
-    });
-    Ok(kinds.collect())
+    Ok(ResourceKind::ALL
+        .into_iter()
+        .filter(|kind| {
+            let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
+            used.any(|(allocator, _)| allocator.kind == kind.code())
+        })
+        .collect())
 }

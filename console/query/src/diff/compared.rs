@@ -66,8 +66,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let infos = sources.iter().map(|source| source.trace.info());
-        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let infos =
+            sources.iter().map(|source| source.trace.info()).collect::<Result<Vec<_>, _>>()?;
         let are_dumps = leaking && infos.iter().all(|info| info.is_of_one_moment());
         let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
@@ -185,8 +185,10 @@ pub fn rows_of_suspect<'a, F: Compared<'a>>(
     criteria: &DiffCriteria,
 ) -> Result<Vec<Option<SuspectRows>>, QueryError> {
     let Some(id) = &criteria.suspect else { return Ok(files.iter().map(|_| None).collect()) };
-    let rows = files.iter().map(|file| file.rows_of_suspect(id));
-    let rows = rows.collect::<Result<Vec<_>, QueryError>>()?;
+    let rows = files
+        .iter()
+        .map(|file| file.rows_of_suspect(id))
+        .collect::<Result<Vec<_>, QueryError>>()?;
     check(id, F::SUBJECT.label(), rows.iter())?;
     Ok(rows.into_iter().map(Some).collect())
 }

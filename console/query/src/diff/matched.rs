@@ -95,8 +95,12 @@ impl MatchedGroup {
 
     /// Returns the size of the group's largest allocation, which lost events may hide.
     pub fn largest(&self) -> f64 {
-        let shares = self.sides.iter().flat_map(|side| &side.sample.shares);
-        shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
+        self.sides
+            .iter()
+            .flat_map(|side| &side.sample.shares)
+            .flat_map(|share| &share.sizes)
+            .max()
+            .map_or(1.0, |size| *size as f64)
     }
 }
 
@@ -162,8 +166,12 @@ pub fn matched(
 /// Compares the modules in the stacks of leaks.
 fn builds(traces: &[Acquired<'_>]) -> Builds {
     let stacks = |trace: &Acquired<'_>| -> Vec<StackIdx> {
-        let leaking = trace.groups.iter().filter(|group| trace.leaks_in_time(group));
-        leaking.filter_map(|group| group.create_stack).collect()
+        trace
+            .groups
+            .iter()
+            .filter(|group| trace.leaks_in_time(group))
+            .filter_map(|group| group.create_stack)
+            .collect()
     };
     let [before, after] = traces else { return Builds::default() };
     match (before.frames, after.frames) {

@@ -69,8 +69,12 @@ pub fn between_points<'a, F: Compared<'a>>(
 ) -> Result<Vec<PointsDiff<F>>, QueryError> {
     let files = F::ask(sources, criteria, false, names, cancel)?;
     let suspects = rows_of_suspect(&files, criteria)?;
-    let files = files.into_iter().zip(spans).zip(&suspects);
-    files.map(|((file, span), suspect)| of_file(file, *span, suspect.as_ref(), criteria)).collect()
+    files
+        .into_iter()
+        .zip(spans)
+        .zip(&suspects)
+        .map(|((file, span), suspect)| of_file(file, *span, suspect.as_ref(), criteria))
+        .collect()
 }
 
 fn of_file<'a, F: Compared<'a>>(
@@ -114,13 +118,15 @@ fn mark_ignored<'a, F: Compared<'a>>(
     file: &F,
     list: &IgnoreList,
 ) -> Result<(), QueryError> {
-    let leaks = groups.iter().map(|group| Leak {
-        program: group.process.as_ref().map_or("", |process| &process.name),
-        type_name: &group.type_name,
-        function: group.function.as_deref(),
-        stacks: vec![group.create_stack],
-    });
-    let leaks: Vec<Leak<'_>> = leaks.collect();
+    let leaks: Vec<Leak<'_>> = groups
+        .iter()
+        .map(|group| Leak {
+            program: group.process.as_ref().map_or("", |process| &process.name),
+            type_name: &group.type_name,
+            function: group.function.as_deref(),
+            stacks: vec![group.create_stack],
+        })
+        .collect();
     let ignored = ignored_by(list, &leaks, file.frames())?;
     drop(leaks);
     groups.iter_mut().zip(ignored).for_each(|(group, by)| group.ignored = by);
@@ -131,20 +137,23 @@ fn mark_ignored<'a, F: Compared<'a>>(
 fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool {
     let is_between =
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
-    let processes = acquired.shares(group).into_iter().map(|share| {
-        let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
-        lifetimes.retain(is_between);
-        // What was closed later was still open at the second point.
-        for lifetime in &mut lifetimes {
-            lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
-        }
-        let of_process = Window {
-            start_ns: of_process.start_ns.max(window.start_ns),
-            end_ns: of_process.end_ns.min(window.end_ns),
-        };
-        ProcessLifetimes { lifetimes, window: of_process }
-    });
-    let processes: Vec<ProcessLifetimes> = processes.collect();
+    let processes: Vec<ProcessLifetimes> = acquired
+        .shares(group)
+        .into_iter()
+        .map(|share| {
+            let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
+            lifetimes.retain(is_between);
+            // What was closed later was still open at the second point.
+            for lifetime in &mut lifetimes {
+                lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
+            }
+            let of_process = Window {
+                start_ns: of_process.start_ns.max(window.start_ns),
+                end_ns: of_process.end_ns.min(window.end_ns),
+            };
+            ProcessLifetimes { lifetimes, window: of_process }
+        })
+        .collect();
     Growth::from_processes(&processes, window).verdict != Verdict::Short
 }
 

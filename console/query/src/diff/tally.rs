@@ -95,8 +95,8 @@ impl Sample {
     pub fn between(&self, losses: &LossTimes) -> Self {
         let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
             let ProcessLifetimes { lifetimes, window } = process;
-            let windows = between(*window, losses).into_iter();
-            let mut pieces: Vec<Share> = windows.map(Share::empty).collect();
+            let mut pieces: Vec<Share> =
+                between(*window, losses).into_iter().map(Share::empty).collect();
             for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
                 let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
@@ -122,9 +122,11 @@ fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
     let starts = losses.spans().iter().map(|(_, last)| window.start_ns.max(*last));
     let ends = losses.spans().iter().map(|(first, _)| window.end_ns.min(*first));
     let starts = [window.start_ns].into_iter().chain(starts);
-    let spans = starts.zip(ends.chain([window.end_ns]));
-    let spans = spans.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
-    spans.filter(|span| span.start_ns < span.end_ns).collect()
+    starts
+        .zip(ends.chain([window.end_ns]))
+        .map(|(start_ns, end_ns)| Window { start_ns, end_ns })
+        .filter(|span| span.start_ns < span.end_ns)
+        .collect()
 }
 
 /// How much leaks in some time.
@@ -169,15 +171,20 @@ impl Tally {
 
     /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
     pub fn new(sample: &Sample, piece_ns: Option<i64>) -> Self {
-        let by_process = sample.shares.iter().map(|share| {
-            let pieces = Pieces::new(share.process.window, piece_ns);
-            let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
-            let mut opens: Vec<Open> =
-                kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
-            opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
-            opens
-        });
-        let by_process: Vec<Vec<Open>> = by_process.collect();
+        let by_process: Vec<Vec<Open>> = sample
+            .shares
+            .iter()
+            .map(|share| {
+                let pieces = Pieces::new(share.process.window, piece_ns);
+                let mut opens: Vec<Open> = share
+                    .weighed()
+                    .filter(|(lifetime, _)| pieces.keeps(lifetime))
+                    .map(|(lifetime, size)| (lifetime.opened_ns, size))
+                    .collect();
+                opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+                opens
+            })
+            .collect();
         let pieces = sample.windows.iter().map(|window| Pieces::new(*window, piece_ns));
         let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
@@ -222,11 +229,12 @@ fn amount(opens: &[Open]) -> f64 {
 /// `opens` must be in ascending order.
 fn squares(opens: &[Open], moment_ns: i64) -> f64 {
     let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
-    let squares = clumps.map(|clump| {
-        let amount = amount(clump);
-        amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
-    });
-    squares.sum()
+    clumps
+        .map(|clump| {
+            let amount = amount(clump);
+            amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
+        })
+        .sum()
 }
 
 /// Returns chi-squared of the amounts by parts of the time from first to last, and its degrees of freedom; 0 for too
@@ -262,8 +270,8 @@ struct Pieces {
 impl Pieces {
     fn new(window: Window, piece_ns: Option<i64>) -> Self {
         let length_ns = window.length_ns();
-        let piece_ns = piece_ns.filter(|piece| (1..=length_ns).contains(piece));
-        let piece_ns = piece_ns.unwrap_or(length_ns);
+        let piece_ns =
+            piece_ns.filter(|piece| (1..=length_ns).contains(piece)).unwrap_or(length_ns);
         let number = length_ns.checked_div(piece_ns).unwrap_or(1);
         Self { window, piece_ns, number }
     }

@@ -178,13 +178,17 @@ pub fn compare_traces<'a, F: Compared<'a>>(
 ) -> Result<TracesDiff<F>, QueryError> {
     let mut files = F::ask(sources, criteria, true, names, cancel)?;
     files.truncate(2);
-    let acquired = files.iter().map(|file| file.acquired(criteria, Kept::All));
-    let acquired = acquired.collect::<Result<Vec<_>, _>>()?;
-    let lengths = acquired.iter().map(|file| {
-        let acquired = file.as_ref()?;
-        minutes(acquired, acquired.extent)
-    });
-    let lengths: Vec<Option<f64>> = lengths.collect();
+    let acquired = files
+        .iter()
+        .map(|file| file.acquired(criteria, Kept::All))
+        .collect::<Result<Vec<_>, _>>()?;
+    let lengths: Vec<Option<f64>> = acquired
+        .iter()
+        .map(|file| {
+            let acquired = file.as_ref()?;
+            minutes(acquired, acquired.extent)
+        })
+        .collect();
     let windows = files
         .iter()
         .zip(&acquired)
@@ -213,8 +217,8 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let no_match = files
         .iter()
         .find_map(|file| file.about().no_match.as_ref())
-        .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)));
-    let no_match = no_match.cloned();
+        .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)))
+        .cloned();
     Ok(TracesDiff { files, windows, minutes: lengths, groups, ignored, no_match })
 }
 
@@ -225,18 +229,22 @@ fn mark_ignored<'a, F: Compared<'a>>(
     list: &IgnoreList,
 ) -> Result<(), QueryError> {
     for (side, file) in files.iter().enumerate() {
-        let of_side = groups.iter_mut().filter(|group| {
-            // A group without a stack belongs to the trace after.
-            group.stack().map_or(1, |(side, _)| side) == side
-        });
-        let of_side: Vec<&mut ComparedGroup> = of_side.collect();
-        let leaks = of_side.iter().map(|group| Leak {
-            program: group.process.as_deref().unwrap_or_default(),
-            type_name: &group.type_name,
-            function: group.function.as_deref(),
-            stacks: vec![group.stack().map(|(_, stack)| stack)],
-        });
-        let leaks: Vec<Leak<'_>> = leaks.collect();
+        let of_side: Vec<&mut ComparedGroup> = groups
+            .iter_mut()
+            .filter(|group| {
+                // A group without a stack belongs to the trace after.
+                group.stack().map_or(1, |(side, _)| side) == side
+            })
+            .collect();
+        let leaks: Vec<Leak<'_>> = of_side
+            .iter()
+            .map(|group| Leak {
+                program: group.process.as_deref().unwrap_or_default(),
+                type_name: &group.type_name,
+                function: group.function.as_deref(),
+                stacks: vec![group.stack().map(|(_, stack)| stack)],
+            })
+            .collect();
         let ignored = ignored_by(list, &leaks, file.frames())?;
         drop(leaks);
         of_side.into_iter().zip(ignored).for_each(|(group, by)| group.ignored = by);
@@ -277,8 +285,8 @@ fn compared(
     };
     let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
     let has_lengths = lengths.iter().all(Option::is_some);
-    let losses = sources.iter().zip(traces);
-    let losses = losses.map(|(source, trace)| Losses::new(source.trace, trace.extent));
+    let losses =
+        sources.iter().zip(traces).map(|(source, trace)| Losses::new(source.trace, trace.extent));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
         [before, after] => {
             let is_of_dumps = traces.iter().all(|trace| trace.is_of_one_moment);
@@ -292,8 +300,11 @@ fn compared(
 
 /// Returns the stacks of groups in one of the traces.
 fn stacks(groups: &[ComparedGroup], side: usize) -> Vec<StackIdx> {
-    let sides = groups.iter().map(|group| [group.before, group.after][side.min(1)]);
-    sides.filter_map(|side| side.create_stack).collect()
+    groups
+        .iter()
+        .map(|group| [group.before, group.after][side.min(1)])
+        .filter_map(|side| side.create_stack)
+        .collect()
 }
 
 /// What a trace lost while it was recorded, or in its file.
@@ -407,40 +418,44 @@ enum Assumed<'l> {
 
 /// Compares groups under an assumption.
 fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'m>) -> Vec<Both> {
-    let both = groups.iter().map(|group| {
-        let lossy = |side: usize| match assumed {
-            Assumed::Between(losses) => Some(&losses[side].times).filter(|times| !times.is_empty()),
-            _ => None,
-        };
-        let parts =
-            [0, 1].map(|side| lossy(side).map(|times| group.sides[side].sample.between(times)));
-        let sample = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].sample);
-        // A loss may hide a fill at the start.
-        let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
-        let unseen = match assumed {
-            Assumed::Unseen(unseen) => unseen,
-            Assumed::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
-            _ => [0.0, 0.0],
-        };
-        let unseen_size = group.largest();
-        let against = |more: usize, less: usize| {
-            let counts = [more, less].map(|side| group.sides[side].leaked.count);
-            Pair {
-                verdict: group.sides[more].verdict,
-                is_new: counts[1] as f64 + unseen[less] <= 0.0,
-                samples: [sample(more), sample(less)],
-                starts: [start(more), start(less)],
-                counts: (!has_lengths).then_some(counts),
-                unseen: [unseen[more], unseen[less]],
-                unseen_size,
-                tolerance: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
-                processes: [more, less].map(|side| group.sides[side].sample.windows.len()),
-            }
-            .compare()
-        };
-        [against(1, 0), against(0, 1)]
-    });
-    both.collect()
+    groups
+        .iter()
+        .map(|group| {
+            let lossy = |side: usize| match assumed {
+                Assumed::Between(losses) => {
+                    Some(&losses[side].times).filter(|times| !times.is_empty())
+                }
+                _ => None,
+            };
+            let parts =
+                [0, 1].map(|side| lossy(side).map(|times| group.sides[side].sample.between(times)));
+            let sample = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].sample);
+            // A loss may hide a fill at the start.
+            let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
+            let unseen = match assumed {
+                Assumed::Unseen(unseen) => unseen,
+                Assumed::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
+                _ => [0.0, 0.0],
+            };
+            let unseen_size = group.largest();
+            let against = |more: usize, less: usize| {
+                let counts = [more, less].map(|side| group.sides[side].leaked.count);
+                Pair {
+                    verdict: group.sides[more].verdict,
+                    is_new: counts[1] as f64 + unseen[less] <= 0.0,
+                    samples: [sample(more), sample(less)],
+                    starts: [start(more), start(less)],
+                    counts: (!has_lengths).then_some(counts),
+                    unseen: [unseen[more], unseen[less]],
+                    unseen_size,
+                    tolerance: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
+                    processes: [more, less].map(|side| group.sides[side].sample.windows.len()),
+                }
+                .compare()
+            };
+            [against(1, 0), against(0, 1)]
+        })
+        .collect()
 }
 
 /// Returns the probabilities below which groups are worse, and better.
@@ -469,8 +484,11 @@ fn sure<'m>(
         worse(&compare(Assumed::Regrouped(decreases)), level)
     };
     if before.times.is_empty() && after.times.is_empty() {
-        let is_sure = worse(comparisons, level).into_iter().zip(is_worse_regrouped);
-        return is_sure.map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse).collect();
+        return worse(comparisons, level)
+            .into_iter()
+            .zip(is_worse_regrouped)
+            .map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse)
+            .collect();
     }
     let between = has_lengths.then(|| {
         let comparisons = compare(Assumed::Between(losses));
@@ -489,15 +507,19 @@ fn sure<'m>(
     let has_verdict = |worse: &Option<Vec<bool>>, index: usize, is_worse: bool| {
         worse.as_ref().is_some_and(|worse| worse[index] == is_worse)
     };
-    let is_sure = worse(comparisons, level).into_iter().enumerate().map(|(index, is_worse)| {
-        let is_worse_between = has_verdict(&between, index, true);
-        if is_worse {
-            is_worse_regrouped[index] && (is_worse_between || has_verdict(&explained, index, true))
-        } else {
-            has_verdict(&hidden, index, false) || (shows_all && !is_worse_between)
-        }
-    });
-    is_sure.collect()
+    worse(comparisons, level)
+        .into_iter()
+        .enumerate()
+        .map(|(index, is_worse)| {
+            let is_worse_between = has_verdict(&between, index, true);
+            if is_worse {
+                is_worse_regrouped[index]
+                    && (is_worse_between || has_verdict(&explained, index, true))
+            } else {
+                has_verdict(&hidden, index, false) || (shows_all && !is_worse_between)
+            }
+        })
+        .collect()
 }
 
 impl Comparison {

@@ -160,8 +160,10 @@ impl<'a> KeyRows<'a> {
     ) -> Result<Self, QueryError> {
         let trace = file.trace;
         let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
-        let needs = columns.iter().map(|column| column.needs_stacks());
-        let needs = needs.fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
+        let needs = columns
+            .iter()
+            .map(|column| column.needs_stacks())
+            .fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
         let events = EventColumns::with_all(trace)?;
@@ -190,15 +192,17 @@ impl<'a> KeyRows<'a> {
     /// Returns the values of handles column by column, as rows of tables or other numbers, with [`sentinel`] for none.
     /// For columns with texts, also returns each distinct value.
     pub fn values(&self, lives: &LifeTables, handles: &[Handle]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
-        let columns = self.columns.iter().map(|column| {
-            let values = self.column(*column, lives, handles);
-            let distinct = match key_of(*column) {
-                Key::Text(_) => distinct(&values),
-                Key::Stack | Key::Number | Key::Word(_) => Vec::new(),
-            };
-            (values, distinct)
-        });
-        columns.unzip()
+        self.columns
+            .iter()
+            .map(|column| {
+                let values = self.column(*column, lives, handles);
+                let distinct = match key_of(*column) {
+                    Key::Text(_) => distinct(&values),
+                    Key::Stack | Key::Number | Key::Word(_) => Vec::new(),
+                };
+                (values, distinct)
+            })
+            .unzip()
     }
 
     fn column(&self, column: GroupColumn, lives: &LifeTables, handles: &[Handle]) -> Vec<u32> {

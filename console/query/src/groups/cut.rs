@@ -87,8 +87,8 @@ impl Cut<'_> {
         order.sort_unstable();
         let shown = order.get(skip.min(order.len())..).unwrap_or_default();
         let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
-        let shown = shown.iter().filter_map(|(.., index)| groups.get(*index).cloned());
-        let shown: Vec<T> = shown.collect();
+        let shown: Vec<T> =
+            shown.iter().filter_map(|(.., index)| groups.get(*index).cloned()).collect();
         let left_out =
             GroupsLeftOut { groups: groups.len() - shown.len(), handles: total - handles };
         (shown, left_out)

@@ -77,8 +77,12 @@ impl Leaves {
     }
 
     pub fn sorted<'a>(&self, parts: &'a [Handles]) -> Sorted<'a> {
-        let codes = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
-        let width = codes.max().map_or(1, |largest| largest as usize + 2);
+        let width = self
+            .codes(parts)
+            .map(|(code, _)| code)
+            .filter(|code| *code != sentinel())
+            .max()
+            .map_or(1, |largest| largest as usize + 2);
         let count = self.0.iter().map(|piece| piece.rows.len()).sum();
         let order = if width <= count { self.counted(parts, width) } else { self.compared(parts) };
         Sorted { parts, order }

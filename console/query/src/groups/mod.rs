@@ -121,8 +121,12 @@ impl Groups {
         let texts = keys.into_texts(process_stacks.as_ref());
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let of_functions = criteria.groups.leaking && by.last() == Some(&GroupColumn::CreateStack);
-        let functions = file.frames.as_ref().zip(stacks.as_ref()).filter(|_| of_functions);
-        let functions = functions.map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
+        let functions = file
+            .frames
+            .as_ref()
+            .zip(stacks.as_ref())
+            .filter(|_| of_functions)
+            .map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
         let leaking = criteria.groups.leaking.then(|| LeakingStacks {
             functions: functions.as_ref(),
             numbers: texts.stack_numbers(),
@@ -180,8 +184,10 @@ impl Groups {
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
         let handles = timed.handles(&self.tree, node);
-        let times = handles.filter(|row| timed.table.is_in_time(*row));
-        let times: Vec<Lifetime> = times.filter_map(|row| timed.table.program_time(row)).collect();
+        let times: Vec<Lifetime> = handles
+            .filter(|row| timed.table.is_in_time(*row))
+            .filter_map(|row| timed.table.program_time(row))
+            .collect();
         Some(Growth::new(&times, self.window?))
     }
 

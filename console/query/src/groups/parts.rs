@@ -64,8 +64,9 @@ impl Parts<'_> {
     ) -> Result<(), Cancelled> {
         for wave in selection.objects().chunks(WAVE) {
             let parts = wave.par_chunks(PART);
-            let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
-            let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
+            let parts: Vec<ObjectHandles> = parts
+                .map(|objects| self.part(objects, &selection.events, is_beside))
+                .collect::<Result<_, Cancelled>>()?;
             // In sequence, because codes follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.distinct));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));

@@ -154,8 +154,11 @@ impl GroupTree {
         let keeps_handles = cut.criteria.keeps_handles();
         let mut is_shown = vec![false; self.leaves.len()];
         if depth == self.levels {
-            let parents = self.shown().filter(|node| self.level_and_code(*node).0 + 2 == depth);
-            let parents = parents.map(|node| node.0 as usize + 1).chain((depth == 1).then_some(0));
+            let parents = self
+                .shown()
+                .filter(|node| self.level_and_code(*node).0 + 2 == depth)
+                .map(|node| node.0 as usize + 1)
+                .chain((depth == 1).then_some(0));
             for slot in parents {
                 if let Some(is_shown) = is_shown.get_mut(slot) {
                     *is_shown = true;

@@ -101,8 +101,10 @@ impl Sample {
 
     fn evidence_by(&self, distributions: &[Lifetimes]) -> f64 {
         let best = |never: f64| {
-            let fits = distributions.iter().map(|start| self.fit(*start, never));
-            fits.fold(f64::NEG_INFINITY, f64::max)
+            distributions
+                .iter()
+                .map(|start| self.fit(*start, never))
+                .fold(f64::NEG_INFINITY, f64::max)
         };
         best(self.open_count() / self.handles() / 2.0) - best(0.0)
     }
@@ -253,8 +255,10 @@ mod tests {
 
     /// Makes lifetimes at equal steps of their probability.
     fn lifetimes(count: u32, quantile: impl Fn(f64) -> f64) -> Vec<i64> {
-        let shares = (0..count).map(|n| (f64::from(n) + 0.5) / f64::from(count));
-        shares.map(|share| (quantile(share) * UNIT) as i64).collect()
+        (0..count)
+            .map(|n| (f64::from(n) + 0.5) / f64::from(count))
+            .map(|share| (quantile(share) * UNIT) as i64)
+            .collect()
     }
 
     fn exponential(share: f64) -> f64 {

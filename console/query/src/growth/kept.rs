@@ -72,24 +72,32 @@ impl Kept {
         let shift = |process: &ProcessLifetimes, ns: i64| {
             ns.saturating_add(window.end_ns.saturating_sub(process.window.end_ns))
         };
-        let aged = processes.iter().flat_map(|process| {
-            process.lifetimes.iter().map(|lifetime| Lifetime {
-                opened_ns: shift(process, lifetime.opened_ns),
-                closed_ns: lifetime.closed_ns.map(|ns| shift(process, ns)),
+        let aged: Vec<Lifetime> = processes
+            .iter()
+            .flat_map(|process| {
+                process.lifetimes.iter().map(|lifetime| Lifetime {
+                    opened_ns: shift(process, lifetime.opened_ns),
+                    closed_ns: lifetime.closed_ns.map(|ns| shift(process, ns)),
+                })
             })
-        });
-        let aged: Vec<Lifetime> = aged.collect();
+            .collect();
         let start_ns = window.end_ns.saturating_sub(mean_ns);
         let kept = Self::aged(&aged, Window { start_ns, ..window });
         let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
-        let opens = processes.iter().flat_map(|process| {
-            let lifetimes = process.lifetimes.iter().filter(|lifetime| {
-                lifetime.closed_ns.is_none()
-                    && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
-            });
-            lifetimes.map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
-        });
-        let mut opens: Vec<i64> = opens.collect();
+        let mut opens: Vec<i64> = processes
+            .iter()
+            .flat_map(|process| {
+                process
+                    .lifetimes
+                    .iter()
+                    .filter(|lifetime| {
+                        lifetime.closed_ns.is_none()
+                            && (kept.young == 0
+                                || shift(process, lifetime.opened_ns) < oldest_young_ns)
+                    })
+                    .map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
+            })
+            .collect();
         opens.sort_unstable();
         let young = kept.young + kept.opens.len() - opens.len();
         let mut kept = Self { opens, young, ..kept };
@@ -99,12 +107,17 @@ impl Kept {
 
     /// Returns the first handle that each of several processes keeps.
     pub fn first_of_each(&self, processes: &[ProcessLifetimes]) -> Self {
-        let firsts = processes.iter().filter_map(|ProcessLifetimes { lifetimes, window }| {
-            let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
-            let opens = leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns));
-            opens.filter(|open| self.opens.binary_search(open).is_ok()).min()
-        });
-        let mut opens: Vec<i64> = firsts.collect();
+        let mut opens: Vec<i64> = processes
+            .iter()
+            .filter_map(|ProcessLifetimes { lifetimes, window }| {
+                lifetimes
+                    .iter()
+                    .filter(|lifetime| lifetime.closed_ns.is_none())
+                    .map(|lifetime| lifetime.opened_ns.min(window.end_ns))
+                    .filter(|open| self.opens.binary_search(open).is_ok())
+                    .min()
+            })
+            .collect();
         opens.sort_unstable();
         Self { opens, ..*self }
     }
@@ -124,9 +137,11 @@ impl Kept {
 
     /// Separates kept handles from young ones by their ages at the end of the window.
     fn aged(lifetimes: &[Lifetime], window: Window) -> Self {
-        let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
-        let mut opens: Vec<i64> =
-            leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns)).collect();
+        let mut opens: Vec<i64> = lifetimes
+            .iter()
+            .filter(|lifetime| lifetime.closed_ns.is_none())
+            .map(|lifetime| lifetime.opened_ns.min(window.end_ns))
+            .collect();
         // The estimate starts with the youngest handle.
         opens.sort_unstable_by(|a, b| b.cmp(a));
         let age = |opened: i64| window.end_ns.saturating_sub(opened);
@@ -171,8 +186,11 @@ fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool 
     let lengths: Vec<i64> = lifetimes.iter().filter_map(Lifetime::length_ns).collect();
     // Some handles of a pool may live much longer than the others.
     let late_ns = young.last().copied().unwrap_or_default();
-    let late = lengths.iter().filter(|length| **length > late_ns);
-    let late: Vec<i64> = late.map(|length| length.saturating_sub(late_ns)).collect();
+    let late: Vec<i64> = lengths
+        .iter()
+        .filter(|length| **length > late_ns)
+        .map(|length| length.saturating_sub(late_ns))
+        .collect();
     if KEPT_PER_LATE_CLOSE * late.len() >= kept.len() {
         let kept: Vec<i64> = kept.iter().map(|age| age.saturating_sub(late_ns)).collect();
         let sample = Sample::from_late(&late, &kept);
@@ -212,11 +230,10 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
 /// Whether handles are closed in reverse order of opening. That takes at least ten closes while three or more handles
 /// are open that are closed later, and nine in ten must close the last one opened.
 fn is_stack(lifetimes: &[Lifetime]) -> bool {
-    let closed = lifetimes
+    let mut events: Vec<(i64, bool, usize)> = lifetimes
         .iter()
         .enumerate()
-        .filter_map(|(index, lifetime)| Some((index, lifetime, lifetime.closed_ns?)));
-    let mut events: Vec<(i64, bool, usize)> = closed
+        .filter_map(|(index, lifetime)| Some((index, lifetime, lifetime.closed_ns?)))
         .flat_map(|(index, lifetime, closed_ns)| {
             [(lifetime.opened_ns, false, index), (closed_ns, true, index)]
         })
@@ -245,8 +262,9 @@ fn is_stack(lifetimes: &[Lifetime]) -> bool {
 
 /// Returns the mean lifetime of closed handles.
 fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
-    let durations = lifetimes.iter().filter_map(Lifetime::length_ns);
-    let (sum, count) = durations
+    let (sum, count) = lifetimes
+        .iter()
+        .filter_map(Lifetime::length_ns)
         .fold((0i128, 0i128), |(sum, count), lifetime| (sum + i128::from(lifetime), count + 1));
     sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
 }
@@ -263,11 +281,12 @@ mod tests {
 
     /// Opens a handle every 10 ns that lives for 40 to 60 ns.
     fn pool() -> Vec<Lifetime> {
-        let lifetimes = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
-        let handles = lifetimes.map(|(opened, duration)| {
-            lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000))
-        });
-        handles.collect()
+        (0..100)
+            .map(|n| (n * 10, 40 + n * 7 % 20))
+            .map(|(opened, duration)| {
+                lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000))
+            })
+            .collect()
     }
 
     #[test]
@@ -294,9 +313,11 @@ mod tests {
 
     #[test]
     fn one_very_late_close_does_not_make_leaked_handles_young() {
-        let leaked = (0..8).map(|n| lifetime(n * 100 + 3, None));
-        let lifetimes: Vec<Lifetime> =
-            leaked.chain([lifetime(0, Some(999))]).chain(pool()).collect();
+        let lifetimes: Vec<Lifetime> = (0..8)
+            .map(|n| lifetime(n * 100 + 3, None))
+            .chain([lifetime(0, Some(999))])
+            .chain(pool())
+            .collect();
         assert_eq!(Kept::new(&lifetimes, WINDOW).opens.len(), 8);
     }
 

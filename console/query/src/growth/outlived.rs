@@ -33,8 +33,8 @@ impl Outlived {
     /// Compares the `ages` of open handles, ascending, with closed lifetimes. Handles up to age `unswept_ns` do not
     /// count.
     pub fn new(lifetimes: &[Lifetime], ages: &[i64], unswept_ns: i64) -> Self {
-        let closed = lifetimes.iter().filter_map(Lifetime::length_ns);
-        let mut closed: Vec<i64> = closed.map(|length| length.max(1)).collect();
+        let mut closed: Vec<i64> =
+            lifetimes.iter().filter_map(Lifetime::length_ns).map(|length| length.max(1)).collect();
         let count = closed.len();
         let longest_ns = closed.iter().copied().max().unwrap_or(i64::MAX);
         let older = ages.len() - ages.partition_point(|age| *age <= longest_ns);
@@ -52,8 +52,8 @@ impl Outlived {
             let beyond = handles as f64 * (log(age) - log(longest_ns));
             (1.0 + beyond / reached).powf(-(tail as f64))
         };
-        let oldest = (1..).zip(ages.iter().rev()).take(older);
-        let oldest = oldest.take_while(|(_, age)| **age > unswept_ns);
+        let oldest =
+            (1..).zip(ages.iter().rev()).take(older).take_while(|(_, age)| **age > unswept_ns);
         let last = oldest.filter(|(handles, age)| chance(*handles, **age) < LEVEL).last();
         let (count, times) =
             last.map_or((0, 0.0), |(count, age)| (count, *age as f64 / longest_ns as f64));

@@ -31,8 +31,11 @@ pub fn sparkline(counts: &[u32]) -> String {
     let largest = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
     let steps = BARS.len() as u64 - 1;
     // Rounded up, so that only 0 gets the lowest bar.
-    let bars = counts.iter().map(|count| (u64::from(*count) * steps).div_ceil(largest));
-    bars.map(|bar| BARS[bar as usize]).collect()
+    counts
+        .iter()
+        .map(|count| (u64::from(*count) * steps).div_ceil(largest))
+        .map(|bar| BARS[bar as usize])
+        .collect()
 }
 
 /// Like [`sparkline`], for numbers of any size.
@@ -94,11 +97,12 @@ impl TimeParts {
 
     /// Sums changes up to the end of each part; `changes` may be shorter than the parts.
     pub fn sums(&self, changes: &[i64]) -> Vec<i64> {
-        let sums = (0..self.parts).scan(0_i64, |sum, part| {
-            *sum = sum.saturating_add(changes.get(part).copied().unwrap_or_default());
-            Some(*sum)
-        });
-        sums.collect()
+        (0..self.parts)
+            .scan(0_i64, |sum, part| {
+                *sum = sum.saturating_add(changes.get(part).copied().unwrap_or_default());
+                Some(*sum)
+            })
+            .collect()
     }
 }
 

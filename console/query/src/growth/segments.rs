@@ -49,13 +49,14 @@ pub struct Parts {
 pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
-    let before = (0..=BINS).map(|bin| match bin {
-        // Handles inherited before the start or opened at the very end belong to the first and last part.
-        0 => 0,
-        BINS => opens.len(),
-        bin => opens.partition_point(|open| *open < edge(bin)),
-    });
-    let before: Vec<usize> = before.collect();
+    let before: Vec<usize> = (0..=BINS)
+        .map(|bin| match bin {
+            // Handles inherited before the start or opened at the very end belong to the first and last part.
+            0 => 0,
+            BINS => opens.len(),
+            bin => opens.partition_point(|open| *open < edge(bin)),
+        })
+        .collect();
     let dispersion = dispersion(&before);
     // A change during a time without leaks is likeliest at its start or its end.
     let has_opens = |bin: usize| before[bin] < before[bin + 1];
@@ -96,9 +97,11 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
 /// is used, because the few bins at rate changes hardly influence it.
 fn dispersion(before: &[usize]) -> f64 {
     let counts: Vec<f64> = before.windows(2).map(|bin| (bin[1] - bin[0]) as f64).collect();
-    let pairs = counts.windows(2).filter(|pair| pair[0] + pair[1] > 0.0);
-    let mut ratios: Vec<f64> =
-        pairs.map(|pair| (pair[0] - pair[1]).powi(2) / (pair[0] + pair[1])).collect();
+    let mut ratios: Vec<f64> = counts
+        .windows(2)
+        .filter(|pair| pair[0] + pair[1] > 0.0)
+        .map(|pair| (pair[0] - pair[1]).powi(2) / (pair[0] + pair[1]))
+        .collect();
     if ratios.is_empty() {
         return 1.0;
     }

@@ -110,10 +110,12 @@ impl<'a> Inventory<'a> {
         }
         let knows_modules =
             |process| file.frames.as_ref().is_some_and(|frames| frames.knows_modules(process));
-        let stacks = stacks.into_iter().map(|(stack, process)| {
-            (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
-        });
-        let stacks = stacks.collect();
+        let stacks = stacks
+            .into_iter()
+            .map(|(stack, process)| {
+                (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
+            })
+            .collect();
         let trace_id = trace_id(source.trace)?;
         let window = handles.as_ref().and_then(|handles| handles.window);
         groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));

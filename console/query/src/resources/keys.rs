@@ -79,8 +79,8 @@ impl<'a> Keys<'a> {
             let knows_modules =
                 |process: &ProcessIdx| tables.origin.frames.knows_modules(Some(*process));
             let process = |allocator: &Allocator| allocator.process.filter(knows_modules);
-            let processes = tables.allocators.rows().iter();
-            let processes = processes.map(|it| process(it).unwrap_or(ProcessIdx::NONE).0);
+            let processes =
+                tables.allocators.rows().iter().map(|it| process(it).unwrap_or(ProcessIdx::NONE).0);
             keys.columns.push((None, Values::ProcessOfStack(processes.collect())));
         }
         Ok(keys)
@@ -133,11 +133,10 @@ impl<'a> Keys<'a> {
 
     /// Returns the codes of rows, column by column.
     pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> ResourceRow) -> Vec<Vec<u32>> {
-        let columns = self.columns.iter().map(|(_, values)| {
-            let codes = rows.iter().map(|row| self.code(values, row_of(*row)));
-            codes.collect()
-        });
-        columns.collect()
+        self.columns
+            .iter()
+            .map(|(_, values)| rows.iter().map(|row| self.code(values, row_of(*row))).collect())
+            .collect()
     }
 
     fn code(&self, values: &Values, row: ResourceRow) -> u32 {

@@ -243,12 +243,16 @@ impl Causes<'_> {
 
     fn race(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
-        let raced = self.leaked.iter().filter(|handle| {
-            let distance = self.racing_open(**handle);
-            nearest = [nearest, distance].into_iter().flatten().min();
-            distance.is_some()
-        });
-        let raced: Vec<AcquisitionIdx> = raced.copied().collect();
+        let raced: Vec<AcquisitionIdx> = self
+            .leaked
+            .iter()
+            .filter(|handle| {
+                let distance = self.racing_open(**handle);
+                nearest = [nearest, distance].into_iter().flatten().min();
+                distance.is_some()
+            })
+            .copied()
+            .collect();
         let (distance, first, second) = nearest?;
         let at_least = if raced.len() > 1 { "as little as " } else { "" };
         let facts = format!(
@@ -272,11 +276,14 @@ impl Causes<'_> {
                 && columns.closed_by_program(*event).is_some()
         };
         let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
-        let distances = nearest.into_iter().flatten().filter_map(|event| {
-            let distance = columns.time_ns(event)?.abs_diff(time);
-            Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
-        });
-        distances.min()
+        nearest
+            .into_iter()
+            .flatten()
+            .filter_map(|event| {
+                let distance = columns.time_ns(event)?.abs_diff(time);
+                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
+            })
+            .min()
     }
 
     /// Finds other creates of handles to the same object by the same owner within the race window. Returns those before

@@ -105,8 +105,10 @@ pub fn why<'a>(
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
-    let tables = files.iter().map(|answer| is_read.then(|| tables(answer.file.trace)).transpose());
-    let tables = tables.collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
+    let tables = files
+        .iter()
+        .map(|answer| is_read.then(|| tables(answer.file.trace)).transpose())
+        .collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
             let origin = Origin::new(file).zip(tables.as_ref());
@@ -145,8 +147,11 @@ fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError
         Picked::Id(id) => id.begins(&suspect.id),
     };
     answers.iter_mut().for_each(|answer| answer.suspects.retain(is_picked));
-    let ids = answers.iter().flat_map(|answer| &answer.suspects).map(|suspect| suspect.id.text());
-    let ids: BTreeSet<&str> = ids.collect();
+    let ids: BTreeSet<&str> = answers
+        .iter()
+        .flat_map(|answer| &answer.suspects)
+        .map(|suspect| suspect.id.text())
+        .collect();
     match picked {
         _ if count == 0 => {}
         Picked::Rank(rank) if ids.is_empty() => {
@@ -255,8 +260,11 @@ impl<'a> WhyAnswer<'a> {
         let stacks = shown.flat_map(|(_, suspect)| {
             let closing =
                 suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
-            let callers = suspect.function_of_stacks.iter().flat_map(|it| &it.callers);
-            let callers = callers.map(|caller| caller.stack);
+            let callers = suspect
+                .function_of_stacks
+                .iter()
+                .flat_map(|it| &it.callers)
+                .map(|caller| caller.stack);
             suspect.create_stack.into_iter().chain(closing).chain(callers)
         });
         let holding = zombies.holders.iter().filter_map(|holder| holder.create_stack);
@@ -273,13 +281,15 @@ fn ignored_and_others(
     file: &FileAnswer<'_>,
     list: &IgnoreList,
 ) -> Result<(Vec<Suspect>, Vec<Suspect>), QueryError> {
-    let leaks = suspects.iter().map(|suspect| Leak {
-        program: suspect.program(),
-        type_name: &suspect.type_name,
-        function: suspect.function.as_deref(),
-        stacks: suspect.equal_stacks.clone(),
-    });
-    let leaks: Vec<Leak<'_>> = leaks.collect();
+    let leaks: Vec<Leak<'_>> = suspects
+        .iter()
+        .map(|suspect| Leak {
+            program: suspect.program(),
+            type_name: &suspect.type_name,
+            function: suspect.function.as_deref(),
+            stacks: suspect.equal_stacks.clone(),
+        })
+        .collect();
     let ignored = ignored_by(list, &leaks, file.file.frames.as_ref())?;
     drop(leaks);
     suspects.iter_mut().zip(ignored).for_each(|(suspect, by)| suspect.ignored = by);
@@ -304,8 +314,8 @@ fn suspects_of_handles(
         .window
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
-    let leaking = handles.unreleased().filter_map(|handle| handles.table.object(handle));
-    let leaking = leaking.map(ObjectIdx::row);
+    let leaking =
+        handles.unreleased().filter_map(|handle| handles.table.object(handle)).map(ObjectIdx::row);
     let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
     let columns = HandleEvents::load(&file.file, &leaking)?;
     let mut targets = Targets::load(trace, &leaking, &file.file.types)?;
@@ -333,8 +343,8 @@ fn suspects_of_handles(
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
-        let objects = unreleased.iter().map(|handle| columns.object(*handle));
-        let mut objects: Vec<ObjectIdx> = objects.collect();
+        let mut objects: Vec<ObjectIdx> =
+            unreleased.iter().map(|handle| columns.object(*handle)).collect();
         objects.dedup();
         let mut names = names.names(objects.into_iter());
         if handles.window.is_none() {

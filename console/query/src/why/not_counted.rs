@@ -88,15 +88,16 @@ impl<'a> Sums<'a> {
     }
 
     fn all(self) -> Vec<NotCounted> {
-        let sums = self.0.into_iter();
-        let sums = sums.map(|((reason, kind), [groups, count, at_exit, older])| NotCounted {
-            kind: kind.map(str::to_owned),
-            reason,
-            groups,
-            count,
-            at_exit,
-            older,
-        });
-        sums.collect()
+        self.0
+            .into_iter()
+            .map(|((reason, kind), [groups, count, at_exit, older])| NotCounted {
+                kind: kind.map(str::to_owned),
+                reason,
+                groups,
+                count,
+                at_exit,
+                older,
+            })
+            .collect()
     }
 }

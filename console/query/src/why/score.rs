@@ -57,11 +57,13 @@ mod tests {
     #[test]
     fn one_that_outlives_all_others_makes_a_balanced_group_a_suspect() {
         let pool = |open_s: i64| -> Vec<Lifetime> {
-            let closed = (0..60).map(|at| Lifetime {
-                opened_ns: at * 10 * SECOND,
-                closed_ns: Some(at * 10 * SECOND + SECOND),
-            });
-            closed.chain([Lifetime { opened_ns: open_s * SECOND, closed_ns: None }]).collect()
+            (0..60)
+                .map(|at| Lifetime {
+                    opened_ns: at * 10 * SECOND,
+                    closed_ns: Some(at * 10 * SECOND + SECOND),
+                })
+                .chain([Lifetime { opened_ns: open_s * SECOND, closed_ns: None }])
+                .collect()
         };
         assert_eq!(score_of(pool(100)), Some(0.25));
         assert_eq!(score_of(pool(595)), None, "it is young");

@@ -175,8 +175,12 @@ impl Suspect {
         let score = score::of(&growth, races.map_or(0, |races| races.count));
         // A block that grows leaks like many blocks.
         let grown_score = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
-        let score = score.map(|score| score * mean_size).into_iter().chain(grown_score);
-        let score = score.reduce(f64::max).ok_or(no_suspect)?;
+        let score = score
+            .map(|score| score * mean_size)
+            .into_iter()
+            .chain(grown_score)
+            .reduce(f64::max)
+            .ok_or(no_suspect)?;
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
         let per_minute =
             rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);

@@ -64,13 +64,15 @@ impl<'a> Parts<'a> {
 /// Makes text from a trace safe for a filter and a terminal. `?` replaces characters that would end the part or control
 /// the terminal, and a leading `!`, which would exclude.
 pub fn literal(text: &str) -> String {
-    let characters = text.chars().enumerate().map(|(index, character)| match character {
-        ';' => '?',
-        '!' if index == 0 => '?',
-        _ if is_harmful(character) => '?',
-        _ => character,
-    });
-    characters.collect()
+    text.chars()
+        .enumerate()
+        .map(|(index, character)| match character {
+            ';' => '?',
+            '!' if index == 0 => '?',
+            _ if is_harmful(character) => '?',
+            _ => character,
+        })
+        .collect()
 }
 
 /// Like [`literal`], for a command line, which cannot hold a quote and where a leading `-` starts an option. Also

@@ -209,11 +209,13 @@ pub struct GroupView {
 impl GroupView {
     /// Creates views of groups, without the type of their arguments.
     pub fn all<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
-        let views = groups.iter().map(|group| GroupView {
-            title: group.title,
-            options: group.options.iter().map(|option| option as _).collect(),
-        });
-        views.collect()
+        groups
+            .iter()
+            .map(|group| GroupView {
+                title: group.title,
+                options: group.options.iter().map(|option| option as _).collect(),
+            })
+            .collect()
     }
 
     /// Adds the shared groups, without shared options that have the name of another option.

@@ -131,8 +131,10 @@ pub fn known_items<'t>(
         };
         let value = spec.value();
         let (_, most) = value.arity;
-        let mut words = rest.iter().take(most).enumerate();
-        let taken = words
+        let taken = rest
+            .iter()
+            .take(most)
+            .enumerate()
             .position(|(index, word)| word.is_switch() || !value.takes(index, &word.text))
             .unwrap_or(most.min(rest.len()));
         let (values, behind) = rest.split_at(taken);
@@ -144,11 +146,13 @@ pub fn known_items<'t>(
 
 /// Returns the words between options.
 pub fn words<'t>(options: &[&'static dyn OptionSpec], tokens: &'t [Token]) -> Vec<&'t Token> {
-    let words = known_items(options, tokens).into_iter().filter_map(|item| match item {
-        Item::Word(token) => Some(token),
-        _ => None,
-    });
-    words.collect()
+    known_items(options, tokens)
+        .into_iter()
+        .filter_map(|item| match item {
+            Item::Word(token) => Some(token),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Returns the last option if it still needs values.

@@ -35,23 +35,30 @@ impl Roots {
     /// # Errors
     /// Names the first one that is not a folder.
     pub fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
-        let folders = folders.iter().map(|folder| {
-            let real = folder.canonicalize().and_then(|real| {
-                if real.is_dir() {
-                    Ok(real)
-                } else {
-                    Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file"))
-                }
-            });
-            real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
-        });
-        folders.collect::<Result<_, _>>().map(Roots)
+        folders
+            .iter()
+            .map(|folder| {
+                let real = folder.canonicalize().and_then(|real| {
+                    if real.is_dir() {
+                        Ok(real)
+                    } else {
+                        Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file"))
+                    }
+                });
+                real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
+            })
+            .collect::<Result<_, _>>()
+            .map(Roots)
     }
 
     /// Returns the shortest name that finds a file again: relative to a root, or its path.
     pub fn name(&self, path: &Path) -> String {
-        let below = self.0.iter().filter_map(|root| path.strip_prefix(root).ok());
-        let name = below.min_by_key(|name| name.as_os_str().len()).unwrap_or(path);
+        let name = self
+            .0
+            .iter()
+            .filter_map(|root| path.strip_prefix(root).ok())
+            .min_by_key(|name| name.as_os_str().len())
+            .unwrap_or(path);
         name.to_string_lossy().into_owned()
     }
 

@@ -99,12 +99,15 @@ fn list() -> Vec<(PathBuf, State)> {
     let mut text = String::new();
     let file = list_file().and_then(|path| File::open(path).ok());
     let read = file.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
-    let lines = read.map(|_| text.lines()).into_iter().flatten().filter_map(|line| {
-        let mut fields = line.splitn(3, ' ');
-        let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        Some((PathBuf::from(fields.next()?), (size, changed)))
-    });
-    lines.collect()
+    read.map(|_| text.lines())
+        .into_iter()
+        .flatten()
+        .filter_map(|line| {
+            let mut fields = line.splitn(3, ' ');
+            let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            Some((PathBuf::from(fields.next()?), (size, changed)))
+        })
+        .collect()
 }
 
 /// Returns the line of a file; `None` if a line cannot hold its name, which is then remembered only in this session.

@@ -115,8 +115,12 @@ impl Aliases {
         let mut used: Vec<&str> = Vec::new();
         while let Some((name, start, rest)) = self.first_of(&expanded) {
             if used.contains(&name) {
-                let cycle = used.into_iter().chain([name]).map(|name| format!(".{name}"));
-                let cycle = cycle.collect::<Vec<_>>().join(" → ");
+                let cycle = used
+                    .into_iter()
+                    .chain([name])
+                    .map(|name| format!(".{name}"))
+                    .collect::<Vec<_>>()
+                    .join(" → ");
                 return Err(AliasError::Circle { name: name.to_owned(), cycle });
             }
             if used.len() == MAX_DEPTH {

@@ -143,8 +143,11 @@ impl Settings {
 
     /// Returns the display settings of commands without options of their own.
     pub fn display_args(&self) -> DisplayArgs {
-        let layers = self.layers().map(|(_, choices)| choices.display);
-        layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
+        self.layers()
+            .map(|(_, choices)| choices.display)
+            .into_iter()
+            .reduce(DisplayArgs::or)
+            .unwrap_or_default()
     }
 }
 

@@ -120,8 +120,7 @@ pub fn text_with(mut table: Table, clipped: &[usize], below: &[String]) -> Strin
 
 /// Returns the number of lines of a row that fits.
 fn height(row: &Row) -> usize {
-    let lines = row.cell_iter().map(|cell| cell.content().split('\n').count());
-    lines.max().unwrap_or(1)
+    row.cell_iter().map(|cell| cell.content().split('\n').count()).max().unwrap_or(1)
 }
 
 /// Breaks or cuts the lines of cells that are wider than their columns.
@@ -156,9 +155,12 @@ fn fit(table: &mut Table, screen: usize, clipped: &[usize]) {
 /// Returns the maximum text width of each column. If there is room, that is its natural width. Otherwise the wider
 /// columns share one width, unless a column's longest word is even wider.
 fn widths(table: &Table, screen: usize, clipped: &[usize]) -> Vec<usize> {
-    let rows = table.header().into_iter().chain(table.row_iter());
-    let rows: Vec<Vec<String>> =
-        rows.map(|row| row.cell_iter().map(Cell::content).collect()).collect();
+    let rows: Vec<Vec<String>> = table
+        .header()
+        .into_iter()
+        .chain(table.row_iter())
+        .map(|row| row.cell_iter().map(Cell::content).collect())
+        .collect();
     let texts = rows.iter().map(|row| row.iter().map(String::as_str));
     let least = LeastWidths::new(texts, MIN_LONG_WIDTH, clipped);
     let keeps_words = least.sum() <= screen;
@@ -236,8 +238,11 @@ impl LeastWidths {
                 let width = if clipped.contains(&index) {
                     measure_text_width(cell).min(long)
                 } else {
-                    let words = cell.lines().flat_map(words).map(|word| least(word, long));
-                    words.max().unwrap_or_default()
+                    cell.lines()
+                        .flat_map(words)
+                        .map(|word| least(word, long))
+                        .max()
+                        .unwrap_or_default()
                 };
                 widths[index] = widths[index].max(width);
             }
@@ -251,9 +256,13 @@ impl LeastWidths {
     }
 
     fn sum_without(&self, left_out: &[usize]) -> usize {
-        let columns = self.0.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
-        let widths = columns.map(|(_, width)| width + GAP);
-        widths.sum::<usize>().saturating_sub(GAP - MARGIN)
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !left_out.contains(index))
+            .map(|(_, width)| width + GAP)
+            .sum::<usize>()
+            .saturating_sub(GAP - MARGIN)
     }
 
     /// Returns how many of the `spare` columns to leave out, in order, so that the rest fits the screen; `None` if even

@@ -80,15 +80,19 @@ pub fn wrapped_cell(text: &str, width: usize) -> String {
 }
 
 fn cell_lines(line: &str, width: usize) -> Vec<String> {
-    let words = WORDS.iter().flat_map(|words| words.find_iter(line));
-    let words =
-        words.map(|word| Word::from(word.as_str())).flat_map(|word| split_word(word, width));
+    let words = WORDS
+        .iter()
+        .flat_map(|words| words.find_iter(line))
+        .map(|word| Word::from(word.as_str()))
+        .flat_map(|word| split_word(word, width));
     let words = break_words(words, width);
-    let lines = wrap_first_fit(&words, &[width as f64]).into_iter().map(|words| {
-        let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
-        text.trim_end_matches(' ').to_owned()
-    });
-    lines.collect()
+    wrap_first_fit(&words, &[width as f64])
+        .into_iter()
+        .map(|words| {
+            let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
+            text.trim_end_matches(' ').to_owned()
+        })
+        .collect()
 }
 
 /// Splits a word that is too wide into parts, each with its divider at the end.

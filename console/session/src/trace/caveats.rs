@@ -320,8 +320,8 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
         (is_unnamed, "programs"),
         (is_unlisted, "earlier handles"),
     ];
-    let unknown = unknown.into_iter().filter(|(is_unknown, _)| *is_unknown);
-    let unknown: Vec<&str> = unknown.map(|(_, what)| what).collect();
+    let unknown: Vec<&str> =
+        unknown.into_iter().filter(|(is_unknown, _)| *is_unknown).map(|(_, what)| what).collect();
     let (last, others) = unknown.split_last().unwrap_or((&"times", &[]));
     Ok(Some(format!(
         "it is text of !htrace, so {} and {last} are unknown; only the order of events is known",
@@ -419,8 +419,11 @@ pub fn counted(
     is_counted: fn(&str) -> bool,
 ) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
-    let counted_warnings = warnings.rows().filter(|warning| is_counted(&warning.kind));
-    let lines: Vec<String> = counted_warnings.map(|warning| finding(&warning)).collect();
+    let lines: Vec<String> = warnings
+        .rows()
+        .filter(|warning| is_counted(&warning.kind))
+        .map(|warning| finding(&warning))
+        .collect();
     Ok((!lines.is_empty()).then(|| lines.join("; ")))
 }
 

@@ -109,12 +109,14 @@ fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
         };
         chains.entry(owner).or_default().push((depth, named));
     }
-    let chains = chains.into_iter().map(|(frame, mut chain)| {
-        // Innermost first.
-        chain.sort_by_key(|(depth, _)| Reverse(*depth));
-        (frame, chain.into_iter().map(|(_, named)| named).collect())
-    });
-    Ok(chains.collect())
+    Ok(chains
+        .into_iter()
+        .map(|(frame, mut chain)| {
+            // Innermost first.
+            chain.sort_by_key(|(depth, _)| Reverse(*depth));
+            (frame, chain.into_iter().map(|(_, named)| named).collect())
+        })
+        .collect())
 }
 
 /// Whether a loaded extract is unchanged on disk, so that names may be stored in it: they refer to rows of its frames

@@ -65,12 +65,14 @@ impl Snapshot {
     /// Returns the debugger's snapshots, named `snapshot1` and so on.
     pub fn from_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
         let lists = trace.values(TraceInfos::snapshots)?;
-        let snapshots = (1..).zip(lists.get(0)).map(|(number, before): (usize, u32)| Snapshot {
-            name: format!("snapshot{number}"),
-            ns: Some(i64::from(before) - 1),
-            of_debugger: true,
-        });
-        Ok(snapshots.collect())
+        Ok((1..)
+            .zip(lists.get(0))
+            .map(|(number, before): (usize, u32)| Snapshot {
+                name: format!("snapshot{number}"),
+                ns: Some(i64::from(before) - 1),
+                of_debugger: true,
+            })
+            .collect())
     }
 }
 

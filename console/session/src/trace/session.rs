@@ -93,8 +93,10 @@ impl Session {
     pub fn search_beside(&mut self, traces: &[PathBuf]) {
         // The current folder may change later.
         let path = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
-        let loaded = self.files.iter().map(|file| &file.path);
-        let mut beside: Vec<_> = loaded
+        let mut beside: Vec<_> = self
+            .files
+            .iter()
+            .map(|file| &file.path)
             .chain(&self.replayed)
             .chain(traces)
             .flat_map(|trace| symbols_beside(&path(trace)))

@@ -35,16 +35,19 @@ impl State {
     /// Returns a name for the state, used for the converted file.
     fn name(&self) -> String {
         let State(files) = self;
-        let fields = files.iter().flat_map(|(file, identity)| {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (modified, content) = identity.as_ref().map_or_else(Default::default, |identity| {
-                let modified = identity.modified_ns.map(i64::to_le_bytes);
-                (modified.map_or_else(Vec::new, Vec::from), identity.content.clone())
-            });
-            // The content includes the size.
-            [name.into_bytes(), modified, content.into_bytes()]
-        });
-        let fields: Vec<Vec<u8>> = fields.collect();
+        let fields: Vec<Vec<u8>> = files
+            .iter()
+            .flat_map(|(file, identity)| {
+                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let (modified, content) =
+                    identity.as_ref().map_or_else(Default::default, |identity| {
+                        let modified = identity.modified_ns.map(i64::to_le_bytes);
+                        (modified.map_or_else(Vec::new, Vec::from), identity.content.clone())
+                    });
+                // The content includes the size.
+                [name.into_bytes(), modified, content.into_bytes()]
+            })
+            .collect();
         name_of(fields.iter().map(Vec::as_slice))
     }
 }
