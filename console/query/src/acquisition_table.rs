@@ -16,7 +16,7 @@ use super::growth::Lifetime;
 
 /// Which columns are needed, of those that only some queries use.
 #[derive(Debug, Clone, Copy)]
-pub struct Needed {
+pub struct NeededColumns {
     pub opened_stack: bool,
     pub ended_ns: bool,
     pub ended_stack: bool,
@@ -24,7 +24,7 @@ pub struct Needed {
     pub owners: bool,
 }
 
-impl Needed {
+impl NeededColumns {
     /// For lifetimes of handles; their groups already have the stacks.
     pub const HANDLES: Self =
         Self { opened_stack: false, ended_ns: true, ended_stack: false, owners: true };
@@ -68,7 +68,7 @@ pub struct AcquisitionTable {
 }
 
 impl AcquisitionTable {
-    pub fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
+    pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Self, QueryError> {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
         Ok(Self {

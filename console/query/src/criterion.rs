@@ -96,7 +96,7 @@ pub enum Syntax {
 }
 
 /// A criterion with its value.
-pub struct Given<'c, C: Criteria> {
+pub struct GivenCriterion<'c, C: Criteria> {
     pub criterion: Criterion,
     /// Text of its filter as typed; empty if it is not a text filter.
     pub value: &'c str,
@@ -112,10 +112,10 @@ pub trait Criteria: Clone + PartialEq {
     type Effect;
 
     /// Returns every criterion, with its value if given, in the order they are named if no row passes.
-    fn all(&self) -> Vec<(bool, Given<'_, Self>)>;
+    fn all(&self) -> Vec<(bool, GivenCriterion<'_, Self>)>;
 
     /// Returns the given criteria.
-    fn given(&self) -> Vec<Given<'_, Self>> {
+    fn given(&self) -> Vec<GivenCriterion<'_, Self>> {
         let given = self.all().into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, given)| given).collect()
     }
@@ -142,8 +142,8 @@ macro_rules! criteria {
         impl Criteria for $criteria {
             type Effect = $effect;
 
-            fn all(&$this) -> Vec<(bool, Given<'_, Self>)> {
-                let mut criteria: Vec<(bool, Given<'_, Self>)> = Vec::new();
+            fn all(&$this) -> Vec<(bool, GivenCriterion<'_, Self>)> {
+                let mut criteria: Vec<(bool, GivenCriterion<'_, Self>)> = Vec::new();
                 criteria!(@ criteria, $this, $($list)*);
                 criteria
             }
@@ -152,7 +152,7 @@ macro_rules! criteria {
         }
     };
     (@ $all:ident, $this:ident, leaks, $effect:expr; $($rest:tt)*) => {
-        $all.extend([($this.leak || $this.leak_at_exit, Given {
+        $all.extend([($this.leak || $this.leak_at_exit, GivenCriterion {
             criterion: Criterion::for_leaks($this.leak, $this.leak_at_exit),
             value: "",
             syntax: Syntax::Name,
@@ -168,7 +168,7 @@ macro_rules! criteria {
         @ $all:ident, $this:ident,
         ($criterion:expr) => $($field:ident).+: $filter:ident $(as $syntax:ident)? $(, $effect:expr)?; $($rest:tt)*
     ) => {
-        $all.extend([($this.$($field).+.is_some(), Given {
+        $all.extend([($this.$($field).+.is_some(), GivenCriterion {
             criterion: $criterion,
             value: $this.$($field).+.as_ref().map_or("", <$filter>::text),
             syntax: criteria!(@syntax $($syntax)?),
@@ -181,7 +181,7 @@ macro_rules! criteria {
         @ $all:ident, $this:ident,
         ($criterion:expr) => $($field:ident).+ $(, $effect:expr)?; $($rest:tt)*
     ) => {
-        $all.extend([(is_given(&$this.$($field).+), Given {
+        $all.extend([(is_given(&$this.$($field).+), GivenCriterion {
             criterion: $criterion,
             value: "",
             syntax: Syntax::Name,

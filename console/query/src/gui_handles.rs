@@ -6,7 +6,7 @@ use handlescope_model::AcquisitionIdx;
 use handlescope_model::tables::{ResourceEnd, ResourceKind};
 use serde::Serialize;
 
-use super::acquisition_table::{AcquisitionTable, Needed};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
 use super::context::Source;
 use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
@@ -80,7 +80,7 @@ pub fn gui_handles(
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
     let criteria = ResourceCriteria { kind, leak: false, leak_at_exit: false, ..allocations };
     let opened_stack = criteria.create_stack.is_some();
-    let needed = Needed { opened_stack, ..Needed::for_criteria(&criteria) };
+    let needed = NeededColumns { opened_stack, ..NeededColumns::for_criteria(&criteria) };
     let table = AcquisitionTable::load(trace, needed)?;
     let processes = ProcessList::load(trace)?;
     let frames = frames_for(&criteria, source, names, cancel)?;

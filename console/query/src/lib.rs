@@ -64,7 +64,7 @@ mod why;
 mod zombies;
 
 pub use self::acquired::{
-    Between, Caller, Leaked, PRIVATE_HEAP, SharedFunction, Span, SuspectScope,
+    Caller, CallerLeaks, PRIVATE_HEAP, PointAmounts, SharedFunction, Span, SuspectScope,
 };
 pub use self::allocations::allocated_kinds;
 pub use self::amounts::{Amount, Bytes, Counts};
@@ -74,13 +74,14 @@ pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, Picked, ProcessCriteria,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
     ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria,
     StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{
-    Compared, Sampled, SampledState, TraceLeaks, between_points, compare_samples, compare_traces,
+    ComparableAnswer, SampledState, TraceLeaks, TraceSetLeaks, between_points, compare_samples,
+    compare_traces,
 };
 pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
 pub use self::error::QueryError;
@@ -89,11 +90,11 @@ pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::groups::{GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
 pub use self::growth::{
-    Change, Evidence, Growth, Lifetime, Outlived, Rate, Verdict, Window, Words, long_sparkline,
-    most_at_once, most_in_order, outstanding, sparkline,
+    Change, Evidence, Growth, Lifetime, OutlivingHandles, Rate, Verdict, Window, Words,
+    long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
-pub use self::handle_counts::{CountBy, Counted, HandleCounts};
+pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};
 pub use self::listing::{DuplicateRow, EventRow, Listing, UnseenClose, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::{NoMatch, Subject};
@@ -109,7 +110,7 @@ pub use self::resources::{
     AllocatedKind, AllocationsOverview, ResourceGroup, ResourceGroups, ResourceStats,
     ResourcesAnswer, allocations_overview, resources,
 };
-pub use self::selection::{EventMask, Selected, Selection};
+pub use self::selection::{EventMask, SelectedObject, Selection};
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};

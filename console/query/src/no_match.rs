@@ -8,7 +8,7 @@ use handlescope_model::{Trace, TypeId};
 use super::context::FileContext;
 use super::context::Source;
 use super::criteria::{Effect, ObjectCriteria};
-use super::criterion::{Criteria, Criterion, Given, Survivors, Syntax};
+use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, Syntax};
 use super::error::QueryError;
 use super::filters;
 use super::info::seconds;
@@ -73,7 +73,7 @@ impl NoMatch {
             before = if passed { after } else { before };
             passed
         });
-        let Some(Given { criterion, value, syntax, set, .. }) = given.next() else {
+        let Some(GivenCriterion { criterion, value, syntax, set, .. }) = given.next() else {
             return Ok(None);
         };
         let passed = criteria.before(criterion).bare();
@@ -224,7 +224,7 @@ fn as_named(
     survivors: Survivors,
 ) -> Result<Survivors, QueryError> {
     let given = args.given();
-    let is_early = |given: &Given<'_, _>| {
+    let is_early = |given: &GivenCriterion<'_, _>| {
         matches!(given.effect, Effect::Views(_) | Effect::Stacks)
             || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
     };

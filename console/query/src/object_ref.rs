@@ -15,16 +15,16 @@ use super::context::{FileContext, Source};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
-use super::filters::{self, Filtered};
+use super::filters::{self, FilteredObjects};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
-use super::handle_counts::{CountBy, Counted, HandleCounts};
+use super::handle_counts::{CountBy, CountedHandles, HandleCounts};
 use super::listing::Listing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
-use super::selection::{Selected, Selection};
+use super::selection::{SelectedObject, Selection};
 use super::stacks::StackSet;
 use super::suspect_rows::check;
 use super::targets::{PROCESS, THREAD, Target, Targets};
@@ -138,7 +138,8 @@ pub fn unchecked_object_ref<'a>(
         }
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
-    let counts = CountBy::new(args).map(|_| HandleCounts::from_all(Counted::new(args), counts));
+    let counts =
+        CountBy::new(args).map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
@@ -275,7 +276,7 @@ impl<'a> FileAnswer<'a> {
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }
-        let Filtered { mut selection, at_exit, unseen, suspect, survivors } =
+        let FilteredObjects { mut selection, at_exit, unseen, suspect, survivors } =
             filters::select(&file, args)?;
         let mut totals = Totals::new(&file, suspect.as_ref().unwrap_or(&selection))?;
         if let Some(at_exit) = &at_exit {
@@ -371,7 +372,7 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Counts one object that is not printed.
-    fn left_out_object(&self, listing: &Listing, selected: Selected) -> LeftOut {
+    fn left_out_object(&self, listing: &Listing, selected: SelectedObject) -> LeftOut {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
@@ -406,13 +407,13 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Returns the lifetime of an object before all filters; `None` if its creation or end is unknown.
-    pub fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
+    pub fn lifetime_ns(&self, listing: &Listing, selected: SelectedObject) -> Option<i64> {
         let [created_ns, ended_ns] = listing.ends_ns(selected.object());
         rules::lifetime_ns(created_ns, ended_ns)
     }
 
     /// Returns the rows of an object's remaining events in time order.
-    pub fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
+    pub fn events(&self, selected: SelectedObject) -> impl Iterator<Item = usize> + '_ {
         let listing = self.listing.iter();
         let events = listing.flat_map(move |it| it.events_in_order(&self.file, selected.object()));
         events.filter(|event| self.selection.events.contains(*event))

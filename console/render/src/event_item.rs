@@ -7,7 +7,7 @@ use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::text::StackStyle;
 use handlescope_query::{
-    DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, Selected, UnseenClose, ViewRow,
+    DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, SelectedObject, UnseenClose, ViewRow,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -35,7 +35,7 @@ impl<'a> EventItem<'a> {
     pub fn from_object(
         answer: &'a FileAnswer<'a>,
         listing: &'a Listing,
-        object: Selected,
+        object: SelectedObject,
     ) -> impl Iterator<Item = EventItem<'a>> {
         let events = answer.events(object);
         let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));

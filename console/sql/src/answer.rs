@@ -20,7 +20,7 @@ use super::{
     columns::RelationColumn,
     error::SqlError,
     hex::with_literals,
-    joins::{Refused, TooLarge, collect},
+    joins::{RefusedJoin, TooLarge, collect},
     memory::{Memory, MemoryLimit},
     names::{POLARS_COUNT, names_of_with, with_names},
     planner::{context, execute, too_long, with_stack},
@@ -105,7 +105,7 @@ impl<'a> Queries<'a> {
         let (stacks, requests) = mpsc::channel();
         let traces = traces.collect();
         let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
-        let refused = Refused::default();
+        let refused = RefusedJoin::default();
         let work = {
             let (text, views, refused) =
                 (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
@@ -145,7 +145,7 @@ fn planned(
     query: &str,
     tables: &Arc<Tables>,
     views: &Views,
-    refused: &Refused,
+    refused: &RefusedJoin,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
     let mut context = context(tables)?;

@@ -40,7 +40,7 @@ pub enum Values {
 }
 
 /// A column that a table has only in queries; without a table, all tables have it.
-pub type Added = (Option<Table>, Values, ColumnSpec);
+pub type AddedColumn = (Option<Table>, Values, ColumnSpec);
 
 /// Declares a column for queries: table, type, name, meaning and values.
 const fn add(
@@ -49,7 +49,7 @@ const fn add(
     name: &'static str,
     doc: &'static str,
     values: Values,
-) -> Added {
+) -> AddedColumn {
     (table, values, ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc })
 }
 
@@ -59,17 +59,17 @@ const fn words<C: Columns>(
     name: &'static str,
     doc: &'static str,
     word: fn(u32) -> Option<&'static str>,
-) -> Added {
+) -> AddedColumn {
     add(Some(C::TABLE), ColumnType::Text, name, doc, Values::Words(codes.name(), word))
 }
 
 /// Declares a column derived from the origin and end of acquisitions.
-const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> Added {
+const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> AddedColumn {
     add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, Values::OfLife(of))
 }
 
 /// Columns that exist only in queries; they precede those of the archive.
-static ADDED: &[Added] = {
+static ADDED: &[AddedColumn] = {
     use ColumnType::{Text, U32};
     use Values::{FileIndex, ObjectId, OfFrames, Row, TypeName};
     const OBJECTS: Option<Table> = Some(Table::Objects);
@@ -133,7 +133,7 @@ static ADDED: &[Added] = {
 };
 
 /// The columns a table has only in queries, which precede its own.
-pub fn added(table: Table) -> impl Iterator<Item = &'static Added> {
+pub fn added(table: Table) -> impl Iterator<Item = &'static AddedColumn> {
     ADDED.iter().filter(move |(of, ..)| of.is_none_or(|of| of == table))
 }
 

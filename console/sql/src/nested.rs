@@ -21,7 +21,9 @@ use sqlparser::{
 pub fn plan_nested(context: &mut SQLContext, statement: &mut Statement) -> PolarsResult<()> {
     let has_functions = Visit::visit(&*statement, &mut Calls(context)).is_break();
     match statement {
-        Statement::Query(query) if has_functions => Nested { context, scope: None }.plan(query),
+        Statement::Query(query) if has_functions => {
+            NestedPlanner { context, scope: None }.plan(query)
+        }
         _ => Ok(()),
     }
 }
@@ -44,13 +46,13 @@ impl Visitor for Calls<'_> {
     }
 }
 
-struct Nested<'c> {
+struct NestedPlanner<'c> {
     context: &'c mut SQLContext,
     /// The queries named by WITH around this one; each is a table.
     scope: Option<With>,
 }
 
-impl Nested<'_> {
+impl NestedPlanner<'_> {
     /// Plans the subqueries of a query.
     fn plan(&mut self, query: &mut Query) -> PolarsResult<()> {
         let around = self.scope.clone();
@@ -119,7 +121,7 @@ impl Nested<'_> {
     }
 }
 
-impl VisitorMut for Nested<'_> {
+impl VisitorMut for NestedPlanner<'_> {
     type Break = PolarsError;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<PolarsError> {

@@ -15,7 +15,7 @@ use super::{
     columns::RelationColumn,
     error::SqlError,
     functions::Functions,
-    joins::{Refused, TooLarge, collect},
+    joins::{RefusedJoin, TooLarge, collect},
     memory::MemoryLimit,
     names::{names_of_with, with_names},
     planner::{execute, too_long},
@@ -68,7 +68,7 @@ pub fn sql_over_dataset(
     }
     // The session resets its flag for the next command while this query may still check it.
     let stop = Cancel::default();
-    let refused = Refused::default();
+    let refused = RefusedJoin::default();
     let work = {
         let (dataset, query) = (dataset.clone(), query.to_owned());
         let (refused, stop) = (refused.clone(), stop.clone());
@@ -93,7 +93,7 @@ fn may_skip_files(query: &str) -> bool {
 fn planned(
     dataset: &Dataset,
     query: &str,
-    refused: &Refused,
+    refused: &RefusedJoin,
     stop: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
@@ -170,7 +170,7 @@ fn damage(
 }
 
 /// Executes a plan by streaming; what polars cannot stream runs in memory.
-fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
+fn streamed(plan: LazyFrame, refused: &RefusedJoin) -> PolarsResult<DataFrame> {
     let in_memory = plan.clone();
     let streamed = quietly(|| plan.collect_with_engine(Engine::Streaming));
     match streamed {

@@ -5,7 +5,7 @@ use std::io;
 
 use handlescope_session::settings::{Key, SymbolDownload};
 use handlescope_session::trace::{Session, SymbolOffer};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
 
 use super::Input;
@@ -92,7 +92,7 @@ struct Question(String);
 
 impl Question {
     fn about(offer: &SymbolOffer) -> Question {
-        let modules = Counted(offer.modules as u64, "module");
+        let modules = CountedNoun(offer.modules as u64, "module");
         Question(format!("Download symbols of {modules} from Microsoft? [y/N/always] "))
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 use handlescope_session::grammar::{
     Arguments, OptionSpec, Quotes, Redirect, Token, definition_start, parse, split, value::Offers,
 };
-use handlescope_session::settings::{Expanded, Key};
+use handlescope_session::settings::{AliasExpansion, Key};
 use handlescope_session::values::ColumnChoice;
 
 /// Completes commands, kinds, options, their values, and files.
@@ -69,7 +69,7 @@ pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
 }
 
 fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
-    if let Some(Expanded { line, typed_start, start }) = known.aliases.expanded(line)
+    if let Some(AliasExpansion { line, typed_start, start }) = known.aliases.expanded(line)
         && let Some(behind) = cursor.checked_sub(typed_start).filter(|behind| *behind > 0)
     {
         let suggestions = complete_at(&line, start + behind, known);

@@ -8,8 +8,8 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 
 use super::group::{Group, Owner, PRIVATE_HEAP};
 use super::heaps::CreatedHeaps;
-use super::list::{Acquired, Subject};
-use super::sites::{Kept, Sites};
+use super::list::{AcquisitionGroups, Subject};
+use super::sites::{KeptSites, Sites};
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
 use crate::criteria::{ResourceCriteria, kind_name};
@@ -18,7 +18,7 @@ use crate::growth::Window;
 use crate::info::recorded;
 use crate::tables::{ProcessInfo, ProcessList};
 
-impl<'a> Acquired<'a> {
+impl<'a> AcquisitionGroups<'a> {
     /// Groups the selected allocations, given their loaded tables; `None` if the trace has none.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl<'a> Acquired<'a> {
         table: &Arc<AcquisitionTable>,
         criteria: &ResourceCriteria,
         is_plain: bool,
-        kept: Kept,
+        kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {
         if allocators.rows().is_empty() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl<'a> Acquired<'a> {
         };
         let Sites { sites, rows: members, selected_count, stacks, functions } =
             Sites::of(table, allocators, is_selected, kept, frames)?;
-        if kept == Kept::Leaking && selection.is_none() {
+        if kept == KeptSites::Leaking && selection.is_none() {
             acquired.heaps =
                 CreatedHeaps::leaking(table, allocators, &is_requested, &stacks, processes);
         }

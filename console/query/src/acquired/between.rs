@@ -17,7 +17,7 @@ pub struct Span {
 
 /// Amounts of a group at two points of a trace, and between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Between {
+pub struct PointAmounts {
     /// Acquired after the first point and not after the second.
     pub opened: Amount,
     /// The part of these still there at the second point.
@@ -30,7 +30,7 @@ pub struct Between {
     pub sample_ids: Vec<u64>,
 }
 
-impl Between {
+impl PointAmounts {
     /// Counts something with this lifetime and returns whether it is kept. `never_ends` says that nothing ended it;
     /// otherwise a missing end time is just unknown.
     pub fn add(

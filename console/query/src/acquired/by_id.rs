@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::list::Acquired;
+use super::list::AcquisitionGroups;
 use super::program_groups::{ProgramGroup, SuspectScope};
-use super::sites::Kept;
+use super::sites::KeptSites;
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::{AllocatorList, Origin};
 use crate::context::FileContext;
@@ -23,7 +23,7 @@ use handlescope_session::values::SuspectId;
 /// stacks. If there are none, tries the ids they have without symbols.
 fn add_suspects(
     rows: &mut SuspectRows,
-    acquired: &Acquired<'_>,
+    acquired: &AcquisitionGroups<'_>,
     id: &SuspectId,
 ) -> Result<(), QueryError> {
     let flags = [false, true].into_iter();
@@ -84,9 +84,13 @@ pub fn events_of_suspect(
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;
-        if let Some(handles) =
-            Acquired::from_handles(file, Some(&groups), &ProcessCriteria::default(), false, false)
-        {
+        if let Some(handles) = AcquisitionGroups::from_handles(
+            file,
+            Some(&groups),
+            &ProcessCriteria::default(),
+            false,
+            false,
+        ) {
             add_suspects(&mut rows, &handles, id)?;
         }
     }
@@ -103,9 +107,9 @@ pub fn allocations_of_suspect(
     (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, kept) = (ResourceCriteria::default(), Kept::Leaking);
+    let (criteria, kept) = (ResourceCriteria::default(), KeptSites::Leaking);
     let allocations =
-        Acquired::from_allocations(origin, allocators, table, &criteria, false, kept)?;
+        AcquisitionGroups::from_allocations(origin, allocators, table, &criteria, false, kept)?;
     let mut rows = SuspectRows::new(table.height());
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use handlescope_model::ProcessIdx;
 
 use super::group::Group;
-use super::list::{Acquired, Subject};
+use super::list::{AcquisitionGroups, Subject};
 use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
 use crate::groups::Groups;
 
-impl<'a> Acquired<'a> {
+impl<'a> AcquisitionGroups<'a> {
     /// Collects the handles of the requested owners from groups of create stacks with times; `None` if the groups lack
     /// times. With `at_end`, everything open at the end counts, whatever opened it.
     pub fn from_handles(

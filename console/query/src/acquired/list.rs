@@ -7,8 +7,8 @@ use std::sync::Arc;
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::{HashMap, HashSet};
 
-use super::alike::Leaked;
-use super::between::{Between, Span};
+use super::alike::CallerLeaks;
+use super::between::{PointAmounts, Span};
 use super::group::{Group, Owner, Share};
 use super::heaps::CreatedHeaps;
 use super::lifetimes::{Ends, Lifetimes};
@@ -41,7 +41,7 @@ impl Subject {
 }
 
 /// The handles and views, or the allocations, of the requested processes in groups.
-pub struct Acquired<'a> {
+pub struct AcquisitionGroups<'a> {
     pub subject: Subject,
     pub table: Arc<AcquisitionTable>,
     pub groups: Vec<Group<'a>>,
@@ -72,7 +72,7 @@ pub struct Acquired<'a> {
     pub cancel: &'a Cancel,
 }
 
-impl Acquired<'_> {
+impl AcquisitionGroups<'_> {
     /// Returns the acquisitions of a group, without those in its heaps.
     fn of_group(&self, group: &Group<'_>) -> &[AcquisitionIdx] {
         self.members.get(group.members.clone()).unwrap_or_default()
@@ -89,11 +89,11 @@ impl Acquired<'_> {
     }
 
     /// Counts the acquisitions of some groups, and how many were never released or only by process exit.
-    pub fn leaked<'g>(&self, groups: impl Iterator<Item = &'g Group<'g>>) -> Leaked {
-        groups.fold(Leaked::default(), |mut sum, group| {
+    pub fn leaked<'g>(&self, groups: impl Iterator<Item = &'g Group<'g>>) -> CallerLeaks {
+        groups.fold(CallerLeaks::default(), |mut sum, group| {
             let rows = self.of_group(group);
             let unreleased = rows.iter().filter(|row| self.table.is_unreleased(**row));
-            sum.add(Leaked { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
+            sum.add(CallerLeaks { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
             sum
         })
     }
@@ -239,11 +239,11 @@ impl Acquired<'_> {
     }
 
     /// Returns the amounts of a group at two points of the trace and between them.
-    pub fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
+    pub fn between(&self, group: &Group<'_>, span: Span) -> Result<PointAmounts, Cancelled> {
         let mut poll = Poll::new(self.cancel);
-        let mut between = Between::default();
+        let mut between = PointAmounts::default();
         // Few allocations end in parts.
-        let mut in_parts: BTreeMap<AcquisitionIdx, Between> = BTreeMap::new();
+        let mut in_parts: BTreeMap<AcquisitionIdx, PointAmounts> = BTreeMap::new();
         for row in self.of_group(group).iter().copied() {
             poll.round()?;
             let Some(lifetime) = self.table.open_time(row) else { continue };

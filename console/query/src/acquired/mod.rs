@@ -16,13 +16,13 @@ mod program_groups;
 mod programs;
 mod sites;
 
-pub use self::alike::Leaked;
-pub use self::between::{Between, Span};
+pub use self::alike::CallerLeaks;
+pub use self::between::{PointAmounts, Span};
 pub use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::callers::{Caller, SharedFunction};
 pub use self::group::PRIVATE_HEAP;
 pub use self::group::{Group, Share};
 pub use self::lifetimes::Ends;
-pub use self::list::{Acquired, Subject};
+pub use self::list::{AcquisitionGroups, Subject};
 pub use self::program_groups::{ProgramGroup, SuspectScope};
-pub use self::sites::Kept;
+pub use self::sites::KeptSites;

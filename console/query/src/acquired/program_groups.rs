@@ -3,10 +3,10 @@
 use handlescope_model::StackIdx;
 use hashbrown::HashSet;
 
-use super::alike::Leaked;
+use super::alike::CallerLeaks;
 use super::callers::{SharedFunction, put_together};
 use super::group::{Group, Owner};
-use super::list::Acquired;
+use super::list::AcquisitionGroups;
 use super::owners::Owners;
 use super::programs::{Program, Programs, united};
 use crate::frame_names::NamedFrames;
@@ -36,7 +36,7 @@ pub struct SuspectScope {
 /// What the processes of a program acquired on one stack.
 pub struct StackPart<'t> {
     pub stack: Option<StackIdx>,
-    pub leaked: Leaked,
+    pub leaked: CallerLeaks,
     groups: Vec<(&'t Group<'t>, Vec<Owner>)>,
 }
 
@@ -52,7 +52,7 @@ type OwnerKey<'t> = (Who, &'t str, Option<&'t str>);
 
 impl<'t> ProgramGroup<'t> {
     /// Finds everything that leaks in a trace.
-    pub fn all(acquired: &'t Acquired<'_>, scope: SuspectScope) -> Vec<Self> {
+    pub fn all(acquired: &'t AcquisitionGroups<'_>, scope: SuspectScope) -> Vec<Self> {
         let programs = Programs::of(acquired.processes, |it| acquired.matches_process(it));
         let groups = acquired.groups.iter().map(|group| {
             let owners = acquired.owners(group);
@@ -72,7 +72,7 @@ impl<'t> ProgramGroup<'t> {
             let stack = groups.first().and_then(|(group, _)| group.create_stack);
             let functions = acquired.functions.as_deref().filter(|_| !scope.by_stack);
             let function = functions.zip(stack).and_then(|(them, stack)| them.of_stack(stack));
-            (key.zip(function), StackPart { stack, leaked: Leaked::default(), groups })
+            (key.zip(function), StackPart { stack, leaked: CallerLeaks::default(), groups })
         });
         let by_function = united(by_stack).into_iter().flat_map(|mut parts| {
             let leaks = |part: &StackPart<'_>| part.groups.iter().any(|(group, _)| group.leaks);
@@ -102,7 +102,7 @@ impl<'t> ProgramGroup<'t> {
     /// Returns the id of its suspect: the same in every run, for every version of the program, and for every trace of
     /// the same leak. It contains no row numbers, because these differ between extracts, but the names of the functions
     /// left of the stack. If the id without symbol names is different, it is included as well.
-    pub fn id(&self, acquired: &Acquired<'_>) -> SuspectId {
+    pub fn id(&self, acquired: &AcquisitionGroups<'_>) -> SuspectId {
         let stack = self.groups.first().and_then(|group| group.create_stack);
         let telling = self.shared_function().map(|function| function.telling);
         let Some(frames) = acquired.frames else { return self.id_of(acquired, None, telling) };
@@ -118,7 +118,7 @@ impl<'t> ProgramGroup<'t> {
 
     /// Whether an id is one that its suspect has without symbols: of one of its stacks, or of the functions one begins
     /// with.
-    pub fn has_id_without_symbols(&self, acquired: &Acquired<'_>, id: &SuspectId) -> bool {
+    pub fn has_id_without_symbols(&self, acquired: &AcquisitionGroups<'_>, id: &SuspectId) -> bool {
         let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_ref()) else {
             return false;
         };
@@ -139,7 +139,7 @@ impl<'t> ProgramGroup<'t> {
     /// Returns the id for a stack, or for the first `telling` functions of it.
     fn id_of(
         &self,
-        acquired: &Acquired<'_>,
+        acquired: &AcquisitionGroups<'_>,
         stack: Option<(&NamedFrames<'_>, StackIdx)>,
         telling: Option<usize>,
     ) -> SuspectId {
@@ -176,7 +176,7 @@ impl<'t> ProgramGroup<'t> {
 }
 
 /// Whether the stack of a group contains unknown code of its process.
-fn is_of_one_process(acquired: &Acquired<'_>, group: &Group<'_>) -> bool {
+fn is_of_one_process(acquired: &AcquisitionGroups<'_>, group: &Group<'_>) -> bool {
     let stack = acquired.stacks.as_ref().zip(group.create_stack);
     let is_unknown = stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack));
     let owner = || acquired.owners(group).first().and_then(|(row, _)| *row);

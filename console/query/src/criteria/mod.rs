@@ -12,7 +12,7 @@ mod resources;
 pub use self::columns::{GroupColumn, GroupKey};
 pub use self::groups::{GroupCriteria, StackTrims, Stat};
 pub use self::lists::{
-    DiffCriteria, EventCriteria, ModuleCriteria, Picked, StackCriteria, WhyCriteria,
+    DiffCriteria, EventCriteria, ModuleCriteria, PickedSuspect, StackCriteria, WhyCriteria,
 };
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
 pub use self::objects::{Effect, EventTest, LeftEventsTest, ObjectTest, ViewTest};

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::groups::GroupCriteria;
 use super::processes::ProcessCriteria;
-use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{
+    Criteria, Criterion, GivenCriterion, Syntax, criteria, criterion, is_given,
+};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};

@@ -22,7 +22,7 @@ macro_rules! read {
 
 group_columns! {
     /// A column of `-GroupBy` of allocations.
-    ResourceColumn: Declared;
+    ResourceColumn: ResourceColumnSpec;
     CreateStack: "createstack", "stack that allocated"
         => of("stack", "Stack", KeyKind::Stack(read!(Acquisitions::opened_stack), StackNames {
             frame: ("innermost_frame", "Innermost frame"), text: "text", heading: "Allocated on stack",
@@ -54,14 +54,14 @@ group_columns! {
 }
 
 /// The declaration of a column.
-struct Declared {
+struct ResourceColumnSpec {
     name: &'static str,
     title: &'static str,
     kind: KeyKind,
 }
 
-const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> Declared {
-    Declared { name, title, kind }
+const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> ResourceColumnSpec {
+    ResourceColumnSpec { name, title, kind }
 }
 
 /// What kind of value the allocations of a group share in a column, and its source.

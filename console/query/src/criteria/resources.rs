@@ -3,7 +3,9 @@
 use super::groups::StackTrims;
 use super::processes::ProcessCriteria;
 use super::resource_columns::ResourceColumn;
-use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{
+    Criteria, Criterion, GivenCriterion, Syntax, criteria, criterion, is_given,
+};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange};

@@ -2,7 +2,9 @@
 
 use handlescope_model::StackIdx;
 
-use crate::acquired::{Acquired, Kept, Subject, allocations_of_suspect, events_of_suspect};
+use crate::acquired::{
+    AcquisitionGroups, KeptSites, Subject, allocations_of_suspect, events_of_suspect,
+};
 use crate::allocations::Origin;
 use crate::answer::TraceAnswer;
 use crate::context::Source;
@@ -23,7 +25,7 @@ use handlescope_session::values::SuspectId;
 pub const NS_PER_MINUTE: f64 = 60e9;
 
 /// An answer that can be compared.
-pub trait Compared<'a>: TraceAnswer<'a> + Sized {
+pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
     /// What is compared.
     const SUBJECT: Subject;
 
@@ -43,8 +45,8 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        kept: Kept,
-    ) -> Result<Option<Acquired<'f>>, QueryError>;
+        kept: KeptSites,
+    ) -> Result<Option<AcquisitionGroups<'f>>, QueryError>;
 
     /// Returns the rows of the suspects whose ids begin with `id`.
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
@@ -56,7 +58,7 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
     fn knows_choice(&self, criteria: &DiffCriteria, no_match: &NoMatch) -> bool;
 }
 
-impl<'a> Compared<'a> for FileAnswer<'a> {
+impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
     const SUBJECT: Subject = Subject::Handles;
 
     fn ask(
@@ -90,12 +92,12 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        kept: Kept,
-    ) -> Result<Option<Acquired<'f>>, QueryError> {
+        kept: KeptSites,
+    ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
         let (groups, is_plain) = (self.groups.as_ref(), criteria.with_identities);
         // Two dumps are compared by all that is open; within one dump, only what its operations opened counts.
-        let at_end = kept == Kept::All && groups.is_some_and(Groups::has_name_patterns);
-        Ok(Acquired::from_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
+        let at_end = kept == KeptSites::All && groups.is_some_and(Groups::has_name_patterns);
+        Ok(AcquisitionGroups::from_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -117,7 +119,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     }
 }
 
-impl<'a> Compared<'a> for ResourcesAnswer<'a> {
+impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
     const SUBJECT: Subject = Subject::Allocations;
 
     fn ask(
@@ -135,10 +137,17 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        kept: Kept,
-    ) -> Result<Option<Acquired<'f>>, QueryError> {
+        kept: KeptSites,
+    ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
         let Some((allocators, table)) = self.tables() else { return Ok(None) };
-        Acquired::from_allocations(origin(self), allocators, table, &of(criteria), false, kept)
+        AcquisitionGroups::from_allocations(
+            origin(self),
+            allocators,
+            table,
+            &of(criteria),
+            false,
+            kept,
+        )
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -180,7 +189,7 @@ fn of(criteria: &DiffCriteria) -> ResourceCriteria {
 }
 
 /// Returns the rows of the requested suspect in each trace, if one is requested.
-pub fn rows_of_suspect<'a, F: Compared<'a>>(
+pub fn rows_of_suspect<'a, F: ComparableAnswer<'a>>(
     files: &[F],
     criteria: &DiffCriteria,
 ) -> Result<Vec<Option<SuspectRows>>, QueryError> {
@@ -194,12 +203,15 @@ pub fn rows_of_suspect<'a, F: Compared<'a>>(
 }
 
 /// Returns the time range of what is compared, or of the trace if there is nothing.
-pub fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&Acquired<'_>>) -> Window {
+pub fn extent<'a, F: ComparableAnswer<'a>>(
+    file: &F,
+    acquired: Option<&AcquisitionGroups<'_>>,
+) -> Window {
     acquired.map_or_else(|| recorded(&file.about().info, 0), |it| it.extent)
 }
 
 /// Returns the length of a window in minutes; `None` if the trace has no clock or the length is 0.
-pub fn minutes(acquired: &Acquired<'_>, window: Window) -> Option<f64> {
+pub fn minutes(acquired: &AcquisitionGroups<'_>, window: Window) -> Option<f64> {
     let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
     (acquired.window.is_some() && minutes > 0.0).then_some(minutes)
 }

@@ -9,7 +9,7 @@ use hashbrown::hash_map::Entry;
 use super::builds::Builds;
 use super::builds::UnknownCode;
 use super::tally::{Sample, Share};
-use crate::acquired::{Acquired, Group};
+use crate::acquired::{AcquisitionGroups, Group};
 use crate::amounts::Amount;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
@@ -47,16 +47,16 @@ enum Elsewhere<'m> {
 }
 
 /// Program, type, allocator and where related groups may have the handles.
-type Related<'m> = (Option<&'m str>, &'m str, Option<&'m str>, Elsewhere<'m>);
+type RelatedKey<'m> = (Option<&'m str>, &'m str, Option<&'m str>, Elsewhere<'m>);
 
 /// How many handles groups lost from one trace to the next, which other groups may have gained.
 #[derive(Default)]
-pub struct Decreases<'m>(HashMap<Related<'m>, u64>);
+pub struct Decreases<'m>(HashMap<RelatedKey<'m>, u64>);
 
 impl<'m> Decreases<'m> {
     /// Sums the decreases of groups; `is_of_dumps` if stacks may be forgotten.
     pub fn new(groups: &'m [MatchedGroup], is_of_dumps: bool) -> Self {
-        let mut decreases: HashMap<Related<'m>, u64> = HashMap::new();
+        let mut decreases: HashMap<RelatedKey<'m>, u64> = HashMap::new();
         for group in groups {
             let [before, after] = group.sides.each_ref().map(|side| side.leaked.count);
             let traced = is_of_dumps.then(|| group.traced(group.has_stack()));
@@ -84,11 +84,11 @@ impl MatchedGroup {
         self.sides.iter().any(|side| side.create_stack.is_some())
     }
 
-    fn traced(&self, has_stack: bool) -> Related<'_> {
+    fn traced(&self, has_stack: bool) -> RelatedKey<'_> {
         (self.process.as_deref(), &self.type_name, None, Elsewhere::Stack(has_stack))
     }
 
-    fn around_unknown(&self) -> Option<Related<'_>> {
+    fn around_unknown(&self) -> Option<RelatedKey<'_>> {
         let around = Elsewhere::AroundUnknown(self.around_unknown.as_deref()?);
         Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
     }
@@ -134,7 +134,7 @@ type Key = (String, String, Option<String>);
 
 /// The groups of two traces while they are matched.
 struct Matching<'t> {
-    traces: &'t [Acquired<'t>],
+    traces: &'t [AcquisitionGroups<'t>],
     /// Rows of the requested suspect in each trace, if one is requested.
     suspects: &'t [Option<&'t SuspectRows>],
     builds: Builds,
@@ -146,7 +146,7 @@ struct Matching<'t> {
 
 /// Returns the groups that leak in either trace, and the modules with frames that cannot be compared.
 pub fn matched(
-    traces: &[Acquired<'_>],
+    traces: &[AcquisitionGroups<'_>],
     suspects: &[Option<&SuspectRows>],
     unknown_code: UnknownCode,
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
@@ -164,8 +164,8 @@ pub fn matched(
 }
 
 /// Compares the modules in the stacks of leaks.
-fn builds(traces: &[Acquired<'_>]) -> Builds {
-    let stacks = |trace: &Acquired<'_>| -> Vec<StackIdx> {
+fn builds(traces: &[AcquisitionGroups<'_>]) -> Builds {
+    let stacks = |trace: &AcquisitionGroups<'_>| -> Vec<StackIdx> {
         trace
             .groups
             .iter()
@@ -247,7 +247,7 @@ impl Matching<'_> {
     /// Returns the index of the matching group; adds the group if there is none and `may_add` is true.
     fn index(
         &mut self,
-        (side, trace): (usize, &Acquired<'_>),
+        (side, trace): (usize, &AcquisitionGroups<'_>),
         group: &Group<'_>,
         key: &Key,
         may_add: bool,
@@ -304,7 +304,7 @@ struct Programs {
 }
 
 impl Programs {
-    fn of(trace: &Acquired<'_>) -> Self {
+    fn of(trace: &AcquisitionGroups<'_>) -> Self {
         let extent = trace.extent;
         let start = if extent.start_ns > 0 { Start::Later } else { Start::Session };
         let mut by_name: HashMap<String, (Vec<Window>, Start)> = HashMap::new();

@@ -14,9 +14,9 @@ mod samples;
 mod tally;
 mod traces;
 
-pub use self::compared::Compared;
+pub use self::compared::ComparableAnswer;
 pub use self::points::between_points;
 pub use self::points::{OpenedGroup, PointsDiff};
-pub use self::samples::{Sampled, SampledState, TraceLeaks, compare_samples};
+pub use self::samples::{SampledState, TraceLeaks, TraceSetLeaks, compare_samples};
 pub use self::traces::compare_traces;
 pub use self::traces::{ComparedGroup, Side, State, TracesDiff};

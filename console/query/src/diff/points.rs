@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use handlescope_model::StackIdx;
 
-use super::compared::{Compared, extent, minutes, per_minute, rows_of_suspect};
-use crate::acquired::{Acquired, Between, Group, Kept, Span};
+use super::compared::{ComparableAnswer, extent, minutes, per_minute, rows_of_suspect};
+use crate::acquired::{AcquisitionGroups, Group, KeptSites, PointAmounts, Span};
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
@@ -45,7 +45,7 @@ pub struct OpenedGroup {
     /// The program's function in the stack.
     pub function: Option<String>,
     /// Amounts at the points and between them.
-    pub between: Between,
+    pub between: PointAmounts,
     /// Handles or allocations opened between the points and kept, per minute; `None` if the minutes are unknown.
     pub per_minute: Option<f64>,
     /// Their bytes per minute.
@@ -60,7 +60,7 @@ pub struct OpenedGroup {
 ///
 /// # Errors
 /// If an archive is damaged or `cancel` asks to stop.
-pub fn between_points<'a, F: Compared<'a>>(
+pub fn between_points<'a, F: ComparableAnswer<'a>>(
     sources: &'a [Source<'a>],
     spans: &[Span],
     criteria: &DiffCriteria,
@@ -77,13 +77,13 @@ pub fn between_points<'a, F: Compared<'a>>(
         .collect()
 }
 
-fn of_file<'a, F: Compared<'a>>(
+fn of_file<'a, F: ComparableAnswer<'a>>(
     mut file: F,
     span: Span,
     suspect: Option<&SuspectRows>,
     criteria: &DiffCriteria,
 ) -> Result<PointsDiff<F>, QueryError> {
-    let acquired = file.acquired(criteria, Kept::ByAllocator)?;
+    let acquired = file.acquired(criteria, KeptSites::ByAllocator)?;
     let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
     let within = |ns: Option<i64>, edge| ns.unwrap_or(edge).clamp(start_ns, end_ns.max(start_ns));
     let window =
@@ -113,7 +113,7 @@ fn of_file<'a, F: Compared<'a>>(
 }
 
 /// Marks groups that are known leaks.
-fn mark_ignored<'a, F: Compared<'a>>(
+fn mark_ignored<'a, F: ComparableAnswer<'a>>(
     groups: &mut [OpenedGroup],
     file: &F,
     list: &IgnoreList,
@@ -134,7 +134,7 @@ fn mark_ignored<'a, F: Compared<'a>>(
 }
 
 /// Whether a group opened enough between two points for a rate, by the same rule as `.why`.
-fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool {
+fn has_rate(acquired: &AcquisitionGroups<'_>, group: &Group<'_>, window: Window) -> bool {
     let is_between =
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
     let processes: Vec<ProcessLifetimes> = acquired
@@ -159,9 +159,9 @@ fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool 
 
 impl OpenedGroup {
     fn new(
-        acquired: &Acquired<'_>,
+        acquired: &AcquisitionGroups<'_>,
         group: &Group<'_>,
-        between: Between,
+        between: PointAmounts,
         minutes: Option<f64>,
     ) -> Self {
         Self {

@@ -18,7 +18,7 @@ pub struct TraceLeaks {
 
 /// Leaks of a group in a set of traces.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sampled {
+pub struct TraceSetLeaks {
     /// The traces its processes ran in.
     pub traces: Vec<TraceLeaks>,
     /// Number of processes.
@@ -37,7 +37,7 @@ pub struct SampledState {
     pub p_value: f64,
 }
 
-impl Sampled {
+impl TraceSetLeaks {
     pub fn count(&self) -> f64 {
         self.traces.iter().map(|trace| trace.count).sum()
     }
@@ -59,7 +59,7 @@ struct Direction {
 
 impl Direction {
     /// Compares in the direction that `more` leaks more than `less`.
-    fn new(more: &Sampled, less: &Sampled) -> Self {
+    fn new(more: &TraceSetLeaks, less: &TraceSetLeaks) -> Self {
         let can_be_more = !matches!(more.verdict, None | Some(Verdict::Balanced));
         let tallies = [more.tally(), less.tally()];
         let lengths = [&tallies[0], &tallies[1]].map(|tally| tally.length_ns.max(1.0));
@@ -89,14 +89,14 @@ impl Direction {
 }
 
 /// Compares groups of two sets of traces, before and after.
-pub fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
+pub fn compare_samples(groups: &[[TraceSetLeaks; 2]]) -> Vec<SampledState> {
     let both = groups
         .iter()
         .map(|[before, after]| [Direction::new(after, before), Direction::new(before, after)]);
     let both: Vec<[Direction; 2]> = both.collect();
     let [worse, better] =
         [0, 1].map(|side| rule::level(both.iter().map(|directions| directions[side].chances)));
-    let state = |(both, [before, after]): (&[Direction; 2], &[Sampled; 2])| {
+    let state = |(both, [before, after]): (&[Direction; 2], &[TraceSetLeaks; 2])| {
         let got_worse = both[0].is_more(worse);
         let state = match (before.count() > 0.0, after.count() > 0.0) {
             (false, _) => State::New,
@@ -114,11 +114,11 @@ pub fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
 mod tests {
     use super::*;
 
-    fn sampled(counts: &[u32]) -> Sampled {
+    fn sampled(counts: &[u32]) -> TraceSetLeaks {
         let traces =
             counts.iter().map(|count| TraceLeaks { count: f64::from(*count), seconds: 600.0 });
         let is_leak = counts.iter().any(|count| *count > 0);
-        Sampled {
+        TraceSetLeaks {
             traces: traces.collect(),
             processes: counts.len(),
             verdict: is_leak.then_some(Verdict::Steady),

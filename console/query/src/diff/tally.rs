@@ -171,12 +171,12 @@ impl Tally {
 
     /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
     pub fn new(sample: &Sample, piece_ns: Option<i64>) -> Self {
-        let by_process: Vec<Vec<Open>> = sample
+        let by_process: Vec<Vec<SizedOpen>> = sample
             .shares
             .iter()
             .map(|share| {
                 let pieces = Pieces::new(share.process.window, piece_ns);
-                let mut opens: Vec<Open> = share
+                let mut opens: Vec<SizedOpen> = share
                     .weighed()
                     .filter(|(lifetime, _)| pieces.keeps(lifetime))
                     .map(|(lifetime, size)| (lifetime.opened_ns, size))
@@ -219,15 +219,15 @@ impl Tally {
 }
 
 /// When something that leaks was opened, and its size.
-type Open = (i64, f64);
+type SizedOpen = (i64, f64);
 
-fn amount(opens: &[Open]) -> f64 {
+fn amount(opens: &[SizedOpen]) -> f64 {
     opens.iter().map(|(_, amount)| amount).sum()
 }
 
 /// Returns the sum of the squared clumps. A clump is a run of opens, each less than a moment after the one before;
 /// `opens` must be in ascending order.
-fn squares(opens: &[Open], moment_ns: i64) -> f64 {
+fn squares(opens: &[SizedOpen], moment_ns: i64) -> f64 {
     let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
     clumps
         .map(|clump| {
@@ -239,7 +239,7 @@ fn squares(opens: &[Open], moment_ns: i64) -> f64 {
 
 /// Returns chi-squared of the amounts by parts of the time from first to last, and its degrees of freedom; 0 for too
 /// few.
-fn waves(opens: &[Open]) -> (f64, f64) {
+fn waves(opens: &[SizedOpen]) -> (f64, f64) {
     let (Some((first, _)), Some((last, _))) = (opens.first(), opens.last()) else {
         return (0.0, 0.0);
     };

@@ -7,11 +7,13 @@ use handlescope_model::tables::Processes;
 use handlescope_model::{StackIdx, Trace};
 
 use super::builds::UnknownCode;
-use super::compared::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
+use super::compared::{
+    ComparableAnswer, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect,
+};
 use super::matched::{Decreases, MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
 use super::tally::{Kind, Sample, Tally};
-use crate::acquired::{Acquired, Kept};
+use crate::acquired::{AcquisitionGroups, KeptSites};
 use crate::amounts::Amount;
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
@@ -170,7 +172,7 @@ impl<F> TracesDiff<F> {
 ///
 /// # Errors
 /// If an archive is damaged or `cancel` asks to stop.
-pub fn compare_traces<'a, F: Compared<'a>>(
+pub fn compare_traces<'a, F: ComparableAnswer<'a>>(
     sources: &'a [Source<'a>],
     criteria: &DiffCriteria,
     names: &'a dyn FrameNames,
@@ -180,7 +182,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     files.truncate(2);
     let acquired = files
         .iter()
-        .map(|file| file.acquired(criteria, Kept::All))
+        .map(|file| file.acquired(criteria, KeptSites::All))
         .collect::<Result<Vec<_>, _>>()?;
     let lengths: Vec<Option<f64>> = acquired
         .iter()
@@ -197,7 +199,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let suspects = rows_of_suspect(&files, criteria)?;
     // The command refuses a trace without acquisitions, because a gate would pass.
     let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
-    let (acquired, suspects): (Vec<Acquired<'_>>, Vec<_>) =
+    let (acquired, suspects): (Vec<AcquisitionGroups<'_>>, Vec<_>) =
         acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
     let ComparedGroups { mut groups, not_comparable } =
         compared(sources, &acquired, &suspects, &lengths)?;
@@ -223,7 +225,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
 }
 
 /// Marks groups that are known leaks. The stacks of a group have equal functions.
-fn mark_ignored<'a, F: Compared<'a>>(
+fn mark_ignored<'a, F: ComparableAnswer<'a>>(
     groups: &mut [ComparedGroup],
     files: &[F],
     list: &IgnoreList,
@@ -253,7 +255,9 @@ fn mark_ignored<'a, F: Compared<'a>>(
 }
 
 /// Returns a caveat if two dumps are of different programs. The first process of a dump is its own.
-fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>, QueryError> {
+fn programs_of_dumps<'a, F: ComparableAnswer<'a>>(
+    files: &[F],
+) -> Result<Option<Caveat>, QueryError> {
     let [before, after] = files else { return Ok(None) };
     if ![before, after].iter().all(|file| file.about().info.is_dump()) {
         return Ok(None);
@@ -275,7 +279,7 @@ struct ComparedGroups {
 /// Compares traces; `lengths` is in minutes.
 fn compared(
     sources: &[Source<'_>],
-    traces: &[Acquired<'_>],
+    traces: &[AcquisitionGroups<'_>],
     suspects: &[Option<&SuspectRows>],
     lengths: &[Option<f64>],
 ) -> Result<ComparedGroups, QueryError> {
@@ -405,7 +409,7 @@ type Both = [Comparison; 2];
 
 /// What to assume about lost events in traces and missing stacks in dumps.
 #[derive(Clone, Copy)]
-enum Assumed<'l> {
+enum Assumption<'l> {
     /// No event of a handle is missing.
     NoLoss,
     /// No event between losses is missing; nothing is known about other times.
@@ -417,12 +421,16 @@ enum Assumed<'l> {
 }
 
 /// Compares groups under an assumption.
-fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'m>) -> Vec<Both> {
+fn compare<'m>(
+    groups: &'m [MatchedGroup],
+    has_lengths: bool,
+    assumed: Assumption<'m>,
+) -> Vec<Both> {
     groups
         .iter()
         .map(|group| {
             let lossy = |side: usize| match assumed {
-                Assumed::Between(losses) => {
+                Assumption::Between(losses) => {
                     Some(&losses[side].times).filter(|times| !times.is_empty())
                 }
                 _ => None,
@@ -433,8 +441,8 @@ fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'
             // A loss may hide a fill at the start.
             let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
             let unseen = match assumed {
-                Assumed::Unseen(unseen) => unseen,
-                Assumed::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
+                Assumption::Unseen(unseen) => unseen,
+                Assumption::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
                 _ => [0.0, 0.0],
             };
             let unseen_size = group.largest();
@@ -481,7 +489,7 @@ fn sure<'m>(
     let is_worse_regrouped = if decreases.is_empty() {
         vec![true; groups.len()]
     } else {
-        worse(&compare(Assumed::Regrouped(decreases)), level)
+        worse(&compare(Assumption::Regrouped(decreases)), level)
     };
     if before.times.is_empty() && after.times.is_empty() {
         return worse(comparisons, level)
@@ -491,7 +499,7 @@ fn sure<'m>(
             .collect();
     }
     let between = has_lengths.then(|| {
-        let comparisons = compare(Assumed::Between(losses));
+        let comparisons = compare(Assumption::Between(losses));
         let [level, _] = levels(&comparisons);
         worse(&comparisons, level)
     });
@@ -499,7 +507,7 @@ fn sure<'m>(
     let unseen = |sign: f64| {
         let (before, after) = before.max_events.zip(after.max_events)?;
         let unseen = [-sign * before as f64, sign * after as f64];
-        Some(worse(&compare(Assumed::Unseen(unseen)), level))
+        Some(worse(&compare(Assumption::Unseen(unseen)), level))
     };
     let (explained, hidden) = (unseen(-1.0), unseen(1.0));
     // Events missing in the trace after can only make it look worse.
@@ -535,7 +543,7 @@ fn with_states(
     losses: [&Losses; 2],
     decreases: &Decreases<'_>,
 ) -> Vec<ComparedGroup> {
-    let comparisons = compare(matched, has_lengths, Assumed::NoLoss);
+    let comparisons = compare(matched, has_lengths, Assumption::NoLoss);
     let [worse, better] = levels(&comparisons);
     let sure = sure(matched, has_lengths, losses, decreases, &comparisons, worse);
     let group = |((group, both), is_sure): ((&MatchedGroup, Both), bool)| {

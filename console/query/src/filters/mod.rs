@@ -20,13 +20,13 @@ use super::criteria::{Effect, EventTest, LeftEventsTest, MapMode, ObjectCriteria
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
-use super::selection::{Selected, Selection};
+use super::selection::{SelectedObject, Selection};
 
 use self::object::Test;
 pub use self::start_handle::open_start_handles;
 
 /// The objects of a trace that pass.
-pub struct Filtered {
+pub struct FilteredObjects {
     pub selection: Selection,
     /// Objects that `-LeakAtExit` would keep but `-Leak` leaves out; `None` if there are none.
     pub at_exit: Option<Selection>,
@@ -39,7 +39,10 @@ pub struct Filtered {
 }
 
 /// Applies all filters of a query to one trace.
-pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered, QueryError> {
+pub fn select(
+    file: &FileContext<'_>,
+    args: &ObjectCriteria,
+) -> Result<FilteredObjects, QueryError> {
     let by_time = [(Criterion::MinMaxTime, args.time), (Criterion::MinMaxDuration, args.duration)];
     for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
         check_clock(file.trace, file.path, criterion)?;
@@ -65,9 +68,9 @@ pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered,
     let mut survivors = Survivors::new(file.objects.len());
     tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
     let mut filtered =
-        Filtered { selection, at_exit: None, unseen: None, suspect: None, survivors };
+        FilteredObjects { selection, at_exit: None, unseen: None, suspect: None, survivors };
     for (criterion, effect) in steps {
-        let Filtered { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
+        let FilteredObjects { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
         let beside = at_exit.iter_mut().chain(&mut *unseen).chain(&mut *suspect);
         for selection in [&mut *selection].into_iter().chain(beside) {
             keep(effect, args, file, selection)?;
@@ -155,12 +158,12 @@ fn keep_by_left_events(
         LeftEventsTest::Handle => event::keep_handles(&args.handle, file, selection),
         LeftEventsTest::Overlapped => event::keep_overlapped(file, selection),
         LeftEventsTest::CreateStack => {
-            let create = |selected: Selected| selected.create(&file.objects.table);
+            let create = |selected: SelectedObject| selected.create(&file.objects.table);
             event::keep_by_stack_of(create, &args.create_stack, file, selection)
         }
         LeftEventsTest::DestroyStack => {
             let times = file.trace.event_times()?;
-            let end = |selected: Selected| selected.end(&times);
+            let end = |selected: SelectedObject| selected.end(&times);
             event::keep_by_stack_of(end, &args.destroy_stack, file, selection)
         }
     }

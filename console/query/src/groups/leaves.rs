@@ -35,13 +35,13 @@ struct Piece {
 #[derive(Clone)]
 pub struct Leaf {
     pub code: u32,
-    /// Where the opened handles of the group are in the result of [`Sorted::groups`].
+    /// Where the opened handles of the group are in the result of [`SortedHandles::groups`].
     pub opened: Range<u32>,
     pub stats: Stats,
 }
 
 /// Handles sorted by code in the innermost column; those of one group stay in order.
-pub struct Sorted<'a> {
+pub struct SortedHandles<'a> {
     parts: &'a [Handles],
     order: Vec<HandleRef>,
 }
@@ -76,7 +76,7 @@ impl Leaves {
         self.0.push(Piece { part, rows });
     }
 
-    pub fn sorted<'a>(&self, parts: &'a [Handles]) -> Sorted<'a> {
+    pub fn sorted<'a>(&self, parts: &'a [Handles]) -> SortedHandles<'a> {
         let width = self
             .codes(parts)
             .map(|(code, _)| code)
@@ -85,7 +85,7 @@ impl Leaves {
             .map_or(1, |largest| largest as usize + 2);
         let count = self.0.iter().map(|piece| piece.rows.len()).sum();
         let order = if width <= count { self.counted(parts, width) } else { self.compared(parts) };
-        Sorted { parts, order }
+        SortedHandles { parts, order }
     }
 
     /// Returns the handles with their codes in the innermost column.
@@ -154,7 +154,7 @@ pub fn counting_sort<T: Copy + Default>(
     (order, next)
 }
 
-impl Sorted<'_> {
+impl SortedHandles<'_> {
     fn handle(&self, (part, row): HandleRef) -> Option<Handle> {
         self.parts.get(part as usize)?.handles.get(row as usize).copied()
     }

@@ -7,7 +7,7 @@ use handlescope_model::{AcquisitionIdx, EventTable, EventTimes, ObjectIdx};
 use super::counted::Handle;
 use crate::context::FileContext;
 use crate::error::QueryError;
-use crate::selection::{EventMask, Selected};
+use crate::selection::{EventMask, SelectedObject};
 use handlescope_session::trace::lists_open_handles;
 
 /// The times of events.
@@ -56,7 +56,7 @@ impl LifeTables {
 
     /// Adds the remaining handles and views of an object; those open before the trace come last. If there are none,
     /// adds a placeholder for the object.
-    pub fn add(&self, selected: Selected, mask: &EventMask, handles: &mut Vec<Handle>) {
+    pub fn add(&self, selected: SelectedObject, mask: &EventMask, handles: &mut Vec<Handle>) {
         let (object, first) = (selected.object(), handles.len());
         let mut has_older = false;
         for row in self.table.acquisitions(object) {

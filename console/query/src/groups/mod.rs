@@ -37,7 +37,7 @@ use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
 use self::parts::Parts;
 use self::process_stacks::ProcessStacks;
-use super::acquisition_table::{AcquisitionTable, Needed};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
 use super::criteria::GroupKey;
 use super::criteria::{GroupColumn, ObjectCriteria};
@@ -141,7 +141,7 @@ impl Groups {
         let info = file.trace.info()?;
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
-            let table = AcquisitionTable::load(file.trace, Needed::HANDLES)?.into();
+            let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?.into();
             timed = Some(TimedGroups { handles, table });
             last_ns = file.trace.event_times()?.last_ns();
         }

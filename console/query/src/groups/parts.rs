@@ -8,7 +8,7 @@ use super::leaves::{Handles, counting_sort};
 use super::lifetimes::{LifeTables, Times};
 use super::nodes::{Nodes, Path};
 use super::stats::Stats;
-use crate::selection::{EventMask, Selected, Selection};
+use crate::selection::{EventMask, SelectedObject, Selection};
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
 /// Number of objects that one thread processes at a time.
@@ -77,7 +77,7 @@ impl Parts<'_> {
 
     fn part(
         &self,
-        objects: &[Selected],
+        objects: &[SelectedObject],
         mask: &EventMask,
         is_beside: bool,
     ) -> Result<ObjectHandles, Cancelled> {

@@ -37,14 +37,14 @@ pub struct GroupTree {
     /// Number of innermost groups that `-Rows` left out.
     rows_left_out: usize,
     /// Shown groups within each shown group; [`sentinel`] holds the outermost ones.
-    children: HashMap<u32, Shown>,
+    children: HashMap<u32, ShownGroups>,
     /// All groups within each group, without the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
 }
 
 /// The shown groups within a group, and what was left out.
 #[derive(Debug, Clone, Default)]
-struct Shown {
+struct ShownGroups {
     nodes: Vec<NodeIdx>,
     left_out: GroupsLeftOut,
 }
@@ -112,7 +112,7 @@ impl GroupTree {
         for (parent, nodes) in &children {
             if self.level_within(*parent) < depth {
                 let (nodes, left_out) = cut.by_stats(nodes, |node| (self.stats(*node), node.0));
-                self.children.insert(*parent, Shown { nodes, left_out });
+                self.children.insert(*parent, ShownGroups { nodes, left_out });
             }
         }
         self.all_children = children;
@@ -134,7 +134,7 @@ impl GroupTree {
         let is_kept = |node: &NodeIdx| kept.contains(node);
         let mut children = std::mem::take(&mut self.children);
         children.retain(|parent, _| *parent == sentinel() || is_kept(&NodeIdx(*parent)));
-        for Shown { nodes, left_out } in children.values_mut() {
+        for ShownGroups { nodes, left_out } in children.values_mut() {
             for node in nodes.extract_if(.., |node| !is_kept(node)) {
                 left_out.groups += 1;
                 left_out.handles += u64::from(self.stats(node).handles);
@@ -200,7 +200,7 @@ impl GroupTree {
                 Node { parent, code, level, handles, stats }
             }));
             let nodes = (first..self.nodes.len() as u32).map(NodeIdx).collect();
-            self.children.insert(parent, Shown { nodes, left_out });
+            self.children.insert(parent, ShownGroups { nodes, left_out });
         }
         self.levels = depth;
         Ok(opened)

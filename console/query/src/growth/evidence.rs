@@ -4,9 +4,9 @@ use std::fmt;
 
 use indicatif::HumanCount;
 
-use super::kept::Kept;
+use super::kept::KeptHandles;
 use super::lifetime::{Bounds, Lifetime, Window};
-use super::outlived::Outlived;
+use super::outlived::OutlivingHandles;
 use super::rate::Rate;
 use super::shape::Verdict;
 use handlescope_session::values::Length;
@@ -74,7 +74,7 @@ pub struct Evidence {
     /// Leaked handles that are older than handles of the group get before they are closed.
     pub kept: usize,
     /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
-    pub outlived: Outlived,
+    pub outlived: OutlivingHandles,
     /// Kept handles the verdict is about: those in a burst, or those of a leak's rate.
     pub count: usize,
     /// When the first of these was opened, nanoseconds since session start.
@@ -110,7 +110,7 @@ impl Evidence {
             mean_lifetime_ns: None,
             unreleased,
             kept: unreleased,
-            outlived: Outlived::default(),
+            outlived: OutlivingHandles::default(),
             count: unreleased,
             first_ns: None,
             last_ns: None,
@@ -128,7 +128,7 @@ impl Evidence {
     /// Makes evidence from the number of all handles and the open times the verdict is about, ascending.
     pub fn new(
         opened: usize,
-        kept: &Kept,
+        kept: &KeptHandles,
         opens: &[i64],
         rate: Option<Rate>,
         window: Window,
@@ -190,7 +190,7 @@ impl Evidence {
     /// Formats the number and age of handles too old to be explained by chance, such as ", 4 of them at least 5.1 times
     /// as old as any that was closed".
     fn outlived(&self, closed: &str) -> String {
-        let Outlived { count, times, .. } = self.outlived;
+        let OutlivingHandles { count, times, .. } = self.outlived;
         let these = match (count, self.unreleased) {
             (0, _) => return String::new(),
             (1, 1) => String::new(),

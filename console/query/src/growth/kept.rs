@@ -2,7 +2,7 @@
 
 use super::cure::Sample;
 use super::lifetime::{Lifetime, ProcessLifetimes, Window};
-use super::outlived::Outlived;
+use super::outlived::OutlivingHandles;
 use super::sweeps::unswept_ns;
 
 /// Handles the estimate needs at an age to say anything about older ones.
@@ -18,7 +18,7 @@ const CURED_LATE: f64 = 1.5;
 const KEPT_PER_LATE_CLOSE: usize = 3;
 
 /// The leaked handles of a group.
-pub struct Kept {
+pub struct KeptHandles {
     /// When the kept ones were opened, ascending.
     pub opens: Vec<i64>,
     /// Number of the others: only as old as handles that were closed.
@@ -30,13 +30,13 @@ pub struct Kept {
     /// Mean lifetime of the closed handles in nanoseconds; `None` if there are none.
     pub mean_lifetime_ns: Option<i64>,
     /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
-    pub outlived: Outlived,
+    pub outlived: OutlivingHandles,
     /// Whether the last opened of several open handles is usually closed first. Handles at the bottom are then old,
     /// leaked or not.
     pub is_stack: bool,
 }
 
-impl Kept {
+impl KeptHandles {
     /// Separates kept handles from young ones.
     ///
     /// S(t), the share of handles still open at age t, is estimated as by Kaplan and Meier (1958): at each age from the
@@ -170,7 +170,7 @@ impl Kept {
             young_age_ns,
             closed,
             mean_lifetime_ns: mean_lifetime_ns(lifetimes),
-            outlived: Outlived::new(lifetimes, &ages, unswept_ns),
+            outlived: OutlivingHandles::new(lifetimes, &ages, unswept_ns),
             is_stack: false,
         }
     }
@@ -292,13 +292,13 @@ mod tests {
     #[test]
     fn without_closes_every_leaked_handle_is_kept() {
         let lifetimes = [lifetime(300, None), lifetime(100, None), lifetime(999, None)];
-        let kept = Kept::new(&lifetimes, WINDOW);
+        let kept = KeptHandles::new(&lifetimes, WINDOW);
         assert_eq!((kept.opens, kept.young, kept.closed), (vec![100, 300, 999], 0, 0));
     }
 
     #[test]
     fn a_leaked_handle_that_is_not_older_than_others_got_is_young() {
-        let kept = Kept::new(&pool(), WINDOW);
+        let kept = KeptHandles::new(&pool(), WINDOW);
         assert_eq!((kept.opens, kept.young, kept.young_age_ns), (vec![], 4, 40));
     }
 
@@ -306,7 +306,7 @@ mod tests {
     fn a_leaked_handle_that_is_older_than_all_others_got_is_kept() {
         let lifetimes: Vec<Lifetime> =
             (0..8).map(|n| lifetime(n * 100 + 3, None)).chain(pool()).collect();
-        let kept = Kept::new(&lifetimes, WINDOW);
+        let kept = KeptHandles::new(&lifetimes, WINDOW);
         assert_eq!(kept.opens, (0..8).map(|n| n * 100 + 3).collect::<Vec<_>>());
         assert_eq!(kept.young, 4);
     }
@@ -318,14 +318,14 @@ mod tests {
             .chain([lifetime(0, Some(999))])
             .chain(pool())
             .collect();
-        assert_eq!(Kept::new(&lifetimes, WINDOW).opens.len(), 8);
+        assert_eq!(KeptHandles::new(&lifetimes, WINDOW).opens.len(), 8);
     }
 
     #[test]
     fn a_window_of_two_lifetimes_says_nothing() {
         let lifetimes: Vec<Lifetime> =
             (0..100).map(|n| lifetime(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
-        let kept = Kept::new(&lifetimes, WINDOW);
+        let kept = KeptHandles::new(&lifetimes, WINDOW);
         assert_eq!((kept.opens.len(), kept.young, kept.closed), (0, 60, 40));
     }
 
@@ -339,7 +339,7 @@ mod tests {
             .map(|(opened_ns, closed_ns)| Lifetime { opened_ns, closed_ns })
             .collect();
         for window in [WINDOW, Window { start_ns: i64::MAX, end_ns: i64::MIN }] {
-            let kept = Kept::new(&lifetimes, window);
+            let kept = KeptHandles::new(&lifetimes, window);
             assert_eq!(kept.opens.len() + kept.young, 6);
         }
     }

@@ -37,7 +37,7 @@ mod tests;
 pub use self::evidence::{Evidence, Words};
 pub use self::lifetime::ProcessLifetimes;
 pub use self::lifetime::{Lifetime, Window};
-pub use self::outlived::Outlived;
+pub use self::outlived::OutlivingHandles;
 pub use self::outstanding::TimeParts;
 pub use self::outstanding::{Change, most_at_once, most_in_order};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
@@ -46,7 +46,7 @@ pub use self::shape::Verdict;
 
 use std::fmt;
 
-use self::kept::Kept;
+use self::kept::KeptHandles;
 
 /// A verdict with its evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,8 @@ impl Growth {
     /// Judges a group of handles, in any order, within the time of its process. A process that leaks everything within
     /// a moment of the `trace` has a burst, however short it lives.
     pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
-        let mut growth = Self::judge(lifetimes.len(), &Kept::new(lifetimes, window), window, trace);
+        let mut growth =
+            Self::judge(lifetimes.len(), &KeptHandles::new(lifetimes, window), window, trace);
         growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
         growth.evidence.bounds = window.bounds(trace, false);
         growth
@@ -98,7 +99,7 @@ impl Growth {
         }
         let windows = processes.iter().map(|process| process.window);
         let window = windows.reduce(Window::hull).unwrap_or(trace);
-        let kept = Kept::from_processes(processes, window);
+        let kept = KeptHandles::from_processes(processes, window);
         let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
         let program_verdict = match growth.verdict {
@@ -124,7 +125,7 @@ impl Growth {
         growth
     }
 
-    fn judge(opened: usize, kept: &Kept, window: Window, trace: Window) -> Self {
+    fn judge(opened: usize, kept: &KeptHandles, window: Window, trace: Window) -> Self {
         let (mut verdict, opens) = shape::verdict(opened, kept, window);
         let moment_ns = trace.length_ns() / 100;
         if let (Verdict::Steady, [first, .., last]) = (verdict, opens.as_slice())

@@ -20,7 +20,7 @@ const MIN_LOG: f64 = 0.1;
 
 /// Open handles older than any closed handle of their group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Outlived {
+pub struct OutlivingHandles {
     /// Number of older open handles; 0 if no handle was closed.
     pub older: usize,
     /// Number of open handles too old to be explained by chance.
@@ -29,7 +29,7 @@ pub struct Outlived {
     pub times: f64,
 }
 
-impl Outlived {
+impl OutlivingHandles {
     /// Compares the `ages` of open handles, ascending, with closed lifetimes. Handles up to age `unswept_ns` do not
     /// count.
     pub fn new(lifetimes: &[Lifetime], ages: &[i64], unswept_ns: i64) -> Self {
@@ -73,7 +73,7 @@ mod tests {
     fn outlived(lifetimes: &[i64], ages: &[i64]) -> usize {
         let closed =
             lifetimes.iter().map(|length| Lifetime { opened_ns: 0, closed_ns: Some(*length) });
-        Outlived::new(&closed.collect::<Vec<_>>(), ages, 0).count
+        OutlivingHandles::new(&closed.collect::<Vec<_>>(), ages, 0).count
     }
 
     /// Makes exponential lifetimes of up to 6 s.

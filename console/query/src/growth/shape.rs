@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::kept::Kept;
+use super::kept::KeptHandles;
 use super::lifetime::Window;
 use super::rate::without_strays;
 use super::segments::{Parts, segments};
@@ -24,7 +24,7 @@ const MIN_MOMENTS: usize = 6;
 /// Returns the verdict and the ascending opens it is about.
 ///
 /// `opened` is the number of all handles of the group.
-pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>) {
+pub fn verdict(opened: usize, kept: &KeptHandles, window: Window) -> (Verdict, Vec<i64>) {
     let opens = &kept.opens;
     if opened <= TOO_FEW {
         return (Verdict::Short, opens.clone());
@@ -60,7 +60,7 @@ pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>
 }
 
 /// Returns the verdict for a group that keeps next to nothing.
-fn without_growth(kept: &Kept, window: Window) -> Verdict {
+fn without_growth(kept: &KeptHandles, window: Window) -> Verdict {
     let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
     // For a few handles, the mean lifetime is better evidence than the estimate of lifetimes.
     let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
@@ -78,7 +78,7 @@ struct Time {
 }
 
 impl Time {
-    fn new(kept: &Kept, window: Window) -> Self {
+    fn new(kept: &KeptHandles, window: Window) -> Self {
         Self {
             window,
             length_ns: window.length_ns(),

@@ -2,7 +2,7 @@
 
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use crate::acquired::{Acquired, Group, Share, Subject};
+use crate::acquired::{AcquisitionGroups, Group, Share, Subject};
 use crate::amounts::{Bytes, Counts};
 
 /// The kind of handles.
@@ -41,7 +41,7 @@ pub struct InventoryGroup {
 
 impl InventoryGroup {
     /// Returns what each process has of each group.
-    pub fn all(acquired: &Acquired<'_>) -> Vec<Self> {
+    pub fn all(acquired: &AcquisitionGroups<'_>) -> Vec<Self> {
         acquired
             .groups
             .iter()
@@ -64,7 +64,7 @@ impl InventoryGroup {
     }
 
     fn new(
-        acquired: &Acquired<'_>,
+        acquired: &AcquisitionGroups<'_>,
         group: &Group<'_>,
         kind: &str,
         share: &Share,

@@ -17,8 +17,8 @@ pub use self::open_over_time::{OpenAt, OpenOverTime};
 pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 
 use self::stacks::identities;
-use super::acquired::{Acquired, Kept};
-use super::acquisition_table::{AcquisitionTable, Needed};
+use super::acquired::{AcquisitionGroups, KeptSites};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocatorList, Origin};
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
@@ -77,7 +77,7 @@ impl<'a> Inventory<'a> {
         let mut groups = Vec::new();
         let groups_of_handles = why.file.groups.as_ref();
         let handles =
-            Acquired::from_handles(file, groups_of_handles, &criteria.owners, true, false);
+            AcquisitionGroups::from_handles(file, groups_of_handles, &criteria.owners, true, false);
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::all(handles));
         }
@@ -197,10 +197,10 @@ fn trace_id(trace: &Trace) -> Result<String, QueryError> {
 fn allocations<'f>(
     why: &'f WhyAnswer<'_>,
     allocators: &'f AllocatorList,
-) -> Result<Option<Acquired<'f>>, QueryError> {
+) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
     let file = &why.file.file;
     let Some(origin) = Origin::new(file) else { return Ok(None) };
-    let table = AcquisitionTable::load(file.trace, Needed::ALLOCATIONS)?.into();
+    let table = AcquisitionTable::load(file.trace, NeededColumns::ALLOCATIONS)?.into();
     let criteria = ResourceCriteria::default();
-    Acquired::from_allocations(origin, allocators, &table, &criteria, true, Kept::All)
+    AcquisitionGroups::from_allocations(origin, allocators, &table, &criteria, true, KeptSites::All)
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::groups::{Request, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
-use crate::acquisition_table::{AcquisitionTable, Needed};
+use crate::acquisition_table::{AcquisitionTable, NeededColumns};
 use crate::allocations::{
     AllocatorList, Origin, PART, ResourceSelection, Tables, stacks_of_processes, unreleased,
 };
@@ -89,7 +89,8 @@ impl<'a> ResourcesAnswer<'a> {
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
         let allocators = AllocatorList::load(trace)?;
-        let resources = Arc::new(AcquisitionTable::load(trace, Needed::for_criteria(criteria))?);
+        let resources =
+            Arc::new(AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?);
         let frames = frames_for(criteria, source, names, cancel)?;
         let origin =
             Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };

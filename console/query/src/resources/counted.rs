@@ -26,7 +26,7 @@ pub struct Counter<'a> {
 
 /// What is counted for a group.
 #[derive(Default)]
-pub struct Counted {
+pub struct GroupFigures {
     pub stats: ResourceStats,
     /// Changes in allocated bytes for each part of the time.
     pub changes: Vec<i64>,
@@ -34,9 +34,9 @@ pub struct Counted {
 
 /// Groups with their figures, in the order of their first rows.
 #[derive(Default)]
-pub struct Counts {
+pub struct CountedGroups {
     /// One level; each group has a code in each column.
-    pub groups: Nodes<Counted>,
+    pub groups: Nodes<GroupFigures>,
     /// Items that count once: group, what, kind, and the first row of the allocation or the number of the call. A call
     /// counts once for each kind that it freed.
     once: Vec<(u32, Once, u32, u32)>,
@@ -44,7 +44,7 @@ pub struct Counts {
     pub moments: Vec<(u32, Change)>,
 }
 
-impl Counted {
+impl GroupFigures {
     fn add_all(&mut self, other: &Self) {
         self.stats.add_all(&other.stats);
         for (part, bytes) in other.changes.iter().enumerate() {
@@ -62,9 +62,9 @@ impl Counted {
     }
 }
 
-impl Counts {
+impl CountedGroups {
     fn add_all(&mut self, counts: Self) {
-        let places = self.groups.add_all(&counts.groups, Counted::add_all);
+        let places = self.groups.add_all(&counts.groups, GroupFigures::add_all);
         let place_of = |group: u32| places.get(group as usize).copied().unwrap_or_default();
         let once = counts.once.into_iter();
         self.once
@@ -92,11 +92,11 @@ impl Counter<'_> {
         &self,
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
-    ) -> Result<Counts, Cancelled> {
+    ) -> Result<CountedGroups, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
             self.tables.origin.cancel.check()?;
             let codes = self.keys.codes(rows, ResourceRow::Allocation);
-            let (mut counts, mut path) = (Counts::default(), Path::default());
+            let (mut counts, mut path) = (CountedGroups::default(), Path::default());
             for (at, row) in rows.iter().enumerate() {
                 if let Some(group) =
                     path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups)
@@ -106,8 +106,8 @@ impl Counter<'_> {
             }
             Ok(counts)
         });
-        let mut counts = Counts::default();
-        for part in parts.collect::<Result<Vec<Counts>, Cancelled>>()? {
+        let mut counts = CountedGroups::default();
+        for part in parts.collect::<Result<Vec<CountedGroups>, Cancelled>>()? {
             counts.add_all(part);
         }
         let codes = self.keys.codes(misses, ResourceRow::Miss);
@@ -124,7 +124,7 @@ impl Counter<'_> {
         Ok(counts)
     }
 
-    fn add(&self, resource: AcquisitionIdx, group: u32, counts: &mut Counts) {
+    fn add(&self, resource: AcquisitionIdx, group: u32, counts: &mut CountedGroups) {
         let (table, row) = (self.tables.resources, resource.row());
         let end = table.end_of_allocation(resource);
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));

@@ -34,13 +34,13 @@ use self::causes::{Causes, Findings, proved};
 use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
-use self::not_counted::Unsuspected;
+use self::not_counted::UnsuspectedGroup;
 use self::suspect::Sums;
-use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
-use super::acquisition_table::{AcquisitionTable, Needed};
+use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
 use super::context::{FileContext, Source};
-use super::criteria::{GroupCriteria, ObjectCriteria, Picked, WhyCriteria};
+use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
@@ -140,11 +140,11 @@ pub fn why<'a>(
 }
 
 /// Keeps only the requested suspect in each trace that has it.
-fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError> {
+fn pick(answers: &mut [WhyAnswer<'_>], picked: &PickedSuspect) -> Result<(), QueryError> {
     let count = answers.iter().map(|answer| answer.suspects.len()).max().unwrap_or_default();
     let is_picked = |suspect: &Suspect| match picked {
-        Picked::Rank(rank) => suspect.rank == *rank,
-        Picked::Id(id) => id.begins(&suspect.id),
+        PickedSuspect::Rank(rank) => suspect.rank == *rank,
+        PickedSuspect::Id(id) => id.begins(&suspect.id),
     };
     answers.iter_mut().for_each(|answer| answer.suspects.retain(is_picked));
     let ids: BTreeSet<&str> = answers
@@ -154,11 +154,11 @@ fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError
         .collect();
     match picked {
         _ if count == 0 => {}
-        Picked::Rank(rank) if ids.is_empty() => {
+        PickedSuspect::Rank(rank) if ids.is_empty() => {
             return Err(QueryError::NoRank { rank: *rank, count });
         }
-        Picked::Rank(_) => {}
-        Picked::Id(id) => check_ids(id, "handles or allocations", &ids, true)?,
+        PickedSuspect::Rank(_) => {}
+        PickedSuspect::Id(id) => check_ids(id, "handles or allocations", &ids, true)?,
     }
     answers.iter_mut().try_for_each(|answer| answer.show(|_| true))
 }
@@ -168,7 +168,7 @@ type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
 
 fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
     // Causes of leaks name stacks that free.
-    let table = AcquisitionTable::load(trace, Needed::ALLOCATIONS)?;
+    let table = AcquisitionTable::load(trace, NeededColumns::ALLOCATIONS)?;
     Ok((AllocatorList::load(trace)?, Arc::new(table)))
 }
 
@@ -189,9 +189,10 @@ impl<'a> WhyAnswer<'a> {
         let mut methods_unnamed = None;
         let chosen = Origin::new(&file.file).zip(tables).zip(criteria.allocations());
         if let Some(((origin, (allocators, table)), chosen)) = chosen
-            && let (is_plain, kept) = (criteria.is_plain(), Kept::Leaking)
-            && let Some(allocations) =
-                Acquired::from_allocations(origin, allocators, table, &chosen, is_plain, kept)?
+            && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
+            && let Some(allocations) = AcquisitionGroups::from_allocations(
+                origin, allocators, table, &chosen, is_plain, kept,
+            )?
         {
             let causes = SiteCauses::load(origin.trace, allocators, &allocations)?;
             let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
@@ -304,7 +305,9 @@ fn suspects_of_handles(
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
     let owners = &criteria.owners;
-    let Some(handles) = Acquired::from_handles(&file.file, groups, owners, is_plain, false) else {
+    let Some(handles) =
+        AcquisitionGroups::from_handles(&file.file, groups, owners, is_plain, false)
+    else {
         return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;
@@ -367,7 +370,7 @@ fn suspects_of_handles(
 
 /// Returns the suspects among allocations, and the leaks that belong to none.
 fn suspects_of_allocations(
-    allocations: &Acquired<'_>,
+    allocations: &AcquisitionGroups<'_>,
     causes: &SiteCauses<'_>,
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
@@ -381,18 +384,18 @@ fn suspects_of_allocations(
 /// Returns the suspects, highest score first, and the groups that leak but are no suspects. `findings` says why a group
 /// leaks, or returns `None` if it cannot tell.
 fn suspects<'t>(
-    acquired: &'t Acquired<'_>,
+    acquired: &'t AcquisitionGroups<'_>,
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
-) -> Result<(Vec<Suspect>, Vec<Unsuspected<'t>>), QueryError> {
+) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
     let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
-    let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =
+    let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) =
         groups.partition_map(|group| {
             match Suspect::new(acquired, &group, criteria.is_plain(), &findings) {
                 Ok(suspect) => Either::Left(suspect),
-                Err(why) => Either::Right(Unsuspected { group, why }),
+                Err(why) => Either::Right(UnsuspectedGroup { group, why }),
             }
         });
     cancel.check()?;

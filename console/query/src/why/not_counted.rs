@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::ResourceKind;
 
 use super::suspect::{NoSuspect, Reason, Suspect};
-use crate::acquired::{Acquired, ProgramGroup};
+use crate::acquired::{AcquisitionGroups, ProgramGroup};
 
 /// Leaked handles, or allocations of one kind, that belong to no suspect for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,16 +24,16 @@ pub struct NotCounted {
 }
 
 /// A group that leaks but is no suspect.
-pub struct Unsuspected<'t> {
+pub struct UnsuspectedGroup<'t> {
     pub group: ProgramGroup<'t>,
     pub why: NoSuspect,
 }
 
 impl NotCounted {
     /// Counts the handle groups that are no suspects; `leaked` is what they leak together.
-    pub fn for_handles(unsuspected: &[Unsuspected<'_>], leaked: u64) -> Vec<Self> {
+    pub fn for_handles(unsuspected: &[UnsuspectedGroup<'_>], leaked: u64) -> Vec<Self> {
         let mut sums = Sums::default();
-        for Unsuspected { why, .. } in unsuspected {
+        for UnsuspectedGroup { why, .. } in unsuspected {
             sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
         }
         let mut not_counted = sums.all();
@@ -50,12 +50,12 @@ impl NotCounted {
 
     /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
     pub fn for_allocations(
-        allocations: &Acquired<'_>,
-        unsuspected: &[Unsuspected<'_>],
+        allocations: &AcquisitionGroups<'_>,
+        unsuspected: &[UnsuspectedGroup<'_>],
         backed: &[Suspect],
     ) -> Vec<Self> {
         let mut sums = Sums::default();
-        for Unsuspected { group: ProgramGroup { groups, .. }, why } in unsuspected {
+        for UnsuspectedGroup { group: ProgramGroup { groups, .. }, why } in unsuspected {
             let kind = groups.first().map(|group| group.type_name);
             // Kinds from a newer layout are not judged.
             let kind = kind.filter(|name| ResourceKind::ALL.iter().any(|it| it.name() == *name));

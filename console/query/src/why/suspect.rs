@@ -9,7 +9,9 @@ use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 use super::causes::{Diagnosis, Findings, RACE};
 use super::names::LeakedNames;
 use super::score;
-use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share, SharedFunction, Subject};
+use crate::acquired::{
+    AcquisitionGroups, Ends, PRIVATE_HEAP, ProgramGroup, Share, SharedFunction, Subject,
+};
 use crate::amounts::{Bytes, Counts};
 use crate::growth::{
     Growth, Lifetime, ProcessLifetimes, TimeParts, Verdict, Window, Words, outstanding,
@@ -141,7 +143,7 @@ impl Suspect {
     /// # Errors
     /// If it is no suspect, with the reason.
     pub fn new(
-        acquired: &Acquired<'_>,
+        acquired: &AcquisitionGroups<'_>,
         group: &ProgramGroup<'_>,
         is_plain: bool,
         findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,

@@ -9,7 +9,7 @@ use crate::event_item::EventItem;
 use crate::text::{ProcessStyle, TargetStyle};
 use crate::time::Clock;
 use handlescope_query::{
-    FileAnswer, Listing, PerProcess, ProcessInfo, Selected, Target, UNKNOWN_LIFETIME_NS,
+    FileAnswer, Listing, PerProcess, ProcessInfo, SelectedObject, Target, UNKNOWN_LIFETIME_NS,
 };
 use handlescope_session::settings::Display;
 
@@ -145,7 +145,7 @@ impl TargetFacts {
 }
 
 impl<'a> ObjectFacts<'a> {
-    pub fn new(file: &FileFacts<'a>, selected: Selected) -> Self {
+    pub fn new(file: &FileFacts<'a>, selected: SelectedObject) -> Self {
         let (listing, tables) = (file.listing, &file.answer.file);
         let object = selected.object();
         let table = &tables.objects.table;

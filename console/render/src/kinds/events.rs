@@ -16,7 +16,7 @@ use crate::{
     traces::{StackNumbers, Traces, traces},
 };
 use handlescope_query::{
-    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected, Target,
+    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, SelectedObject, Target,
 };
 use handlescope_session::cancel::{Cancel, Poll};
 
@@ -32,7 +32,7 @@ pub struct ObjectRow<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a Listing,
     numbers: StackNumbers,
-    object: Selected,
+    object: SelectedObject,
     parts: Rc<Parts<'a>>,
 }
 

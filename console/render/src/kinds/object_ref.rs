@@ -10,7 +10,7 @@ use crate::table::{Around, Columns};
 use crate::text::ObjectRefStyle;
 use crate::traces::{OfTraces, totals_columns, traces};
 use handlescope_query::{
-    CountBy, CountRows, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
+    CountBy, CountRows, CountedHandles, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
 };
 use handlescope_session::values::JsonMode;
 
@@ -152,12 +152,12 @@ pub fn not_closed_columns<'a>() -> Columns<'a, NotClosed<'a>> {
         |row| row.by,
     );
     columns.member("counted", "see above", |row| match row.counts.counted {
-        Counted::OpenAtEnd => "open_at_end",
-        Counted::OpenByEvents { has_start: true } => "open_by_events_and_start",
-        Counted::OpenByEvents { has_start: false } => "open_by_events",
-        Counted::Leaked => "leaked",
-        Counted::ClosedAtExit => "closed_at_exit",
-        Counted::LeakedOrAtExit => "leaked_or_closed_at_exit",
+        CountedHandles::OpenAtEnd => "open_at_end",
+        CountedHandles::OpenByEvents { has_start: true } => "open_by_events_and_start",
+        CountedHandles::OpenByEvents { has_start: false } => "open_by_events",
+        CountedHandles::Leaked => "leaked",
+        CountedHandles::ClosedAtExit => "closed_at_exit",
+        CountedHandles::LeakedOrAtExit => "leaked_or_closed_at_exit",
     });
     columns.member(
         "order",

@@ -8,7 +8,7 @@ use super::{ObjectRefStyle, OrUnknown, grouped};
 use crate::time::Clock;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
-use handlescope_query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, Selected};
+use handlescope_query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, SelectedObject};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 
@@ -59,7 +59,7 @@ impl InheritedHandle {
 
 impl EventWriter<'_> {
     /// Writes the events of an object that passed the filters, in time order.
-    pub fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
+    pub fn write(&self, out: &mut impl Write, selected: SelectedObject) -> io::Result<()> {
         let inherited = self.inherited(selected);
         for row in self.answer.events(selected) {
             if let Some(event) = self.listing.event(row).filter(|event| is_shown(event, self.args))
@@ -205,7 +205,7 @@ impl EventWriter<'_> {
     }
 
     /// Returns the handles of an object that children inherited, even if a filter removed their events.
-    fn inherited(&self, selected: Selected) -> Vec<InheritedHandle> {
+    fn inherited(&self, selected: SelectedObject) -> Vec<InheritedHandle> {
         let events = self.answer.file.objects.events(selected.object());
         let handles = events.filter_map(|row| {
             let child = self.listing.inherited_by(row)?;

@@ -14,8 +14,8 @@ use super::{OrUnknown, counted};
 use crate::time::{Clock, Seconds};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectCriteria, ObjectRefAnswer, Selected,
-    ShowTotal,
+    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectCriteria, ObjectRefAnswer,
+    SelectedObject, ShowTotal,
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
@@ -235,7 +235,7 @@ struct ObjectLine<'a> {
     listing: &'a Listing,
     display: &'a Display,
     style: &'a ProcessStyle,
-    selected: Selected,
+    selected: SelectedObject,
 }
 
 impl ObjectLine<'_> {

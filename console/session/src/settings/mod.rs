@@ -9,7 +9,7 @@ mod key;
 use std::env;
 use std::path::Path;
 
-pub use self::aliases::{AliasError, Aliases, Expanded};
+pub use self::aliases::{AliasError, AliasExpansion, Aliases};
 pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
 use self::file::Contents;
 pub use self::file::{ConfigError, ConfigFile, Entry};

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::losses::{has_end_rundown, loss_times, unseen_closes};
 use crate::terminal::Messages;
-use crate::values::{Counted, Length, finding, listed};
+use crate::values::{CountedNoun, Length, finding, listed};
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -174,7 +174,7 @@ impl Caveat {
     pub fn for_doubtful_exits(closes: u64) -> Option<Caveat> {
         let text = format!(
             "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
-            Counted(closes, "close"),
+            CountedNoun(closes, "close"),
             EXIT_FUNCTIONS.join(", ")
         );
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
@@ -290,8 +290,8 @@ fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<Stri
     (events > 0 || buffers > 0).then(|| {
         format!(
             "{} and {} were lost while recording; {subject} may be wrong",
-            Counted(events, "event"),
-            Counted(buffers, "buffer")
+            CountedNoun(events, "event"),
+            CountedNoun(buffers, "buffer")
         )
     })
 }
@@ -338,7 +338,7 @@ fn of_list(trace: &Trace) -> Result<String, ArchiveError> {
     Ok(format!(
         "it is a list of {}{}, so what opened them, and when, is unknown; .dump ObjectRef \
          -ShowTotal counts them, and .diff of two lists shows which become more",
-        Counted(open, "open handle"),
+        CountedNoun(open, "open handle"),
         if is_counted { " without values and names" } else { "" }
     ))
 }
@@ -359,18 +359,18 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
         (true, 0) if info.product.is_some() => format!(
             "nothing says what opened its {}; .dump ObjectRef -ShowTotal counts them, and .diff of \
              two dumps shows which become more",
-            Counted(open, "file descriptor")
+            CountedNoun(open, "file descriptor")
         ),
         (true, 0) => format!(
             "nothing says what opened its {}, because neither handle tracing (!htrace -enable) nor \
              Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two \
              dumps shows which become more",
-            Counted(open, "handle")
+            CountedNoun(open, "handle")
         ),
         (true, _) => format!(
             "it shows what opened {} of its {}",
             HumanCount(traced),
-            Counted(open, "open handle")
+            CountedNoun(open, "open handle")
         ),
     };
     Ok(format!("it is a dump, so times and lifetimes are unknown; {opened}"))

@@ -21,7 +21,7 @@ use crate::filter::Filter;
 use crate::paths::Overwrite;
 use crate::settings::{FILE_NAME, Key, Settings, Source, SymbolDownload, settled};
 use crate::terminal::Messages;
-use crate::values::{Counted, listed};
+use crate::values::{CountedNoun, listed};
 
 /// The state between two commands.
 #[derive(Default)]
@@ -222,7 +222,7 @@ impl Session {
         let clause = if has_filter { FILTER_FAILS } else { "" };
         let remedy = match offer.filter(|_| !self.offers_symbols) {
             Some(SymbolOffer { modules, .. }) => {
-                let modules = Counted(modules as u64, "module");
+                let modules = CountedNoun(modules as u64, "module");
                 format!("--symserver ms downloads symbols of {modules} from Microsoft")
             }
             None => ".dump Symbols lists why".to_owned(),

@@ -13,8 +13,8 @@ use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
-    self as query, self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer,
-    Span, TraceAnswer, TracesDiff,
+    self as query, self, ComparableAnswer, DiffCriteria, Domain, FileAnswer, PointsDiff,
+    ResourcesAnswer, Span, TraceAnswer, TracesDiff,
 };
 use handlescope_render as render;
 use handlescope_render::output::Target;
@@ -131,7 +131,7 @@ impl Command for Diff {
 }
 
 /// The words of a command about handles or about allocations.
-trait Words<'a>: Compared<'a> {
+trait Words<'a>: ComparableAnswer<'a> {
     /// Noun for what is compared, as in "handles".
     const NOUN: &'static str;
     /// Message if the second of two traces leaks nothing.

@@ -11,7 +11,7 @@ use super::super::causes::{Cause, Diagnosis, Findings, proved};
 use super::super::names::LeakedNames;
 use super::super::suspect::Sums;
 use super::commits::Commits;
-use crate::acquired::{Acquired, Group, PRIVATE_HEAP};
+use crate::acquired::{AcquisitionGroups, Group, PRIVATE_HEAP};
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::AllocatorList;
 use crate::error::QueryError;
@@ -25,7 +25,7 @@ const CHAIN: usize = 3;
 
 /// The data that causes are found in.
 pub struct SiteCauses<'a> {
-    allocations: &'a Acquired<'a>,
+    allocations: &'a AcquisitionGroups<'a>,
     table: &'a AcquisitionTable,
     allocators: &'a AllocatorList,
     key: Numbers<u64>,
@@ -61,7 +61,7 @@ impl<'a> SiteCauses<'a> {
     pub fn load(
         trace: &Trace,
         allocators: &'a AllocatorList,
-        allocations: &'a Acquired<'_>,
+        allocations: &'a AcquisitionGroups<'_>,
     ) -> Result<Self, QueryError> {
         let table = &allocations.table;
         let key = trace.values(Acquisitions::key)?;

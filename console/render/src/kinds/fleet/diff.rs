@@ -15,7 +15,7 @@ use handlescope_query::State;
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A group and its presentation.
 pub struct StackRow<'a> {
@@ -107,8 +107,8 @@ pub fn fleet_diff<'a>(
     let rows = answer.groups.iter().map(|group| StackRow { group, system });
     let sides = ["before:", "after: "].into_iter().zip(&answer.builds).enumerate();
     let above = sides.map(|(side, (word, build))| {
-        let traces = Counted(answer.traces[side] as u64, "trace");
-        let machines = Counted(answer.machines[side] as u64, "machine");
+        let traces = CountedNoun(answer.traces[side] as u64, "trace");
+        let machines = CountedNoun(answer.machines[side] as u64, "machine");
         format!("{word} build {} ({traces} of {machines})\n", Untrusted(build))
     });
     let groups = answer.groups.len();
@@ -139,7 +139,7 @@ impl StackRow<'_> {
         let heading = format!("{} {}", Untrusted(&site.process), Untrusted(&site.type_name));
         let heading = display.screen.paint(Role::Heading, heading);
         let side = |side: BuildSide, word| {
-            let machines = Counted(side.machines as u64, "machine");
+            let machines = CountedNoun(side.machines as u64, "machine");
             format!("{} leaked {word} on {machines}", HumanCount(side.unreleased))
         };
         let [before, after] = group.sides;

@@ -23,7 +23,7 @@ use handlescope_query::{
     StackNames, long_sparkline,
 };
 use handlescope_session::settings::Display;
-use handlescope_session::values::{Counted, Format, Size};
+use handlescope_session::values::{CountedNoun, Format, Size};
 
 /// Declares the columns of a group. `has_text`: files have the frames of its stacks.
 pub fn resource_columns<'a>(
@@ -252,15 +252,15 @@ fn file_rows(
         Size(sum.at_exit_bytes)
     );
     if criteria.is_of_leaks() {
-        return file_rows.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
+        return file_rows.below(format!("{}: {unreleased}", CountedNoun(allocs, "allocation")));
     }
     file_rows.below(format!(
         "{} ({}), {} ({}), {unreleased}, {}",
-        Counted(allocs, "allocation"),
+        CountedNoun(allocs, "allocation"),
         Size(alloc_bytes),
-        Counted(frees, "free"),
+        CountedNoun(frees, "free"),
         Size(freed_bytes),
-        Counted(sum.orphan_frees, "orphan free")
+        CountedNoun(sum.orphan_frees, "orphan free")
     ))
 }
 

@@ -8,7 +8,7 @@ use handlescope_model::stable_hash::name_of;
 use handlescope_model::{Trace, Untrusted};
 use handlescope_sources::{ImportLimits, import, import_sources};
 
-use super::{Kept, Opened, for_session, kept, line, paths};
+use super::{ExtractLocation, OpenedExtract, for_session, kept, line, paths};
 use crate::cancel::Cancel;
 use crate::paths::{Access, shortened, stem};
 use crate::terminal::Messages;
@@ -62,7 +62,7 @@ pub fn imported(
     access: &Access,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<Opened, LoadError> {
+) -> Result<OpenedExtract, LoadError> {
     for file in import_sources(extract) {
         access.check(&file)?;
     }
@@ -73,9 +73,9 @@ pub fn imported(
     if let Ok(trace) = Trace::open(&output)
         && trace.verify().is_ok()
     {
-        return Ok(Opened::found(trace));
+        return Ok(OpenedExtract::found(trace));
     }
-    let Kept { path: output, folder: temporary, made: _made } =
+    let ExtractLocation { path: output, folder: temporary, made: _made } =
         if access.read_only { for_session(&output)? } else { kept(output, messages)? };
     let summary = {
         let progress = messages.progress(extract);
@@ -89,7 +89,7 @@ pub fn imported(
     remove_older(&folder, &name, &output);
     let (extract, line) = (Untrusted(extract), line(&output, &summary));
     let line = format!("{extract} is ETWAnalyzer's and was converted: {line}");
-    Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
+    Ok(OpenedExtract { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
 fn limits(max_size: Option<u64>) -> ImportLimits {

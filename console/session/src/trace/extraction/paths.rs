@@ -87,7 +87,7 @@ fn real(folder: PathBuf) -> PathBuf {
 }
 
 /// Where an extract is kept.
-pub struct Kept {
+pub struct ExtractLocation {
     pub path: PathBuf,
     /// The folder that is deleted with the session, if the cache cannot be written.
     pub folder: Option<TempDir>,
@@ -96,9 +96,9 @@ pub struct Kept {
 }
 
 /// Returns a place in the cache or, with a note, one for this session only.
-pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
+pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<ExtractLocation, LoadError> {
     match prepare_folder(&extract) {
-        Ok(made) => Ok(Kept { path: extract, folder: None, made }),
+        Ok(made) => Ok(ExtractLocation { path: extract, folder: None, made }),
         Err(reason) => for_want_of_cache(&extract, &reason, messages),
     }
 }
@@ -108,7 +108,7 @@ pub fn for_want_of_cache(
     extract: &Path,
     reason: &io::Error,
     messages: &mut Messages<'_>,
-) -> Result<Kept, LoadError> {
+) -> Result<ExtractLocation, LoadError> {
     let kept = for_session(extract)?;
     messages.note(format_args!(
         "{} cannot be written ({}); working without a cache, so the next session does this again",
@@ -119,11 +119,11 @@ pub fn for_want_of_cache(
 }
 
 /// Returns a place for this session only.
-pub fn for_session(extract: &Path) -> Result<Kept, LoadError> {
+pub fn for_session(extract: &Path) -> Result<ExtractLocation, LoadError> {
     let folder = output::temporary_folder()
         .map_err(|source| LoadError::NoCache { path: extract.to_owned(), source })?;
     let path = real(folder.path().to_owned()).join(extract.file_name().unwrap_or_default());
-    Ok(Kept { path, folder: Some(folder), made: MadeFolders::default() })
+    Ok(ExtractLocation { path, folder: Some(folder), made: MadeFolders::default() })
 }
 
 #[cfg(test)]
