@@ -12,7 +12,9 @@ use super::no_match::no_match;
 use super::scan::{Record, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
-use handlescope_query::{SampledState, State, TraceLeaks, TraceSetLeaks, Verdict, compare_samples};
+use handlescope_query::{
+    GroupState, SampledState, TraceLeaks, TraceSetLeaks, Verdict, compare_samples,
+};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};
 use handlescope_session::values::listed;
@@ -44,7 +46,7 @@ pub struct ComparedStack {
     pub site: CallSite,
     /// The build before and the build after.
     pub sides: [BuildSide; 2],
-    pub state: State,
+    pub state: GroupState,
     pub got_worse: bool,
     /// Whether the traces without losses alone lead to another result.
     pub is_uncertain: bool,
@@ -78,7 +80,7 @@ impl BuildsDiff {
         self.groups.iter().filter(is_counted).count()
     }
 
-    pub fn count(&self, state: State) -> usize {
+    pub fn count(&self, state: GroupState) -> usize {
         self.groups.iter().filter(|group| group.state == state).count()
     }
 }
@@ -310,9 +312,9 @@ fn stack(
     let is_uncertain = matters && says_else;
     let got_worse = got_worse && matters && !is_uncertain;
     let state = match state {
-        State::New | State::Gone => state,
-        _ if is_uncertain => State::Uncertain,
-        State::Worse if !matters => State::Same,
+        GroupState::New | GroupState::Gone => state,
+        _ if is_uncertain => GroupState::Uncertain,
+        GroupState::Worse if !matters => GroupState::Same,
         state => state,
     };
     let ignored = None;

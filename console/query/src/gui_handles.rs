@@ -7,7 +7,7 @@ use handlescope_model::tables::{ResourceEnd, ResourceKind};
 use serde::Serialize;
 
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
+use super::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
 use super::context::Source;
 use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
@@ -84,8 +84,9 @@ pub fn gui_handles(
     let table = AcquisitionTable::load(trace, needed)?;
     let processes = ProcessList::load(trace)?;
     let frames = frames_for(&criteria, source, names, cancel)?;
-    let origin = Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
-    let tables = Tables::load(origin, &allocators, &table)?;
+    let origin =
+        AllocationSource { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+    let tables = FilteredTables::load(origin, &allocators, &table)?;
     let rows = ResourceSelection::new(&tables, &criteria)?.allocations(&tables);
     let handles = kinds.into_iter().map(|kind| {
         let rows = rows.iter().filter_map(|row| {

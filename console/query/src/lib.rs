@@ -67,7 +67,7 @@ pub use self::acquired::{
     Caller, CallerLeaks, PRIVATE_HEAP, PointAmounts, SharedFunction, Span, SuspectScope,
 };
 pub use self::allocations::allocated_kinds;
-pub use self::amounts::{Amount, Bytes, Counts};
+pub use self::amounts::{Amount, ByteAmounts, Counts};
 pub use self::answer::{Domain, TraceAnswer};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
 pub use self::context::Source;
@@ -83,19 +83,19 @@ pub use self::diff::{
     ComparableAnswer, SampledState, TraceLeaks, TraceSetLeaks, between_points, compare_samples,
     compare_traces,
 };
-pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
+pub use self::diff::{ComparedGroup, GroupState, OpenedGroup, PointsDiff, Side, TracesDiff};
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
-pub use self::groups::{GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
+pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
-    Change, Evidence, Growth, Lifetime, OutlivingHandles, Rate, Verdict, Window, Words,
-    long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
+    Evidence, Growth, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
+    Verdict, long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};
-pub use self::listing::{DuplicateRow, EventRow, Listing, UnseenClose, ViewRow};
+pub use self::listing::{DuplicateRow, EventListing, EventRow, UnseenClose, ViewRow};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::{NoMatch, Subject};
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};

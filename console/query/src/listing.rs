@@ -15,7 +15,7 @@ use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancelled, Poll};
 
 /// The columns that printing needs.
-pub struct Listing {
+pub struct EventListing {
     pointer: Sparse<Numbers<u64>>,
     name: Sparse<Numbers<NameIdx>>,
     names: Texts,
@@ -97,7 +97,7 @@ pub struct ViewRow {
     pub file_object: Option<u64>,
 }
 
-impl Listing {
+impl EventListing {
     /// Loads the columns for the objects that passed and their events.
     pub fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
         let (trace, objects) = (file.trace, selection.object_rows(&file.objects));

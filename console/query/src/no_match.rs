@@ -7,7 +7,7 @@ use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::context::Source;
-use super::criteria::{Effect, ObjectCriteria};
+use super::criteria::{ObjectCriteria, ObjectEffect};
 use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, Syntax};
 use super::error::QueryError;
 use super::filters;
@@ -225,7 +225,7 @@ fn as_named(
 ) -> Result<Survivors, QueryError> {
     let given = args.given();
     let is_early = |given: &GivenCriterion<'_, _>| {
-        matches!(given.effect, Effect::Views(_) | Effect::Stacks)
+        matches!(given.effect, ObjectEffect::Views(_) | ObjectEffect::Stacks)
             || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
     };
     let last_early = given.iter().rposition(is_early).filter(|index| *index > 0);

@@ -21,7 +21,7 @@ use super::frame_view::ModuleBases;
 use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
 use super::handle_counts::{CountBy, CountedHandles, HandleCounts};
-use super::listing::Listing;
+use super::listing::EventListing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
 use super::selection::{SelectedObject, Selection};
@@ -56,7 +56,7 @@ pub struct FileAnswer<'a> {
     /// Groups of handles instead of objects, if requested.
     pub groups: Option<Groups>,
     /// Data needed to print objects; `None` if only sums or groups were requested.
-    pub listing: Option<Listing>,
+    pub listing: Option<EventListing>,
     /// What handles to processes and threads refer to, if objects are listed and that was asked for.
     pub targets: Option<Targets>,
     /// Evidence from stacks of closes at process exit, if `-LeakAtExit` requests it and there are names.
@@ -292,7 +292,7 @@ impl<'a> FileAnswer<'a> {
         let beside = at_exit.as_ref();
         let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
         let is_listed = !is_counted && !is_grouped;
-        let listing = is_listed.then(|| Listing::load(&file, &selection)).transpose()?;
+        let listing = is_listed.then(|| EventListing::load(&file, &selection)).transpose()?;
         let targets = (is_listed && args.show_target).then(|| {
             let rows = selection.object_rows(&file.objects);
             let mut targets = Targets::load(file.trace, &rows, &file.types)?;
@@ -372,7 +372,7 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Counts one object that is not printed.
-    fn left_out_object(&self, listing: &Listing, selected: SelectedObject) -> LeftOut {
+    fn left_out_object(&self, listing: &EventListing, selected: SelectedObject) -> LeftOut {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
@@ -407,7 +407,7 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Returns the lifetime of an object before all filters; `None` if its creation or end is unknown.
-    pub fn lifetime_ns(&self, listing: &Listing, selected: SelectedObject) -> Option<i64> {
+    pub fn lifetime_ns(&self, listing: &EventListing, selected: SelectedObject) -> Option<i64> {
         let [created_ns, ended_ns] = listing.ends_ns(selected.object());
         rules::lifetime_ns(created_ns, ended_ns)
     }

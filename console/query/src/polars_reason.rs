@@ -13,10 +13,10 @@ use handlescope_session::suggest;
 const MAX_LISTED: usize = 160;
 
 /// Rewords a message; `None` if a part of it is unknown.
-type Words = fn(&Captures<'_>) -> Option<String>;
+type MessageRewording = fn(&Captures<'_>) -> Option<String>;
 
 /// Patterns for polars messages, and how to reword them.
-const MESSAGES: &[(&str, Words)] = &[
+const MESSAGES: &[(&str, MessageRewording)] = &[
     (
         r"^sql parser error: Expected: (.+?), found: (.+?)(?: at Line: (\d+), Column: (\d+))?$",
         |captures| {
@@ -156,7 +156,7 @@ const MISSING: &[&str] = &[
     r#"^"(?<name>[^"]+)" not found$"#,
 ];
 
-static KNOWN: LazyLock<Vec<(Regex, Words)>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Vec<(Regex, MessageRewording)>> = LazyLock::new(|| {
     MESSAGES.iter().filter_map(|(text, words)| Some((Regex::new(text).ok()?, *words))).collect()
 });
 

@@ -108,7 +108,7 @@ impl<'a> ProviderEventsAnswer<'a> {
             let first = top.skip.min(passed);
             first..first.saturating_add(top.take).min(passed)
         });
-        let values = args.fields.then(|| Values::new(trace)).transpose()?;
+        let values = args.fields.then(|| FieldValues::new(trace)).transpose()?;
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
         for row in selected.get(shown).unwrap_or_default() {
@@ -274,7 +274,7 @@ impl KeptEvents {
         names(kinds_of_rows.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
     }
 
-    fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
+    fn event(&self, row: usize, values: Option<&FieldValues>) -> SingleEvent {
         let events = &self.events;
         let first = events.first_value[row].row();
         let count = events.value_count[row].0 as usize;
@@ -292,7 +292,7 @@ impl KeptEvents {
 }
 
 /// The columns of field values.
-struct Values {
+struct FieldValues {
     fields: Vec<EventField>,
     field: Numbers<EventFieldIdx>,
     item: Numbers<u32>,
@@ -303,7 +303,7 @@ struct Values {
     bytes: Blobs,
 }
 
-impl Values {
+impl FieldValues {
     fn new(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
             fields: EventFields::read(trace)?.rows().collect(),

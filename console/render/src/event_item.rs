@@ -7,7 +7,8 @@ use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::text::StackStyle;
 use handlescope_query::{
-    DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, SelectedObject, UnseenClose, ViewRow,
+    DuplicateRow, EventListing, EventRow, FileAnswer, ProcessInfo, SelectedObject, UnseenClose,
+    ViewRow,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -16,7 +17,7 @@ pub const DUPLICATES: Kinds = Kinds::new(&[EventKind::HandleDuplicate]);
 /// An event of an object, or a handle to it that was open at the end.
 pub struct EventItem<'a> {
     answer: &'a FileAnswer<'a>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     entry: Entry,
 }
 
@@ -34,7 +35,7 @@ impl<'a> EventItem<'a> {
     /// these handles if only leaks were asked for, because the rundown also lists leaked handles.
     pub fn from_object(
         answer: &'a FileAnswer<'a>,
-        listing: &'a Listing,
+        listing: &'a EventListing,
         object: SelectedObject,
     ) -> impl Iterator<Item = EventItem<'a>> {
         let events = answer.events(object);

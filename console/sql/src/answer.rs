@@ -26,7 +26,7 @@ use super::{
     planner::{context, execute, too_long, with_stack},
     relations::Relation,
     stack_texts::stack_texts,
-    tables::{QueriedTrace, Tables},
+    tables::{QueriedTables, QueriedTrace},
     views::{View, Views},
 };
 use handlescope_query::{FrameNames, KnownNames, polars_reason};
@@ -104,7 +104,7 @@ impl<'a> Queries<'a> {
         let stop = Cancel::default();
         let (stacks, requests) = mpsc::channel();
         let traces = traces.collect();
-        let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
+        let tables = Arc::new(QueriedTables { traces, stacks: Some(stacks), stop: stop.clone() });
         let refused = RefusedJoin::default();
         let work = {
             let (text, views, refused) =
@@ -143,7 +143,7 @@ impl<'a> Queries<'a> {
 /// Plans a query and runs it.
 fn planned(
     query: &str,
-    tables: &Arc<Tables>,
+    tables: &Arc<QueriedTables>,
     views: &Views,
     refused: &RefusedJoin,
 ) -> Result<DataFrame, SqlError> {

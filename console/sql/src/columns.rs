@@ -15,12 +15,12 @@ use handlescope_query::type_name;
 pub struct TableColumn {
     pub table: Table,
     pub spec: ColumnSpec,
-    pub values: Values,
+    pub values: ValueSource,
 }
 
 /// Where a column's values come from.
 #[derive(Debug, Clone, Copy)]
-pub enum Values {
+pub enum ValueSource {
     Archive,
     /// The time in the archive; null in a trace without a clock.
     Time,
@@ -40,7 +40,7 @@ pub enum Values {
 }
 
 /// A column that a table has only in queries; without a table, all tables have it.
-pub type AddedColumn = (Option<Table>, Values, ColumnSpec);
+pub type AddedColumn = (Option<Table>, ValueSource, ColumnSpec);
 
 /// Declares a column for queries: table, type, name, meaning and values.
 const fn add(
@@ -48,7 +48,7 @@ const fn add(
     dtype: ColumnType,
     name: &'static str,
     doc: &'static str,
-    values: Values,
+    values: ValueSource,
 ) -> AddedColumn {
     (table, values, ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc })
 }
@@ -60,18 +60,18 @@ const fn words<C: Columns>(
     doc: &'static str,
     word: fn(u32) -> Option<&'static str>,
 ) -> AddedColumn {
-    add(Some(C::TABLE), ColumnType::Text, name, doc, Values::Words(codes.name(), word))
+    add(Some(C::TABLE), ColumnType::Text, name, doc, ValueSource::Words(codes.name(), word))
 }
 
 /// Declares a column derived from the origin and end of acquisitions.
 const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> AddedColumn {
-    add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, Values::OfLife(of))
+    add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, ValueSource::OfLife(of))
 }
 
 /// Columns that exist only in queries; they precede those of the archive.
 static ADDED: &[AddedColumn] = {
     use ColumnType::{Text, U32};
-    use Values::{FileIndex, ObjectId, OfFrames, Row, TypeName};
+    use ValueSource::{FileIndex, ObjectId, OfFrames, Row, TypeName};
     const OBJECTS: Option<Table> = Some(Table::Objects);
     const STACKS: Option<Table> = Some(Table::Stacks);
     &[
@@ -146,12 +146,12 @@ fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
     let added = added(table).map(|(_, values, spec)| (*values, *spec));
     let stored = table.columns().iter().map(move |spec| {
         if spec.is_hex() {
-            (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec })
+            (ValueSource::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec })
         } else if table == Table::Acquisitions && spec.name.ends_with("_ns") {
             // In a trace without a clock, they are only an order.
-            (Values::Time, *spec)
+            (ValueSource::Time, *spec)
         } else {
-            (Values::Archive, *spec)
+            (ValueSource::Archive, *spec)
         }
     });
     added.chain(stored).map(move |(values, spec)| TableColumn { table, spec, values })

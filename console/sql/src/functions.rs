@@ -17,10 +17,10 @@ use polars::{
 };
 use polars_plan::prelude::FunctionOptions;
 
-use super::columns::{TableColumn, Values};
+use super::columns::{TableColumn, ValueSource};
 use super::exact::Exact;
 use super::hex::{HEX, NUMBER, hex_of, number_of};
-use super::tables::Tables;
+use super::tables::QueriedTables;
 
 /// The function that converts columns like `opened_ns` to calendar times.
 const UTC_TIME: &str = "utc_time";
@@ -28,7 +28,7 @@ const UTC_TIME: &str = "utc_time";
 /// Our own functions, and no others.
 pub struct Functions {
     /// Tables of traces; `None` if a dataset is queried.
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<QueriedTables>>,
     /// Functions in use, kept so that two calls with equal arguments are equal, for example in `SELECT` and `GROUP BY`.
     called: Mutex<HashMap<String, UserDefinedFunction>>,
 }
@@ -47,7 +47,7 @@ enum Function {
 }
 
 impl Functions {
-    pub fn new(tables: Option<Arc<Tables>>) -> Functions {
+    pub fn new(tables: Option<Arc<QueriedTables>>) -> Functions {
         Functions { tables, called: Mutex::default() }
     }
 
@@ -98,7 +98,7 @@ impl Function {
     }
 
     /// Returns the function in the form polars calls it.
-    fn called(self, name: &str, tables: Arc<Tables>) -> UserDefinedFunction {
+    fn called(self, name: &str, tables: Arc<QueriedTables>) -> UserDefinedFunction {
         let called = name.to_owned();
         let run = move |arguments: &mut [Column]| match (self, arguments) {
             (Function::Exact(exact), arguments) => exact.run(arguments),
@@ -112,7 +112,7 @@ impl Function {
         UserDefinedFunction { options: FunctionOptions::elementwise(), ..function }
     }
 
-    fn run(self, numbers: &Column, tables: &Tables) -> PolarsResult<Column> {
+    fn run(self, numbers: &Column, tables: &QueriedTables) -> PolarsResult<Column> {
         match self {
             Function::Exact(exact) => exact.run(std::slice::from_ref(numbers)),
             Function::UtcTime => utc_times(numbers, None, tables),
@@ -123,11 +123,11 @@ impl Function {
                 let rows = numbers.cast(&DataType::UInt32)?;
                 let rows = within(rows.u32()?, tables.height(column.table)?);
                 let name = numbers.name().clone();
-                if !matches!(column.values, Values::Hex) {
+                if !matches!(column.values, ValueSource::Hex) {
                     return Ok(tables.column(column)?.take(&rows)?.with_name(name));
                 }
                 // Only the values of these rows are converted to text.
-                let stored = TableColumn { values: Values::Archive, ..column };
+                let stored = TableColumn { values: ValueSource::Archive, ..column };
                 Ok(hex_of(&tables.column(stored)?.take(&rows)?)?.with_name(name))
             }
         }
@@ -162,7 +162,11 @@ fn utc() -> DataType {
 }
 
 /// Returns calendar times; null in traces without a clock.
-fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsResult<Column> {
+fn utc_times(
+    times: &Column,
+    files: Option<&Column>,
+    tables: &QueriedTables,
+) -> PolarsResult<Column> {
     let starts = tables.starts_us()?;
     let mut distinct: Vec<Option<i64>> = starts.iter().map(|(_, start)| *start).collect();
     distinct.dedup();

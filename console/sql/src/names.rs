@@ -24,7 +24,7 @@ const COUNT: &str = "count(*)";
 /// compute `ORDER BY max(handle)` again, from the rows of the answer.
 pub fn with_names(query: &str) -> Option<String> {
     let mut statements = Parser::parse_sql(&GenericDialect {}, query).ok()?;
-    let mut names = Names::default();
+    let mut names = ColumnNaming::default();
     let _ = statements.visit(&mut names);
     let statements: Vec<String> = statements.iter().map(Statement::to_string).collect();
     names.has_new.then(|| statements.join("; "))
@@ -50,11 +50,11 @@ pub fn names_of_with(query: &str) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Names {
+struct ColumnNaming {
     has_new: bool,
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for ColumnNaming {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {

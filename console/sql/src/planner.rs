@@ -27,7 +27,7 @@ use super::{
     nested::plan_nested,
     relations::table_name,
     scan::scan,
-    tables::Tables,
+    tables::QueriedTables,
 };
 
 /// Stack size of a query. Only the part used takes memory. The planner recurses into each operator of a chain.
@@ -61,7 +61,7 @@ pub fn too_long(query: &str) -> Option<String> {
 }
 
 /// Creates a context with the tables, and without views.
-pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
+pub fn context(tables: &Arc<QueriedTables>) -> PolarsResult<SQLContext> {
     let functions = Functions::new(Some(Arc::clone(tables)));
     let context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in Table::queried() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use handlescope_session::settings::{Key, SymbolDownload};
+use handlescope_session::settings::{SettingKey, SymbolDownload};
 use handlescope_session::trace::{Session, SymbolOffer};
 use handlescope_session::values::CountedNoun;
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
@@ -74,7 +74,7 @@ fn accept(
             Some(Accepted::Once)
         }
         Reply::Always => {
-            let (key, always) = (Key::SymbolDownload, SymbolDownload::Always);
+            let (key, always) = (SettingKey::SymbolDownload, SymbolDownload::Always);
             Some(Accepted::Always(format!(".config {key} {always}")))
         }
         Reply::No => {

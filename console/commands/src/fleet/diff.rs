@@ -9,7 +9,7 @@ use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
-use handlescope_session::grammar::value::{PAIR, Value};
+use handlescope_session::grammar::value::{PAIR, ValueKind};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::CountedNoun;
@@ -120,7 +120,7 @@ static CHOICES: [Opt<FleetDiffArgs>; 5] = {
         details: "Names as .dump ObjectRef -GroupBy build lists them.",
         example: "-build 1.3.0.0 1.4.0.0",
         take: to(&(
-            Value { placeholder: "BEFORE AFTER", ..PAIR },
+            ValueKind { placeholder: "BEFORE AFTER", ..PAIR },
             |args: &mut FleetDiffArgs, pair| args.builds = Some(pair),
         )),
     };

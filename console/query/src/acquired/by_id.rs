@@ -8,7 +8,7 @@ use super::list::AcquisitionGroups;
 use super::program_groups::{ProgramGroup, SuspectScope};
 use super::sites::KeptSites;
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocatorList, Origin};
+use crate::allocations::{AllocationSource, AllocatorList};
 use crate::context::FileContext;
 use crate::criteria::{
     GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, StackTrims,
@@ -103,7 +103,7 @@ pub fn events_of_suspect(
 /// # Errors
 /// If the archive is damaged or the query is cancelled.
 pub fn allocations_of_suspect(
-    origin: Origin<'_>,
+    origin: AllocationSource<'_>,
     (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {

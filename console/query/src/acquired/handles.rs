@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use handlescope_model::ProcessIdx;
 
-use super::group::Group;
+use super::group::AcquisitionGroup;
 use super::list::{AcquisitionGroups, Subject};
 use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
@@ -59,7 +59,7 @@ impl<'a> AcquisitionGroups<'a> {
                 continue;
             }
             let (type_name, create_stack) = groups.type_and_stack(node);
-            acquired.groups.push(Group {
+            acquired.groups.push(AcquisitionGroup {
                 process: Cow::Borrowed(process),
                 type_name,
                 allocator: groups.name_pattern(node).filter(|_| create_stack.is_none()),

@@ -8,14 +8,14 @@ use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
 
 use crate::acquisition_table::AcquisitionTable;
-use crate::amounts::{Amount, Bytes, Counts};
+use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::growth::Lifetime;
 
 /// Some acquisitions and what is counted about them.
 #[derive(Default)]
-pub struct Lifetimes {
+pub struct AcquiredLifetimes {
     pub counts: Counts,
-    pub bytes: Bytes,
+    pub bytes: ByteAmounts,
     /// How those that are not leaked ended.
     pub ends: Ends,
     pub lifetimes: Vec<Lifetime>,
@@ -38,7 +38,7 @@ struct PartSum {
     unreleased_size: i64,
 }
 
-impl Lifetimes {
+impl AcquiredLifetimes {
     /// Computes the lifetimes of some rows; `None` if the table lacks the time of one.
     pub fn of(table: &AcquisitionTable, rows: &[AcquisitionIdx]) -> Option<Self> {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));

@@ -21,7 +21,7 @@ pub use self::between::{PointAmounts, Span};
 pub use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::callers::{Caller, SharedFunction};
 pub use self::group::PRIVATE_HEAP;
-pub use self::group::{Group, Share};
+pub use self::group::{AcquisitionGroup, Share};
 pub use self::lifetimes::Ends;
 pub use self::list::{AcquisitionGroups, Subject};
 pub use self::program_groups::{ProgramGroup, SuspectScope};

@@ -5,10 +5,10 @@ use hashbrown::HashSet;
 
 use super::alike::CallerLeaks;
 use super::callers::{SharedFunction, put_together};
-use super::group::{Group, Owner};
+use super::group::{AcquisitionGroup, AcquisitionOwner};
 use super::list::AcquisitionGroups;
 use super::owners::Owners;
-use super::programs::{Program, Programs, united};
+use super::programs::{ProgramNumber, ProgramNumbers, united};
 use crate::frame_names::NamedFrames;
 use crate::program_frames::program_functions;
 use handlescope_session::values::SuspectId;
@@ -17,7 +17,7 @@ use handlescope_session::values::SuspectId;
 /// that leak alike.
 pub struct ProgramGroup<'t> {
     /// The groups of its processes; the first one gives its name.
-    pub groups: Vec<&'t Group<'t>>,
+    pub groups: Vec<&'t AcquisitionGroup<'t>>,
     /// Owners of the group.
     pub owners: Owners,
     /// The function the stacks begin with, if other stacks begin with it, too.
@@ -37,14 +37,14 @@ pub struct SuspectScope {
 pub struct StackPart<'t> {
     pub stack: Option<StackIdx>,
     pub leaked: CallerLeaks,
-    groups: Vec<(&'t Group<'t>, Vec<Owner>)>,
+    groups: Vec<(&'t AcquisitionGroup<'t>, Vec<AcquisitionOwner>)>,
 }
 
 /// Who acquired: the processes of a program, or one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Who {
-    Program(Program),
-    Process(Owner),
+    Program(ProgramNumber),
+    Process(AcquisitionOwner),
 }
 
 /// Owner, type and allocator.
@@ -53,7 +53,7 @@ type OwnerKey<'t> = (Who, &'t str, Option<&'t str>);
 impl<'t> ProgramGroup<'t> {
     /// Finds everything that leaks in a trace.
     pub fn all(acquired: &'t AcquisitionGroups<'_>, scope: SuspectScope) -> Vec<Self> {
-        let programs = Programs::of(acquired.processes, |it| acquired.matches_process(it));
+        let programs = ProgramNumbers::of(acquired.processes, |it| acquired.matches_process(it));
         let groups = acquired.groups.iter().map(|group| {
             let owners = acquired.owners(group);
             let owner = owners.first().and_then(|(row, _)| *row);
@@ -90,7 +90,7 @@ impl<'t> ProgramGroup<'t> {
                 // A process that leaks nothing on a stack does not count there.
                 let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
                 let groups = groups.filter(|(group, _)| group.leaks || !is_one);
-                let (groups, owners): (Vec<&Group<'t>>, Vec<Vec<_>>) = groups.unzip();
+                let (groups, owners): (Vec<&AcquisitionGroup<'t>>, Vec<Vec<_>>) = groups.unzip();
                 let first = groups.first()?;
                 let by_process = scope.by_process || is_of_one_process(acquired, first);
                 let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
@@ -176,7 +176,7 @@ impl<'t> ProgramGroup<'t> {
 }
 
 /// Whether the stack of a group contains unknown code of its process.
-fn is_of_one_process(acquired: &AcquisitionGroups<'_>, group: &Group<'_>) -> bool {
+fn is_of_one_process(acquired: &AcquisitionGroups<'_>, group: &AcquisitionGroup<'_>) -> bool {
     let stack = acquired.stacks.as_ref().zip(group.create_stack);
     let is_unknown = stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack));
     let owner = || acquired.owners(group).first().and_then(|(row, _)| *row);

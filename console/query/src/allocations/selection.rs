@@ -7,7 +7,7 @@ use handlescope_model::tables::{Allocator, ResourceEnd};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx};
 use rayon::prelude::*;
 
-use super::tables::{ResourceRow, Tables};
+use super::tables::{FilteredTables, ResourceRow};
 use crate::acquisition_table::AcquisitionTable;
 use crate::criteria::{
     AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
@@ -33,7 +33,10 @@ pub struct ResourceSelection {
 }
 
 impl ResourceSelection {
-    pub fn new(tables: &Tables<'_>, criteria: &ResourceCriteria) -> Result<Self, QueryError> {
+    pub fn new(
+        tables: &FilteredTables<'_>,
+        criteria: &ResourceCriteria,
+    ) -> Result<Self, QueryError> {
         let is_set = |flags: &[bool], row: ResourceRow| {
             let flag = tables.allocator(row).and_then(|allocator| flags.get(allocator.row()));
             flag.copied().unwrap_or_default()
@@ -89,7 +92,7 @@ impl ResourceSelection {
     }
 
     /// Returns the allocations that pass, ascending.
-    pub fn allocations(&self, tables: &Tables<'_>) -> Vec<AcquisitionIdx> {
+    pub fn allocations(&self, tables: &FilteredTables<'_>) -> Vec<AcquisitionIdx> {
         self.is_left
             .par_iter()
             .enumerate()
@@ -99,7 +102,7 @@ impl ResourceSelection {
     }
 
     /// Returns the frees without allocation and the ignored events that pass, ascending.
-    pub fn misses(&self, tables: &Tables<'_>) -> Vec<ResourceMissIdx> {
+    pub fn misses(&self, tables: &FilteredTables<'_>) -> Vec<ResourceMissIdx> {
         let misses = self.is_left.iter().skip(tables.resources.allocations().len());
         (0..)
             .map(ResourceMissIdx)
@@ -112,7 +115,7 @@ impl ResourceSelection {
     /// Explains why no allocation passes; `None` if the trace has none or some pass.
     pub fn no_match(
         &self,
-        tables: &Tables<'_>,
+        tables: &FilteredTables<'_>,
         criteria: &ResourceCriteria,
     ) -> Result<Option<NoMatch>, QueryError> {
         let names = |passed: &ResourceCriteria, criterion, value: &_| {
@@ -140,7 +143,7 @@ impl ResourceSelection {
 
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
-fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
+fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
     let (table, first) = (tables.resources, tables.resources.allocations().start);
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
@@ -157,7 +160,11 @@ fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>
 }
 
 /// Returns which allocators pass a test, by row.
-fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<'_>) -> Vec<bool> {
+fn allocators(
+    test: AllocatorTest,
+    criteria: &ResourceCriteria,
+    tables: &FilteredTables<'_>,
+) -> Vec<bool> {
     let owners = match test {
         AllocatorTest::OwnerCommandLine => criteria.owners.by_name_and_command_line(),
         AllocatorTest::NewOwner => criteria.owners.clone(),
@@ -185,7 +192,7 @@ fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<
 fn row_test<'a>(
     test: ResourceTest,
     criteria: &ResourceCriteria,
-    tables: &'a Tables<'_>,
+    tables: &'a FilteredTables<'_>,
 ) -> Box<dyn Fn(ResourceRow) -> bool + Sync + 'a> {
     match (test, tables.origin.suspect, criteria.time, criteria.size) {
         // A free without an allocation belongs to no suspect.

@@ -76,7 +76,7 @@ impl MissTable {
 
 /// Where allocations are read from.
 #[derive(Clone, Copy)]
-pub struct Origin<'a> {
+pub struct AllocationSource<'a> {
     pub trace: &'a Trace,
     pub processes: &'a ProcessList,
     pub frames: &'a Frames<'a>,
@@ -85,7 +85,7 @@ pub struct Origin<'a> {
     pub cancel: &'a Cancel,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> AllocationSource<'a> {
     /// Makes the origin of a trace with loaded stacks; `None` if they are not loaded.
     pub fn new(file: &'a FileContext<'a>) -> Option<Self> {
         Some(Self {
@@ -99,8 +99,8 @@ impl<'a> Origin<'a> {
 }
 
 /// The tables to filter.
-pub struct Tables<'a> {
-    pub origin: Origin<'a>,
+pub struct FilteredTables<'a> {
+    pub origin: AllocationSource<'a>,
     pub allocators: &'a AllocatorList,
     pub resources: &'a AcquisitionTable,
     pub misses: MissTable,
@@ -134,9 +134,9 @@ impl ResourceRow {
     }
 }
 
-impl<'a> Tables<'a> {
+impl<'a> FilteredTables<'a> {
     pub fn load(
-        origin: Origin<'a>,
+        origin: AllocationSource<'a>,
         allocators: &'a AllocatorList,
         resources: &'a AcquisitionTable,
     ) -> Result<Self, QueryError> {

@@ -16,7 +16,7 @@ pub fn kind_name(code: u32) -> &'static str {
 /// Declares the source of a column for allocations and, if they have it, for events without one.
 macro_rules! read {
     ($rows:expr $(, $misses:expr)?) => {
-        Source { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
+        NumberSource { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
     };
 }
 
@@ -71,22 +71,22 @@ pub enum KeyKind {
     /// The process that owns them.
     Owner,
     /// A process other than the owner.
-    Process(Source<ProcessIdx>),
-    Stack(Source<StackIdx>, StackNames),
-    Number(Source<u32>),
+    Process(NumberSource<ProcessIdx>),
+    Stack(NumberSource<StackIdx>, StackNames),
+    Number(NumberSource<u32>),
     /// A number that stands for a word.
-    Word(Source<u32>, fn(u32) -> Option<&'static str>),
+    Word(NumberSource<u32>, fn(u32) -> Option<&'static str>),
     /// A number of bytes.
-    Bytes(Source<i64>),
+    Bytes(NumberSource<i64>),
 }
 
 /// Reads the values of a column.
-type Read<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
+type NumberReader<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
 
 /// The source of numbers for allocations, and for events without one if they have some.
-pub struct Source<T: Number> {
-    rows: Read<T>,
-    misses: &'static [Read<T>],
+pub struct NumberSource<T: Number> {
+    rows: NumberReader<T>,
+    misses: &'static [NumberReader<T>],
 }
 
 /// Names of a stack besides its number.
@@ -100,7 +100,7 @@ pub struct StackNames {
     pub heading: &'static str,
 }
 
-impl<T: Number> Source<T> {
+impl<T: Number> NumberSource<T> {
     /// Loads the numbers of allocations, and of events without one.
     pub fn load(&self, trace: &Trace) -> Result<[Numbers<T>; 2], ArchiveError> {
         let misses = self.misses.first().map(|misses| misses(trace)).transpose()?;

@@ -5,14 +5,14 @@ use handlescope_model::StackIdx;
 use crate::acquired::{
     AcquisitionGroups, KeptSites, Subject, allocations_of_suspect, events_of_suspect,
 };
-use crate::allocations::Origin;
+use crate::allocations::AllocationSource;
 use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::groups::Groups;
-use crate::growth::Window;
+use crate::growth::TimeWindow;
 use crate::info::recorded;
 use crate::no_match::NoMatch;
 use crate::object_ref::{FileAnswer, note_owners, object_ref};
@@ -171,9 +171,9 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
 }
 
 /// Returns the origin from which the allocations of an answer are read.
-fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
+fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> AllocationSource<'f> {
     let about = answer.about();
-    Origin {
+    AllocationSource {
         trace: about.trace,
         processes: answer.processes(),
         frames: &answer.frames,
@@ -206,12 +206,12 @@ pub fn rows_of_suspect<'a, F: ComparableAnswer<'a>>(
 pub fn extent<'a, F: ComparableAnswer<'a>>(
     file: &F,
     acquired: Option<&AcquisitionGroups<'_>>,
-) -> Window {
+) -> TimeWindow {
     acquired.map_or_else(|| recorded(&file.about().info, 0), |it| it.extent)
 }
 
 /// Returns the length of a window in minutes; `None` if the trace has no clock or the length is 0.
-pub fn minutes(acquired: &AcquisitionGroups<'_>, window: Window) -> Option<f64> {
+pub fn minutes(acquired: &AcquisitionGroups<'_>, window: TimeWindow) -> Option<f64> {
     let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
     (acquired.window.is_some() && minutes > 0.0).then_some(minutes)
 }

@@ -9,11 +9,11 @@ use hashbrown::hash_map::Entry;
 use super::builds::Builds;
 use super::builds::UnknownCode;
 use super::tally::{Sample, Share};
-use crate::acquired::{AcquisitionGroups, Group};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::amounts::Amount;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::growth::{Growth, ProcessLifetimes, Verdict, Window};
+use crate::growth::{Growth, ProcessLifetimes, TimeWindow, Verdict};
 use crate::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
@@ -130,7 +130,7 @@ pub enum Start {
 }
 
 /// The key that groups of one program share: program name in lower case, type, allocator.
-type Key = (String, String, Option<String>);
+type SharedGroupKey = (String, String, Option<String>);
 
 /// The groups of two traces while they are matched.
 struct Matching<'t> {
@@ -141,7 +141,7 @@ struct Matching<'t> {
     unknown_code: UnknownCode,
     groups: Vec<MatchedGroup>,
     /// Index of a group by its key and stack text.
-    by_key: HashMap<(Key, String), usize>,
+    by_key: HashMap<(SharedGroupKey, String), usize>,
 }
 
 /// Returns the groups that leak in either trace, and the modules with frames that cannot be compared.
@@ -185,8 +185,9 @@ impl Matching<'_> {
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
         let (trace, suspect) = (&traces[side], self.suspects[side]);
-        let programs = Programs::of(trace);
-        let known_keys: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
+        let programs = ProgramRuns::of(trace);
+        let known_keys: HashSet<SharedGroupKey> =
+            self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
         for group in trace.groups.iter().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel.check()?;
@@ -248,8 +249,8 @@ impl Matching<'_> {
     fn index(
         &mut self,
         (side, trace): (usize, &AcquisitionGroups<'_>),
-        group: &Group<'_>,
-        key: &Key,
+        group: &AcquisitionGroup<'_>,
+        key: &SharedGroupKey,
         may_add: bool,
     ) -> Option<usize> {
         let frames = trace.frames.map(Frames::named);
@@ -297,17 +298,17 @@ struct ProgramShares {
 }
 
 /// When the processes of each name ran in a trace.
-struct Programs {
-    extent: Window,
+struct ProgramRuns {
+    extent: TimeWindow,
     start: Start,
-    by_name: HashMap<String, (Vec<Window>, Start)>,
+    by_name: HashMap<String, (Vec<TimeWindow>, Start)>,
 }
 
-impl Programs {
+impl ProgramRuns {
     fn of(trace: &AcquisitionGroups<'_>) -> Self {
         let extent = trace.extent;
         let start = if extent.start_ns > 0 { Start::Later } else { Start::Session };
-        let mut by_name: HashMap<String, (Vec<Window>, Start)> = HashMap::new();
+        let mut by_name: HashMap<String, (Vec<TimeWindow>, Start)> = HashMap::new();
         for process in trace.processes.rows() {
             let Some(window) = trace.window_of(process) else { continue };
             if window.end_ns < window.start_ns {
@@ -324,7 +325,7 @@ impl Programs {
     }
 
     /// Returns the windows of processes with a name. A program that did not run could have run all the time.
-    fn of_name(&self, name: &str) -> (Vec<Window>, Start) {
+    fn of_name(&self, name: &str) -> (Vec<TimeWindow>, Start) {
         let runs = self
             .by_name
             .get(name)

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use handlescope_model::StackIdx;
 
 use super::compared::{ComparableAnswer, extent, minutes, per_minute, rows_of_suspect};
-use crate::acquired::{AcquisitionGroups, Group, KeptSites, PointAmounts, Span};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, KeptSites, PointAmounts, Span};
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
-use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
+use crate::growth::{Growth, Lifetime, ProcessLifetimes, TimeWindow, Verdict};
 use crate::ignored::{Leak, ignored_by};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessInfo;
@@ -23,7 +23,7 @@ use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 pub struct PointsDiff<F> {
     pub file: F,
     /// The points, clamped to the time of the trace; event numbers if the trace has no clock.
-    pub window: Window,
+    pub window: TimeWindow,
     /// Groups with something still there, largest first; if requested, also groups with only older things at the second
     /// point. Known leaks are left out, or only they are shown.
     pub groups: Vec<OpenedGroup>,
@@ -84,10 +84,12 @@ fn of_file<'a, F: ComparableAnswer<'a>>(
     criteria: &DiffCriteria,
 ) -> Result<PointsDiff<F>, QueryError> {
     let acquired = file.acquired(criteria, KeptSites::ByAllocator)?;
-    let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
+    let TimeWindow { start_ns, end_ns } = extent(&file, acquired.as_ref());
     let within = |ns: Option<i64>, edge| ns.unwrap_or(edge).clamp(start_ns, end_ns.max(start_ns));
-    let window =
-        Window { start_ns: within(span.after_ns, start_ns), end_ns: within(span.until_ns, end_ns) };
+    let window = TimeWindow {
+        start_ns: within(span.after_ns, start_ns),
+        end_ns: within(span.until_ns, end_ns),
+    };
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
@@ -134,7 +136,11 @@ fn mark_ignored<'a, F: ComparableAnswer<'a>>(
 }
 
 /// Whether a group opened enough between two points for a rate, by the same rule as `.why`.
-fn has_rate(acquired: &AcquisitionGroups<'_>, group: &Group<'_>, window: Window) -> bool {
+fn has_rate(
+    acquired: &AcquisitionGroups<'_>,
+    group: &AcquisitionGroup<'_>,
+    window: TimeWindow,
+) -> bool {
     let is_between =
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
     let processes: Vec<ProcessLifetimes> = acquired
@@ -147,7 +153,7 @@ fn has_rate(acquired: &AcquisitionGroups<'_>, group: &Group<'_>, window: Window)
             for lifetime in &mut lifetimes {
                 lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
             }
-            let of_process = Window {
+            let of_process = TimeWindow {
                 start_ns: of_process.start_ns.max(window.start_ns),
                 end_ns: of_process.end_ns.min(window.end_ns),
             };
@@ -160,7 +166,7 @@ fn has_rate(acquired: &AcquisitionGroups<'_>, group: &Group<'_>, window: Window)
 impl OpenedGroup {
     fn new(
         acquired: &AcquisitionGroups<'_>,
-        group: &Group<'_>,
+        group: &AcquisitionGroup<'_>,
         between: PointAmounts,
         minutes: Option<f64>,
     ) -> Self {

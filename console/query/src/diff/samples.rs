@@ -3,8 +3,8 @@
 //! dispersion is used.
 
 use super::rule::{self, Chances};
-use super::tally::{Kind, Tally};
-use super::traces::{State, TOO_SHORT};
+use super::tally::{Kind, LeakTally};
+use super::traces::{GroupState, TOO_SHORT};
 use crate::growth::Verdict;
 
 /// Leaks of a group in one trace.
@@ -30,7 +30,7 @@ pub struct TraceSetLeaks {
 /// Comparison of two sets of traces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampledState {
-    pub state: State,
+    pub state: GroupState,
     /// Whether the second set leaks more than chance and a factor of 1.5 explain.
     pub got_worse: bool,
     /// The probability that the second set leaks at least this many if nothing changed.
@@ -46,8 +46,8 @@ impl TraceSetLeaks {
         self.traces.iter().map(|trace| trace.seconds).sum()
     }
 
-    fn tally(&self) -> Tally {
-        Tally::of_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
+    fn tally(&self) -> LeakTally {
+        LeakTally::of_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
     }
 }
 
@@ -99,11 +99,11 @@ pub fn compare_samples(groups: &[[TraceSetLeaks; 2]]) -> Vec<SampledState> {
     let state = |(both, [before, after]): (&[Direction; 2], &[TraceSetLeaks; 2])| {
         let got_worse = both[0].is_more(worse);
         let state = match (before.count() > 0.0, after.count() > 0.0) {
-            (false, _) => State::New,
-            (_, false) => State::Gone,
-            _ if got_worse => State::Worse,
-            _ if both[1].is_more(better) => State::Better,
-            _ => State::Same,
+            (false, _) => GroupState::New,
+            (_, false) => GroupState::Gone,
+            _ if got_worse => GroupState::Worse,
+            _ if both[1].is_more(better) => GroupState::Better,
+            _ => GroupState::Same,
         };
         SampledState { state, got_worse, p_value: both[0].chances.p_value() }
     };
@@ -132,16 +132,16 @@ mod tests {
     #[test]
     fn more_in_the_same_time_is_worse() {
         assert!(compared(&[10, 11, 9, 10], &[20, 19, 21, 22]).got_worse);
-        assert_eq!(compared(&[10, 11, 9, 10], &[11, 10, 10, 11]).state, State::Same);
-        assert_eq!(compared(&[20, 19, 21, 22], &[10, 11, 9, 10]).state, State::Better);
-        assert_eq!(compared(&[20, 20], &[0, 0]).state, State::Gone);
+        assert_eq!(compared(&[10, 11, 9, 10], &[11, 10, 10, 11]).state, GroupState::Same);
+        assert_eq!(compared(&[20, 19, 21, 22], &[10, 11, 9, 10]).state, GroupState::Better);
+        assert_eq!(compared(&[20, 20], &[0, 0]).state, GroupState::Gone);
     }
 
     #[test]
     fn more_traces_may_leak_more() {
-        assert_eq!(compared(&[10, 10], &[10; 20]).state, State::Same);
+        assert_eq!(compared(&[10, 10], &[10; 20]).state, GroupState::Same);
         let new = compared(&[0, 0], &[20, 20]);
-        assert!(new.got_worse && new.state == State::New);
+        assert!(new.got_worse && new.state == GroupState::New);
     }
 
     #[test]

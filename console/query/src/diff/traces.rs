@@ -12,14 +12,14 @@ use super::compared::{
 };
 use super::matched::{Decreases, MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
-use super::tally::{Kind, Sample, Tally};
+use super::tally::{Kind, LeakTally, Sample};
 use crate::acquired::{AcquisitionGroups, KeptSites};
 use crate::amounts::Amount;
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
-use crate::growth::{Verdict, Window};
+use crate::growth::{TimeWindow, Verdict};
 use crate::ignored::{Leak, ignored_by};
 use crate::no_match::NoMatch;
 use crate::suspect_rows::SuspectRows;
@@ -32,7 +32,7 @@ pub struct TracesDiff<F> {
     /// The trace before and the trace after.
     pub files: Vec<F>,
     /// Time ranges of the traces.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimeWindow>,
     /// Lengths of the traces in minutes, if known.
     pub minutes: Vec<Option<f64>>,
     /// Groups that leak in either trace: first those that got worse, then new ones.
@@ -62,7 +62,7 @@ pub struct ComparedGroup {
     /// The trace after.
     pub after: Side,
     /// State of the group after the comparison.
-    pub state: State,
+    pub state: GroupState,
     /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
     pub got_worse: bool,
     /// Whether lost events, or stacks missing from a dump, could explain why it seems to have got worse or not.
@@ -109,7 +109,7 @@ impl Side {
 
 /// State of a group after the comparison, in listing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum GroupState {
     /// Leaks more than chance explains.
     Worse,
     /// Leaks nothing in the trace before.
@@ -124,7 +124,7 @@ pub enum State {
     Same,
 }
 
-impl State {
+impl GroupState {
     /// Returns the word for the state, which never changes.
     pub fn word(self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl<F> TracesDiff<F> {
     }
 
     /// Returns the number of groups in a state.
-    pub fn count(&self, state: State) -> usize {
+    pub fn count(&self, state: GroupState) -> usize {
         self.groups.iter().filter(|group| group.state == state).count()
     }
 }
@@ -321,7 +321,7 @@ struct Losses {
 }
 
 impl Losses {
-    fn new(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
+    fn new(trace: &Trace, extent: TimeWindow) -> Result<Self, QueryError> {
         let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
         let trace_time = Sample { windows: vec![extent], shares: Vec::new() };
         let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
@@ -367,14 +367,14 @@ impl Pair<'_> {
             Some(Verdict::Once) => self.starts[1] >= self.starts[0],
             Some(_) => true,
         };
-        let against = |tallies: [Tally; 2], share, times, kind| {
+        let against = |tallies: [LeakTally; 2], share, times, kind| {
             let [more, less] =
                 [0, 1].map(|side| tallies[side].with(self.unseen[side], self.unseen_size));
             let can_be_more = can_be_more && more.amount - less.amount * times > self.tolerance;
             Comparison { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
-            return against(counts.map(Tally::from_counts), 0.5, 1.0, Kind::Rate);
+            return against(counts.map(LeakTally::from_counts), 0.5, 1.0, Kind::Rate);
         }
         let lengths = self.samples.map(|sample| sample.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
@@ -382,16 +382,16 @@ impl Pair<'_> {
             // A leak without a rate does not shrink in a shorter time, and may happen once in each process.
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
-            let tallies = self.samples.map(|sample| Tally::new(sample, None));
+            let tallies = self.samples.map(|sample| LeakTally::new(sample, None));
             return against(tallies, times / (1.0 + times), times, Kind::Fill);
         }
-        let whole = self.samples.map(|sample| Tally::new(sample, None));
+        let whole = self.samples.map(|sample| LeakTally::new(sample, None));
         let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
         if self.is_new && expected < TOO_SHORT {
             return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
         }
         let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
-        let tallies = self.samples.map(|sample| Tally::new(sample, piece_ns));
+        let tallies = self.samples.map(|sample| LeakTally::new(sample, piece_ns));
         let share = tallies[0].length_ns / (tallies[0].length_ns + tallies[1].length_ns).max(1.0);
         against(tallies, share, times, Kind::Rate)
     }
@@ -551,12 +551,12 @@ fn with_states(
         let is_worse = both[0].is_more(worse);
         let got_worse = is_worse && is_sure;
         let state = match (before.leaked.count, after.leaked.count) {
-            (0, _) => State::New,
-            (_, 0) => State::Gone,
-            _ if !is_sure => State::Uncertain,
-            _ if is_worse => State::Worse,
-            _ if both[1].is_more(better) => State::Better,
-            _ => State::Same,
+            (0, _) => GroupState::New,
+            (_, 0) => GroupState::Gone,
+            _ if !is_sure => GroupState::Uncertain,
+            _ if is_worse => GroupState::Worse,
+            _ if both[1].is_more(better) => GroupState::Better,
+            _ => GroupState::Same,
         };
         ComparedGroup {
             process: group.process.clone(),
@@ -617,7 +617,7 @@ mod tests {
     use super::*;
     use crate::growth::{Lifetime, ProcessLifetimes};
 
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600_000_000_000 };
 
     fn share(lifetimes: Vec<Lifetime>) -> Share {
         Share { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }

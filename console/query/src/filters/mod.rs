@@ -16,7 +16,7 @@ pub mod process;
 mod start_handle;
 
 use super::context::FileContext;
-use super::criteria::{Effect, EventTest, LeftEventsTest, MapMode, ObjectCriteria};
+use super::criteria::{EventTest, LeftEventsTest, MapMode, ObjectCriteria, ObjectEffect};
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
@@ -75,7 +75,7 @@ pub fn select(
         for selection in [&mut *selection].into_iter().chain(beside) {
             keep(effect, args, file, selection)?;
         }
-        if matches!(effect, Effect::Leaks) {
+        if matches!(effect, ObjectEffect::Leaks) {
             *suspect = args.sums_suspect.then(|| selection.clone());
             (*at_exit, *unseen) = event::keep_leaks(args.leak, args.leak_at_exit, file, selection)?;
         }
@@ -85,7 +85,7 @@ pub fn select(
 }
 
 /// Returns the given criteria in the order they are applied.
-fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
+fn steps(args: &ObjectCriteria) -> Vec<(Criterion, ObjectEffect)> {
     let given = args.given().into_iter();
     let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
     if args.stack_filter.is_some() {
@@ -97,38 +97,41 @@ fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
 
 /// Returns the test of a criterion on the unfiltered object; `None` if the criterion looks at events.
 fn test<'a>(
-    effect: Effect,
+    effect: ObjectEffect,
     file: &'a FileContext<'_>,
     args: &'a ObjectCriteria,
 ) -> Result<Option<Test<'a>>, QueryError> {
     match effect {
-        Effect::Objects(test) => object::test(test, args, file).map(Some),
-        Effect::Views(test) => object::by_view(test, args, file).map(Some),
-        Effect::Leaks | Effect::Events(_) | Effect::Stacks | Effect::LeftEvents(_) => Ok(None),
+        ObjectEffect::Objects(test) => object::test(test, args, file).map(Some),
+        ObjectEffect::Views(test) => object::by_view(test, args, file).map(Some),
+        ObjectEffect::Leaks
+        | ObjectEffect::Events(_)
+        | ObjectEffect::Stacks
+        | ObjectEffect::LeftEvents(_) => Ok(None),
     }
 }
 
 /// Keeps the objects that pass a criterion, except for leaks, which [`event::keep_leaks`] handles.
 fn keep(
-    effect: Effect,
+    effect: ObjectEffect,
     args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     match effect {
-        Effect::Leaks => Ok(()),
-        Effect::Objects(_) | Effect::Views(_) => {
+        ObjectEffect::Leaks => Ok(()),
+        ObjectEffect::Objects(_) | ObjectEffect::Views(_) => {
             let Some(mut test) = test(effect, file, args)? else { return Ok(()) };
             Ok(selection.retain(file.cancel, |selected, _| test(selected.object()))?)
         }
-        Effect::Events(EventTest::Suspect) => event::keep_suspect(file, selection),
-        Effect::Events(EventTest::Time) => event::keep_time(args.time, file, selection),
-        Effect::Stacks => {
+        ObjectEffect::Events(EventTest::Suspect) => event::keep_suspect(file, selection),
+        ObjectEffect::Events(EventTest::Time) => event::keep_time(args.time, file, selection),
+        ObjectEffect::Stacks => {
             let is_plain = args.plain_process_names;
             process::keep_possible_creators(&args.creator, is_plain, file, selection)?;
             event::keep_stacks(&args.stack_filter, file, selection)
         }
-        Effect::LeftEvents(test) => keep_by_left_events(test, args, file, selection),
+        ObjectEffect::LeftEvents(test) => keep_by_left_events(test, args, file, selection),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::stats::Stats;
+use super::stats::GroupStats;
 use crate::criteria::GroupCriteria;
 use handlescope_session::values::TopN;
 
@@ -31,8 +31,8 @@ pub struct Rank {
 }
 
 impl Rank {
-    pub fn new(stats: &Stats) -> Self {
-        let Stats { open_at_end, handles, .. } = *stats;
+    pub fn new(stats: &GroupStats) -> Self {
+        let GroupStats { open_at_end, handles, .. } = *stats;
         Self { unreleased: stats.unreleased(), open_at_end, handles }
     }
 }
@@ -54,7 +54,7 @@ impl Cut<'_> {
     pub fn by_stats<T: Clone>(
         self,
         groups: &[T],
-        stats: impl Fn(&T) -> (Stats, u32),
+        stats: impl Fn(&T) -> (GroupStats, u32),
     ) -> (Vec<T>, GroupsLeftOut) {
         self.of(groups, |group| {
             let (stats, number) = stats(group);

@@ -25,7 +25,7 @@ pub use self::columns::NamePattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::nodes::{Nodes, Path};
-pub use self::stats::Stats;
+pub use self::stats::GroupStats;
 pub use self::tree::{GroupTree, NodeIdx};
 
 use std::sync::Arc;
@@ -35,14 +35,14 @@ use handlescope_model::{AcquisitionIdx, StackIdx};
 use self::columns::{KeyRows, KeyTexts, Keys};
 use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
-use self::parts::Parts;
+use self::parts::HandleCounter;
 use self::process_stacks::ProcessStacks;
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
 use super::criteria::GroupKey;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
-use super::growth::{self, Growth, Lifetime, Window};
+use super::growth::{self, Growth, Lifetime, TimeWindow};
 use super::info::recorded;
 use super::program_frames::AcquiringFunctions;
 use super::selection::Selection;
@@ -61,9 +61,9 @@ pub struct Groups {
     pub functions: Option<Arc<AcquiringFunctions>>,
     pub timed: Option<TimedGroups>,
     /// The time range of the trace, if it has a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// The time range of all events; only an order in a trace without a clock.
-    pub extent: Window,
+    pub extent: TimeWindow,
 }
 
 /// The handles of all groups, for everything that depends on their times.
@@ -104,7 +104,7 @@ impl Groups {
         let is_plain = criteria.plain_process_names || criteria.with_identities;
         let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
-        let parts = Parts {
+        let parts = HandleCounter {
             lifetimes: LifeTables::load(file)?,
             keys: KeyRows::load(
                 file,
@@ -168,7 +168,7 @@ impl Groups {
     }
 
     /// Returns changes in the number of open handles of a group, unordered; empty unless handles are kept.
-    pub fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
+    pub fn changes(&self, node: NodeIdx) -> Vec<growth::TimedChange> {
         let Some(timed) = &self.timed else { return Vec::new() };
         let mut changes = Vec::new();
         let handles = timed.handles(&self.tree, node);

@@ -12,7 +12,7 @@ use handlescope_session::cancel::{Cancel, Poll};
 pub struct ProcessStacks {
     events: Actors,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
-    rows: StackNumbers,
+    rows: NumberedStacks,
 }
 
 /// The processes whose threads logged events; the addresses in their stacks belong to these.
@@ -23,7 +23,7 @@ struct Actors {
 
 /// Rows of the stack table by number.
 #[derive(Debug, Clone, Default)]
-pub struct StackNumbers {
+pub struct NumberedStacks {
     /// Number of rows in the table; these are their own numbers.
     height: usize,
     /// Rows of the further numbers.
@@ -38,7 +38,7 @@ impl Actors {
     }
 }
 
-impl StackNumbers {
+impl NumberedStacks {
     /// Returns the row that a number stands for.
     pub fn row(&self, number: u32) -> StackIdx {
         let further = (number as usize).checked_sub(self.height);
@@ -70,7 +70,7 @@ impl ProcessStacks {
                 .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))
                 .collect(),
         };
-        let mut rows = StackNumbers { height: stacks.height(), further: Vec::new() };
+        let mut rows = NumberedStacks { height: stacks.height(), further: Vec::new() };
         let mut firsts: HashMap<StackIdx, Option<ProcessIdx>> = HashMap::new();
         let mut numbers = HashMap::new();
         let mut poll = Poll::new(cancel);
@@ -102,7 +102,7 @@ impl ProcessStacks {
     }
 
     /// Returns the rows that the numbers stand for.
-    pub fn rows(&self) -> &StackNumbers {
+    pub fn rows(&self) -> &NumberedStacks {
         &self.rows
     }
 }

@@ -8,12 +8,12 @@ use rayon::prelude::*;
 
 use super::coder::Slots;
 use super::cut::{Cut, GroupsLeftOut};
-use super::leaves::{Handles, Leaf, LeakingStacks, Leaves};
-use super::lifetimes::Times;
+use super::leaves::{CodedHandles, Leaf, LeakingStacks, Leaves};
+use super::lifetimes::HandleTimes;
 use super::nodes::{Node, Nodes};
 use super::parts::{CountedPart, Sums};
 use super::ranked;
-use super::stats::Stats;
+use super::stats::GroupStats;
 use crate::criteria::GroupCriteria;
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::values::TopN;
@@ -26,12 +26,12 @@ pub struct NodeIdx(u32);
 #[derive(Default)]
 pub struct GroupTree {
     /// Groups of all levels, the innermost last.
-    nodes: Vec<Node<Stats>>,
+    nodes: Vec<Node<GroupStats>>,
     /// Groups of the outer levels while handles are being added.
-    outer: Nodes<Stats>,
+    outer: Nodes<GroupStats>,
     /// The handles of the innermost groups, by parent node plus 1; index 0 is for those without parent.
     leaves: Vec<Leaves>,
-    parts: Vec<Handles>,
+    parts: Vec<CodedHandles>,
     levels: usize,
     all: Sums,
     /// Number of innermost groups that `-Rows` left out.
@@ -68,7 +68,7 @@ impl GroupTree {
     /// Adds the groups and handles of objects that come after all others.
     pub fn add(&mut self, part: CountedPart) {
         let CountedPart { outer, handles, ends, all } = part;
-        let places = self.outer.add_all(&outer, Stats::add_all);
+        let places = self.outer.add_all(&outer, GroupStats::add_all);
         let slots = std::iter::once(0).chain(places.into_iter().map(|node| node + 1));
         let number = self.parts.len() as u32;
         let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -93,12 +93,12 @@ impl GroupTree {
     /// known afterwards.
     ///
     /// Returns the opened handles of all groups if the criteria keep them. With `leaking`, returns only those of the
-    /// groups that [`Sorted::groups`](super::leaves::Sorted::groups) keeps.
+    /// groups that [`SortedHandles::groups`](super::leaves::SortedHandles::groups) keeps.
     pub fn arrange(
         &mut self,
         criteria: &GroupCriteria,
         top: Option<TopN>,
-        times: &Times,
+        times: &HandleTimes,
         leaking: Option<&LeakingStacks<'_>>,
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
@@ -148,7 +148,7 @@ impl GroupTree {
         &mut self,
         depth: usize,
         cut: Cut<'_>,
-        (times, leaking): (&Times, Option<&LeakingStacks<'_>>),
+        (times, leaking): (&HandleTimes, Option<&LeakingStacks<'_>>),
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
         let keeps_handles = cut.criteria.keeps_handles();
@@ -273,8 +273,8 @@ impl GroupTree {
     }
 
     /// Returns the stats of a group.
-    pub fn stats(&self, node: NodeIdx) -> Stats {
-        self.nodes.get(node.0 as usize).map_or_else(Stats::default, |node| node.stats)
+    pub fn stats(&self, node: NodeIdx) -> GroupStats {
+        self.nodes.get(node.0 as usize).map_or_else(GroupStats::default, |node| node.stats)
     }
 
     /// Returns the level of a group (outermost is 0) and its code in the column of that level.

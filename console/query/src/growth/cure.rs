@@ -15,8 +15,10 @@ const AGES: usize = 32;
 const STEPS: usize = 60;
 
 /// Distributions that are fitted, with their starting parameters.
-const DISTRIBUTIONS: [Lifetimes; 2] =
-    [Lifetimes::Exponential { rate: 0.7 }, Lifetimes::LogNormal { mean: 0.0, deviation: 1.0 }];
+const DISTRIBUTIONS: [LifetimeDistribution; 2] = [
+    LifetimeDistribution::Exponential { rate: 0.7 },
+    LifetimeDistribution::LogNormal { mean: 0.0, deviation: 1.0 },
+];
 
 /// Lifetimes of closed handles and ages of open ones, as multiples of a unit of time.
 pub struct Sample {
@@ -99,7 +101,7 @@ impl Sample {
         self.evidence_by(&DISTRIBUTIONS[..1])
     }
 
-    fn evidence_by(&self, distributions: &[Lifetimes]) -> f64 {
+    fn evidence_by(&self, distributions: &[LifetimeDistribution]) -> f64 {
         let best = |never: f64| {
             distributions
                 .iter()
@@ -111,7 +113,7 @@ impl Sample {
 
     /// Returns the log likelihood of the best fit. `never` is the initial share of handles that are never closed; 0
     /// means there are none.
-    fn fit(&self, mut lifetimes: Lifetimes, mut never: f64) -> f64 {
+    fn fit(&self, mut lifetimes: LifetimeDistribution, mut never: f64) -> f64 {
         for _ in 0..STEPS {
             let mut moments = Moments::default();
             moments.add(self.short, lifetimes.moments_below_one());
@@ -155,7 +157,7 @@ impl Moments {
 
 /// A distribution of lifetimes.
 #[derive(Clone, Copy)]
-enum Lifetimes {
+enum LifetimeDistribution {
     Exponential {
         rate: f64,
     },
@@ -166,7 +168,7 @@ enum Lifetimes {
     },
 }
 
-impl Lifetimes {
+impl LifetimeDistribution {
     /// Returns the share of handles that live longer than `age`.
     fn survival(self, age: f64) -> f64 {
         match self {

@@ -5,7 +5,7 @@ use std::fmt;
 use indicatif::HumanCount;
 
 use super::kept::KeptHandles;
-use super::lifetime::{Bounds, Lifetime, Window};
+use super::lifetime::{Bounds, Lifetime, TimeWindow};
 use super::outlived::OutlivingHandles;
 use super::rate::Rate;
 use super::shape::Verdict;
@@ -45,7 +45,7 @@ const MIN_EARLIER: usize = 5;
 
 /// Words for what happens to handles or allocations.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a> {
+pub struct GrowthWords<'a> {
     /// Those that the program releases, such as "closed".
     pub closed: &'a str,
     /// The others, such as "leaked".
@@ -54,7 +54,7 @@ pub struct Words<'a> {
     pub opened: &'a str,
 }
 
-impl Default for Words<'_> {
+impl Default for GrowthWords<'_> {
     fn default() -> Self {
         Self { closed: "closed", leaked: "leaked", opened: "opened" }
     }
@@ -90,7 +90,7 @@ pub struct Evidence {
     /// The rate at which handles leak, if the verdict is steady.
     pub rate: Option<Rate>,
     /// The time range in which the group was seen.
-    pub window: Window,
+    pub window: TimeWindow,
     /// How to name the start and the end of that range.
     pub bounds: Bounds,
     /// Number of processes that leaked some of them.
@@ -118,7 +118,7 @@ impl Evidence {
             earlier: 0,
             earlier_until_ns: None,
             rate: None,
-            window: Window { start_ns: 0, end_ns: 0 },
+            window: TimeWindow { start_ns: 0, end_ns: 0 },
             bounds: Bounds::TRACE,
             processes: 1,
             requests: 0,
@@ -131,7 +131,7 @@ impl Evidence {
         kept: &KeptHandles,
         opens: &[i64],
         rate: Option<Rate>,
-        window: Window,
+        window: TimeWindow,
     ) -> Self {
         let first_ns = opens.first().copied();
         let earlier =
@@ -173,7 +173,7 @@ impl Evidence {
     }
 
     /// Returns the evidence for a verdict as a sentence without a full stop.
-    pub fn sentence(&self, verdict: Verdict, words: Words<'_>, opened: u64) -> String {
+    pub fn sentence(&self, verdict: Verdict, words: GrowthWords<'_>, opened: u64) -> String {
         let closed = (self.closed > 0).then(|| self.closes(words.closed, opened));
         let leaks = self.leaks(verdict, words);
         let outlived = match verdict {
@@ -288,8 +288,8 @@ impl Evidence {
     }
 
     /// Formats the number and times of leaked handles.
-    fn leaks(&self, verdict: Verdict, words: Words<'_>) -> String {
-        let Words { leaked, opened, .. } = words;
+    fn leaks(&self, verdict: Verdict, words: GrowthWords<'_>) -> String {
+        let GrowthWords { leaked, opened, .. } = words;
         let (in_verdict, unreleased) =
             (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
         let mut count = if self.unreleased == self.count {

@@ -1,7 +1,7 @@
 //! Tells leaked handles of a group that are kept from those that are only young.
 
 use super::cure::Sample;
-use super::lifetime::{Lifetime, ProcessLifetimes, Window};
+use super::lifetime::{Lifetime, ProcessLifetimes, TimeWindow};
 use super::outlived::OutlivingHandles;
 use super::sweeps::unswept_ns;
 
@@ -48,7 +48,7 @@ impl KeptHandles {
     /// handles young. No handle is kept if the trace is too short to tell: if handles as old as a third of the window
     /// are young, or if lifetimes without never-closed handles explain the group nearly as well ([`are_never_closed`]).
     /// Handles opened since the last close say nothing if the pause may be chance ([`unswept_ns`]).
-    pub fn new(lifetimes: &[Lifetime], window: Window) -> Self {
+    pub fn new(lifetimes: &[Lifetime], window: TimeWindow) -> Self {
         let mut kept = Self::aged(lifetimes, window);
         kept.judge_stack(|| is_stack(lifetimes));
         kept
@@ -65,7 +65,7 @@ impl KeptHandles {
 
     /// Separates kept handles of several processes from young ones by their ages at the end of their process. Ages are
     /// compared with the mean run time of the processes; `window` spans all of them.
-    pub fn from_processes(processes: &[ProcessLifetimes], window: Window) -> Self {
+    pub fn from_processes(processes: &[ProcessLifetimes], window: TimeWindow) -> Self {
         let lengths = processes.iter().map(|process| i128::from(process.window.length_ns()));
         let mean_ns = lengths.sum::<i128>() / processes.len().max(1) as i128;
         let mean_ns = i64::try_from(mean_ns).unwrap_or(i64::MAX);
@@ -82,7 +82,7 @@ impl KeptHandles {
             })
             .collect();
         let start_ns = window.end_ns.saturating_sub(mean_ns);
-        let kept = Self::aged(&aged, Window { start_ns, ..window });
+        let kept = Self::aged(&aged, TimeWindow { start_ns, ..window });
         let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
         let mut opens: Vec<i64> = processes
             .iter()
@@ -124,7 +124,7 @@ impl KeptHandles {
 
     /// Whether two thirds of the handles that several processes keep were opened at process start. Only processes that
     /// started during the `trace` count.
-    pub fn is_filled(&self, processes: &[ProcessLifetimes], trace: Window) -> bool {
+    pub fn is_filled(&self, processes: &[ProcessLifetimes], trace: TimeWindow) -> bool {
         let started = processes.iter().filter(|process| process.window.start_ns > trace.start_ns);
         let early = started.flat_map(|ProcessLifetimes { lifetimes, window }| {
             lifetimes.iter().filter(|lifetime| {
@@ -136,7 +136,7 @@ impl KeptHandles {
     }
 
     /// Separates kept handles from young ones by their ages at the end of the window.
-    fn aged(lifetimes: &[Lifetime], window: Window) -> Self {
+    fn aged(lifetimes: &[Lifetime], window: TimeWindow) -> Self {
         let mut opens: Vec<i64> = lifetimes
             .iter()
             .filter(|lifetime| lifetime.closed_ns.is_none())
@@ -273,7 +273,7 @@ fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
 mod tests {
     use super::*;
 
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 1_000 };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 1_000 };
 
     fn lifetime(opened_ns: i64, duration: Option<i64>) -> Lifetime {
         Lifetime { opened_ns, closed_ns: duration.map(|duration| opened_ns + duration) }
@@ -338,7 +338,7 @@ mod tests {
             .chain(extremes.map(|opened| (opened, None)))
             .map(|(opened_ns, closed_ns)| Lifetime { opened_ns, closed_ns })
             .collect();
-        for window in [WINDOW, Window { start_ns: i64::MAX, end_ns: i64::MIN }] {
+        for window in [WINDOW, TimeWindow { start_ns: i64::MAX, end_ns: i64::MIN }] {
             let kept = KeptHandles::new(&lifetimes, window);
             assert_eq!(kept.opens.len() + kept.young, 6);
         }

@@ -8,7 +8,7 @@ use super::*;
 const SEEDS: u64 = 1_000;
 
 /// A trace of ten minutes.
-const TRACE: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+const TRACE: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600_000_000_000 };
 
 /// The processes of a program.
 struct Program {
@@ -27,7 +27,7 @@ impl Program {
             let length = share * (0.5 + self.fraction());
             let start = (1.0 - length) * self.fraction();
             let ns = |share: f64| (share * TRACE.length_ns() as f64) as i64;
-            let window = Window { start_ns: ns(start), end_ns: ns(start + length) };
+            let window = TimeWindow { start_ns: ns(start), end_ns: ns(start + length) };
             self.processes.push(ProcessLifetimes { lifetimes: Vec::new(), window });
         }
     }

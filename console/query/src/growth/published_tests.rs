@@ -45,7 +45,7 @@ fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
 }
 
 /// Returns the groups of a trace with their handles and time range.
-fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, Window)> {
+fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, TimeWindow)> {
     let info = TraceInfos::read(trace).unwrap().row(0).unwrap();
     let ticks = info.session_end_filetime.unwrap() - info.session_start_filetime;
     let (events, objects) = (Events::read(trace).unwrap(), Objects::read(trace).unwrap());
@@ -60,7 +60,7 @@ fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, 
     let mut groups = HashMap::new();
     for event in events.rows().filter(|event| OPENING.contains_code(event.kind)) {
         let process = &processes[event.inherited_by.unwrap_or(event.process).row()];
-        let window = Window {
+        let window = TimeWindow {
             start_ns: process.start_ns.unwrap_or(0),
             end_ns: process.end_ns.unwrap_or(ticks * 100),
         };

@@ -35,7 +35,7 @@ impl Segment {
 }
 
 /// Time split into parts.
-pub struct Parts {
+pub struct Segments {
     pub parts: Vec<Segment>,
     /// How many times more the number of leaks varies than at random.
     pub dispersion: f64,
@@ -46,7 +46,7 @@ pub struct Parts {
 ///
 /// The opens of a part are a Poisson process. Opens in batches vary more, so their likelihood is divided by their
 /// dispersion.
-pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
+pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Segments {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
     let before: Vec<usize> = (0..=BINS)
@@ -90,7 +90,7 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
         end = first;
     }
     segments.reverse();
-    Parts { parts: segments, dispersion }
+    Segments { parts: segments, dispersion }
 }
 
 /// Returns how many times more the counts of neighbouring bins differ than in a Poisson process, at least 1. The median

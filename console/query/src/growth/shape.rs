@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::kept::KeptHandles;
-use super::lifetime::Window;
+use super::lifetime::TimeWindow;
 use super::rate::without_strays;
-use super::segments::{Parts, segments};
+use super::segments::{Segments, segments};
 use super::slowing::is_slowing;
 
 /// Up to this number of handles, there are too few for any verdict.
@@ -24,7 +24,7 @@ const MIN_MOMENTS: usize = 6;
 /// Returns the verdict and the ascending opens it is about.
 ///
 /// `opened` is the number of all handles of the group.
-pub fn verdict(opened: usize, kept: &KeptHandles, window: Window) -> (Verdict, Vec<i64>) {
+pub fn verdict(opened: usize, kept: &KeptHandles, window: TimeWindow) -> (Verdict, Vec<i64>) {
     let opens = &kept.opens;
     if opened <= TOO_FEW {
         return (Verdict::Short, opens.clone());
@@ -60,7 +60,7 @@ pub fn verdict(opened: usize, kept: &KeptHandles, window: Window) -> (Verdict, V
 }
 
 /// Returns the verdict for a group that keeps next to nothing.
-fn without_growth(kept: &KeptHandles, window: Window) -> Verdict {
+fn without_growth(kept: &KeptHandles, window: TimeWindow) -> Verdict {
     let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
     // For a few handles, the mean lifetime is better evidence than the estimate of lifetimes.
     let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
@@ -71,14 +71,14 @@ fn without_growth(kept: &KeptHandles, window: Window) -> Verdict {
 
 /// The time range in which kept handles are seen.
 struct Time {
-    window: Window,
+    window: TimeWindow,
     length_ns: i64,
     /// Opens later than this are too young to judge.
     horizon_ns: i64,
 }
 
 impl Time {
-    fn new(kept: &KeptHandles, window: Window) -> Self {
+    fn new(kept: &KeptHandles, window: TimeWindow) -> Self {
         Self {
             window,
             length_ns: window.length_ns(),
@@ -90,7 +90,7 @@ impl Time {
     /// longer than a quarter of the time, other parts if they take a tenth. It is steady only if it goes on, with leaks
     /// in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
-        let Parts { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
+        let Segments { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
         let until = parts.iter().rposition(|part| {
             if part.opens.len() < MIN_STEADY {
                 part.length_ns() > self.length_ns / 4

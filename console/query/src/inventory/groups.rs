@@ -2,8 +2,8 @@
 
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use crate::acquired::{AcquisitionGroups, Group, Share, Subject};
-use crate::amounts::{Bytes, Counts};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, Share, Subject};
+use crate::amounts::{ByteAmounts, Counts};
 
 /// The kind of handles.
 const HANDLE: &str = "handle";
@@ -28,7 +28,7 @@ pub struct InventoryGroup {
     pub stack: Option<StackIdx>,
     pub counts: Counts,
     /// Bytes, for allocations that have them.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteAmounts>,
     /// When the first and the last that the program did not release were acquired, nanoseconds.
     pub leaked_ns: Option<(i64, i64)>,
     /// Mean time until the program released one, nanoseconds.
@@ -65,7 +65,7 @@ impl InventoryGroup {
 
     fn new(
         acquired: &AcquisitionGroups<'_>,
-        group: &Group<'_>,
+        group: &AcquisitionGroup<'_>,
         kind: &str,
         share: &Share,
         members: Vec<AcquisitionIdx>,

@@ -19,13 +19,13 @@ pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 use self::stacks::identities;
 use super::acquired::{AcquisitionGroups, KeptSites};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{AllocatorList, Origin};
+use super::allocations::{AllocationSource, AllocatorList};
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, NamedFrames};
 use super::frame_view::frame_lines;
-use super::growth::Window;
+use super::growth::TimeWindow;
 use super::stacks::StackSet;
 use super::tables::ProcessInfo;
 use super::totals::Totals;
@@ -46,7 +46,7 @@ pub struct Inventory<'a> {
     /// Columns with the details of acquisitions.
     pub columns: AcquisitionColumns,
     /// The time range of the trace; `None` without a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// Number of allocations, each once.
     pub allocations: u64,
     /// Number of allocations that were never freed, or only by process exit.
@@ -148,7 +148,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// Returns the time range in which the trace shows a process.
-    pub fn observed(&self, process: &ProcessInfo) -> Option<Window> {
+    pub fn observed(&self, process: &ProcessInfo) -> Option<TimeWindow> {
         Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
@@ -199,7 +199,7 @@ fn allocations<'f>(
     allocators: &'f AllocatorList,
 ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
     let file = &why.file.file;
-    let Some(origin) = Origin::new(file) else { return Ok(None) };
+    let Some(origin) = AllocationSource::new(file) else { return Ok(None) };
     let table = AcquisitionTable::load(file.trace, NeededColumns::ALLOCATIONS)?.into();
     let criteria = ResourceCriteria::default();
     AcquisitionGroups::from_allocations(origin, allocators, &table, &criteria, true, KeptSites::All)

@@ -7,11 +7,12 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, ProcessIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
-use super::groups::{Request, ResourceGroup, ResourceGroups};
+use super::groups::{GroupingRequest, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
 use crate::acquisition_table::{AcquisitionTable, NeededColumns};
 use crate::allocations::{
-    AllocatorList, Origin, PART, ResourceSelection, Tables, stacks_of_processes, unreleased,
+    AllocationSource, AllocatorList, FilteredTables, PART, ResourceSelection, stacks_of_processes,
+    unreleased,
 };
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
@@ -20,7 +21,7 @@ use crate::criterion::Criterion;
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
-use crate::growth::Window;
+use crate::growth::TimeWindow;
 use crate::info::check_clock;
 use crate::stacks::StackSet;
 use crate::suspect_rows::{SuspectRows, check};
@@ -40,7 +41,7 @@ pub struct ResourcesAnswer<'a> {
     /// The groups of `-GroupBy`, if requested.
     pub groups: Option<ResourceGroups>,
     /// The time range of the trace, if it has a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// Whether nothing that would be shown passed.
     is_without_match: bool,
     pub frames: Frames<'a>,
@@ -92,16 +93,21 @@ impl<'a> ResourcesAnswer<'a> {
         let resources =
             Arc::new(AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?);
         let frames = frames_for(criteria, source, names, cancel)?;
-        let origin =
-            Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+        let origin = AllocationSource {
+            trace,
+            processes: &processes,
+            frames: &frames,
+            suspect: None,
+            cancel,
+        };
         let tables = || (&allocators, &resources);
         let suspect = criteria.suspect.as_ref();
         let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
-        let origin = Origin { suspect: suspect.as_ref(), ..origin };
-        let tables = Tables::load(origin, &allocators, &resources)?;
+        let origin = AllocationSource { suspect: suspect.as_ref(), ..origin };
+        let tables = FilteredTables::load(origin, &allocators, &resources)?;
         let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
-        let request = Request { tables: &tables, criteria, info: &info };
+        let request = GroupingRequest { tables: &tables, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
@@ -279,7 +285,7 @@ pub fn frames_for<'a>(
 
 /// Collects the facts that caveats are based on.
 fn facts(
-    tables: &Tables<'_>,
+    tables: &FilteredTables<'_>,
     criteria: &ResourceCriteria,
     rows: &[AcquisitionIdx],
     misses: &[ResourceMissIdx],
@@ -299,8 +305,8 @@ fn facts(
 }
 
 /// Counts the allocations of each kind, and those without a stack.
-fn allocations(tables: &Tables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
-    let Tables { resources, allocators, .. } = *tables;
+fn allocations(tables: &FilteredTables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
+    let FilteredTables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> =
         allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
     let counts = rows.par_chunks(PART).map(|rows| {

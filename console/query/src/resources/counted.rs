@@ -8,15 +8,15 @@ use rayon::prelude::*;
 
 use super::keys::Keys;
 use super::stats::{Once, ResourceStats};
-use crate::allocations::{PART, ResourceRow, Tables};
+use crate::allocations::{FilteredTables, PART, ResourceRow};
 use crate::groups::{Nodes, Path};
-use crate::growth::{Change, TimeParts};
+use crate::growth::{TimeParts, TimedChange};
 use handlescope_session::cancel::Cancelled;
 
 /// Tables and options for counting allocations.
 pub struct Counter<'a> {
     pub keys: &'a Keys<'a>,
-    pub tables: &'a Tables<'a>,
+    pub tables: &'a FilteredTables<'a>,
     pub timeline: Option<&'a TimeParts>,
     /// Whether allocations are counted over time instead of bytes.
     pub by_count: bool,
@@ -41,7 +41,7 @@ pub struct CountedGroups {
     /// counts once for each kind that it freed.
     once: Vec<(u32, Once, u32, u32)>,
     /// Changes in what is allocated by group, if kept; sorted once complete.
-    pub moments: Vec<(u32, Change)>,
+    pub moments: Vec<(u32, TimedChange)>,
 }
 
 impl GroupFigures {

@@ -11,10 +11,10 @@ use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx,
 use super::counted::Counter;
 use super::keys::{Keys, bytes};
 use super::stats::ResourceStats;
-use crate::allocations::Tables;
+use crate::allocations::FilteredTables;
 use crate::criteria::{ResourceColumn, ResourceCriteria};
 use crate::error::QueryError;
-use crate::growth::{Change, TimeParts, Window};
+use crate::growth::{TimeParts, TimeWindow, TimedChange};
 use crate::info::recorded;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::values::TopN;
@@ -30,7 +30,7 @@ pub struct ResourceGroups {
     /// Trimmed stacks that the groups share.
     pub stacks: Option<TrimmedStacks>,
     /// Changes by group number, those of each group in order of time.
-    changes: Vec<(u32, Change)>,
+    changes: Vec<(u32, TimedChange)>,
 }
 
 impl ResourceGroups {
@@ -44,7 +44,7 @@ impl ResourceGroups {
     }
 
     /// Returns the changes in bytes or numbers of a group in order of time; empty unless requested.
-    pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = Change> {
+    pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = TimedChange> {
         let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
         changes.iter().map(|(_, change)| *change)
     }
@@ -115,13 +115,13 @@ impl ResourceGroup {
 }
 
 /// A request to one trace.
-pub struct Request<'a> {
-    pub tables: &'a Tables<'a>,
+pub struct GroupingRequest<'a> {
+    pub tables: &'a FilteredTables<'a>,
     pub criteria: &'a ResourceCriteria,
     pub info: &'a TraceInfo,
 }
 
-impl Request<'_> {
+impl GroupingRequest<'_> {
     /// Groups allocations, and events without one.
     pub fn groups(
         &self,
@@ -170,7 +170,7 @@ impl Request<'_> {
     }
 
     /// Returns the time range of the trace.
-    pub fn window(&self) -> Window {
+    pub fn window(&self) -> TimeWindow {
         recorded(self.info, self.tables.resources.last_opened_ns().unwrap_or_default())
     }
 }

@@ -38,7 +38,9 @@ use self::not_counted::UnsuspectedGroup;
 use self::suspect::Sums;
 use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
+use super::allocations::{
+    AllocationSource, AllocatorList, FilteredTables, ResourceSelection, stacks_of_processes,
+};
 use super::context::{FileContext, Source};
 use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
@@ -111,7 +113,7 @@ pub fn why<'a>(
         .collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
-            let origin = Origin::new(file).zip(tables.as_ref());
+            let origin = AllocationSource::new(file).zip(tables.as_ref());
             let rows = origin.map(|(origin, (allocators, table))| {
                 allocations_of_suspect(origin, (allocators, table), id)
             });
@@ -187,7 +189,7 @@ impl<'a> WhyAnswer<'a> {
             .transpose()?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         let mut methods_unnamed = None;
-        let chosen = Origin::new(&file.file).zip(tables).zip(criteria.allocations());
+        let chosen = AllocationSource::new(&file.file).zip(tables).zip(criteria.allocations());
         if let Some(((origin, (allocators, table)), chosen)) = chosen
             && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
             && let Some(allocations) = AcquisitionGroups::from_allocations(
@@ -202,7 +204,7 @@ impl<'a> WhyAnswer<'a> {
             let caveats = &file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
                 let stacks = || Ok(stacks_of_processes(table, allocators));
-                let Origin { trace, frames, processes, .. } = origin;
+                let AllocationSource { trace, frames, processes, .. } = origin;
                 methods_unnamed = unnamed_methods::caveat(trace, frames, processes, stacks)?;
             }
             if allocation_count > 0 {
@@ -210,7 +212,7 @@ impl<'a> WhyAnswer<'a> {
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
-                let tables = Tables::load(origin, allocators, table)?;
+                let tables = FilteredTables::load(origin, allocators, table)?;
                 no_match = ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
             }
         }

@@ -24,10 +24,10 @@ pub fn of(growth: &Growth, raced: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::growth::{Lifetime, ProcessLifetimes, Window};
+    use crate::growth::{Lifetime, ProcessLifetimes, TimeWindow};
 
     const SECOND: i64 = 1_000_000_000;
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600 * SECOND };
 
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
         let lifetimes: Vec<Lifetime> = opens

@@ -12,9 +12,9 @@ use super::score;
 use crate::acquired::{
     AcquisitionGroups, Ends, PRIVATE_HEAP, ProgramGroup, Share, SharedFunction, Subject,
 };
-use crate::amounts::{Bytes, Counts};
+use crate::amounts::{ByteAmounts, Counts};
 use crate::growth::{
-    Growth, Lifetime, ProcessLifetimes, TimeParts, Verdict, Window, Words, outstanding,
+    Growth, GrowthWords, Lifetime, ProcessLifetimes, TimeParts, TimeWindow, Verdict, outstanding,
 };
 use crate::requests::Requests;
 use crate::tables::ProcessList;
@@ -53,13 +53,13 @@ pub struct Suspect {
     pub function_of_stacks: Option<SharedFunction>,
     pub counts: Counts,
     /// The bytes of allocations; `None` for handles.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteAmounts>,
     pub growth: Growth,
     /// Number not yet released by the program at the end of each of [`PARTS`](Self::PARTS) equal parts of the trace;
     /// empty without a clock.
     pub open_over_time: Vec<u32>,
     /// The time range of the trace, if it has a clock.
-    pub trace: Option<Window>,
+    pub trace: Option<TimeWindow>,
     /// Word for how those that are not leaked end, such as "closed".
     pub ended: String,
     /// Causes of the leak, as far as the events show.
@@ -94,7 +94,7 @@ pub struct SuspectProcess {
 #[derive(Default)]
 pub struct Sums {
     pub counts: Counts,
-    pub bytes: Bytes,
+    pub bytes: ByteAmounts,
     pub ends: Ends,
     /// Whether leaked ones are older than the ends of the others explain.
     pub is_beyond_chance: bool,
@@ -209,7 +209,7 @@ impl Suspect {
             function_of_stacks: function.clone(),
             counts,
             bytes: (acquired.subject == Subject::Allocations)
-                .then_some(Bytes { per_minute, ..bytes }),
+                .then_some(ByteAmounts { per_minute, ..bytes }),
             growth,
             open_over_time: open_over_time.unwrap_or_default(),
             trace: acquired.window,
@@ -281,7 +281,8 @@ impl Suspect {
             Some(_) => self.counts.opened,
             None => self.growth.evidence.opened as u64,
         };
-        let words = Words { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
+        let words =
+            GrowthWords { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
         self.growth.sentence(words, total)
     }
 

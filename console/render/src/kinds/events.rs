@@ -16,7 +16,7 @@ use crate::{
     traces::{StackNumbers, Traces, traces},
 };
 use handlescope_query::{
-    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, SelectedObject, Target,
+    DuplicateRow, EventListing, FileAnswer, ObjectRefAnswer, ProcessInfo, SelectedObject, Target,
 };
 use handlescope_session::cancel::{Cancel, Poll};
 
@@ -30,7 +30,7 @@ const EXISTING: &str = "existing_handle";
 #[derive(Clone)]
 pub struct ObjectRow<'a> {
     answer: &'a FileAnswer<'a>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     numbers: StackNumbers,
     object: SelectedObject,
     parts: Rc<Parts<'a>>,

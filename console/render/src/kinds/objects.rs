@@ -9,7 +9,7 @@ use crate::{
     table::{self, Columns, FileRows, Table},
     text::{self, TreeColumns},
 };
-use handlescope_query::{FileAnswer, Listing, ObjectRefAnswer, SelectedObject};
+use handlescope_query::{EventListing, FileAnswer, ObjectRefAnswer, SelectedObject};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::Overwrite;
 use handlescope_session::settings::Display;
@@ -75,7 +75,7 @@ pub const OBJECT_COLUMNS: [&str; 6] = ["id", "type", "name", "lifetime", "create
 
 fn object_table<'a>(
     file: &'a FileAnswer<'_>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     objects: &[SelectedObject],
 ) -> io::Result<Table<'a>> {
     let tables = &file.file;

@@ -8,14 +8,16 @@ use super::{ObjectRefStyle, OrUnknown, grouped};
 use crate::time::Clock;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
-use handlescope_query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, SelectedObject};
+use handlescope_query::{
+    EventListing, EventRow, FileAnswer, PerProcess, ProcessInfo, SelectedObject,
+};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 
 /// Writes the events of objects.
 pub struct EventWriter<'a> {
     pub answer: &'a FileAnswer<'a>,
-    pub listing: &'a Listing,
+    pub listing: &'a EventListing,
     pub args: &'a ObjectRefStyle<'a>,
     pub display: &'a Display,
     pub clock: Clock,

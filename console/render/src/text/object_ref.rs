@@ -14,7 +14,7 @@ use super::{OrUnknown, counted};
 use crate::time::{Clock, Seconds};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectCriteria, ObjectRefAnswer,
+    CountBy, EventListing, FileAnswer, GuiHandles, LeftOut, ObjectCriteria, ObjectRefAnswer,
     SelectedObject, ShowTotal,
 };
 use handlescope_session::paths::{names_apart, stem};
@@ -193,7 +193,7 @@ fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
 
 fn write_objects(
     file: &FileAnswer<'_>,
-    listing: &Listing,
+    listing: &EventListing,
     args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
@@ -232,7 +232,7 @@ fn write_objects(
 /// The line above the events of an object.
 struct ObjectLine<'a> {
     file: &'a FileAnswer<'a>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     display: &'a Display,
     style: &'a ProcessStyle,
     selected: SelectedObject,

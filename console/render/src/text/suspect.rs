@@ -8,7 +8,7 @@ use handlescope_model::{FILE_MAPPING_NAME, UNKNOWN_TYPE_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::handles_and_views;
-use handlescope_query::{Bytes, CallerLeaks, Counts, PRIVATE_HEAP, SharedFunction, Suspect};
+use handlescope_query::{ByteAmounts, CallerLeaks, Counts, PRIVATE_HEAP, SharedFunction, Suspect};
 use handlescope_session::values::{CountedNoun, Size};
 
 /// Returns the verb for the end of a handle, view or allocation.
@@ -57,7 +57,9 @@ pub fn amounts(suspect: &Suspect) -> String {
     };
     let opened = acquired(suspect, &name, opened);
     let text = format!("{} of {opened} {rest}", HumanCount(count));
-    let Some(Bytes { unreleased, allocated, per_minute }) = suspect.bytes else { return text };
+    let Some(ByteAmounts { unreleased, allocated, per_minute }) = suspect.bytes else {
+        return text;
+    };
     // Events may have negative sizes, or none.
     if unreleased <= 0 {
         return text;

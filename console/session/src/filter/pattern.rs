@@ -42,15 +42,15 @@ impl Wildcard {
 
 /// A filter split at `;`, exclusions without their `!`.
 #[derive(Debug, PartialEq)]
-pub struct Parts<'a> {
+pub struct PatternParts<'a> {
     pub included: Vec<&'a str>,
     pub excluded: Vec<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> PatternParts<'a> {
     /// Splits a filter; spaces belong to their part.
-    pub fn of(filter: &'a str) -> Parts<'a> {
-        let mut parts = Parts { included: Vec::new(), excluded: Vec::new() };
+    pub fn of(filter: &'a str) -> PatternParts<'a> {
+        let mut parts = PatternParts { included: Vec::new(), excluded: Vec::new() };
         for part in filter.split(';').filter(|part| !part.is_empty()) {
             match part.strip_prefix('!') {
                 Some(excluded) => parts.excluded.push(excluded),
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn empty_parts_are_ignored_and_spaces_kept() {
-        let parts = Parts::of(";a ;;! b;!;");
-        assert_eq!(parts, Parts { included: vec!["a "], excluded: vec![" b", ""] });
+        let parts = PatternParts::of(";a ;;! b;!;");
+        assert_eq!(parts, PatternParts { included: vec!["a "], excluded: vec![" b", ""] });
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::super::causes::{Cause, Diagnosis, Findings, proved};
 use super::super::names::LeakedNames;
 use super::super::suspect::Sums;
 use super::commits::Commits;
-use crate::acquired::{AcquisitionGroups, Group, PRIVATE_HEAP};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, PRIVATE_HEAP};
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::AllocatorList;
 use crate::error::QueryError;
@@ -78,7 +78,7 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Returns the findings on the groups of a program; `None` for a kind from a newer layout.
-    pub fn findings(&self, groups: &[&Group<'_>], sums: &Sums) -> Option<Findings> {
+    pub fn findings(&self, groups: &[&AcquisitionGroup<'_>], sums: &Sums) -> Option<Findings> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
             let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);

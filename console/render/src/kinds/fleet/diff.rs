@@ -11,7 +11,7 @@ use crate::kinds::diff::{rate, states_line};
 use crate::table::{CellType, Columns, FileRows, Table};
 use crate::text::{ignored_because, line_of_ignored};
 use handlescope_fleet::{BuildSide, BuildsDiff, ComparedStack};
-use handlescope_query::State;
+use handlescope_query::GroupState;
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
@@ -126,12 +126,12 @@ impl StackRow<'_> {
         let group = self.group;
         let role = match group.state {
             _ if group.got_worse => Role::Error,
-            State::Gone | State::Better => Role::Opened,
+            GroupState::Gone | GroupState::Better => Role::Opened,
             _ => Role::Plain,
         };
         let also = match (group.got_worse, group.is_uncertain) {
-            (true, _) if group.state != State::Worse => ", worse",
-            (false, true) if group.state != State::Uncertain => ", uncertain",
+            (true, _) if group.state != GroupState::Worse => ", worse",
+            (false, true) if group.state != GroupState::Uncertain => ", uncertain",
             _ => "",
         };
         let state = display.screen.paint(role, format!("{}{also}", group.state.word()));

@@ -20,21 +20,21 @@ use crate::trace::LoadError;
 /// must match exactly. Extracts of one trace all have the same time. But an archive starts with a checksum of its table
 /// of contents, which holds the checksums of the members.
 #[derive(PartialEq, Eq)]
-struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
+struct ExtractState(Vec<(PathBuf, Option<SourceIdentity>)>);
 
-impl State {
-    fn new(extract: &Path) -> State {
+impl ExtractState {
+    fn new(extract: &Path) -> ExtractState {
         let files = import_sources(extract).into_iter().map(|file| {
             // The import reports a file that cannot be read.
             let identity = SourceIdentity::new(&file).ok();
             (file, identity)
         });
-        State(files.collect())
+        ExtractState(files.collect())
     }
 
     /// Returns a name for the state, used for the converted file.
     fn name(&self) -> String {
-        let State(files) = self;
+        let ExtractState(files) = self;
         let fields: Vec<Vec<u8>> = files
             .iter()
             .flat_map(|(file, identity)| {
@@ -68,7 +68,7 @@ pub fn imported(
     }
     let name = shortened(stem(extract)).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
-    let before = State::new(extract);
+    let before = ExtractState::new(extract);
     let output = folder.join(file_name(&name, &before.name()));
     if let Ok(trace) = Trace::open(&output)
         && trace.verify().is_ok()
@@ -81,7 +81,7 @@ pub fn imported(
         let progress = messages.progress(extract);
         import(extract, &output, limits(max_size), &progress, cancel)?
     };
-    if State::new(extract) != before {
+    if ExtractState::new(extract) != before {
         // The extract changed while it was converted.
         let _ = fs::remove_file(&output);
         return Err(ExtractError::Changed { path: extract.to_path_buf() }.into());
@@ -148,10 +148,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let extract = folder.path().join("a.json7z");
         fs::write(&extract, "a").expect("a file");
-        let before = State::new(&extract).name();
-        assert_eq!(State::new(&extract).name(), before);
+        let before = ExtractState::new(&extract).name();
+        assert_eq!(ExtractState::new(&extract).name(), before);
         fs::write(&extract, "ab").expect("a file");
-        assert_ne!(State::new(&extract).name(), before);
+        assert_ne!(ExtractState::new(&extract).name(), before);
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
             fs::write(&extract, content).expect("a file");
             let file = File::options().write(true).open(&extract).expect("a file");
             file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
-            State::new(&extract).name()
+            ExtractState::new(&extract).name()
         });
         states.sort_unstable();
         assert_ne!(states[0], states[1]);
@@ -172,7 +172,7 @@ mod tests {
     fn the_name_of_a_state_stays_the_same_in_every_build() {
         let content = "7 bytes".to_owned();
         let identity = SourceIdentity { size: 7, modified_ns: Some(5), content };
-        let state = State(vec![(PathBuf::from("/x/a.7z"), Some(identity))]);
+        let state = ExtractState(vec![(PathBuf::from("/x/a.7z"), Some(identity))]);
         assert_eq!(file_name("a", &state.name()), "a.ada2b85c7eb8bb18.json7z");
     }
 }
