@@ -22,7 +22,7 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{List, NoMatch, Subject};
+use super::no_match::{FilteredList, ListSubject, NoMatch};
 use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::StackCriteria;
@@ -46,7 +46,7 @@ pub struct StacksAnswer<'a> {
     /// Number of times they were recorded.
     pub recorded: u64,
     /// The requested stacks among them, most frequent first.
-    pub rows: Vec<StackRow>,
+    pub rows: Vec<ProcessStack>,
     /// Reason for an empty answer; `None` if something passed in this trace or another.
     pub no_match: Option<NoMatch>,
     pub frames: Frames<'a>,
@@ -58,7 +58,7 @@ pub struct StacksAnswer<'a> {
 
 /// A stack of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StackRow {
+pub struct ProcessStack {
     /// Events with this stack.
     pub count: u64,
     /// Process id.
@@ -78,8 +78,11 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list =
-        List { subject: Subject::Stack, names: owners, no_match: |answer| &mut answer.no_match };
+    let list = FilteredList {
+        subject: ListSubject::Stack,
+        names: owners,
+        no_match: |answer| &mut answer.no_match,
+    };
     list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
 }
 
@@ -171,7 +174,7 @@ impl<'a> StacksAnswer<'a> {
     }
 
     /// Returns the process of a row; only the id is set if the process is unknown.
-    pub fn process(&self, row: StackRow) -> ProcessInfo {
+    pub fn process(&self, row: ProcessStack) -> ProcessInfo {
         self.processes.known_or_pid(row.process, row.pid)
     }
 }
@@ -348,7 +351,7 @@ fn counted(
     processes: &ProcessList,
     time: Option<TimeRange>,
     cancel: &Cancel,
-) -> Result<Vec<StackRow>, QueryError> {
+) -> Result<Vec<ProcessStack>, QueryError> {
     let (process, pid, stack) =
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
     if let Some(range) = time.map(|range| range.nanoseconds()) {
@@ -366,7 +369,7 @@ fn counted(
         .filter_map(|row| {
             let process = in_process.get(row);
             let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
-            Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
+            Some(ProcessStack { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
         })
         .collect())
 }

@@ -86,7 +86,7 @@ named! {
 
 /// Syntax of a value, which decides what is suggested if nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum ValueSyntax {
     /// One of the existing names.
     Name,
     /// Part of a line, which is given more often than a whole line.
@@ -100,7 +100,7 @@ pub struct GivenCriterion<'c, C: Criteria> {
     pub criterion: Criterion,
     /// Text of its filter as typed; empty if it is not a text filter.
     pub value: &'c str,
-    pub syntax: Syntax,
+    pub syntax: ValueSyntax,
     /// Replaces its value by another one, or removes it.
     pub set: fn(&mut C, Option<&str>),
     pub effect: C::Effect,
@@ -155,7 +155,7 @@ macro_rules! criteria {
         $all.extend([($this.leak || $this.leak_at_exit, GivenCriterion {
             criterion: Criterion::for_leaks($this.leak, $this.leak_at_exit),
             value: "",
-            syntax: Syntax::Name,
+            syntax: ValueSyntax::Name,
             set: |criteria: &mut Self, _| (criteria.leak, criteria.leak_at_exit) = (false, false),
             effect: $effect,
         })]);
@@ -184,15 +184,15 @@ macro_rules! criteria {
         $all.extend([(is_given(&$this.$($field).+), GivenCriterion {
             criterion: $criterion,
             value: "",
-            syntax: Syntax::Name,
+            syntax: ValueSyntax::Name,
             set: |criteria: &mut Self, _| criteria.$($field).+ = Default::default(),
             effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
     (@ $all:ident, $this:ident,) => {};
-    (@syntax) => { Syntax::Name };
-    (@syntax $syntax:ident) => { Syntax::$syntax };
+    (@syntax) => { ValueSyntax::Name };
+    (@syntax $syntax:ident) => { ValueSyntax::$syntax };
     (@effect) => { () };
     (@effect $effect:expr) => { $effect };
 }

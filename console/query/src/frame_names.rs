@@ -21,7 +21,7 @@ use super::frame_view::{FrameView, InModule};
 use super::program_frames::representative;
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::SystemModules;
-use handlescope_session::trace::{FrameNameCache, KnownNames, StoredNames};
+use handlescope_session::trace::{CachedFrameNames, FrameNameCache, StoredNames};
 
 /// Number of stacks with frames that one thread marks at a time.
 const STACKS_AT_ONCE: usize = 1 << 16;
@@ -375,7 +375,7 @@ pub struct ModuleFrames<'a> {
 
 pub struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
-    memory: Arc<KnownNames>,
+    memory: Arc<CachedFrameNames>,
 }
 
 impl NamedFrames<'_> {

@@ -194,8 +194,8 @@ impl HandleCounts {
 /// Handles by type and by owner.
 #[derive(Default)]
 struct HandleRuns {
-    types: Runs<TypeId>,
-    owners: Runs<ProcessIdx>,
+    types: ValueRuns<TypeId>,
+    owners: ValueRuns<ProcessIdx>,
 }
 
 /// Counts the handles in the final rundown.
@@ -256,12 +256,12 @@ fn opened(
 
 /// Values with counts. Adjacent equal values count together, because most handles of an object have the same ones.
 #[derive(Default)]
-struct Runs<T> {
+struct ValueRuns<T> {
     values: Vec<T>,
     counts: Vec<u64>,
 }
 
-impl<T: Cell + Copy + PartialEq> Runs<T> {
+impl<T: Cell + Copy + PartialEq> ValueRuns<T> {
     fn add(&mut self, value: T, count: u64) {
         match self.counts.last_mut() {
             Some(last) if self.values.last() == Some(&value) => *last += count,

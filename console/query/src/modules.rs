@@ -11,7 +11,7 @@ use handlescope_model::{ProcessIdx, TableRows};
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{List, NoMatch, Subject};
+use super::no_match::{FilteredList, ListSubject, NoMatch};
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
 use crate::criteria::ModuleCriteria;
@@ -136,7 +136,11 @@ pub fn modules<'a>(
             ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
         Ok((answer, survivors))
     };
-    let list = List { subject: Subject::Module, names, no_match: |answer| &mut answer.no_match };
+    let list = FilteredList {
+        subject: ListSubject::Module,
+        names,
+        no_match: |answer| &mut answer.no_match,
+    };
     list.answers(sources, args, answer)
 }
 

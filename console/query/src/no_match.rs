@@ -8,7 +8,7 @@ use handlescope_model::{Trace, TypeId};
 use super::context::FileContext;
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ObjectEffect};
-use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, Syntax};
+use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, ValueSyntax};
 use super::error::QueryError;
 use super::filters;
 use super::info::seconds;
@@ -24,7 +24,7 @@ const MAX_EXISTING: usize = 8;
 
 /// What filters select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ListSubject {
     Object,
     Allocation,
     Process,
@@ -46,7 +46,7 @@ pub struct NoMatch {
     /// Number of rows that passed the filters before it.
     pub before: usize,
     /// What is counted.
-    pub subject: Subject,
+    pub subject: ListSubject,
     /// Similar names that could have been meant.
     pub nearest: Vec<String>,
     /// Some existing names, if none is similar.
@@ -60,7 +60,7 @@ impl NoMatch {
     /// `names` returns the names of the rows that pass the earlier criteria. `passes` tells whether any row passes
     /// other criteria.
     pub fn new<C: Criteria>(
-        subject: Subject,
+        subject: ListSubject,
         criteria: &C,
         survivors: &Survivors,
         names: impl FnOnce(&C, Criterion, &str) -> Result<Candidates, QueryError>,
@@ -81,9 +81,9 @@ impl NoMatch {
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
             _ => match syntax {
-                Syntax::Name => names.similar,
-                Syntax::Line => anywhere(value),
-                Syntax::Number => hexadecimal(value),
+                ValueSyntax::Name => names.similar,
+                ValueSyntax::Line => anywhere(value),
+                ValueSyntax::Number => hexadecimal(value),
             },
         };
         let mut nearest = Vec::new();
@@ -108,7 +108,7 @@ impl NoMatch {
     ) -> Result<Option<Self>, QueryError> {
         let survivors = as_named(file, args, survivors.clone())?;
         let names = |passed: &_, criterion, value: &_| names(file, passed, criterion, value);
-        let no_match = Self::new(Subject::Object, args, &survivors, names, |criteria| {
+        let no_match = Self::new(ListSubject::Object, args, &survivors, names, |criteria| {
             Ok(!filters::select(file, criteria)?.selection.objects().is_empty())
         })?;
         no_match.map(|no_match| no_match.with_recorded_time(file.trace)).transpose()
@@ -146,7 +146,7 @@ impl NoMatch {
         let nearest = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
         let value = value.to_owned();
-        let subject = Subject::Object;
+        let subject = ListSubject::Object;
         let no_match = Self { criterion, value, before, subject, nearest, existing };
         (before > 0).then_some(no_match)
     }
@@ -168,15 +168,15 @@ impl Candidates {
 }
 
 /// How a list explains that it has no rows.
-pub struct List<T> {
-    pub subject: Subject,
+pub struct FilteredList<T> {
+    pub subject: ListSubject,
     /// Returns the names of its rows that a criterion looks at.
     pub names: fn(&T, Criterion) -> BTreeSet<String>,
     /// Returns the field of an answer for the reason.
     pub no_match: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
-impl<T> List<T> {
+impl<T> FilteredList<T> {
     /// Returns one answer for each trace; if no answer has rows, each gets the reason.
     pub fn answers<'a, C: Criteria>(
         &self,

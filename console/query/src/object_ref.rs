@@ -71,7 +71,7 @@ pub struct FileAnswer<'a> {
     /// GDI and USER handles, if requested.
     pub gui_handles: Vec<GuiHandles>,
     /// Objects and groups that `-TopN` leaves out of the output.
-    pub left_out: LeftOut,
+    pub left_out: ObjectsLeftOut,
     pub file: FileContext<'a>,
     /// Number of objects that each criterion leaves.
     survivors: Survivors,
@@ -79,7 +79,7 @@ pub struct FileAnswer<'a> {
 
 /// Objects that are not printed, with their handles and views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct ObjectsLeftOut {
     pub objects: usize,
     /// Handles opened by their events.
     pub handles: usize,
@@ -89,7 +89,7 @@ pub struct LeftOut {
     pub existing: usize,
 }
 
-impl AddAssign for LeftOut {
+impl AddAssign for ObjectsLeftOut {
     fn add_assign(&mut self, other: Self) {
         self.objects += other.objects;
         self.handles += other.handles;
@@ -324,7 +324,7 @@ impl<'a> FileAnswer<'a> {
             about: About { caveats, shown_stacks, bases, ..about },
             exit_stacks,
             gui_handles: Vec::new(),
-            left_out: LeftOut::default(),
+            left_out: ObjectsLeftOut::default(),
             is_of_leaks: args.leak || args.leak_at_exit,
             knows_leaks: knows_leaks(file.trace)?,
             without_leak: if args.leak || args.leak_at_exit {
@@ -361,7 +361,7 @@ impl<'a> FileAnswer<'a> {
         let end = skip.saturating_add(take).min(objects.len());
         let shown = skip.min(end)..end;
         let others = objects[..shown.start].iter().chain(&objects[shown.end..]);
-        let mut left_out = LeftOut::default();
+        let mut left_out = ObjectsLeftOut::default();
         others.for_each(|object| left_out += self.left_out_object(listing, *object));
         self.left_out = left_out;
         self.selection.objects = objects[shown].to_vec();
@@ -372,7 +372,7 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Counts one object that is not printed.
-    fn left_out_object(&self, listing: &EventListing, selected: SelectedObject) -> LeftOut {
+    fn left_out_object(&self, listing: &EventListing, selected: SelectedObject) -> ObjectsLeftOut {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
@@ -384,7 +384,7 @@ impl<'a> FileAnswer<'a> {
         };
         let (handles, views) =
             if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };
-        LeftOut { objects: 1, handles, views, existing }
+        ObjectsLeftOut { objects: 1, handles, views, existing }
     }
 
     /// Shows only the given stacks, with a caveat if their representative functions have no names.

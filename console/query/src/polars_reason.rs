@@ -168,7 +168,7 @@ static KNOWN_MISSING_TABLE: LazyLock<Option<Regex>> =
 
 /// Names that a query may have meant instead of a missing one.
 #[derive(Debug, Default)]
-pub struct KnownNames<'a> {
+pub struct QueryNames<'a> {
     pub tables: Vec<&'a str>,
     /// Columns to list if the message lists none.
     pub columns: Vec<&'a str>,
@@ -177,7 +177,7 @@ pub struct KnownNames<'a> {
 }
 
 /// Explains an error in terms of the query. Unknown messages stay as polars words them.
-pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
+pub fn polars_reason(error: &PolarsError, names: &QueryNames<'_>) -> String {
     let text = without_plan(message(innermost(error)));
     // The rest is advice about polars.
     let text = text.split("\n\n").next().unwrap_or(text);
@@ -256,7 +256,7 @@ fn message(error: &PolarsError) -> &str {
     }
 }
 
-fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
+fn reworded(text: &str, names: &QueryNames<'_>) -> Option<String> {
     if let Some(captures) = KNOWN_MISSING_TABLE.as_ref().and_then(|known| known.captures(text)) {
         let name = captures.get(1)?.as_str();
         let hint = suggest::hint(name, names.tables.iter().copied());
@@ -270,7 +270,7 @@ fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
 
 /// Describes a missing column with the most similar one, or with all columns. In double quotes it may have been meant
 /// as text.
-fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<String> {
+fn missing_column(captures: &Captures<'_>, names: &QueryNames<'_>) -> Option<String> {
     let name = captures.name("name")?.as_str();
     if names.query.contains(&format!("\"{name}\"")) {
         return Some(format!(
@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     fn reason(error: &PolarsError) -> String {
-        let names = KnownNames {
+        let names = QueryNames {
             tables: vec!["processes", "objects"],
             columns: vec!["type", "pointer"],
             query: "",
@@ -560,7 +560,7 @@ mod tests {
         let mut errors: Vec<PolarsError> = Vec::new();
         for (query, expected) in PROVOKING {
             let error = provoked(query);
-            let names = KnownNames { tables: vec!["t"], columns: vec!["name", "pid"], query };
+            let names = QueryNames { tables: vec!["t"], columns: vec!["name", "pid"], query };
             let reason = polars_reason(&error, &names);
             assert!(reason.contains(expected), "{query}: {reason}");
             errors.push(error);

@@ -21,7 +21,7 @@ use super::event_counts::{CountedEvent, EventsAnswer, names};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{Candidates, NoMatch, Subject, explained};
+use super::no_match::{Candidates, ListSubject, NoMatch, explained};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::EventCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
@@ -101,7 +101,7 @@ impl<'a> ProviderEventsAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
-        let kept = KeptEvents::load(trace)?;
+        let kept = SingleEvents::load(trace)?;
         let (selected, survivors) = kept.rows(source, args, cancel)?;
         let passed = selected.len();
         let shown = args.top.map_or(0..passed, |top| {
@@ -159,12 +159,12 @@ fn no_event(
     cancel: &Cancel,
 ) -> impl Fn(&Source<'_>, &Survivors) -> Result<Option<NoMatch>, QueryError> {
     |source, survivors| {
-        let events = KeptEvents::load(source.trace)?;
+        let events = SingleEvents::load(source.trace)?;
         let names = |passed: &_, criterion, value: &_| {
             let (rows, _) = events.rows(source, passed, cancel)?;
             Ok(Candidates::new(value, events.names(&rows, criterion)))
         };
-        NoMatch::new(Subject::Event, args, survivors, names, |criteria| {
+        NoMatch::new(ListSubject::Event, args, survivors, names, |criteria| {
             Ok(!events.rows(source, criteria, cancel)?.0.is_empty())
         })
     }
@@ -180,9 +180,9 @@ pub fn single_event_counts<'a>(
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
-        let kept = KeptEvents::load(source.trace)?;
+        let kept = SingleEvents::load(source.trace)?;
         let (rows, survivors) = kept.rows(source, args, cancel)?;
-        let KeptEvents { events, mut kinds, .. } = kept;
+        let SingleEvents { events, mut kinds, .. } = kept;
         for kind in &mut kinds {
             kind.counted.count = 0;
             (kind.counted.first_ns, kind.counted.last_ns) = (None, None);
@@ -202,13 +202,13 @@ pub fn single_event_counts<'a>(
 }
 
 /// The single events of an extract.
-struct KeptEvents {
+struct SingleEvents {
     events: ProviderEvents,
     kinds: Vec<CountedEvent>,
     processes: ProcessList,
 }
 
-impl KeptEvents {
+impl SingleEvents {
     fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
             events: ProviderEvents::read(trace)?,

@@ -7,8 +7,8 @@ use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::text::StackStyle;
 use handlescope_query::{
-    DuplicateRow, EventListing, EventRow, FileAnswer, ProcessInfo, SelectedObject, UnseenClose,
-    ViewRow,
+    EventListing, FileAnswer, ListedDuplicate, ListedEvent, ListedUnseenClose, ListedView,
+    ProcessInfo, SelectedObject,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -23,7 +23,7 @@ pub struct EventItem<'a> {
 
 enum Entry {
     /// An event and its row number.
-    Event(usize, EventRow),
+    Event(usize, ListedEvent),
     Existing {
         owner: ProcessIdx,
         handle: Option<u64>,
@@ -47,7 +47,7 @@ impl<'a> EventItem<'a> {
     }
 
     /// Returns the event, unless this is a handle.
-    pub fn event(&self) -> Option<&EventRow> {
+    pub fn event(&self) -> Option<&ListedEvent> {
         match &self.entry {
             Entry::Event(_, event) => Some(event),
             Entry::Existing { .. } => None,
@@ -89,15 +89,15 @@ impl<'a> EventItem<'a> {
         }
     }
 
-    pub fn duplicate(&self) -> Option<DuplicateRow> {
+    pub fn duplicate(&self) -> Option<ListedDuplicate> {
         Some(self.listing.duplicate(self.event_of(DUPLICATES)?))
     }
 
-    pub fn unseen_close(&self) -> Option<UnseenClose> {
+    pub fn unseen_close(&self) -> Option<ListedUnseenClose> {
         self.listing.unseen_close(self.event_of(OPENING)?)
     }
 
-    pub fn view(&self) -> Option<ViewRow> {
+    pub fn view(&self) -> Option<ListedView> {
         Some(self.listing.view(self.event_of(VIEWS)?))
     }
 

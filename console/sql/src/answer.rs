@@ -21,7 +21,7 @@ use super::{
     error::SqlError,
     hex::with_literals,
     joins::{RefusedJoin, TooLarge, collect},
-    memory::{Memory, MemoryLimit},
+    memory::{MemoryLimit, QueryMemory},
     names::{POLARS_COUNT, names_of_with, with_names},
     planner::{context, execute, too_long, with_stack},
     relations::Relation,
@@ -29,7 +29,7 @@ use super::{
     tables::{QueriedTables, QueriedTrace},
     views::{View, Views},
 };
-use handlescope_query::{FrameNames, KnownNames, polars_reason};
+use handlescope_query::{FrameNames, QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::SystemModules;
 use handlescope_session::suggest;
@@ -111,7 +111,7 @@ impl<'a> Queries<'a> {
                 (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
             move || planned(&text, &tables, &views, &refused)
         };
-        let wait = |memory: &mut Memory| {
+        let wait = |memory: &mut QueryMemory| {
             let answer = match requests.recv_timeout(LOOK_EVERY) {
                 Ok(answer) => answer,
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
@@ -195,7 +195,7 @@ fn failing_view<'v>(
 ) -> Option<(&'v View, PolarsError)> {
     // The query may drop rows, so numbers and values in its error may differ.
     let kind = |error: &PolarsError| -> String {
-        let reason = polars_reason(error, &KnownNames::default());
+        let reason = polars_reason(error, &QueryNames::default());
         let reason = reason.split(['[', '"']).next().unwrap_or_default();
         reason.chars().filter(|c| !c.is_ascii_digit()).collect()
     };
@@ -249,14 +249,14 @@ pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame
 /// Runs a query on its own thread, while this thread checks for Ctrl-C and memory, and calls `wait` in between.
 pub fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-    mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,
+    mut wait: impl FnMut(&mut QueryMemory) -> Result<(), SqlError>,
     limit: MemoryLimit,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
     cancel.check()?;
     let thread = with_stack(work).map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
     // The addresses of the stack do not count.
-    let mut memory = Memory::new(limit);
+    let mut memory = QueryMemory::new(limit);
     for look in 0_u32.. {
         if thread.is_finished() {
             break;

@@ -23,7 +23,7 @@ use super::{
 use handlescope_fleet::dataset::{
     COMPARED_BYTES, Dataset, DatasetError, DatasetTable, Partition, TABLES,
 };
-use handlescope_query::{KnownNames, polars_reason};
+use handlescope_query::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::suggest;
 
@@ -138,7 +138,7 @@ fn planned(
             .filter_map(|name| handlescope_fleet::table(name))
             .flat_map(dataset_columns)
             .collect();
-        let names = KnownNames {
+        let names = QueryNames {
             tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),
             query,

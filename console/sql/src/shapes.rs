@@ -41,7 +41,7 @@ const AGGREGATES: [&str; 32] = [
 ];
 
 /// Why a statement has no answer, in one sentence.
-pub type Refusal = String;
+pub type RefusalReason = String;
 
 /// Whether a part of a query contains an expression outside of its subqueries.
 pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool {

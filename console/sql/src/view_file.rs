@@ -12,7 +12,7 @@ use polars::{prelude::PolarsError, sql::extract_table_identifiers};
 use thiserror::Error;
 
 use super::planner::{MAX_BYTES, too_long};
-use handlescope_query::{KnownNames, polars_reason};
+use handlescope_query::{QueryNames, polars_reason};
 
 /// A view that cannot be read or planned.
 #[derive(Debug, Error)]
@@ -32,7 +32,7 @@ impl ViewError {
         path: &Path,
         text: &str,
         error: &PolarsError,
-        names: &KnownNames<'_>,
+        names: &QueryNames<'_>,
     ) -> ViewError {
         let reason = polars_reason(error, names);
         let line = line_of(&reason, text);
@@ -110,12 +110,12 @@ impl ViewFile {
         }
         match extract_table_identifiers(text, false, true) {
             Ok(uses) => Ok(ViewFile { uses, ..file }),
-            Err(error) => Err(file.wrong(&error, &KnownNames::default())),
+            Err(error) => Err(file.wrong(&error, &QueryNames::default())),
         }
     }
 
     /// Converts an error of polars about the query.
-    pub fn wrong(&self, error: &PolarsError, names: &KnownNames<'_>) -> ViewError {
+    pub fn wrong(&self, error: &PolarsError, names: &QueryNames<'_>) -> ViewError {
         ViewError::from_query(&self.path, &self.text, error, names)
     }
 

@@ -20,7 +20,7 @@ use super::{
     planner::{context, execute, with_stack},
     view_file::{ViewError, ViewFile},
 };
-use handlescope_query::KnownNames;
+use handlescope_query::QueryNames;
 use handlescope_session::paths::has_extension;
 
 /// The views in this folder.
@@ -156,7 +156,7 @@ impl Views {
         let order = sorted(files)?;
         let Some(first) = files.first() else { return Ok(Views::default()) };
         let context = context(&Arc::default());
-        let mut context = context.map_err(|error| first.wrong(&error, &KnownNames::default()))?;
+        let mut context = context.map_err(|error| first.wrong(&error, &QueryNames::default()))?;
         let shown = vec![0; files.len()];
         let mut views = Views { planned: Vec::new(), shown, others: Vec::new() };
         for index in order {
@@ -177,7 +177,7 @@ impl Views {
             });
             let schema = planned.map_err(|error| {
                 let tables = queried_by_name().map(|table| -> &str { table.name() });
-                let names = KnownNames {
+                let names = QueryNames {
                     tables: tables.chain(files.iter().map(|file| file.name.as_str())).collect(),
                     columns: known.iter().map(|column| &*column.name).collect(),
                     query: &file.text,

@@ -8,7 +8,7 @@ const SAMPLES: usize = 3;
 
 /// Two points in time, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct PointSpan {
     /// The first point; older acquisitions do not count as opened. `None` for the start.
     pub after_ns: Option<i64>,
     /// The second point; `None` for the end.
@@ -35,7 +35,7 @@ impl PointAmounts {
     /// otherwise a missing end time is just unknown.
     pub fn add(
         &mut self,
-        Span { after_ns, until_ns }: Span,
+        PointSpan { after_ns, until_ns }: PointSpan,
         Lifetime { opened_ns, closed_ns }: Lifetime,
         never_ends: bool,
         amount: Amount,

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::alike::{CallerLeaks, alike};
 use super::list::AcquisitionGroups;
-use super::program_groups::StackPart;
+use super::program_groups::ProgramStack;
 use crate::frame_view::FrameIdentity;
 use crate::program_frames::{function_of, program_functions};
 
@@ -56,15 +56,15 @@ struct Branch {
 /// stands alone.
 pub fn put_together<'t>(
     acquired: &AcquisitionGroups<'_>,
-    parts: Vec<StackPart<'t>>,
-) -> Vec<(Vec<StackPart<'t>>, Option<SharedFunction>)> {
+    parts: Vec<ProgramStack<'t>>,
+) -> Vec<(Vec<ProgramStack<'t>>, Option<SharedFunction>)> {
     let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_deref()) else {
         return parts.into_iter().map(|part| (vec![part], None)).collect();
     };
     let named = frames.named();
     let mut numbers: HashMap<FrameIdentity<'_>, u32> = HashMap::new();
     let mut names: Vec<String> = Vec::new();
-    let mut path = |part: &StackPart<'_>| -> Vec<u32> {
+    let mut path = |part: &ProgramStack<'_>| -> Vec<u32> {
         let mut path = Vec::new();
         for view in part.stack.into_iter().flat_map(|it| program_functions(trims, &named, it)) {
             let Some(identity) = function_of(&view) else { continue };
@@ -85,7 +85,7 @@ pub fn put_together<'t>(
     let mut whole = CallerLeaks::default();
     leaked.iter().for_each(|part| whole.add(*part));
     let name = |number: &u32| names.get(*number as usize).cloned().unwrap_or_default();
-    let mut parts: Vec<Option<StackPart<'t>>> = parts.into_iter().map(Some).collect();
+    let mut parts: Vec<Option<ProgramStack<'t>>> = parts.into_iter().map(Some).collect();
     let count = parts.len();
     let mut together = Vec::new();
     for Branch { mut stacks, depth } in branches(all, &paths, &leaked) {
@@ -95,7 +95,7 @@ pub fn put_together<'t>(
         let mut places: HashMap<Option<u32>, usize> = HashMap::new();
         let mut sum = CallerLeaks::default();
         for place in &stacks {
-            let (Some(path), Some(part), Some(Some(StackPart { stack: Some(stack), .. }))) =
+            let (Some(path), Some(part), Some(Some(ProgramStack { stack: Some(stack), .. }))) =
                 (paths.get(*place), leaked.get(*place), parts.get(*place))
             else {
                 continue;

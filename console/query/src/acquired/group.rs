@@ -6,7 +6,7 @@ use std::ops::Range;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
-use super::lifetimes::Ends;
+use super::lifetimes::AllocationEnds;
 use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::growth::ProcessLifetimes;
 use crate::tables::ProcessInfo;
@@ -58,7 +58,7 @@ impl<'t> AcquisitionGroup<'t> {
 
 /// One process's part of a group.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct ProcessShare {
     /// Row in the table of processes, if known.
     pub row: Option<ProcessIdx>,
     /// Process id, if known.
@@ -67,7 +67,7 @@ pub struct Share {
     /// The bytes of allocations.
     pub bytes: ByteAmounts,
     /// How the allocations that are not leaked ended.
-    pub ends: Ends,
+    pub ends: AllocationEnds,
     /// What leaked since the trace has all events: a ring has only some older acquisitions, and not all of their ends.
     pub leaked: Amount,
     /// Lifetimes since then; process exit does not end one.
@@ -76,7 +76,7 @@ pub struct Share {
     pub sizes: Vec<u64>,
 }
 
-impl Share {
+impl ProcessShare {
     /// Adds up the shares of a process on several stacks.
     pub fn from_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut places: HashMap<AcquisitionOwner, usize> = HashMap::new();

@@ -17,7 +17,7 @@ pub struct AcquiredLifetimes {
     pub counts: Counts,
     pub bytes: ByteAmounts,
     /// How those that are not leaked ended.
-    pub ends: Ends,
+    pub ends: AllocationEnds,
     pub lifetimes: Vec<Lifetime>,
     /// Bytes of each lifetime; for a leak, only those of the parts never freed.
     pub sizes: Vec<u64>,
@@ -115,7 +115,7 @@ impl PartSum {
 /// How many allocations ended in which way, apart from those with a part that was never freed. An allocation with parts
 /// that ended in several ways counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct AllocationEnds {
     /// The program freed all of it.
     pub freed: u64,
     /// A reallocation replaced it.
@@ -128,7 +128,7 @@ pub struct Ends {
     empty: u64,
 }
 
-impl Ends {
+impl AllocationEnds {
     pub fn add(&mut self, end: ResourceEnd) {
         match end {
             ResourceEnd::Freed => self.freed += 1,
@@ -185,8 +185,8 @@ impl Ends {
 mod tests {
     use super::*;
 
-    fn ends(counts: &[(ResourceEnd, u64)]) -> Ends {
-        let mut ends = Ends::default();
+    fn ends(counts: &[(ResourceEnd, u64)]) -> AllocationEnds {
+        let mut ends = AllocationEnds::default();
         for (end, count) in counts {
             (0..*count).for_each(|_| ends.add(*end));
         }

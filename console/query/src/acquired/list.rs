@@ -8,10 +8,10 @@ use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::{HashMap, HashSet};
 
 use super::alike::CallerLeaks;
-use super::between::{PointAmounts, Span};
-use super::group::{AcquisitionGroup, AcquisitionOwner, Share};
+use super::between::{PointAmounts, PointSpan};
+use super::group::{AcquisitionGroup, AcquisitionOwner, ProcessShare};
 use super::heaps::CreatedHeaps;
-use super::lifetimes::{AcquiredLifetimes, Ends};
+use super::lifetimes::{AcquiredLifetimes, AllocationEnds};
 use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::criteria::ProcessCriteria;
@@ -156,7 +156,7 @@ impl AcquisitionGroups<'_> {
     }
 
     /// Returns what each process has of a group. There may be several with the same name and id, one after the other.
-    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> Vec<Share> {
+    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> Vec<ProcessShare> {
         if self.is_of_one_moment {
             return vec![self.share_at_end(group)];
         }
@@ -173,7 +173,7 @@ impl AcquisitionGroups<'_> {
         group: &AcquisitionGroup<'_>,
         owner: AcquisitionOwner,
         rows: &[AcquisitionIdx],
-    ) -> Option<Share> {
+    ) -> Option<ProcessShare> {
         let AcquiredLifetimes { counts, bytes, ends, lifetimes, sizes } =
             AcquiredLifetimes::of(&self.table, rows)?;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
@@ -188,27 +188,27 @@ impl AcquisitionGroups<'_> {
         let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };
         let sizes = if self.subject == Subject::Handles { Vec::new() } else { sizes };
         let (row, pid) = owner;
-        Some(Share { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
+        Some(ProcessShare { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
     }
 
     /// Returns what the process of a dump has open of a group.
-    fn share_at_end(&self, group: &AcquisitionGroup<'_>) -> Share {
+    fn share_at_end(&self, group: &AcquisitionGroup<'_>) -> ProcessShare {
         let (rows, open) = (self.of_group(group), group.open_at_end);
         let lifetimes = rows.iter().filter_map(|row| self.table.program_time(*row)).collect();
         let (row, pid) = group.owner;
-        Share {
+        ProcessShare {
             row,
             pid,
             counts: Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 },
             bytes: ByteAmounts::default(),
-            ends: Ends::default(),
+            ends: AllocationEnds::default(),
             leaked: Amount { count: open, bytes: 0 },
             lifetimes: ProcessLifetimes { lifetimes, window: self.extent },
             sizes: Vec::new(),
         }
     }
 
-    fn share_of_heaps(&self, group: &AcquisitionGroup<'_>, heaps: &CreatedHeaps) -> Share {
+    fn share_of_heaps(&self, group: &AcquisitionGroup<'_>, heaps: &CreatedHeaps) -> ProcessShare {
         let from_ns = self.extent.start_ns;
         let mut lifetimes = heaps.lifetimes.clone();
         lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
@@ -218,12 +218,12 @@ impl AcquisitionGroups<'_> {
             per_minute: None,
         };
         let (row, pid) = group.owner;
-        Share {
+        ProcessShare {
             row,
             pid,
             counts: heaps.counts,
             bytes,
-            ends: Ends::default(),
+            ends: AllocationEnds::default(),
             leaked: Amount::default(),
             lifetimes: ProcessLifetimes {
                 lifetimes,
@@ -261,7 +261,7 @@ impl AcquisitionGroups<'_> {
     pub fn between(
         &self,
         group: &AcquisitionGroup<'_>,
-        span: Span,
+        span: PointSpan,
     ) -> Result<PointAmounts, Cancelled> {
         let mut poll = Poll::new(self.cancel);
         let mut between = PointAmounts::default();

@@ -17,12 +17,12 @@ mod programs;
 mod sites;
 
 pub use self::alike::CallerLeaks;
-pub use self::between::{PointAmounts, Span};
+pub use self::between::{PointAmounts, PointSpan};
 pub use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::callers::{Caller, SharedFunction};
 pub use self::group::PRIVATE_HEAP;
-pub use self::group::{AcquisitionGroup, Share};
-pub use self::lifetimes::Ends;
+pub use self::group::{AcquisitionGroup, ProcessShare};
+pub use self::lifetimes::AllocationEnds;
 pub use self::list::{AcquisitionGroups, Subject};
 pub use self::program_groups::{ProgramGroup, SuspectScope};
 pub use self::sites::KeptSites;

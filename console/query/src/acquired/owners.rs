@@ -8,7 +8,7 @@ use super::programs::ProgramNumbers;
 use crate::tables::ProcessList;
 
 /// The processes that leak something of a group; all run the same program.
-pub struct Owners {
+pub struct LeakOwners {
     /// Known processes, each once.
     processes: Vec<ProcessIdx>,
     /// Whether they count as a single process, even if other processes run its program.
@@ -19,7 +19,7 @@ pub struct Owners {
     pub filter: Option<String>,
 }
 
-impl Owners {
+impl LeakOwners {
     /// Collects processes with their ids, as far as known; no filter is needed if `by_process`.
     pub fn new(
         owners: impl IntoIterator<Item = (Option<ProcessIdx>, Option<u32>)>,

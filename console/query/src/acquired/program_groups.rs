@@ -7,7 +7,7 @@ use super::alike::CallerLeaks;
 use super::callers::{SharedFunction, put_together};
 use super::group::{AcquisitionGroup, AcquisitionOwner};
 use super::list::AcquisitionGroups;
-use super::owners::Owners;
+use super::owners::LeakOwners;
 use super::programs::{ProgramNumber, ProgramNumbers, united};
 use crate::frame_names::NamedFrames;
 use crate::program_frames::program_functions;
@@ -19,7 +19,7 @@ pub struct ProgramGroup<'t> {
     /// The groups of its processes; the first one gives its name.
     pub groups: Vec<&'t AcquisitionGroup<'t>>,
     /// Owners of the group.
-    pub owners: Owners,
+    pub owners: LeakOwners,
     /// The function the stacks begin with, if other stacks begin with it, too.
     pub function: Option<SharedFunction>,
 }
@@ -34,7 +34,7 @@ pub struct SuspectScope {
 }
 
 /// What the processes of a program acquired on one stack.
-pub struct StackPart<'t> {
+pub struct ProgramStack<'t> {
     pub stack: Option<StackIdx>,
     pub leaked: CallerLeaks,
     groups: Vec<(&'t AcquisitionGroup<'t>, Vec<AcquisitionOwner>)>,
@@ -72,10 +72,10 @@ impl<'t> ProgramGroup<'t> {
             let stack = groups.first().and_then(|(group, _)| group.create_stack);
             let functions = acquired.functions.as_deref().filter(|_| !scope.by_stack);
             let function = functions.zip(stack).and_then(|(them, stack)| them.of_stack(stack));
-            (key.zip(function), StackPart { stack, leaked: CallerLeaks::default(), groups })
+            (key.zip(function), ProgramStack { stack, leaked: CallerLeaks::default(), groups })
         });
         let by_function = united(by_stack).into_iter().flat_map(|mut parts| {
-            let leaks = |part: &StackPart<'_>| part.groups.iter().any(|(group, _)| group.leaks);
+            let leaks = |part: &ProgramStack<'_>| part.groups.iter().any(|(group, _)| group.leaks);
             if parts.len() == 1 || !parts.iter().any(leaks) {
                 return parts.into_iter().map(|part| (vec![part], None)).collect();
             }
@@ -93,7 +93,7 @@ impl<'t> ProgramGroup<'t> {
                 let (groups, owners): (Vec<&AcquisitionGroup<'t>>, Vec<Vec<_>>) = groups.unzip();
                 let first = groups.first()?;
                 let by_process = scope.by_process || is_of_one_process(acquired, first);
-                let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
+                let owners = LeakOwners::new(owners.into_iter().flatten(), &programs, by_process);
                 Some(Self { groups, owners, function })
             })
             .collect()

@@ -14,7 +14,7 @@ use crate::criteria::{
 };
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
-use crate::no_match::{Candidates, NoMatch, Subject};
+use crate::no_match::{Candidates, ListSubject, NoMatch};
 use crate::selection::retain_rows;
 use crate::stacks::{StackSet, judge_noting};
 use crate::tables::SelectedProcesses;
@@ -135,7 +135,7 @@ impl ResourceSelection {
             });
             Ok(Candidates::new(value, names.collect()))
         };
-        NoMatch::new(Subject::Allocation, criteria, &self.survivors, names, |criteria| {
+        NoMatch::new(ListSubject::Allocation, criteria, &self.survivors, names, |criteria| {
             Ok(!Self::new(tables, criteria)?.survivors.are_none())
         })
     }

@@ -3,7 +3,7 @@
 use super::objects::ObjectCriteria;
 use super::processes::ProcessCriteria;
 use crate::acquired::SuspectScope;
-use crate::criterion::{Criteria, GivenCriterion, Syntax, criteria, criterion, is_given};
+use crate::criterion::{Criteria, GivenCriterion, ValueSyntax, criteria, criterion, is_given};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::{Ignoring, StackDisplayArgs};
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};

@@ -17,7 +17,7 @@ pub use self::lists::{
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
 pub use self::objects::{EventTest, LeftEventsTest, ObjectEffect, ObjectTest, ViewTest};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
-pub use self::resource_columns::{KeyKind, ResourceColumn, StackNames, kind_name};
+pub use self::resource_columns::{ResourceColumn, ResourceKeyKind, StackNames, kind_name};
 pub use self::resources::{
     AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest,
 };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::groups::GroupCriteria;
 use super::processes::ProcessCriteria;
 use crate::criterion::{
-    Criteria, Criterion, GivenCriterion, Syntax, criteria, criterion, is_given,
+    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
 };
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;

@@ -1,7 +1,7 @@
 //! Criteria that select processes.
 
 use crate::criterion::{
-    Criteria, Criterion, GivenCriterion, Syntax, criteria, criterion, is_given,
+    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
 };
 use crate::tables::ProcessInfo;
 use handlescope_session::filter::{Filter, ProcessFilter};

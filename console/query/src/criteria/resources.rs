@@ -4,7 +4,7 @@ use super::groups::StackTrims;
 use super::processes::ProcessCriteria;
 use super::resource_columns::ResourceColumn;
 use crate::criterion::{
-    Criteria, Criterion, GivenCriterion, Syntax, criteria, criterion, is_given,
+    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
 };
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;

@@ -8,7 +8,7 @@ use hashbrown::hash_map::Entry;
 
 use super::builds::Builds;
 use super::builds::UnknownCode;
-use super::tally::{Sample, Share};
+use super::tally::{GroupSample, SampleShare};
 use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::amounts::Amount;
 use crate::error::QueryError;
@@ -111,7 +111,7 @@ pub struct MatchedSide {
     pub create_stack: Option<StackIdx>,
     /// How the group grows; `None` if nothing leaks.
     pub verdict: Option<Verdict>,
-    pub sample: Sample,
+    pub sample: GroupSample,
     /// From when on the trace covers the lives of its processes.
     pub start: Start,
 }
@@ -205,7 +205,7 @@ impl Matching<'_> {
             for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
-                let of_process = Share { process: share.lifetimes, sizes };
+                let of_process = SampleShare { process: share.lifetimes, sizes };
                 match shares.by_process.entry(share.row) {
                     Entry::Vacant(entry) => drop(entry.insert(of_process)),
                     Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
@@ -229,7 +229,10 @@ impl Matching<'_> {
                 });
             }
             let shares = processes.into_iter().zip(sizes);
-            matched.sample.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
+            matched
+                .sample
+                .shares
+                .extend(shares.map(|(process, sizes)| SampleShare { process, sizes }));
             matched.sample.windows = windows;
             matched.start = start;
         }
@@ -294,7 +297,7 @@ impl Matching<'_> {
 struct ProgramShares {
     /// Name of the program in lower case.
     program: String,
-    by_process: HashMap<Option<ProcessIdx>, Share>,
+    by_process: HashMap<Option<ProcessIdx>, SampleShare>,
 }
 
 /// When the processes of each name ran in a trace.

@@ -19,4 +19,4 @@ pub use self::points::between_points;
 pub use self::points::{OpenedGroup, PointsDiff};
 pub use self::samples::{SampledState, TraceLeaks, TraceSetLeaks, compare_samples};
 pub use self::traces::compare_traces;
-pub use self::traces::{ComparedGroup, GroupState, Side, TracesDiff};
+pub use self::traces::{ComparedGroup, GroupState, SideLeaks, TracesDiff};

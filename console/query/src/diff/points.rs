@@ -6,13 +6,13 @@ use std::sync::Arc;
 use handlescope_model::StackIdx;
 
 use super::compared::{ComparableAnswer, extent, minutes, per_minute, rows_of_suspect};
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, KeptSites, PointAmounts, Span};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, KeptSites, PointAmounts, PointSpan};
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::growth::{Growth, Lifetime, ProcessLifetimes, TimeWindow, Verdict};
-use crate::ignored::{Leak, ignored_by};
+use crate::ignored::{IgnoreCandidate, ignored_by};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessInfo;
 use handlescope_session::cancel::Cancel;
@@ -62,7 +62,7 @@ pub struct OpenedGroup {
 /// If an archive is damaged or `cancel` asks to stop.
 pub fn between_points<'a, F: ComparableAnswer<'a>>(
     sources: &'a [Source<'a>],
-    spans: &[Span],
+    spans: &[PointSpan],
     criteria: &DiffCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
@@ -79,7 +79,7 @@ pub fn between_points<'a, F: ComparableAnswer<'a>>(
 
 fn of_file<'a, F: ComparableAnswer<'a>>(
     mut file: F,
-    span: Span,
+    span: PointSpan,
     suspect: Option<&SuspectRows>,
     criteria: &DiffCriteria,
 ) -> Result<PointsDiff<F>, QueryError> {
@@ -120,9 +120,9 @@ fn mark_ignored<'a, F: ComparableAnswer<'a>>(
     file: &F,
     list: &IgnoreList,
 ) -> Result<(), QueryError> {
-    let leaks: Vec<Leak<'_>> = groups
+    let leaks: Vec<IgnoreCandidate<'_>> = groups
         .iter()
-        .map(|group| Leak {
+        .map(|group| IgnoreCandidate {
             program: group.process.as_ref().map_or("", |process| &process.name),
             type_name: &group.type_name,
             function: group.function.as_deref(),

@@ -3,7 +3,7 @@
 //! dispersion is used.
 
 use super::rule::{self, Chances};
-use super::tally::{Kind, LeakTally};
+use super::tally::{LeakTally, TimeDependence};
 use super::traces::{GroupState, TOO_SHORT};
 use crate::growth::Verdict;
 
@@ -72,14 +72,14 @@ impl Direction {
             // A leak without a rate may happen once in each process.
             let processes = [more, less].map(|side| side.processes.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
-            return against(times / (1.0 + times), Kind::Fill);
+            return against(times / (1.0 + times), TimeDependence::Fill);
         }
         let share = times / (1.0 + times);
         let is_new = less.count() <= 0.0;
         if is_new && more.count() / times < TOO_SHORT {
-            against(share.min(0.5), Kind::Rate)
+            against(share.min(0.5), TimeDependence::Rate)
         } else {
-            against(share, Kind::Rate)
+            against(share, TimeDependence::Rate)
         }
     }
 

@@ -36,7 +36,7 @@ const NO_CHANCE: f64 = 2.33;
 
 /// How the leaked amount depends on time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TimeDependence {
     /// Proportional to time.
     Rate,
     /// Independent of time, such as what is filled once.
@@ -45,22 +45,22 @@ pub enum Kind {
 
 /// Handles or allocations of a group in one trace.
 #[derive(Debug, Clone, Default)]
-pub struct Sample {
+pub struct GroupSample {
     /// When the processes that could leak handles ran in the trace.
     pub windows: Vec<TimeWindow>,
     /// Shares of the processes that have something of the group. What only process exit closed counts as open.
-    pub shares: Vec<Share>,
+    pub shares: Vec<SampleShare>,
 }
 
 /// What one process has of a group.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct SampleShare {
     pub process: ProcessLifetimes,
     /// Bytes of each of its lifetimes; empty if only their number counts.
     pub sizes: Vec<u64>,
 }
 
-impl Share {
+impl SampleShare {
     /// Makes an empty share for a part of a process's time.
     fn empty(window: TimeWindow) -> Self {
         Self { process: ProcessLifetimes { lifetimes: Vec::new(), window }, sizes: Vec::new() }
@@ -80,7 +80,7 @@ impl Share {
     }
 }
 
-impl Sample {
+impl GroupSample {
     /// Returns the total time its processes ran, in nanoseconds.
     pub fn length_ns(&self) -> i64 {
         self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
@@ -93,10 +93,10 @@ impl Sample {
 
     /// Returns a copy without the times of losses, as if processes ran only between losses.
     pub fn between(&self, losses: &LossTimes) -> Self {
-        let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
+        let shares = self.shares.iter().flat_map(|SampleShare { process, sizes }| {
             let ProcessLifetimes { lifetimes, window } = process;
-            let mut pieces: Vec<Share> =
-                between(*window, losses).into_iter().map(Share::empty).collect();
+            let mut pieces: Vec<SampleShare> =
+                between(*window, losses).into_iter().map(SampleShare::empty).collect();
             for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
                 let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
@@ -170,12 +170,12 @@ impl LeakTally {
     }
 
     /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
-    pub fn new(sample: &Sample, piece_ns: Option<i64>) -> Self {
+    pub fn new(sample: &GroupSample, piece_ns: Option<i64>) -> Self {
         let by_process: Vec<Vec<SizedOpen>> = sample
             .shares
             .iter()
             .map(|share| {
-                let pieces = Pieces::new(share.process.window, piece_ns);
+                let pieces = WindowPieces::new(share.process.window, piece_ns);
                 let mut opens: Vec<SizedOpen> = share
                     .weighed()
                     .filter(|(lifetime, _)| pieces.keeps(lifetime))
@@ -185,7 +185,7 @@ impl LeakTally {
                 opens
             })
             .collect();
-        let pieces = sample.windows.iter().map(|window| Pieces::new(*window, piece_ns));
+        let pieces = sample.windows.iter().map(|window| WindowPieces::new(*window, piece_ns));
         let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
@@ -204,13 +204,13 @@ impl LeakTally {
     }
 
     /// Returns the size of a chance over both traces.
-    pub fn dispersion([first, second]: [&LeakTally; 2], kind: Kind) -> f64 {
+    pub fn dispersion([first, second]: [&LeakTally; 2], kind: TimeDependence) -> f64 {
         let amount = first.amount + second.amount;
         let clump = if amount > 0.0 { (first.squares + second.squares) / amount } else { 1.0 };
         let (chi_squared, freedom) =
             (first.waves.0 + second.waves.0, first.waves.1 + second.waves.1);
         // A cache that is filled once is a single wave.
-        if kind == Kind::Fill || freedom == 0.0 {
+        if kind == TimeDependence::Fill || freedom == 0.0 {
             return clump;
         }
         let waves = chi_squared / freedom;
@@ -261,13 +261,13 @@ fn waves(opens: &[SizedOpen]) -> (f64, f64) {
 }
 
 /// A window cut into equal pieces from its end; the remainder at its start does not count.
-struct Pieces {
+struct WindowPieces {
     window: TimeWindow,
     piece_ns: i64,
     number: i64,
 }
 
-impl Pieces {
+impl WindowPieces {
     fn new(window: TimeWindow, piece_ns: Option<i64>) -> Self {
         let length_ns = window.length_ns();
         let piece_ns =
@@ -300,12 +300,18 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     /// Makes a sample of one process.
-    fn sample_of(window: TimeWindow, lifetimes: Vec<Lifetime>) -> Sample {
+    fn sample_of(window: TimeWindow, lifetimes: Vec<Lifetime>) -> GroupSample {
         let process = ProcessLifetimes { lifetimes, window };
-        Sample { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
+        GroupSample {
+            windows: vec![window],
+            shares: vec![SampleShare { process, sizes: Vec::new() }],
+        }
     }
 
-    fn sample(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Sample {
+    fn sample(
+        seconds: i64,
+        lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>,
+    ) -> GroupSample {
         let window = TimeWindow { start_ns: 0, end_ns: seconds * SECOND };
         let lifetimes = lifetimes.into_iter().map(|(opened_ns, lived)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
@@ -315,7 +321,7 @@ mod tests {
     }
 
     fn chances(tally: &LeakTally) -> f64 {
-        tally.amount / LeakTally::dispersion([tally, &LeakTally::default()], Kind::Rate)
+        tally.amount / LeakTally::dispersion([tally, &LeakTally::default()], TimeDependence::Rate)
     }
 
     #[test]

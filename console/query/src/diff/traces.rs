@@ -12,7 +12,7 @@ use super::compared::{
 };
 use super::matched::{Decreases, MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
-use super::tally::{Kind, LeakTally, Sample};
+use super::tally::{GroupSample, LeakTally, TimeDependence};
 use crate::acquired::{AcquisitionGroups, KeptSites};
 use crate::amounts::Amount;
 use crate::context::Source;
@@ -20,7 +20,7 @@ use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::growth::{TimeWindow, Verdict};
-use crate::ignored::{Leak, ignored_by};
+use crate::ignored::{IgnoreCandidate, ignored_by};
 use crate::no_match::NoMatch;
 use crate::suspect_rows::SuspectRows;
 use handlescope_session::cancel::Cancel;
@@ -58,9 +58,9 @@ pub struct ComparedGroup {
     /// The program's function in the stack that opened or allocated them.
     pub function: Option<String>,
     /// The trace before.
-    pub before: Side,
+    pub before: SideLeaks,
     /// The trace after.
-    pub after: Side,
+    pub after: SideLeaks,
     /// State of the group after the comparison.
     pub state: GroupState,
     /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
@@ -88,7 +88,7 @@ impl ComparedGroup {
 
 /// Leaks of a group in one trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Side {
+pub struct SideLeaks {
     /// Amount that nothing but process exit closed or freed.
     pub leaked: Amount,
     /// Amount leaked per minute of process run time; `None` if the minutes are unknown.
@@ -99,7 +99,7 @@ pub struct Side {
     pub verdict: Option<Verdict>,
 }
 
-impl Side {
+impl SideLeaks {
     /// Whether the group is open only by chance: short-lived handles happen to be open at the end and do not leak at a
     /// rate.
     fn is_by_chance(&self) -> bool {
@@ -238,9 +238,9 @@ fn mark_ignored<'a, F: ComparableAnswer<'a>>(
                 group.stack().map_or(1, |(side, _)| side) == side
             })
             .collect();
-        let leaks: Vec<Leak<'_>> = of_side
+        let leaks: Vec<IgnoreCandidate<'_>> = of_side
             .iter()
-            .map(|group| Leak {
+            .map(|group| IgnoreCandidate {
                 program: group.process.as_deref().unwrap_or_default(),
                 type_name: &group.type_name,
                 function: group.function.as_deref(),
@@ -289,8 +289,10 @@ fn compared(
     };
     let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
     let has_lengths = lengths.iter().all(Option::is_some);
-    let losses =
-        sources.iter().zip(traces).map(|(source, trace)| Losses::new(source.trace, trace.extent));
+    let losses = sources
+        .iter()
+        .zip(traces)
+        .map(|(source, trace)| TraceLosses::new(source.trace, trace.extent));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
         [before, after] => {
             let is_of_dumps = traces.iter().all(|trace| trace.is_of_one_moment);
@@ -312,7 +314,7 @@ fn stacks(groups: &[ComparedGroup], side: usize) -> Vec<StackIdx> {
 }
 
 /// What a trace lost while it was recorded, or in its file.
-struct Losses {
+struct TraceLosses {
     times: LossTimes,
     /// Maximum number of lost events, and so of lost handles of a group; `None` if unknown.
     max_events: Option<u64>,
@@ -320,10 +322,10 @@ struct Losses {
     is_mostly_whole: bool,
 }
 
-impl Losses {
+impl TraceLosses {
     fn new(trace: &Trace, extent: TimeWindow) -> Result<Self, QueryError> {
         let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
-        let trace_time = Sample { windows: vec![extent], shares: Vec::new() };
+        let trace_time = GroupSample { windows: vec![extent], shares: Vec::new() };
         let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
         Ok(Self { times, max_events, is_mostly_whole })
     }
@@ -340,10 +342,10 @@ struct Comparison {
 }
 
 /// A trace that may leak more, and the one it is compared with.
-struct Pair<'m> {
+struct ComparisonPair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
-    samples: [&'m Sample; 2],
+    samples: [&'m GroupSample; 2],
     starts: [Start; 2],
     /// Number each trace leaks, if only that is known.
     counts: Option<[u64; 2]>,
@@ -357,7 +359,7 @@ struct Pair<'m> {
     processes: [usize; 2],
 }
 
-impl Pair<'_> {
+impl ComparisonPair<'_> {
     /// Compares the leaks by the number of chances they happen on.
     fn compare(&self) -> Comparison {
         let can_be_more = match self.verdict {
@@ -374,7 +376,7 @@ impl Pair<'_> {
             Comparison { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
-            return against(counts.map(LeakTally::from_counts), 0.5, 1.0, Kind::Rate);
+            return against(counts.map(LeakTally::from_counts), 0.5, 1.0, TimeDependence::Rate);
         }
         let lengths = self.samples.map(|sample| sample.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
@@ -383,17 +385,17 @@ impl Pair<'_> {
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
             let tallies = self.samples.map(|sample| LeakTally::new(sample, None));
-            return against(tallies, times / (1.0 + times), times, Kind::Fill);
+            return against(tallies, times / (1.0 + times), times, TimeDependence::Fill);
         }
         let whole = self.samples.map(|sample| LeakTally::new(sample, None));
         let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
         if self.is_new && expected < TOO_SHORT {
-            return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
+            return against(whole, 0.5_f64.min(times / (1.0 + times)), times, TimeDependence::Rate);
         }
-        let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
+        let piece_ns = self.samples.map(GroupSample::longest_ns).into_iter().min();
         let tallies = self.samples.map(|sample| LeakTally::new(sample, piece_ns));
         let share = tallies[0].length_ns / (tallies[0].length_ns + tallies[1].length_ns).max(1.0);
-        against(tallies, share, times, Kind::Rate)
+        against(tallies, share, times, TimeDependence::Rate)
     }
 }
 
@@ -413,7 +415,7 @@ enum Assumption<'l> {
     /// No event of a handle is missing.
     NoLoss,
     /// No event between losses is missing; nothing is known about other times.
-    Between([&'l Losses; 2]),
+    Between([&'l TraceLosses; 2]),
     /// This many more handles of a group leak in each trace, or fewer if negative.
     Unseen([f64; 2]),
     /// As many handles as possible only gained or lost a stack, or have unknown code at another address.
@@ -448,7 +450,7 @@ fn compare<'m>(
             let unseen_size = group.largest();
             let against = |more: usize, less: usize| {
                 let counts = [more, less].map(|side| group.sides[side].leaked.count);
-                Pair {
+                ComparisonPair {
                     verdict: group.sides[more].verdict,
                     is_new: counts[1] as f64 + unseen[less] <= 0.0,
                     samples: [sample(more), sample(less)],
@@ -476,7 +478,7 @@ fn levels(comparisons: &[Both]) -> [f64; 2] {
 fn sure<'m>(
     groups: &'m [MatchedGroup],
     has_lengths: bool,
-    losses: [&'m Losses; 2],
+    losses: [&'m TraceLosses; 2],
     decreases: &'m Decreases<'m>,
     comparisons: &[Both],
     level: f64,
@@ -540,7 +542,7 @@ impl Comparison {
 fn with_states(
     matched: &[MatchedGroup],
     has_lengths: bool,
-    losses: [&Losses; 2],
+    losses: [&TraceLosses; 2],
     decreases: &Decreases<'_>,
 ) -> Vec<ComparedGroup> {
     let comparisons = compare(matched, has_lengths, Assumption::NoLoss);
@@ -587,11 +589,11 @@ fn with_states(
     groups
 }
 
-fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
+fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> SideLeaks {
     let side = &group.sides[side];
     let minutes = side.sample.length_ns() as f64 / NS_PER_MINUTE;
     let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
-    Side {
+    SideLeaks {
         leaked: side.leaked,
         per_minute: per_minute(side.leaked.count, minutes),
         create_stack: side.create_stack,
@@ -601,7 +603,7 @@ fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
 
 /// Returns the amount the test takes as unchanged in the trace after: no more than what would be worse, no less than
 /// what would be better.
-fn expected([before, after]: [Side; 2], both: Both, amount: fn(Amount) -> f64) -> f64 {
+fn expected([before, after]: [SideLeaks; 2], both: Both, amount: fn(Amount) -> f64) -> f64 {
     let leaked = amount(before.leaked);
     let most = if after.is_by_chance() { f64::INFINITY } else { leaked * both[0].times };
     let least = if before.is_by_chance() { 0.0 } else { leaked / both[1].times };
@@ -613,14 +615,14 @@ mod tests {
     use handlescope_tests::rng::Rng;
 
     use super::super::matched::MatchedSide;
-    use super::super::tally::Share;
+    use super::super::tally::SampleShare;
     use super::*;
     use crate::growth::{Lifetime, ProcessLifetimes};
 
     const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600_000_000_000 };
 
-    fn share(lifetimes: Vec<Lifetime>) -> Share {
-        Share { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
+    fn share(lifetimes: Vec<Lifetime>) -> SampleShare {
+        SampleShare { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
     }
 
     /// Makes a group that leaks in 20 operations on average at random times, `at_once` handles each.
@@ -638,7 +640,7 @@ mod tests {
         MatchedSide {
             leaked: Amount { count: lifetimes.len() as u64, bytes: 0 },
             verdict: Some(Verdict::Steady),
-            sample: Sample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
+            sample: GroupSample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
             ..MatchedSide::default()
         }
     }
@@ -646,7 +648,7 @@ mod tests {
     #[test]
     fn however_many_handles_are_lost_at_once_chance_makes_one_of_twenty_pairs_worse_at_most() {
         let times = LossTimes::default();
-        let lossless = Losses { times, max_events: Some(0), is_mostly_whole: true };
+        let lossless = TraceLosses { times, max_events: Some(0), is_mostly_whole: true };
         let mut rng = Rng::new(1);
         for at_once in [1, 2, 3, 5, 9] {
             let mut group = || MatchedGroup {

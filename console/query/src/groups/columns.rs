@@ -88,7 +88,7 @@ pub struct KeyRows<'a> {
 }
 
 /// Makes the codes that handles are grouped by: one for each text.
-pub struct Keys<'a> {
+pub struct HandleKeys<'a> {
     texts: RowTexts<'a>,
     /// Columns with the codes of their texts; empty if the number itself is the value.
     coders: Vec<(GroupColumn, Coder)>,
@@ -110,7 +110,7 @@ pub struct KeyTexts {
     stacks: NumberedStacks,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> HandleKeys<'a> {
     pub fn new(
         file: &'a FileContext<'a>,
         columns: &[GroupColumn],

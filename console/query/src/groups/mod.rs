@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use handlescope_model::{AcquisitionIdx, StackIdx};
 
-use self::columns::{KeyRows, KeyTexts, Keys};
+use self::columns::{HandleKeys, KeyRows, KeyTexts};
 use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
 use self::parts::HandleCounter;
@@ -102,9 +102,9 @@ impl Groups {
             ProcessStacks::number(file.trace, file.frames.as_ref(), stacks.as_ref(), file.cancel)?;
         // The executable identifies a process.
         let is_plain = criteria.plain_process_names || criteria.with_identities;
-        let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
+        let mut keys = HandleKeys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
-        let parts = HandleCounter {
+        let counter = HandleCounter {
             lifetimes: LifeTables::load(file)?,
             keys: KeyRows::load(
                 file,
@@ -116,7 +116,7 @@ impl Groups {
             cancel: file.cancel,
         };
         for (selection, is_beside) in selections().zip([false, true]) {
-            parts.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
+            counter.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
         }
         let texts = keys.into_texts(process_stacks.as_ref());
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
@@ -134,7 +134,7 @@ impl Groups {
         let handles = tree.arrange(
             &criteria.groups,
             criteria.top,
-            &parts.lifetimes.times,
+            &counter.lifetimes.times,
             leaking.as_ref(),
             file.cancel,
         )?;

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::columns::{KeyRows, Keys};
+use super::columns::{HandleKeys, KeyRows};
 use super::counted::CompactHandle;
 use super::leaves::{CodedHandles, counting_sort};
 use super::lifetimes::{HandleTimes, LifeTables};
@@ -40,12 +40,12 @@ pub struct CountedPart {
     pub handles: CodedHandles,
     /// Where the handles of each such group end, by group plus 1; index 0 is for handles in no group.
     pub ends: Vec<u32>,
-    pub all: Sums,
+    pub all: HandleSums,
 }
 
 /// Sums over handles.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sums {
+pub struct HandleSums {
     /// Handles and views.
     pub handles: u64,
     /// Handles that the program did not close.
@@ -59,7 +59,7 @@ impl HandleCounter<'_> {
         &self,
         selection: &Selection,
         is_beside: bool,
-        keys: &mut Keys<'_>,
+        keys: &mut HandleKeys<'_>,
         mut add: impl FnMut(CountedPart),
     ) -> Result<(), Cancelled> {
         for wave in selection.objects().chunks(WAVE) {
@@ -98,7 +98,7 @@ impl HandleCounter<'_> {
 
 impl ObjectHandles {
     /// Counts the handles in their groups on all levels but the innermost, and orders them by group.
-    fn count(mut self, keys: &Keys<'_>, times: &HandleTimes) -> CountedPart {
+    fn count(mut self, keys: &HandleKeys<'_>, times: &HandleTimes) -> CountedPart {
         keys.put_codes(&mut self.values);
         let (innermost, outermost) = match self.values.split_last() {
             Some((innermost, outermost)) => (innermost.as_slice(), outermost),
@@ -106,7 +106,7 @@ impl ObjectHandles {
         };
         let mut outer = Nodes::<GroupStats>::default();
         let mut path = Path::default();
-        let mut sums = Sums::default();
+        let mut sums = HandleSums::default();
         let mut slots = Vec::with_capacity(self.handles.len());
         for (at, handle) in self.handles.iter().enumerate() {
             let group = path.follow(outermost.chunks(1), at, &mut outer);

@@ -1,6 +1,6 @@
 //! Innermost groups when only a few are shown: ranks all of them cheaply and computes full stats for those shown.
 
-use super::coder::Slots;
+use super::coder::NumberMap;
 use super::counted::CompactHandle;
 use super::cut::{Cut, GroupsLeftOut, Rank};
 use super::leaves::{CodedHandles, Leaf, Leaves};
@@ -14,7 +14,7 @@ pub fn shown(
     parts: &[CodedHandles],
     cut: Cut<'_>,
     times: &HandleTimes,
-    slots: &mut Slots,
+    slots: &mut NumberMap,
 ) -> (Vec<Leaf>, GroupsLeftOut) {
     let mut ranks: Vec<(u32, Rank)> = Vec::new();
     for (code, handle) in leaves.handles(parts) {

@@ -6,12 +6,12 @@ use handlescope_model::{AcquisitionIdx, sentinel};
 use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
-use super::coder::Slots;
+use super::coder::NumberMap;
 use super::cut::{Cut, GroupsLeftOut};
 use super::leaves::{CodedHandles, Leaf, LeakingStacks, Leaves};
 use super::lifetimes::HandleTimes;
 use super::nodes::{Node, Nodes};
-use super::parts::{CountedPart, Sums};
+use super::parts::{CountedPart, HandleSums};
 use super::ranked;
 use super::stats::GroupStats;
 use crate::criteria::GroupCriteria;
@@ -33,7 +33,7 @@ pub struct GroupTree {
     leaves: Vec<Leaves>,
     parts: Vec<CodedHandles>,
     levels: usize,
-    all: Sums,
+    all: HandleSums,
     /// Number of innermost groups that `-Rows` left out.
     rows_left_out: usize,
     /// Shown groups within each shown group; [`sentinel`] holds the outermost ones.
@@ -168,7 +168,7 @@ impl GroupTree {
         let level = depth.saturating_sub(1) as u32;
         let (leaves, parts) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.parts));
         let leaves = leaves.into_par_iter().zip(is_shown);
-        let innermost = leaves.map_init(Slots::default, |slots, (leaves, is_shown)| {
+        let innermost = leaves.map_init(NumberMap::default, |slots, (leaves, is_shown)| {
             cancel.check()?;
             let mut innermost = Innermost::default();
             if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
@@ -268,7 +268,7 @@ impl GroupTree {
     }
 
     /// Returns the sums over the handles in all groups.
-    pub fn all(&self) -> Sums {
+    pub fn all(&self) -> HandleSums {
         self.all
     }
 

@@ -21,7 +21,7 @@ const DISTRIBUTIONS: [LifetimeDistribution; 2] = [
 ];
 
 /// Lifetimes of closed handles and ages of open ones, as multiples of a unit of time.
-pub struct Sample {
+pub struct LifetimeSample {
     /// Number of closed handles that count only as shorter than 1.
     short: f64,
     /// Number of other closed handles; then the sums of their lifetimes, of the logarithms, and of the squared
@@ -34,7 +34,7 @@ pub struct Sample {
     open: Vec<(f64, f64)>,
 }
 
-impl Sample {
+impl LifetimeSample {
     /// Makes a sample of all lifetimes of a group, and ages in order. What matters is whether the tail of the lifetimes
     /// explains the ages, so the shorter half counts only as short. `None` without closed handles.
     pub fn from_group(mut lifetimes: Vec<i64>, ages: &[i64]) -> Option<Self> {
@@ -178,8 +178,8 @@ impl LifetimeDistribution {
     }
 
     /// Returns the log density of the longer lifetimes of a sample.
-    fn log_density(self, sample: &Sample) -> f64 {
-        let Sample { long, sum, log_sum, log_squares, .. } = *sample;
+    fn log_density(self, sample: &LifetimeSample) -> f64 {
+        let LifetimeSample { long, sum, log_sum, log_squares, .. } = *sample;
         match self {
             Self::Exponential { rate } => long * rate.ln() - rate * sum,
             Self::LogNormal { mean, deviation } => {
@@ -191,7 +191,7 @@ impl LifetimeDistribution {
     }
 
     /// Returns the sums over the longer lifetimes of a sample.
-    fn moments(self, sample: &Sample) -> Moments {
+    fn moments(self, sample: &LifetimeSample) -> Moments {
         match self {
             Self::Exponential { .. } => Moments { first: sample.sum, second: 0.0 },
             Self::LogNormal { .. } => Moments { first: sample.log_sum, second: sample.log_squares },
@@ -269,7 +269,7 @@ mod tests {
 
     fn evidence(lifetimes: Vec<i64>, ages: &[f64]) -> f64 {
         let ages: Vec<i64> = ages.iter().map(|age| (age * UNIT) as i64).collect();
-        Sample::from_group(lifetimes, &ages).unwrap().evidence()
+        LifetimeSample::from_group(lifetimes, &ages).unwrap().evidence()
     }
 
     #[test]
@@ -289,15 +289,15 @@ mod tests {
 
     #[test]
     fn handles_that_are_all_open_or_all_closed_do_no_harm() {
-        assert!(Sample::from_group(Vec::new(), &[1, 2]).is_none());
-        assert!(Sample::from_late(&[], &[1, 2]).is_none());
+        assert!(LifetimeSample::from_group(Vec::new(), &[1, 2]).is_none());
+        assert!(LifetimeSample::from_late(&[], &[1, 2]).is_none());
         for (lifetimes, ages) in [
             (vec![0], vec![]),
             (vec![0; 9], vec![0; 9]),
             (vec![i64::MIN, i64::MAX], vec![i64::MIN, i64::MAX]),
         ] {
-            let late = Sample::from_late(&lifetimes, &ages).unwrap();
-            let group = Sample::from_group(lifetimes, &ages).unwrap();
+            let late = LifetimeSample::from_late(&lifetimes, &ages).unwrap();
+            let group = LifetimeSample::from_group(lifetimes, &ages).unwrap();
             assert!(!late.exponential_evidence().is_nan() && !group.evidence().is_nan());
         }
     }

@@ -1,6 +1,6 @@
 //! Tells leaked handles of a group that are kept from those that are only young.
 
-use super::cure::Sample;
+use super::cure::LifetimeSample;
 use super::lifetime::{Lifetime, ProcessLifetimes, TimeWindow};
 use super::outlived::OutlivingHandles;
 use super::sweeps::unswept_ns;
@@ -193,12 +193,12 @@ fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool 
         .collect();
     if KEPT_PER_LATE_CLOSE * late.len() >= kept.len() {
         let kept: Vec<i64> = kept.iter().map(|age| age.saturating_sub(late_ns)).collect();
-        let sample = Sample::from_late(&late, &kept);
+        let sample = LifetimeSample::from_late(&late, &kept);
         if sample.is_some_and(|sample| sample.exponential_evidence() <= CURED_LATE) {
             return false;
         }
     }
-    Sample::from_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
+    LifetimeSample::from_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
 }
 
 /// Computes S at the age of each leaked handle, youngest first, and where it ends.

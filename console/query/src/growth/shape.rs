@@ -35,7 +35,7 @@ pub fn verdict(opened: usize, kept: &KeptHandles, window: TimeWindow) -> (Verdic
     if kept.is_stack {
         return (Verdict::Short, opens.clone());
     }
-    let time = Time::new(kept, window);
+    let time = ObservedTime::new(kept, window);
     if let Some(steady) = time.steady(opens) {
         return (Verdict::Steady, opens[steady].to_vec());
     }
@@ -70,14 +70,14 @@ fn without_growth(kept: &KeptHandles, window: TimeWindow) -> Verdict {
 }
 
 /// The time range in which kept handles are seen.
-struct Time {
+struct ObservedTime {
     window: TimeWindow,
     length_ns: i64,
     /// Opens later than this are too young to judge.
     horizon_ns: i64,
 }
 
-impl Time {
+impl ObservedTime {
     fn new(kept: &KeptHandles, window: TimeWindow) -> Self {
         Self {
             window,

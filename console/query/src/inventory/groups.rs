@@ -2,7 +2,7 @@
 
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, Share, Subject};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare, Subject};
 use crate::amounts::{ByteAmounts, Counts};
 
 /// The kind of handles.
@@ -67,7 +67,7 @@ impl InventoryGroup {
         acquired: &AcquisitionGroups<'_>,
         group: &AcquisitionGroup<'_>,
         kind: &str,
-        share: &Share,
+        share: &ProcessShare,
         members: Vec<AcquisitionIdx>,
     ) -> Self {
         let process = acquired.processes.owner(share.row, share.pid);

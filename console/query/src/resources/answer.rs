@@ -16,7 +16,7 @@ use crate::allocations::{
 };
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
-use crate::criteria::{GroupKey, KeyKind, ResourceColumn, ResourceCriteria, kind_name};
+use crate::criteria::{GroupKey, ResourceColumn, ResourceCriteria, ResourceKeyKind, kind_name};
 use crate::criterion::Criterion;
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
@@ -217,15 +217,17 @@ impl<'a> ResourcesAnswer<'a> {
     ) -> Option<GroupKey<Cow<'_, str>>> {
         let number = group.number(column);
         Some(match column.kind() {
-            KeyKind::Allocator(text) => GroupKey::Text(text(self.allocator_of(group)?)?.into()),
-            KeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
-            KeyKind::Process(_) => {
+            ResourceKeyKind::Allocator(text) => {
+                GroupKey::Text(text(self.allocator_of(group)?)?.into())
+            }
+            ResourceKeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
+            ResourceKeyKind::Process(_) => {
                 GroupKey::Text(self.processes.get(ProcessIdx(number?)).shown_label(true).into())
             }
-            KeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
-            KeyKind::Number(_) => GroupKey::Number(number?.into()),
-            KeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
-            KeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
+            ResourceKeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
+            ResourceKeyKind::Number(_) => GroupKey::Number(number?.into()),
+            ResourceKeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
+            ResourceKeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
         })
     }
 

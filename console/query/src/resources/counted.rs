@@ -6,7 +6,7 @@ use handlescope_model::tables::{ResourceKind, ResourceMissKind};
 use handlescope_model::{AcquisitionIdx, ResourceMissIdx, sentinel};
 use rayon::prelude::*;
 
-use super::keys::Keys;
+use super::keys::ResourceKeys;
 use super::stats::{Once, ResourceStats};
 use crate::allocations::{FilteredTables, PART, ResourceRow};
 use crate::groups::{Nodes, Path};
@@ -15,7 +15,7 @@ use handlescope_session::cancel::Cancelled;
 
 /// Tables and options for counting allocations.
 pub struct Counter<'a> {
-    pub keys: &'a Keys<'a>,
+    pub keys: &'a ResourceKeys<'a>,
     pub tables: &'a FilteredTables<'a>,
     pub timeline: Option<&'a TimeParts>,
     /// Whether allocations are counted over time instead of bytes.

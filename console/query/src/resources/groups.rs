@@ -9,7 +9,7 @@ use handlescope_model::tables::{End, ResourceEnd};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, sentinel};
 
 use super::counted::Counter;
-use super::keys::{Keys, bytes};
+use super::keys::{ResourceKeys, bytes};
 use super::stats::ResourceStats;
 use crate::allocations::FilteredTables;
 use crate::criteria::{ResourceColumn, ResourceCriteria};
@@ -129,7 +129,7 @@ impl GroupingRequest<'_> {
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
-        let keys = Keys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
+        let keys = ResourceKeys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {

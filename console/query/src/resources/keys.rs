@@ -8,14 +8,14 @@ use handlescope_model::{
 };
 
 use crate::allocations::{FilteredTables, ResourceRow};
-use crate::criteria::{KeyKind, ResourceColumn, StackTrims};
+use crate::criteria::{ResourceColumn, ResourceKeyKind, StackTrims};
 use crate::error::QueryError;
 use crate::groups::Coder;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
 /// Makes the codes of allocations, and of frees without one.
-pub struct Keys<'a> {
+pub struct ResourceKeys<'a> {
     tables: &'a FilteredTables<'a>,
     /// Codes of allocators by everything about them that groups share.
     allocators: Coder,
@@ -38,7 +38,7 @@ enum CodeSource {
     ProcessOfStack(Vec<u32>),
 }
 
-impl<'a> Keys<'a> {
+impl<'a> ResourceKeys<'a> {
     /// Loads what the columns need, and compares the stacks of the given rows.
     pub fn load(
         tables: &'a FilteredTables<'a>,
@@ -58,13 +58,13 @@ impl<'a> Keys<'a> {
         by_rank.sort_by_key(|column| (column.kind().rank(), *column as usize));
         for column in by_rank {
             let values = match column.kind() {
-                KeyKind::Allocator(_) | KeyKind::Owner => continue,
-                KeyKind::Process(source) => CodeSource::Processes(source.load(trace)?),
-                KeyKind::Stack(source, _) => CodeSource::Stacks(source.load(trace)?),
-                KeyKind::Number(source) | KeyKind::Word(source, _) => {
+                ResourceKeyKind::Allocator(_) | ResourceKeyKind::Owner => continue,
+                ResourceKeyKind::Process(source) => CodeSource::Processes(source.load(trace)?),
+                ResourceKeyKind::Stack(source, _) => CodeSource::Stacks(source.load(trace)?),
+                ResourceKeyKind::Number(source) | ResourceKeyKind::Word(source, _) => {
                     CodeSource::Numbers(source.load(trace)?)
                 }
-                KeyKind::Bytes(source) => {
+                ResourceKeyKind::Bytes(source) => {
                     let bytes = Arc::new(source.load(trace)?);
                     columns.push((Some(column), CodeSource::Bytes(Arc::clone(&bytes), high)));
                     CodeSource::Bytes(bytes, low)
@@ -165,8 +165,8 @@ impl<'a> Keys<'a> {
 /// Returns what identifies an allocator in a column; empty if the column is not about allocators.
 fn identity(column: ResourceColumn, allocator: &Allocator) -> String {
     match column.kind() {
-        KeyKind::Allocator(text) => format!("{:?}", text(allocator)),
-        KeyKind::Owner => format!("{:?}", (allocator.process, allocator.pid)),
+        ResourceKeyKind::Allocator(text) => format!("{:?}", text(allocator)),
+        ResourceKeyKind::Owner => format!("{:?}", (allocator.process, allocator.pid)),
         _ => String::new(),
     }
 }

@@ -159,7 +159,7 @@ impl Diagnosis {
 }
 
 /// What was found out about a group besides how much of it leaks.
-pub struct Findings {
+pub struct GroupFindings {
     pub diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
     pub names: LeakedNames,

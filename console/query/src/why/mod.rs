@@ -26,16 +26,16 @@ pub use self::allocations::causes_of_allocations;
 pub use self::causes::{Diagnosis, causes_of_handles};
 pub use self::names::{LeakedNames, ObjectNames};
 pub use self::not_counted::NotCounted;
-pub use self::suspect::Reason;
+pub use self::suspect::NoSuspectReason;
 pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, remove_backed};
-use self::causes::{Causes, Findings, proved};
+use self::causes::{Causes, GroupFindings, proved};
 use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
 use self::not_counted::UnsuspectedGroup;
-use self::suspect::Sums;
+use self::suspect::SuspectSums;
 use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{
@@ -47,7 +47,7 @@ use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
 use super::handle_counts::HandleCounts;
-use super::ignored::{Leak, ignored_by};
+use super::ignored::{IgnoreCandidate, ignored_by};
 use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
@@ -284,9 +284,9 @@ fn ignored_and_others(
     file: &FileAnswer<'_>,
     list: &IgnoreList,
 ) -> Result<(Vec<Suspect>, Vec<Suspect>), QueryError> {
-    let leaks: Vec<Leak<'_>> = suspects
+    let leaks: Vec<IgnoreCandidate<'_>> = suspects
         .iter()
-        .map(|suspect| Leak {
+        .map(|suspect| IgnoreCandidate {
             program: suspect.program(),
             type_name: &suspect.type_name,
             function: suspect.function.as_deref(),
@@ -362,7 +362,7 @@ fn suspects_of_handles(
             .filter_map(|handle| columns.stack(columns.opening(*handle)))
             .collect();
         let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
-        Some(Findings { diagnoses, names, create_stacks, grown: None, ended })
+        Some(GroupFindings { diagnoses, names, create_stacks, grown: None, ended })
     })?;
     let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();
     let rest = file.totals.leaked_handles.saturating_sub(of_suspects);
@@ -388,7 +388,7 @@ fn suspects_of_allocations(
 fn suspects<'t>(
     acquired: &'t AcquisitionGroups<'_>,
     criteria: &WhyCriteria,
-    findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
+    findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings> + Sync,
 ) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;

@@ -14,7 +14,7 @@ use crate::{
     text::{ProcessStyle, StackStyle},
     traces::StackJson,
 };
-use handlescope_query::{FrameStats, StackRow, StacksAnswer};
+use handlescope_query::{FrameStats, ProcessStack, StacksAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{CountedNoun, Format};
@@ -26,7 +26,7 @@ const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept p
 /// A stack and its presentation.
 pub struct StackItem<'a> {
     file: Rc<FileStyle<'a>>,
-    stack: StackRow,
+    stack: ProcessStack,
 }
 
 /// The presentation of the stacks of a trace.

@@ -10,8 +10,8 @@ use super::folded::UNKNOWN;
 use super::ticks::{Round, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
-    FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
+    FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
+    ResourceKeyKind, ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
 };
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
@@ -261,7 +261,7 @@ fn allocated_name(
     group: &ResourceGroup,
 ) -> String {
     let text = |column: &ResourceColumn| match column.kind() {
-        KeyKind::Owner => marked(answer, group),
+        ResourceKeyKind::Owner => marked(answer, group),
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

@@ -4,7 +4,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::handles_and_views;
-use handlescope_query::{CountBy, CountOrder, NotCounted, Reason, Totals, WhyAnswer};
+use handlescope_query::{CountBy, CountOrder, NoSuspectReason, NotCounted, Totals, WhyAnswer};
 use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{CountedNoun, TopN};
 
@@ -56,10 +56,10 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
     };
     let groups = CountedNoun(*groups, "group");
     let reason = match reason {
-        Reason::Young => {
+        NoSuspectReason::Young => {
             format!("whose {noun} are usually {closed}, none older than {closed} ones became")
         }
-        Reason::Chance => format!(
+        NoSuspectReason::Chance => format!(
             "whose {noun} are usually {closed}; {} older than any {closed} one became, but not more \
              than chance explains",
             match older {
@@ -67,10 +67,10 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
                 older => format!("{} are", HumanCount(*older)),
             }
         ),
-        Reason::LongLived => {
+        NoSuspectReason::LongLived => {
             format!("whose {noun} live too long for this trace to tell whether any is leaked")
         }
-        Reason::Committed => "whose commit allocations are counted".to_owned(),
+        NoSuspectReason::Committed => "whose commit allocations are counted".to_owned(),
     };
     format!("not counted: {counted} of {groups} {reason}; also in {list} {option}")
 }
@@ -106,7 +106,7 @@ pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
 
 /// Returns the verdict on a trace without suspects.
 fn nothing_leaks(answer: &WhyAnswer<'_>) -> &'static str {
-    let is_unclear = |not_counted: &NotCounted| not_counted.reason == Reason::LongLived;
+    let is_unclear = |not_counted: &NotCounted| not_counted.reason == NoSuspectReason::LongLived;
     match (answer.not_counted.iter().any(is_unclear), answer.ignored.is_empty()) {
         (true, true) => "Nothing is known to leak",
         (true, false) => "Nothing else is known to leak",

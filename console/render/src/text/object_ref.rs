@@ -14,7 +14,7 @@ use super::{OrUnknown, counted};
 use crate::time::{Clock, Seconds};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, EventListing, FileAnswer, GuiHandles, LeftOut, ObjectCriteria, ObjectRefAnswer,
+    CountBy, EventListing, FileAnswer, GuiHandles, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
     SelectedObject, ShowTotal,
 };
 use handlescope_session::paths::{names_apart, stem};
@@ -122,7 +122,7 @@ fn gui_handles(handles: &GuiHandles) -> String {
 
 /// Writes how many objects are not printed, if there are any.
 fn write_left_out(
-    LeftOut { objects, handles, views, existing }: LeftOut,
+    ObjectsLeftOut { objects, handles, views, existing }: ObjectsLeftOut,
     out: &mut impl Write,
 ) -> io::Result<()> {
     if objects == 0 {

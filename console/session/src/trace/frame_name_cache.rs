@@ -14,9 +14,9 @@ use super::stack_verdicts::VerdictCache;
 
 /// Names by row of the frames table; an empty chain means no name.
 #[derive(Debug, Clone, Default)]
-pub struct KnownNames(Vec<Option<FrameChain>>);
+pub struct CachedFrameNames(Vec<Option<FrameChain>>);
 
-impl KnownNames {
+impl CachedFrameNames {
     /// Returns the names of a frame, if they were requested.
     pub fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
         self.0.get(frame.row())?.as_ref()
@@ -44,7 +44,7 @@ impl KnownNames {
 /// Belongs to one loaded trace and one symbol path; make a new one if either changes.
 #[derive(Debug, Default)]
 pub struct FrameNameCache {
-    names: Mutex<Arc<KnownNames>>,
+    names: Mutex<Arc<CachedFrameNames>>,
     /// Names in the extract itself.
     stored: OnceLock<StoredNames>,
     /// Modules with frame names from the extract.
@@ -55,7 +55,7 @@ pub struct FrameNameCache {
 
 impl FrameNameCache {
     /// Returns the names known now. More may be found while the caller holds them.
-    pub fn known(&self) -> Arc<KnownNames> {
+    pub fn known(&self) -> Arc<CachedFrameNames> {
         Arc::clone(&lock(&self.names))
     }
 

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub use self::caveats::{Caveat, CaveatKind, has_handle_events, warn_of};
 pub use self::error::{LoadError, NoFile};
 pub use self::extraction::MappingsError;
-pub use self::frame_name_cache::{FrameNameCache, KnownNames, StoredNames, is_still_loaded};
+pub use self::frame_name_cache::{CachedFrameNames, FrameNameCache, StoredNames, is_still_loaded};
 pub use self::load::{LoadArgs, Loading};
 pub use self::losses::{
     has_end_rundown, knows_losses, lists_open_handles, loss_times, most_lost_events, unseen_closes,

@@ -19,7 +19,7 @@ use crate::{
     text::{StackStyle, ignored_because},
     traces::{OfTraces, header_columns},
 };
-use handlescope_query::{Domain, GroupState, Side, TimeWindow};
+use handlescope_query::{Domain, GroupState, SideLeaks, TimeWindow};
 use handlescope_session::settings::{Display, IgnoreEntry, StackDisplayArgs};
 
 /// The compared time of a trace; null if the trace has no clock.
@@ -143,7 +143,7 @@ pub fn states_line(
 }
 
 /// Returns the growth of a group in a trace, if it leaks there.
-fn growth(side: &Side) -> Option<&'static str> {
+fn growth(side: &SideLeaks) -> Option<&'static str> {
     side.verdict.map(|verdict| verdict.word())
 }
 
