@@ -90,7 +90,7 @@ pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
-    Evidence, Growth, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
+    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
     Verdict, long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;

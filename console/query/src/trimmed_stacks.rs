@@ -81,7 +81,7 @@ impl TrimmedStacks {
         let named = frames.named();
         let needed_stacks: Vec<StackIdx> = needed.iter().collect();
         let is_needed = frames.marked(&needed_stacks, 0);
-        let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
+        let texts = FrameMatcher { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
         if stacks.frames.iter().any(|facts| facts.is_of_one_process) {
             let is_of_one_process = |stack| {
@@ -114,7 +114,7 @@ impl TrimmedStacks {
     }
 
     /// Determines the facts about the needed frames.
-    fn number(&mut self, is_needed: &[bool], texts: &FrameTexts<'_>) {
+    fn number(&mut self, is_needed: &[bool], texts: &FrameMatcher<'_>) {
         let hashes: Vec<(u64, FrameIdx)> = is_needed
             .par_iter()
             .enumerate()
@@ -231,13 +231,13 @@ impl TrimmedStacks {
 }
 
 /// Compares and tests the texts of frames.
-struct FrameTexts<'a> {
+struct FrameMatcher<'a> {
     named: &'a NamedFrames<'a>,
     trims: &'a StackTrims,
     hasher: hashbrown::DefaultHashBuilder,
 }
 
-impl FrameTexts<'_> {
+impl FrameMatcher<'_> {
     fn identities(&self, frame: FrameIdx) -> impl Iterator<Item = FrameIdentity<'_>> {
         self.named.frames_at(frame).map(|view| view.identity())
     }

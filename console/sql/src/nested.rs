@@ -19,7 +19,7 @@ use sqlparser::{
 /// # Errors
 /// If one of them cannot be planned.
 pub fn plan_nested(context: &mut SQLContext, statement: &mut Statement) -> PolarsResult<()> {
-    let has_functions = Visit::visit(&*statement, &mut Calls(context)).is_break();
+    let has_functions = Visit::visit(&*statement, &mut FunctionCalls(context)).is_break();
     match statement {
         Statement::Query(query) if has_functions => {
             NestedPlanner { context, scope: None }.plan(query)
@@ -29,9 +29,9 @@ pub fn plan_nested(context: &mut SQLContext, statement: &mut Statement) -> Polar
 }
 
 /// Finds a call of one of our functions.
-struct Calls<'c>(&'c SQLContext);
+struct FunctionCalls<'c>(&'c SQLContext);
 
-impl Visitor for Calls<'_> {
+impl Visitor for FunctionCalls<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {

@@ -45,11 +45,11 @@ pub type RefusalReason = String;
 
 /// Whether a part of a query contains an expression outside of its subqueries.
 pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool {
-    struct Search<F> {
+    struct ExprSearch<F> {
         nested: usize,
         is_searched: F,
     }
-    impl<F: Fn(&Expr) -> bool> Visitor for Search<F> {
+    impl<F: Fn(&Expr) -> bool> Visitor for ExprSearch<F> {
         type Break = ();
 
         fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -70,7 +70,7 @@ pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool 
             }
         }
     }
-    part.visit(&mut Search { nested: 0, is_searched }).is_break()
+    part.visit(&mut ExprSearch { nested: 0, is_searched }).is_break()
 }
 
 pub fn is_window(expr: &Expr) -> bool {

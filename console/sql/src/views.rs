@@ -130,8 +130,10 @@ impl Views {
 
     /// Returns the views in display order, those of the program first.
     pub fn all(&self) -> impl Iterator<Item = &View> {
-        let views = self.shown.iter().filter_map(|index| self.planned.get(*index));
-        views.filter(|view| !view.is_hidden())
+        self.shown
+            .iter()
+            .filter_map(|index| self.planned.get(*index))
+            .filter(|view| !view.is_hidden())
     }
 
     pub fn named(&self, name: &str) -> Option<&View> {

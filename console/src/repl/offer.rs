@@ -9,7 +9,7 @@ use handlescope_session::values::CountedNoun;
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
 
 use super::Input;
-use handlescope_session::cancel::{self, Wait};
+use handlescope_session::cancel::{self, InputWait};
 use handlescope_session::terminal::Messages;
 
 /// The user's reply.
@@ -55,7 +55,7 @@ pub fn offer(
         true => Input::Editor(Box::new(Reedline::create().with_ansi_colors(false))),
         false => Input::Lines,
     };
-    let reply = match cancel::waiting(Wait::Prompt, || input.read(&question))? {
+    let reply = match cancel::waiting(InputWait::Prompt, || input.read(&question))? {
         Signal::Success(text) => Reply::parse(&text),
         _ => Reply::No,
     };

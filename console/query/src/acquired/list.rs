@@ -163,8 +163,10 @@ impl AcquisitionGroups<'_> {
         if let Some(heaps) = group.heaps.and_then(|index| self.heaps.get(index)) {
             return vec![self.share_of_heaps(group, heaps)];
         }
-        let by_owner = self.by_owner(group).into_iter();
-        by_owner.filter_map(|(owner, rows)| self.share(group, owner, &rows)).collect()
+        self.by_owner(group)
+            .into_iter()
+            .filter_map(|(owner, rows)| self.share(group, owner, &rows))
+            .collect()
     }
 
     /// Returns what one process has of a group; `None` if the table lacks the time of some of it.
@@ -288,8 +290,12 @@ impl AcquisitionGroups<'_> {
     pub fn rows(&self, groups: &[&AcquisitionGroup<'_>]) -> Vec<usize> {
         let mut rows: Vec<usize> =
             self.of_groups(groups).into_iter().map(AcquisitionIdx::row).collect();
-        let heaps = groups.iter().filter_map(|group| self.heaps.get(group.heaps?));
-        let left: HashSet<AllocatorIdx> = heaps.flat_map(|heaps| &heaps.left).copied().collect();
+        let left: HashSet<AllocatorIdx> = groups
+            .iter()
+            .filter_map(|group| self.heaps.get(group.heaps?))
+            .flat_map(|heaps| &heaps.left)
+            .copied()
+            .collect();
         if !left.is_empty() {
             rows.extend(self.table.allocations().filter(|row| {
                 self.table.allocator.get(*row).is_some_and(|heap| left.contains(&heap))

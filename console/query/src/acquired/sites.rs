@@ -15,7 +15,7 @@ use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::groups::{Coder, Nodes, counting_sort};
+use crate::groups::{Coder, GroupNodes, counting_sort};
 use crate::program_frames::AcquiringFunctions;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -76,7 +76,7 @@ impl Sites {
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
-        let mut nodes: Nodes<Site> = Nodes::default();
+        let mut nodes: GroupNodes<Site> = GroupNodes::default();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
         for row in table.allocations().filter(&is_selected) {
             selected_count += 1;

@@ -7,7 +7,7 @@ use handlescope_model::tables::{Allocator, ResourceEnd};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx};
 use rayon::prelude::*;
 
-use super::tables::{FilteredTables, ResourceRow};
+use super::tables::{AllocationOrMiss, FilteredTables};
 use crate::acquisition_table::AcquisitionTable;
 use crate::criteria::{
     AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
@@ -37,7 +37,7 @@ impl ResourceSelection {
         tables: &FilteredTables<'_>,
         criteria: &ResourceCriteria,
     ) -> Result<Self, QueryError> {
-        let is_set = |flags: &[bool], row: ResourceRow| {
+        let is_set = |flags: &[bool], row: AllocationOrMiss| {
             let flag = tables.allocator(row).and_then(|allocator| flags.get(allocator.row()));
             flag.copied().unwrap_or_default()
         };
@@ -45,7 +45,7 @@ impl ResourceSelection {
         let mut chosen = vec![true; tables.allocators.rows().len()];
         let mut is_left = vec![true; tables.height()];
         let mut leaks = None;
-        let retain = |is_left: &mut [bool], passes: &(dyn Fn(ResourceRow) -> bool + Sync)| {
+        let retain = |is_left: &mut [bool], passes: &(dyn Fn(AllocationOrMiss) -> bool + Sync)| {
             retain_rows(is_left, tables.origin.cancel, |index| passes(tables.row(index)))
         };
         retain(&mut is_left, &|row| is_set(&chosen, row))?;
@@ -193,7 +193,7 @@ fn row_test<'a>(
     test: ResourceTest,
     criteria: &ResourceCriteria,
     tables: &'a FilteredTables<'_>,
-) -> Box<dyn Fn(ResourceRow) -> bool + Sync + 'a> {
+) -> Box<dyn Fn(AllocationOrMiss) -> bool + Sync + 'a> {
     match (test, tables.origin.suspect, criteria.time, criteria.size) {
         // A free without an allocation belongs to no suspect.
         (ResourceTest::Suspect, Some(rows), ..) => {

@@ -108,12 +108,12 @@ pub struct FilteredTables<'a> {
 
 /// An allocation, or else a free without one or an ignored event.
 #[derive(Debug, Clone, Copy)]
-pub enum ResourceRow {
+pub enum AllocationOrMiss {
     Allocation(AcquisitionIdx),
     Miss(ResourceMissIdx),
 }
 
-impl ResourceRow {
+impl AllocationOrMiss {
     pub fn allocation(self) -> Option<AcquisitionIdx> {
         match self {
             Self::Allocation(row) => Some(row),
@@ -149,43 +149,43 @@ impl<'a> FilteredTables<'a> {
     }
 
     /// Returns one of these; allocations come first.
-    pub fn row(&self, index: usize) -> ResourceRow {
+    pub fn row(&self, index: usize) -> AllocationOrMiss {
         let allocations = self.resources.allocations();
         match index.checked_sub(allocations.len()) {
-            Some(miss) => ResourceRow::Miss(ResourceMissIdx::of(miss)),
-            None => ResourceRow::Allocation(AcquisitionIdx::of(allocations.start + index)),
+            Some(miss) => AllocationOrMiss::Miss(ResourceMissIdx::of(miss)),
+            None => AllocationOrMiss::Allocation(AcquisitionIdx::of(allocations.start + index)),
         }
     }
 
-    pub fn allocator(&self, row: ResourceRow) -> Option<AllocatorIdx> {
+    pub fn allocator(&self, row: AllocationOrMiss) -> Option<AllocatorIdx> {
         row.of(&self.resources.allocator, &self.misses.allocator)
     }
 
-    pub fn time_ns(&self, row: ResourceRow) -> Option<i64> {
+    pub fn time_ns(&self, row: AllocationOrMiss) -> Option<i64> {
         row.of(&self.resources.opened_ns, &self.misses.time_ns)
     }
 
-    pub fn size(&self, row: ResourceRow) -> Option<i64> {
+    pub fn size(&self, row: AllocationOrMiss) -> Option<i64> {
         row.of(&self.resources.size, &self.misses.size)
     }
 
     /// Returns the stack that allocated or freed.
-    pub fn stack(&self, test: StackTest, row: ResourceRow) -> Option<StackIdx> {
+    pub fn stack(&self, test: StackTest, row: AllocationOrMiss) -> Option<StackIdx> {
         match (test, row) {
-            (StackTest::Create, ResourceRow::Allocation(row)) => {
+            (StackTest::Create, AllocationOrMiss::Allocation(row)) => {
                 self.resources.opened_stack.get(row.row())
             }
-            (StackTest::Create, ResourceRow::Miss(_)) => None,
-            (StackTest::Free, ResourceRow::Allocation(row)) => {
+            (StackTest::Create, AllocationOrMiss::Miss(_)) => None,
+            (StackTest::Free, AllocationOrMiss::Allocation(row)) => {
                 self.resources.ended_stack.get(row.row())
             }
-            (StackTest::Free, ResourceRow::Miss(row)) => self.misses.stack.get(row.row()),
+            (StackTest::Free, AllocationOrMiss::Miss(row)) => self.misses.stack.get(row.row()),
         }
     }
 
     /// Whether this stack, or its absence, counts. An allocation that was not freed has no stack of a free, however its
     /// process ended.
-    pub fn has_stack(&self, test: StackTest, row: ResourceRow) -> bool {
+    pub fn has_stack(&self, test: StackTest, row: AllocationOrMiss) -> bool {
         test == StackTest::Create || row.allocation().is_none_or(|row| self.resources.is_freed(row))
     }
 }

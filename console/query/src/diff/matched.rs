@@ -38,7 +38,7 @@ pub struct MatchedGroup {
 
 /// Where handles of a group may be found in the other trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Elsewhere<'m> {
+enum OtherTracePlace<'m> {
     /// Handle tracing keeps only the last operations, so groups lose handles to the group of the same type without a
     /// stack. They gain handles from it when tracing is switched on.
     Stack(bool),
@@ -47,7 +47,7 @@ enum Elsewhere<'m> {
 }
 
 /// Program, type, allocator and where related groups may have the handles.
-type RelatedKey<'m> = (Option<&'m str>, &'m str, Option<&'m str>, Elsewhere<'m>);
+type RelatedKey<'m> = (Option<&'m str>, &'m str, Option<&'m str>, OtherTracePlace<'m>);
 
 /// How many handles groups lost from one trace to the next, which other groups may have gained.
 #[derive(Default)]
@@ -85,11 +85,11 @@ impl MatchedGroup {
     }
 
     fn traced(&self, has_stack: bool) -> RelatedKey<'_> {
-        (self.process.as_deref(), &self.type_name, None, Elsewhere::Stack(has_stack))
+        (self.process.as_deref(), &self.type_name, None, OtherTracePlace::Stack(has_stack))
     }
 
     fn around_unknown(&self) -> Option<RelatedKey<'_>> {
-        let around = Elsewhere::AroundUnknown(self.around_unknown.as_deref()?);
+        let around = OtherTracePlace::AroundUnknown(self.around_unknown.as_deref()?);
         Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
     }
 

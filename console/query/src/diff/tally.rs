@@ -185,8 +185,11 @@ impl LeakTally {
                 opens
             })
             .collect();
-        let pieces = sample.windows.iter().map(|window| WindowPieces::new(*window, piece_ns));
-        let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
+        let length_ns: f64 = sample
+            .windows
+            .iter()
+            .map(|window| WindowPieces::new(*window, piece_ns).length_ns() as f64)
+            .sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();

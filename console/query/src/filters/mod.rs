@@ -86,8 +86,8 @@ pub fn select(
 
 /// Returns the given criteria in the order they are applied.
 fn steps(args: &ObjectCriteria) -> Vec<(Criterion, ObjectEffect)> {
-    let given = args.given().into_iter();
-    let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
+    let mut steps: Vec<_> =
+        args.given().into_iter().map(|given| (given.criterion, given.effect)).collect();
     if args.stack_filter.is_some() {
         // Symbols may have to be downloaded, so only stacks that can matter are requested.
         steps.sort_by_key(|(_, effect)| effect.rank_by_stacks());

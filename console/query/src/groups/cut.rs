@@ -8,7 +8,7 @@ use handlescope_session::values::TopN;
 
 /// How the groups of a level are selected and ordered.
 #[derive(Clone, Copy)]
-pub struct Cut<'a> {
+pub struct GroupCut<'a> {
     pub criteria: &'a GroupCriteria,
     pub top: Option<TopN>,
 }
@@ -37,7 +37,7 @@ impl Rank {
     }
 }
 
-impl Cut<'_> {
+impl GroupCut<'_> {
     /// Splits groups into those shown, in order, and what is left out. Groups of equal rank are ordered by number.
     pub fn by_rank<T: Clone>(
         self,

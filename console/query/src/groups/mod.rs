@@ -24,7 +24,7 @@ pub use self::coder::Coder;
 pub use self::columns::NamePattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
-pub use self::nodes::{Nodes, Path};
+pub use self::nodes::{GroupNodes, Path};
 pub use self::stats::GroupStats;
 pub use self::tree::{GroupTree, NodeIdx};
 

@@ -6,7 +6,7 @@ use super::columns::{HandleKeys, KeyRows};
 use super::counted::CompactHandle;
 use super::leaves::{CodedHandles, counting_sort};
 use super::lifetimes::{HandleTimes, LifeTables};
-use super::nodes::{Nodes, Path};
+use super::nodes::{GroupNodes, Path};
 use super::stats::GroupStats;
 use crate::selection::{EventMask, SelectedObject, Selection};
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
@@ -35,7 +35,7 @@ struct ObjectHandles {
 
 /// The handles of some objects in their groups.
 pub struct CountedPart {
-    pub outer: Nodes<GroupStats>,
+    pub outer: GroupNodes<GroupStats>,
     /// Handles of the groups above the innermost level, one group after the other.
     pub handles: CodedHandles,
     /// Where the handles of each such group end, by group plus 1; index 0 is for handles in no group.
@@ -104,7 +104,7 @@ impl ObjectHandles {
             Some((innermost, outermost)) => (innermost.as_slice(), outermost),
             None => (&[][..], &[][..]),
         };
-        let mut outer = Nodes::<GroupStats>::default();
+        let mut outer = GroupNodes::<GroupStats>::default();
         let mut path = Path::default();
         let mut sums = HandleSums::default();
         let mut slots = Vec::with_capacity(self.handles.len());

@@ -10,13 +10,13 @@ use handlescope_session::cancel::{Cancel, Poll};
 
 /// Numbers for the stacks of each process: the first process keeps the row number, others get numbers after the table.
 pub struct ProcessStacks {
-    events: Actors,
+    events: LoggingProcesses,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
     rows: NumberedStacks,
 }
 
 /// The processes whose threads logged events; the addresses in their stacks belong to these.
-struct Actors {
+struct LoggingProcesses {
     process: EventProcesses,
     knows_modules: Vec<bool>,
 }
@@ -30,7 +30,7 @@ pub struct NumberedStacks {
     further: Vec<StackIdx>,
 }
 
-impl Actors {
+impl LoggingProcesses {
     fn get(&self, event: usize) -> Option<ProcessIdx> {
         let process = self.process.caller(event).or_else(|| self.process.get(event));
         // Processes without modules share their code.
@@ -64,7 +64,7 @@ impl ProcessStacks {
         let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
         let (columns, height) = (EventColumns::with_all(trace)?, trace.event_table()?.height());
         let stack = columns.stacks()?;
-        let events = Actors {
+        let events = LoggingProcesses {
             process: columns.processes()?,
             knows_modules: (0..trace.height(Table::Processes)?)
                 .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))

@@ -2,7 +2,7 @@
 
 use super::coder::NumberMap;
 use super::counted::CompactHandle;
-use super::cut::{Cut, GroupsLeftOut, Rank};
+use super::cut::{GroupCut, GroupsLeftOut, Rank};
 use super::leaves::{CodedHandles, Leaf, Leaves};
 use super::lifetimes::HandleTimes;
 use super::stats::GroupStats;
@@ -12,7 +12,7 @@ use super::stats::GroupStats;
 pub fn shown(
     leaves: &Leaves,
     parts: &[CodedHandles],
-    cut: Cut<'_>,
+    cut: GroupCut<'_>,
     times: &HandleTimes,
     slots: &mut NumberMap,
 ) -> (Vec<Leaf>, GroupsLeftOut) {

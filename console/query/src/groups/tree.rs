@@ -7,10 +7,10 @@ use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::coder::NumberMap;
-use super::cut::{Cut, GroupsLeftOut};
+use super::cut::{GroupCut, GroupsLeftOut};
 use super::leaves::{CodedHandles, Leaf, LeakingStacks, Leaves};
 use super::lifetimes::HandleTimes;
-use super::nodes::{Node, Nodes};
+use super::nodes::{GroupNode, GroupNodes};
 use super::parts::{CountedPart, HandleSums};
 use super::ranked;
 use super::stats::GroupStats;
@@ -26,9 +26,9 @@ pub struct NodeIdx(u32);
 #[derive(Default)]
 pub struct GroupTree {
     /// Groups of all levels, the innermost last.
-    nodes: Vec<Node<GroupStats>>,
+    nodes: Vec<GroupNode<GroupStats>>,
     /// Groups of the outer levels while handles are being added.
-    outer: Nodes<GroupStats>,
+    outer: GroupNodes<GroupStats>,
     /// The handles of the innermost groups, by parent node plus 1; index 0 is for those without parent.
     leaves: Vec<Leaves>,
     parts: Vec<CodedHandles>,
@@ -107,7 +107,7 @@ impl GroupTree {
         for (index, node) in (0..).zip(&self.nodes) {
             children.entry(node.parent).or_default().push(NodeIdx(index));
         }
-        let cut = Cut { criteria, top };
+        let cut = GroupCut { criteria, top };
         let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
         for (parent, nodes) in &children {
             if self.level_within(*parent) < depth {
@@ -147,7 +147,7 @@ impl GroupTree {
     fn innermost(
         &mut self,
         depth: usize,
-        cut: Cut<'_>,
+        cut: GroupCut<'_>,
         (times, leaking): (&HandleTimes, Option<&LeakingStacks<'_>>),
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
@@ -197,7 +197,7 @@ impl GroupTree {
             let first = self.nodes.len() as u32;
             self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, stats }| {
                 let handles = start + opened.start..start + opened.end;
-                Node { parent, code, level, handles, stats }
+                GroupNode { parent, code, level, handles, stats }
             }));
             let nodes = (first..self.nodes.len() as u32).map(NodeIdx).collect();
             self.children.insert(parent, ShownGroups { nodes, left_out });

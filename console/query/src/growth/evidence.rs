@@ -62,7 +62,7 @@ impl Default for GrowthWords<'_> {
 
 /// The figures behind a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
+pub struct GrowthEvidence {
     /// Handles of the group.
     pub opened: usize,
     /// Handles that the program closed.
@@ -100,7 +100,7 @@ pub struct Evidence {
     pub requests: usize,
 }
 
-impl Evidence {
+impl GrowthEvidence {
     /// Makes evidence from handles without times.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none()).count();

@@ -34,7 +34,7 @@ mod sweeps;
 #[cfg(test)]
 mod tests;
 
-pub use self::evidence::{Evidence, GrowthWords};
+pub use self::evidence::{GrowthEvidence, GrowthWords};
 pub use self::lifetime::ProcessLifetimes;
 pub use self::lifetime::{Lifetime, TimeWindow};
 pub use self::outlived::OutlivingHandles;
@@ -54,14 +54,14 @@ pub struct Growth {
     /// Verdict on the group.
     pub verdict: Verdict,
     /// Evidence for the verdict.
-    pub evidence: Evidence,
+    pub evidence: GrowthEvidence,
 }
 
 impl Growth {
     /// Judges handles without times: all it can say is that they leaked.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let verdict = Verdict::Short;
-        Self { verdict, evidence: Evidence::without_clock(lifetimes) }
+        Self { verdict, evidence: GrowthEvidence::without_clock(lifetimes) }
     }
 
     /// Returns the rate of a steady leak, or else the verdict: `30/min`, `burst`.
@@ -114,7 +114,7 @@ impl Growth {
             _ => None,
         };
         if let Some((verdict, rate)) = program_verdict {
-            let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
+            let evidence = GrowthEvidence::new(opened, &kept, &kept.opens, rate, window);
             growth = Self { verdict, evidence };
         }
         let leaking = processes.iter().filter(|process| {
@@ -134,7 +134,7 @@ impl Growth {
             verdict = Verdict::Burst;
         }
         let rate = (verdict == Verdict::Steady).then(|| Rate::new(&opens)).flatten();
-        Self { verdict, evidence: Evidence::new(opened, kept, &opens, rate, window) }
+        Self { verdict, evidence: GrowthEvidence::new(opened, kept, &opens, rate, window) }
     }
 }
 

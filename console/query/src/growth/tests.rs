@@ -281,7 +281,7 @@ fn a_slow_leak_after_a_large_warm_up_is_steady_by_itself() {
 fn a_leak_that_begins_late_is_steady_since_then() {
     for (count, wrong) in [(12, 11), (20, 2), (50, 0), (100, 0)] {
         let is_late = |growth: &Growth| {
-            let Evidence { window, first_ns, .. } = growth.evidence;
+            let GrowthEvidence { window, first_ns, .. } = growth.evidence;
             let since_ns = first_ns.expect("some are leaked") - window.start_ns;
             growth.verdict == Verdict::Steady && since_ns >= window.length_ns() / 10 * 8
         };

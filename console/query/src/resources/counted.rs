@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::keys::ResourceKeys;
 use super::stats::{Once, ResourceStats};
-use crate::allocations::{FilteredTables, PART, ResourceRow};
-use crate::groups::{Nodes, Path};
+use crate::allocations::{AllocationOrMiss, FilteredTables, PART};
+use crate::groups::{GroupNodes, Path};
 use crate::growth::{TimeParts, TimedChange};
 use handlescope_session::cancel::Cancelled;
 
@@ -36,7 +36,7 @@ pub struct GroupFigures {
 #[derive(Default)]
 pub struct CountedGroups {
     /// One level; each group has a code in each column.
-    pub groups: Nodes<GroupFigures>,
+    pub groups: GroupNodes<GroupFigures>,
     /// Items that count once: group, what, kind, and the first row of the allocation or the number of the call. A call
     /// counts once for each kind that it freed.
     once: Vec<(u32, Once, u32, u32)>,
@@ -95,7 +95,7 @@ impl Counter<'_> {
     ) -> Result<CountedGroups, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
             self.tables.origin.cancel.check()?;
-            let codes = self.keys.codes(rows, ResourceRow::Allocation);
+            let codes = self.keys.codes(rows, AllocationOrMiss::Allocation);
             let (mut counts, mut path) = (CountedGroups::default(), Path::default());
             for (at, row) in rows.iter().enumerate() {
                 if let Some(group) =
@@ -110,7 +110,7 @@ impl Counter<'_> {
         for part in parts.collect::<Result<Vec<CountedGroups>, Cancelled>>()? {
             counts.add_all(part);
         }
-        let codes = self.keys.codes(misses, ResourceRow::Miss);
+        let codes = self.keys.codes(misses, AllocationOrMiss::Miss);
         let mut path = Path::default();
         for (at, row) in misses.iter().enumerate() {
             let group = path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups);
@@ -175,7 +175,7 @@ impl Counter<'_> {
     }
 
     fn kind(&self, resource: AcquisitionIdx) -> u32 {
-        let allocator = self.tables.allocator(ResourceRow::Allocation(resource));
+        let allocator = self.tables.allocator(AllocationOrMiss::Allocation(resource));
         let allocator = allocator.and_then(|allocator| self.tables.allocators.get(allocator));
         allocator.map_or(sentinel(), |allocator| allocator.kind)
     }

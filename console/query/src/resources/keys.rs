@@ -7,7 +7,7 @@ use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, Numbers, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
 };
 
-use crate::allocations::{FilteredTables, ResourceRow};
+use crate::allocations::{AllocationOrMiss, FilteredTables};
 use crate::criteria::{ResourceColumn, ResourceKeyKind, StackTrims};
 use crate::error::QueryError;
 use crate::groups::Coder;
@@ -132,14 +132,14 @@ impl<'a> ResourceKeys<'a> {
     }
 
     /// Returns the codes of rows, column by column.
-    pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> ResourceRow) -> Vec<Vec<u32>> {
+    pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> AllocationOrMiss) -> Vec<Vec<u32>> {
         self.columns
             .iter()
             .map(|(_, values)| rows.iter().map(|row| self.code(values, row_of(*row))).collect())
             .collect()
     }
 
-    fn code(&self, values: &CodeSource, row: ResourceRow) -> u32 {
+    fn code(&self, values: &CodeSource, row: AllocationOrMiss) -> u32 {
         let allocator = || self.tables.allocator(row);
         let code = match values {
             CodeSource::Allocators => allocator().and_then(|it| self.allocators.known(it.0)),

@@ -50,7 +50,7 @@ use super::handle_counts::HandleCounts;
 use super::ignored::{IgnoreCandidate, ignored_by};
 use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
-use super::requests::Requests;
+use super::requests::RequestStarts;
 use super::suspect_rows::{check, check_ids};
 use super::targets::Targets;
 use super::totals::Totals;
@@ -219,7 +219,7 @@ impl<'a> WhyAnswer<'a> {
         file.about.no_match = no_match;
         file.about.caveats.extend(methods_unnamed);
         let least = criteria.min_leaked.unwrap_or_default();
-        let requests = Requests::load(file.file.trace)?;
+        let requests = RequestStarts::load(file.file.trace)?;
         let (ignored, mut suspects) = ignored_and_others(suspects, &file, &criteria.ignoring.list)?;
         // Ignored suspects rank last.
         suspects.extend(ignored);

@@ -17,7 +17,7 @@ use crate::amounts::{ByteAmounts, Counts};
 use crate::growth::{
     Growth, GrowthWords, Lifetime, ProcessLifetimes, TimeParts, TimeWindow, Verdict, outstanding,
 };
-use crate::requests::Requests;
+use crate::requests::RequestStarts;
 use crate::tables::ProcessList;
 use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{Length, SuspectId};
@@ -268,7 +268,7 @@ impl Suspect {
     }
 
     /// Counts the requests its processes began while it leaked.
-    pub fn count_requests(&mut self, requests: &Requests) {
+    pub fn count_requests(&mut self, requests: &RequestStarts) {
         let evidence = &mut self.growth.evidence;
         let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };
         let rows = self.processes.iter().filter_map(|process| process.row);
