@@ -387,8 +387,9 @@ impl NamedFrames<'_> {
 
     /// Whether a frame is unknown code of a program: its address means this code in one process only.
     pub fn is_of_one_process(&self, frame: FrameIdx) -> bool {
-        let mut addresses = self.frames_at(frame).filter_map(|view| view.identity().address());
-        addresses.any(|address| !self.frames.is_of_kernel(address))
+        self.frames_at(frame)
+            .filter_map(|view| view.identity().address())
+            .any(|address| !self.frames.is_of_kernel(address))
     }
 
     /// Returns the frames without their names.

@@ -243,8 +243,8 @@ fn opened(
     for selected in selection.objects() {
         poll.round()?;
         let events = file.objects.events(selected.object());
-        let selected_events = events.filter(|&event| selection.events.contains(event));
-        let openings = selected_events
+        let openings = events
+            .filter(|&event| selection.events.contains(event))
             .filter(|event| table.kind(*event).is_some_and(|kind| kinds.contains(kind)));
         for event in openings.filter(|&event| is_counted(event)) {
             runs.types.add(file.objects.type_id(selected.object()), 1);

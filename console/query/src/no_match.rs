@@ -355,8 +355,9 @@ fn object_names(file: &FileContext<'_>, value: &str) -> Result<Vec<String>, Quer
         }
     }
     // Users type the last component of a path.
-    let names = (0..names.len()).map(|row| names.text(row));
-    let components = names.map(|name| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned());
+    let components = (0..names.len())
+        .map(|row| names.text(row))
+        .map(|name| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned());
     Ok(like(value, components.collect()).into_iter().map(|name| format!("*{name}")).collect())
 }
 

@@ -414,9 +414,10 @@ impl<'a> FileAnswer<'a> {
 
     /// Returns the rows of an object's remaining events in time order.
     pub fn events(&self, selected: SelectedObject) -> impl Iterator<Item = usize> + '_ {
-        let listing = self.listing.iter();
-        let events = listing.flat_map(move |it| it.events_in_order(&self.file, selected.object()));
-        events.filter(|event| self.selection.events.contains(*event))
+        self.listing
+            .iter()
+            .flat_map(move |it| it.events_in_order(&self.file, selected.object()))
+            .filter(|event| self.selection.events.contains(*event))
     }
 }
 

@@ -160,8 +160,9 @@ impl TrimmedStacks {
         } else {
             None
         };
-        let rest = frames().skip(start.unwrap_or_default());
-        rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+        frames()
+            .skip(start.unwrap_or_default())
+            .filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
     /// Returns the views of a stack's remaining frames; all frames without `trims`.

@@ -221,8 +221,8 @@ fn simplify_joins(select: &mut Select) -> Result<(), RefusalReason> {
             JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_)
         )
     };
-    let mut joins = select.from.iter().flat_map(|table| &table.joins);
-    let all_inner = joins.all(|join| is_inner(&join.join_operator));
+    let all_inner =
+        select.from.iter().flat_map(|table| &table.joins).all(|join| is_inner(&join.join_operator));
     for join in select.from.iter_mut().flat_map(|table| &mut table.joins) {
         use JoinOperator::{FullOuter, Right, RightOuter};
         if let Right(constraint) | RightOuter(constraint) | FullOuter(constraint) =

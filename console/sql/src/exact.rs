@@ -236,8 +236,11 @@ impl Exact {
             Exact::Remainder => {
                 let rows = if left.len() == 1 { right.len() } else { left.len() };
                 let [left, right] = [left, right].map(|side| repeated(&side, rows));
-                let pairs = left.f64()?.iter().zip(right.f64()?.iter());
-                let rests = pairs.map(|(left, right)| Some(left? % right.filter(|by| *by != 0.0)?));
+                let rests = left
+                    .f64()?
+                    .iter()
+                    .zip(right.f64()?.iter())
+                    .map(|(left, right)| Some(left? % right.filter(|by| *by != 0.0)?));
                 let rests =
                     polars::prelude::Float64Chunked::from_iter_options(left.name().clone(), rests);
                 Ok(rests.into_column())

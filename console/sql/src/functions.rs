@@ -197,8 +197,11 @@ pub fn calendar_times(
     let name = times.name().clone();
     let times = times.cast(&DataType::Int64)?;
     // Rounds down, even before the session start.
-    let pairs = times.i64()?.iter().zip(starts_us);
-    let times = pairs.map(|(time, start)| start?.checked_add(time?.div_euclid(1_000)));
+    let times = times
+        .i64()?
+        .iter()
+        .zip(starts_us)
+        .map(|(time, start)| start?.checked_add(time?.div_euclid(1_000)));
     Int64Chunked::from_iter_options(name, times).into_column().cast(&utc())
 }
 

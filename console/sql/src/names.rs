@@ -99,8 +99,10 @@ impl VisitorMut for ColumnNaming {
 fn unused(name: &Ident, taken: &HashSet<String>) -> Ident {
     let start = if name.value == POLARS_COUNT { "count" } else { &name.value };
     let numbered = (1..).map(|number| format!("{start}_{number}"));
-    let mut names = std::iter::once(name.value.clone()).chain(numbered);
-    let value = names.find(|name| !taken.contains(name)).unwrap_or_default();
+    let value = std::iter::once(name.value.clone())
+        .chain(numbered)
+        .find(|name| !taken.contains(name))
+        .unwrap_or_default();
     Ident { value, ..name.clone() }
 }
 

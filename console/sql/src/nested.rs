@@ -114,8 +114,10 @@ impl NestedPlanner<'_> {
         }
         let plan = self.context.execute(&whole.to_string())?;
         let known = self.context.get_tables();
-        let mut names = (known.len()..).map(|number| format!("_query{number}"));
-        let name = names.find(|name| !known.contains(name)).unwrap_or_default();
+        let name = (known.len()..)
+            .map(|number| format!("_query{number}"))
+            .find(|name| !known.contains(name))
+            .unwrap_or_default();
         self.context.register(&name, plan);
         Ok(name)
     }

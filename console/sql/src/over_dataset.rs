@@ -85,8 +85,9 @@ pub fn sql_over_dataset(
 
 /// Whether a query may be able to skip files, because it uses columns derived from folder names.
 fn may_skip_files(query: &str) -> bool {
-    let mut words = query.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    words.any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
+    query
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
 }
 
 /// Plans a query and runs it.

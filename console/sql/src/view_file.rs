@@ -166,16 +166,16 @@ fn line_of(reason: &str, text: &str) -> usize {
 /// Returns the first line of the query that contains a word.
 fn line_with(word: &str, text: &str) -> Option<usize> {
     let line = code(text).find(|(_, line)| {
-        let mut words = line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4])));
-        words.any(|known| known == word)
+        line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).any(|known| known == word)
     });
     line.map(|(number, _)| number)
 }
 
 /// Returns the lines that are neither empty nor comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.lines());
-    lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("--"))
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("--"))
 }
 
 #[cfg(test)]

@@ -174,8 +174,9 @@ impl AllocationEnds {
             (self.destroyed, "destroyed with the heap"),
             (self.empty, "allocated nothing new"),
         ];
-        let ends = ends.into_iter().filter(|(count, _)| *count > 0);
-        ends.map(|(count, end)| format!("{} {end}", HumanCount(count)))
+        ends.into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, end)| format!("{} {end}", HumanCount(count)))
             .collect::<Vec<_>>()
             .join(", ")
     }

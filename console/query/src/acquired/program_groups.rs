@@ -89,8 +89,8 @@ impl<'t> ProgramGroup<'t> {
                 let groups = parts.into_iter().flat_map(|part| part.groups);
                 // A process that leaks nothing on a stack does not count there.
                 let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
-                let groups = groups.filter(|(group, _)| group.leaks || !is_one);
-                let (groups, owners): (Vec<&AcquisitionGroup<'t>>, Vec<Vec<_>>) = groups.unzip();
+                let (groups, owners): (Vec<&AcquisitionGroup<'t>>, Vec<Vec<_>>) =
+                    groups.filter(|(group, _)| group.leaks || !is_one).unzip();
                 let first = groups.first()?;
                 let by_process = scope.by_process || is_of_one_process(acquired, first);
                 let owners = LeakOwners::new(owners.into_iter().flatten(), &programs, by_process);
@@ -130,9 +130,10 @@ impl<'t> ProgramGroup<'t> {
             .collect();
         stacks.into_iter().any(|stack| {
             let depth = program_functions(trims, &unnamed, stack).count();
-            let telling = std::iter::once(None).chain((1..=depth).map(Some));
-            let mut ids = telling.map(|it| self.id_of(acquired, Some((&unnamed, stack)), it));
-            ids.any(|own| id.begins(&own))
+            std::iter::once(None)
+                .chain((1..=depth).map(Some))
+                .map(|it| self.id_of(acquired, Some((&unnamed, stack)), it))
+                .any(|own| id.begins(&own))
         })
     }
 

@@ -207,8 +207,12 @@ pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
     Ok(ResourceKind::ALL
         .into_iter()
         .filter(|kind| {
-            let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
-            used.any(|(allocator, _)| allocator.kind == kind.code())
+            allocators
+                .rows()
+                .iter()
+                .zip(&is_used)
+                .filter(|(_, is_used)| **is_used)
+                .any(|(allocator, _)| allocator.kind == kind.code())
         })
         .collect())
 }

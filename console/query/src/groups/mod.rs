@@ -80,8 +80,10 @@ impl TimedGroups {
         tree: &GroupTree,
         node: NodeIdx,
     ) -> impl Iterator<Item = AcquisitionIdx> + use<'t> {
-        let ranges = tree.handles(node).into_iter();
-        ranges.flat_map(|range| self.handles.get(range).unwrap_or_default()).copied()
+        tree.handles(node)
+            .into_iter()
+            .flat_map(|range| self.handles.get(range).unwrap_or_default())
+            .copied()
     }
 }
 

@@ -97,8 +97,11 @@ impl Growth {
         if let [ProcessLifetimes { lifetimes, window }] = processes {
             return Self::within(lifetimes, *window, trace);
         }
-        let windows = processes.iter().map(|process| process.window);
-        let window = windows.reduce(TimeWindow::hull).unwrap_or(trace);
+        let window = processes
+            .iter()
+            .map(|process| process.window)
+            .reduce(TimeWindow::hull)
+            .unwrap_or(trace);
         let kept = KeptHandles::from_processes(processes, window);
         let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);

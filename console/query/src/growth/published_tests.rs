@@ -29,8 +29,12 @@ fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
     let frames = Frames::read(trace).unwrap();
     let frame_text = |module: Option<&str>, rva: u64| {
         let Some(module) = module else { return "<UnknownMethod>".to_owned() };
-        let functions = symbols[module]["functions"].as_array().into_iter().flatten();
-        let last = functions.take_while(|function| function[0].as_u64() <= Some(rva)).last();
+        let last = symbols[module]["functions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take_while(|function| function[0].as_u64() <= Some(rva))
+            .last();
         match last {
             Some(function) => format!("{module}!{}", function[2].as_str().unwrap()),
             None => format!("{module}+0x{rva:X}"),

@@ -66,17 +66,17 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Segments {
     // For each end: the greatest likelihood of the parts before it, and the start of the last of them.
     let mut best = vec![(0.0, 0)];
     for to in 1..ends.len() {
-        let from = (0..to).map(|from| {
-            let (start, end) = (ends[from], ends[to]);
-            let count = (before[end] - before[start]) as f64;
-            let likelihood = if count > 0.0 {
-                count * (count / (end - start) as f64).ln() / dispersion
-            } else {
-                0.0
-            };
-            (best[from].0 + likelihood - PENALTY, from)
-        });
-        let (likeliest, from) = from
+        let (likeliest, from) = (0..to)
+            .map(|from| {
+                let (start, end) = (ends[from], ends[to]);
+                let count = (before[end] - before[start]) as f64;
+                let likelihood = if count > 0.0 {
+                    count * (count / (end - start) as f64).ln() / dispersion
+                } else {
+                    0.0
+                };
+                (best[from].0 + likelihood - PENALTY, from)
+            })
             .fold((f64::NEG_INFINITY, 0), |best, next| if next.0 > best.0 { next } else { best });
         best.push((likeliest, from));
     }

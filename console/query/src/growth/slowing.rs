@@ -36,8 +36,7 @@ impl Fit {
 ///
 /// Batches vary more than single leaks, so likelihoods are divided by the `dispersion`.
 pub fn is_slowing(opens: &[i64], parts: &[Segment], dispersion: f64) -> bool {
-    let pairs = parts.windows(2).rev();
-    let slower = pairs.take_while(|pair| pair[0].is_faster_than(&pair[1])).count();
+    let slower = parts.windows(2).rev().take_while(|pair| pair[0].is_faster_than(&pair[1])).count();
     let parts = &parts[parts.len().saturating_sub(slower + 1)..];
     let (Some(from), Some(to)) = (parts.first(), parts.last()) else { return false };
     // A part may begin at a leak because of that leak.

@@ -445,8 +445,7 @@ fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     let second = 1_000_000_000;
     let window = TimeWindow { start_ns: 0, end_ns: 600 * second };
     let text = |opens: &[i64]| {
-        let opens = opens.iter();
-        let leaked = opens.map(|open| Lifetime { opened_ns: *open, closed_ns: None });
+        let leaked = opens.iter().map(|open| Lifetime { opened_ns: *open, closed_ns: None });
         let growth = Growth::new(&leaked.collect::<Vec<_>>(), window);
         format!("{}: {growth}", growth.verdict.word())
     };

@@ -83,8 +83,12 @@ impl ResourceGroup {
     }
 
     fn codes(&self, column: ResourceColumn) -> impl Iterator<Item = u32> {
-        let codes = self.keys.columns.iter().zip(self.keys.of(self.group));
-        codes.filter(move |(of, _)| **of == Some(column)).map(|(_, code)| *code)
+        self.keys
+            .columns
+            .iter()
+            .zip(self.keys.of(self.group))
+            .filter(move |(of, _)| **of == Some(column))
+            .map(|(_, code)| *code)
     }
 
     /// Returns the number shared in a column of rows, words or other 32-bit numbers.

@@ -46,8 +46,10 @@ impl<'a> AllocationsOverview<'a> {
 
 impl ResourcesAnswer<'_> {
     pub fn groups_of<'g>(&'g self, kind: &'g str) -> impl Iterator<Item = &'g ResourceGroup> {
-        let rows = self.groups.iter().flat_map(|groups| &groups.rows);
-        rows.filter(move |group| self.kind(group) == Some(kind))
+        self.groups
+            .iter()
+            .flat_map(|groups| &groups.rows)
+            .filter(move |group| self.kind(group) == Some(kind))
     }
 }
 

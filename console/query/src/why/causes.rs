@@ -392,8 +392,10 @@ impl Causes<'_> {
 
     /// Returns the events by which the program closes handles of the group.
     fn closes(&self) -> impl Iterator<Item = usize> {
-        let opened = self.handles.iter().map(|handle| self.columns.opening(*handle));
-        opened.filter_map(|event| self.columns.closed_by_program(event))
+        self.handles
+            .iter()
+            .map(|handle| self.columns.opening(*handle))
+            .filter_map(|event| self.columns.closed_by_program(event))
     }
 
     fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {

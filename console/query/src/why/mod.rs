@@ -131,9 +131,10 @@ pub fn why<'a>(
             *totals = Totals::new(file, selection)?;
         }
     }
-    let files = files.into_iter().zip(tables);
-    let answers =
-        files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names));
+    let answers = files
+        .into_iter()
+        .zip(tables)
+        .map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names));
     let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
@@ -392,9 +393,8 @@ fn suspects<'t>(
 ) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
-    let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
     let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) =
-        groups.partition_map(|group| {
+        groups.into_par_iter().filter(|_| !cancel.is_cancelled()).partition_map(|group| {
             match Suspect::new(acquired, &group, criteria.is_plain(), &findings) {
                 Ok(suspect) => Either::Left(suspect),
                 Err(why) => Either::Right(UnsuspectedGroup { group, why }),

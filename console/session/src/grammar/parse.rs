@@ -261,8 +261,8 @@ fn set<A: Default>(
     values: &[Token],
     args: &mut A,
 ) -> Option<Result<(), ValueError>> {
-    let mut options = groups.iter().flat_map(|group| group.options);
-    let option = options.find(|option| option.is_named(name))?;
+    let option =
+        groups.iter().flat_map(|group| group.options).find(|option| option.is_named(name))?;
     Some(option.apply(args, values))
 }
 
@@ -272,8 +272,11 @@ fn specs<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<&'static dyn Opti
 
 /// Returns the error for a token that belongs to no option.
 fn unknown(page: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
-    let effective = known.iter().filter(|option| option.has_effect());
-    let names = effective.flat_map(|option| option.doc().names).copied();
+    let names = known
+        .iter()
+        .filter(|option| option.has_effect())
+        .flat_map(|option| option.doc().names)
+        .copied();
     let nearest = suggest::nearest(&token.text, names)
         .and_then(|name| Some((name, known.iter().find(|option| option.is_named(name))?)));
     let (hint, help) = match nearest {

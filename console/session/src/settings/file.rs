@@ -248,8 +248,11 @@ fn setting(key: SettingKey, text: &str) -> Value {
 
 /// Returns a name as the table spells it, ignoring case.
 fn known(table: &Table, name: &str) -> Option<String> {
-    let mut names = table.iter().map(|(known, _)| known);
-    names.find(|known| known.eq_ignore_ascii_case(name)).map(str::to_owned)
+    table
+        .iter()
+        .map(|(known, _)| known)
+        .find(|known| known.eq_ignore_ascii_case(name))
+        .map(str::to_owned)
 }
 
 /// Replaces a value in place, or adds it.

@@ -129,8 +129,9 @@ impl SettingKey {
 
     /// Describes, in a sentence, where the value set by an option or command with one of these names comes from.
     pub fn sources_of(names: &[&str]) -> Option<String> {
-        let mut keys = SettingKey::ALL.iter();
-        let key = keys.find(|key| key.before_file().iter().any(|name| names.contains(name)))?;
+        let key = SettingKey::ALL
+            .iter()
+            .find(|key| key.before_file().iter().any(|name| names.contains(name)))?;
         Some(format!("Comes from {}.", key.sources()))
     }
 

@@ -36,8 +36,7 @@ pub fn wrapped(text: &str, width: Option<usize>) -> String {
 
 /// Returns the parts of a text that stay on one line, each with the spaces behind it: together they are the text.
 pub fn phrases(text: &str) -> impl Iterator<Item = &str> {
-    let phrases = PHRASES.iter().flat_map(move |phrases| phrases.find_iter(text));
-    phrases.map(|phrase| phrase.as_str())
+    PHRASES.iter().flat_map(move |phrases| phrases.find_iter(text)).map(|phrase| phrase.as_str())
 }
 
 fn wrapped_line(line: &str, width: usize) -> String {

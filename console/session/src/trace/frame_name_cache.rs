@@ -24,8 +24,10 @@ impl CachedFrameNames {
 
     /// Returns the frames with requested names, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
-        let rows = self.0.iter().enumerate();
-        rows.filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
     }
 
     fn add(&mut self, frame: FrameIdx, chain: FrameChain) {

@@ -101,9 +101,10 @@ impl<'a> SiteCauses<'a> {
             rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
         let chains: Vec<ReallocationChain> =
             leaked.iter().filter_map(|row| self.chain(*row)).collect();
-        let growths = chains.iter().map(|chain| (chain.size, chain.per_minute()));
-        let grown =
-            growths.reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
+        let grown = chains
+            .iter()
+            .map(|chain| (chain.size, chain.per_minute()))
+            .reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
         let site = ExaminedSite { causes: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&ExaminedSite::CAUSES, &site);
         let (names, ended) = (LeakedNames::default(), sums.ends.words());
@@ -203,9 +204,11 @@ impl ExaminedSite<'_> {
 
     /// Returns the rows that ended in the given way.
     fn ended(&self, end: End) -> impl Iterator<Item = usize> {
-        let rows = self.rows.iter().copied();
-        let ended = rows.filter(move |row| self.causes.table.end(*row) == Some(end));
-        ended.map(AcquisitionIdx::row)
+        self.rows
+            .iter()
+            .copied()
+            .filter(move |row| self.causes.table.end(*row) == Some(end))
+            .map(AcquisitionIdx::row)
     }
 
     fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {

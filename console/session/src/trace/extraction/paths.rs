@@ -73,8 +73,11 @@ impl Drop for MadeFolders {
 /// If they cannot.
 pub fn prepare_folder(extract: &Path) -> io::Result<MadeFolders> {
     let folder = output::folder_of(extract);
-    let missing = folder.ancestors().take_while(|folder| !folder.exists());
-    let made = missing.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    let made = folder
+        .ancestors()
+        .take_while(|folder| !folder.exists())
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(Path::to_owned);
     let made = MadeFolders(made.collect());
     output::prepare_folder(folder).map(|()| made)
 }
