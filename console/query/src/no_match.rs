@@ -267,9 +267,11 @@ fn names(
         Criterion::RelatedProcess => (process_names(file, passed), process_names(file, passed)),
         Criterion::Type => {
             let selection = filters::select(file, passed)?.selection;
-            let types =
-                selection.objects().iter().map(|selected| file.objects.type_id(selected.object()));
-            let types: BTreeSet<TypeId> = types.collect();
+            let types: BTreeSet<TypeId> = selection
+                .objects()
+                .iter()
+                .map(|selected| file.objects.type_id(selected.object()))
+                .collect();
             let existing = types.into_iter().map(|id| file.types.get(id).to_owned()).collect();
             (type_names(file.trace)?, existing)
         }

@@ -147,9 +147,10 @@ pub fn provider_events<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
-    let answers =
-        sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
-    let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    let answers = sources
+        .iter()
+        .map(|source| ProviderEventsAnswer::new(source, args, names, cancel))
+        .collect::<Result<Vec<_>, QueryError>>()?;
     explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 

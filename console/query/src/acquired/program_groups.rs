@@ -162,12 +162,14 @@ impl<'t> ProgramGroup<'t> {
                 parts.push("stack".to_owned());
                 // A frame is one part including its inlined functions, as in the comparison of stacks.
                 parts.extend(trims.frames(named.frames(), stack).map(|frame| {
-                    let views =
-                        named.frames_at(frame).map(|view| match view.identity().address() {
+                    named
+                        .frames_at(frame)
+                        .map(|view| match view.identity().address() {
                             Some(address) => format!("0x{address:X}"),
                             None => view.to_string(),
-                        });
-                    views.collect::<Vec<_>>().join("\n")
+                        })
+                        .collect::<Vec<_>>()
+                        .join("\n")
                 }));
             }
             (None, _) => {}

@@ -120,18 +120,20 @@ impl ResourceSelection {
     ) -> Result<Option<NoMatch>, QueryError> {
         let names = |passed: &ResourceCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
-            let allocators =
-                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
-            let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
-            let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-            let names = allocators.filter_map(|allocator| match criterion {
-                Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
-                Criterion::Allocator => Some(allocator.name.clone()),
-                Criterion::Process => {
-                    let process = tables.origin.processes.owner(allocator.process, allocator.pid);
-                    Some(process.shown_name(false).to_owned())
+            let allocators: BTreeSet<AllocatorIdx> =
+                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row())).collect();
+            let names = allocators.iter().filter_map(|row| {
+                let allocator = tables.allocators.get(*row)?;
+                match criterion {
+                    Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
+                    Criterion::Allocator => Some(allocator.name.clone()),
+                    Criterion::Process => {
+                        let process =
+                            tables.origin.processes.owner(allocator.process, allocator.pid);
+                        Some(process.shown_name(false).to_owned())
+                    }
+                    _ => None,
                 }
-                _ => None,
             });
             Ok(Candidates::new(value, names.collect()))
         };

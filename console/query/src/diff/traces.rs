@@ -577,9 +577,13 @@ fn with_states(
         }
     };
     // All groups were compared first, so that selecting a suspect does not change the significance.
-    let groups =
-        matched.iter().zip(comparisons).zip(sure).filter(|((group, _), _)| group.is_of_suspect);
-    let mut groups: Vec<ComparedGroup> = groups.map(group).collect();
+    let mut groups: Vec<ComparedGroup> = matched
+        .iter()
+        .zip(comparisons)
+        .zip(sure)
+        .filter(|((group, _), _)| group.is_of_suspect)
+        .map(group)
+        .collect();
     groups.sort_by_key(|group| {
         let [before, after] = [group.before.leaked, group.after.leaked];
         let more_bytes = i128::from(after.bytes) - i128::from(before.bytes);

@@ -131,11 +131,11 @@ pub fn why<'a>(
             *totals = Totals::new(file, selection)?;
         }
     }
-    let answers = files
+    let mut answers = files
         .into_iter()
         .zip(tables)
-        .map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+        .map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names))
+        .collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
     }
@@ -334,9 +334,11 @@ fn suspects_of_handles(
             // Handles of an object are adjacent.
             handles_of_group.sort_by_key(|handle| (handles.table.object(*handle), *handle));
         }
-        let unreleased =
-            handles_of_group.iter().copied().filter(|handle| handles.table.is_unreleased(*handle));
-        let unreleased: Vec<AcquisitionIdx> = unreleased.collect();
+        let unreleased: Vec<AcquisitionIdx> = handles_of_group
+            .iter()
+            .copied()
+            .filter(|handle| handles.table.is_unreleased(*handle))
+            .collect();
         let causes = Causes {
             handles: &handles_of_group,
             leaked: &unreleased,

@@ -150,9 +150,12 @@ impl LoadError {
         if more > 0 {
             errors.sort_by_key(LoadError::is_about_something_else);
             let is_note = errors.iter().all(LoadError::is_about_something_else);
-            let examples =
-                errors.iter().take(MAX_NAMED).map(|error| error.to_string().replace('\n', " "));
-            let examples = examples.collect::<Vec<_>>().join("; ");
+            let examples = errors
+                .iter()
+                .take(MAX_NAMED)
+                .map(|error| error.to_string().replace('\n', " "))
+                .collect::<Vec<_>>()
+                .join("; ");
             let several = LoadError::Several { shown: MAX_NAMED as u64, more, examples };
             return if is_note { (Vec::new(), vec![several]) } else { (vec![several], Vec::new()) };
         }
