@@ -2,8 +2,8 @@
 //!
 //! For points, it shows what was acquired between them and is still there. For traces, it shows what the second leaks
 //! more or less of than the first: groups of both are [`matched`], their leaks [counted](tally) as chances, and a
-//! [`rule`] compares the counts. Handles and allocations are [queried](Compared) in different ways and then treated
-//! alike.
+//! [`rule`] compares the counts. Handles and allocations are [queried](ComparableAnswer) in different ways and then
+//! treated alike.
 
 mod builds;
 mod compared;
