@@ -90,7 +90,7 @@ struct Literals {
 
 /// The two forms of a value in a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ValueForm {
+enum ComparisonForm {
     Text,
     Number,
     /// An expression of unknown type.
@@ -108,9 +108,9 @@ impl VisitorMut for Literals {
             self.hex.remove(&name);
             self.numbers.remove(&name);
             match form {
-                ValueForm::Text => self.hex.insert(name),
-                ValueForm::Number => self.numbers.insert(name),
-                ValueForm::Unknown => false,
+                ComparisonForm::Text => self.hex.insert(name),
+                ComparisonForm::Number => self.numbers.insert(name),
+                ComparisonForm::Unknown => false,
             };
         }
         ControlFlow::Continue(())
@@ -141,27 +141,27 @@ impl Literals {
         self.hex.contains(&name.to_lowercase())
     }
 
-    fn form(&self, expr: &Expr) -> ValueForm {
+    fn form(&self, expr: &Expr) -> ComparisonForm {
         match expr {
             Expr::Nested(expr) => self.form(expr),
             Expr::Identifier(name) => self.form_of_name(&name.value),
             Expr::CompoundIdentifier(names) => {
-                names.last().map_or(ValueForm::Unknown, |name| self.form_of_name(&name.value))
+                names.last().map_or(ComparisonForm::Unknown, |name| self.form_of_name(&name.value))
             }
             Expr::Function(function) => {
                 let name = function.name.to_string();
-                if function_is_hex(&name) { ValueForm::Text } else { ValueForm::Number }
+                if function_is_hex(&name) { ComparisonForm::Text } else { ComparisonForm::Number }
             }
-            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => ValueForm::Number,
-            _ => ValueForm::Unknown,
+            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => ComparisonForm::Number,
+            _ => ComparisonForm::Unknown,
         }
     }
 
-    fn form_of_name(&self, name: &str) -> ValueForm {
+    fn form_of_name(&self, name: &str) -> ComparisonForm {
         match () {
-            () if self.are_hex(name) => ValueForm::Text,
-            () if self.numbers.contains(&name.to_lowercase()) => ValueForm::Number,
-            () => ValueForm::Unknown,
+            () if self.are_hex(name) => ComparisonForm::Text,
+            () if self.numbers.contains(&name.to_lowercase()) => ComparisonForm::Number,
+            () => ComparisonForm::Unknown,
         }
     }
 
@@ -191,9 +191,9 @@ impl Literals {
     fn make_equal(&self, value: &Expr, other: &mut Expr) {
         let Some((number, spelling)) = literal(other) else { return };
         let is_text = match self.form(value) {
-            ValueForm::Text => true,
-            ValueForm::Unknown => spelling == Spelling::Hex && literal(value).is_none(),
-            ValueForm::Number => false,
+            ComparisonForm::Text => true,
+            ComparisonForm::Unknown => spelling == Spelling::Hex && literal(value).is_none(),
+            ComparisonForm::Number => false,
         };
         if is_text {
             *other = text_literal(number);
@@ -202,14 +202,14 @@ impl Literals {
 
     /// Converts hex texts to numbers, if there are any.
     fn make_numbers(&self, values: &mut [&mut Box<Expr>]) {
-        if values.iter().all(|value| self.form(value) != ValueForm::Text) {
+        if values.iter().all(|value| self.form(value) != ComparisonForm::Text) {
             return;
         }
         for value in values {
             let number = match literal(value) {
                 Some((_, Spelling::Decimal)) => None,
                 Some((number, _)) => Some(number_literal(number)),
-                None if self.form(value) == ValueForm::Text => {
+                None if self.form(value) == ComparisonForm::Text => {
                     expression(&format!("{NUMBER}({value})"))
                 }
                 None => None,
