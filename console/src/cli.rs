@@ -441,7 +441,7 @@ pub struct Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use handlescope_session::settings::Key;
+    use handlescope_session::settings::SettingKey;
 
     fn parsed(line: &[&str]) -> Cli {
         Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn the_help_says_what_counts_where_an_option_is_not_given() {
         let program = Cli::command();
-        for key in Key::ALL {
+        for key in SettingKey::ALL {
             let mut before = key.before_file().iter();
             let Some(name) = before.find_map(|name| name.strip_prefix("--")) else { continue };
             let option = program.get_arguments().find(|option| option.get_long() == Some(name));

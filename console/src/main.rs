@@ -24,7 +24,7 @@ use handlescope_session::environment;
 #[cfg(unix)]
 use handlescope_session::environment::most_addresses;
 use handlescope_session::grammar::ParseError;
-use handlescope_session::settings::{Choices, ConfigFile, Settings, settled};
+use handlescope_session::settings::{ConfigFile, SettingChoices, Settings, settled};
 use handlescope_session::terminal::{
     ColorChoice, Messages, Screen, print_usage, report_panics, standard,
 };
@@ -183,7 +183,8 @@ fn settings(cli: &Cli) -> Result<Settings, CommandError> {
     };
     let mut settings = Settings::read(file, |word| REGISTRY.command(word).is_some())?;
     let symbol_path = cli.symbols.symbol_path(&settings)?.map(|path| settled(&path));
-    settings.command_line = Choices { symbol_path, color: cli.color, ..Choices::default() };
+    settings.command_line =
+        SettingChoices { symbol_path, color: cli.color, ..SettingChoices::default() };
     Ok(settings)
 }
 

@@ -4,11 +4,11 @@ use handlescope_model::Untrusted;
 
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_session::grammar::value::{TEXT, Value};
+use handlescope_session::grammar::value::{TEXT, ValueKind};
 use handlescope_session::grammar::{
     Arguments, Example, Opt, OptionGroup, ParseError, definition, split, to,
 };
-use handlescope_session::settings::{AliasError, Entry};
+use handlescope_session::settings::{AliasError, ConfigEntry};
 use handlescope_session::terminal::table;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Command for Alias {
             help: "remove an alias, also from the configuration file",
             details: "Aliases that use it fail until they are changed.",
             example: "-Remove leaks",
-            take: to(&(Value { placeholder: "NAME", ..TEXT }, |args, text| {
+            take: to(&(ValueKind { placeholder: "NAME", ..TEXT }, |args, text| {
                 args.remove = Some(text);
             })),
         }],
@@ -84,12 +84,12 @@ impl Command for Alias {
             AliasArgs { remove: Some(name), .. } => {
                 let mut aliases = settings.aliases.clone();
                 let name = aliases.remove(&name)?;
-                let path = settings.file.write(Entry::Alias(&name, None))?;
+                let path = settings.file.write(ConfigEntry::Alias(&name, None))?;
                 messages.note(format_args!("{}: removed the alias .{name}", Untrusted(path)));
                 settings.aliases = aliases;
             }
             AliasArgs { name: Some(name), line: Some(line), .. } => {
-                let path = settings.file.write(Entry::Alias(&name, Some(&line)))?;
+                let path = settings.file.write(ConfigEntry::Alias(&name, Some(&line)))?;
                 messages.note(format_args!("{}: .{name} is {}", Untrusted(path), Untrusted(&line)));
                 // The parser has already rejected names of commands.
                 settings.aliases.define(&name, &line, |_| false)?;

@@ -10,7 +10,9 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_session::grammar::{
     Arguments, Example, ParseError, Token, definition, parse, split,
 };
-use handlescope_session::settings::{Choices, Entry, Key, Settings, Source, settled};
+use handlescope_session::settings::{
+    ConfigEntry, SettingChoices, SettingKey, SettingSource, Settings, settled,
+};
 use handlescope_session::terminal::{Screen, table, wrapped};
 
 /// A change to a setting in the file.
@@ -27,7 +29,7 @@ enum Change {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigArgs {
     /// The setting to show or change; `None` for all.
-    key: Option<Key>,
+    key: Option<SettingKey>,
     /// The new value in the configuration file.
     value: Change,
 }
@@ -61,7 +63,7 @@ impl Command for Config {
         let (name, text) =
             definition(text).or_else(|| text.split_once(char::is_whitespace)).unwrap_or((text, ""));
         let token = |text: &str| Token { text: text.to_owned(), ..first.clone() };
-        let key = entered.value(&token(name), Key::named)?;
+        let key = entered.value(&token(name), SettingKey::named)?;
         let text = match split(text).as_slice() {
             [] => String::new(),
             [word] => word.text.clone(),
@@ -71,7 +73,8 @@ impl Command for Config {
             "" => Change::None,
             word if word.eq_ignore_ascii_case(USUAL) => Change::Usual,
             text => {
-                entered.value(&token(text), |text| Choices::default().set(key, Some(text)))?;
+                entered
+                    .value(&token(text), |text| SettingChoices::default().set(key, Some(text)))?;
                 Change::To(text.to_owned())
             }
         };
@@ -84,7 +87,7 @@ impl Command for Config {
             (None, _) => {
                 let location = location(settings.file.path());
                 writeln!(context.out, "{}", wrapped(&location, context.screen.width))?;
-                Ok(write!(context.out, "{}", listed(settings, Key::ALL, context.screen))?)
+                Ok(write!(context.out, "{}", listed(settings, SettingKey::ALL, context.screen))?)
             }
             (Some(key), Change::None) => {
                 Ok(write!(context.out, "{}", listed(settings, &[key], context.screen))?)
@@ -97,7 +100,7 @@ impl Command for Config {
 
 /// Writes a setting to the file, and applies it to this session.
 fn change(
-    key: Key,
+    key: SettingKey,
     value: Option<&str>,
     context: &mut Context<'_, '_>,
 ) -> Result<(), CommandError> {
@@ -105,18 +108,20 @@ fn change(
     let settings = &mut session.settings;
     let mut in_file = settings.in_file.clone();
     in_file.set(key, value).map_err(ParseError::refused)?;
-    if key == Key::SymbolPath {
+    if key == SettingKey::SymbolPath {
         in_file.symbol_path = in_file.symbol_path.map(|path| settled(&path));
     }
     in_file.sql_views = in_file.sql_views.map(|path| absolute(&path).unwrap_or(path));
-    let path = settings.file.write(Entry::Setting(key, in_file.written(key).as_deref()))?;
+    let path = settings.file.write(ConfigEntry::Setting(key, in_file.written(key).as_deref()))?;
     messages.note(match in_file.text(key) {
         Some(value) => format!("{}: {key} is {}", Untrusted(path), Untrusted(value)),
         None => format!("{}: {key} is not set", Untrusted(path)),
     });
     settings.in_file = in_file;
     settings.session.set(key, None).map_err(ParseError::refused)?;
-    if let (now, source @ (Source::CommandLine | Source::Environment)) = settings.value(key) {
+    if let (now, source @ (SettingSource::CommandLine | SettingSource::Environment)) =
+        settings.value(key)
+    {
         let source = name(key, source);
         messages.note(format_args!(
             "note: {key} stays {} here, because {source} sets it",
@@ -124,8 +129,8 @@ fn change(
         ));
     }
     match key {
-        Key::SymbolPath | Key::SymbolDownload => session.forget_symbols(),
-        Key::Color => messages.set_color(session.settings.color()),
+        SettingKey::SymbolPath | SettingKey::SymbolDownload => session.forget_symbols(),
+        SettingKey::Color => messages.set_color(session.settings.color()),
         _ => {}
     }
     Ok(())
@@ -139,7 +144,7 @@ fn location(path: Option<&Path>) -> String {
     }
 }
 
-fn listed(settings: &Settings, keys: &[Key], screen: Screen) -> String {
+fn listed(settings: &Settings, keys: &[SettingKey], screen: Screen) -> String {
     let mut table = table::table(screen, &["Setting", "Value", "Comes from"]);
     for &key in keys {
         let (value, source) = settings.value(key);
@@ -153,13 +158,13 @@ fn listed(settings: &Settings, keys: &[Key], screen: Screen) -> String {
 }
 
 /// Describes a source.
-fn name(key: Key, source: Source) -> &'static str {
+fn name(key: SettingKey, source: SettingSource) -> &'static str {
     match source {
-        Source::Session => "this session",
-        Source::CommandLine => "the command line",
-        Source::Environment => key.before_file().last().copied().unwrap_or_default(),
-        Source::File => "the configuration file",
-        Source::Usual => "default",
+        SettingSource::Session => "this session",
+        SettingSource::CommandLine => "the command line",
+        SettingSource::Environment => key.before_file().last().copied().unwrap_or_default(),
+        SettingSource::File => "the configuration file",
+        SettingSource::Usual => "default",
     }
 }
 
@@ -174,14 +179,22 @@ mod tests {
         let to = |value: &str| Change::To(value.to_owned());
         for (line, key, value) in [
             (".config", None, Change::None),
-            (".config Time-Format", Some(Key::TimeFormat), Change::None),
-            (".config time-format s", Some(Key::TimeFormat), to("s")),
-            (".config time-format = s", Some(Key::TimeFormat), to("s")),
-            (".config time-format=s > a.txt", Some(Key::TimeFormat), to("s")),
-            (".config clip Usual", Some(Key::Clip), Change::Usual),
-            (".config system-modules \"a b.dll;c\"", Some(Key::SystemModules), to("a b.dll;c")),
-            (".config symbol-path https://x?a=b", Some(Key::SymbolPath), to("https://x?a=b")),
-            (&format!(".config symbol-path {path}"), Some(Key::SymbolPath), to(path)),
+            (".config Time-Format", Some(SettingKey::TimeFormat), Change::None),
+            (".config time-format s", Some(SettingKey::TimeFormat), to("s")),
+            (".config time-format = s", Some(SettingKey::TimeFormat), to("s")),
+            (".config time-format=s > a.txt", Some(SettingKey::TimeFormat), to("s")),
+            (".config clip Usual", Some(SettingKey::Clip), Change::Usual),
+            (
+                ".config system-modules \"a b.dll;c\"",
+                Some(SettingKey::SystemModules),
+                to("a b.dll;c"),
+            ),
+            (
+                ".config symbol-path https://x?a=b",
+                Some(SettingKey::SymbolPath),
+                to("https://x?a=b"),
+            ),
+            (&format!(".config symbol-path {path}"), Some(SettingKey::SymbolPath), to(path)),
         ] {
             assert_eq!(args::<ConfigArgs>(line), ConfigArgs { key, value }, "{line}");
         }

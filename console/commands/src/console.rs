@@ -11,7 +11,7 @@ use crate::{CommandError, Context, Flow, Invocation};
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::grammar::split;
 use handlescope_session::settings::Settings;
-use handlescope_session::terminal::{CommandOutput, Messages, Neutral, Paged, Screen};
+use handlescope_session::terminal::{CommandOutput, Messages, Neutral, PagedOutput, Screen};
 use handlescope_session::trace::{LoadArgs, Session};
 
 /// A session that takes commands.
@@ -94,7 +94,7 @@ impl Console {
         let spinner = messages.spinner();
         let is_paged = self.is_interactive && self.session.settings.pager();
         let screen = Screen::stdout(self.session.settings.color());
-        let mut out = Paged::new(out, is_paged);
+        let mut out = PagedOutput::new(out, is_paged);
         let mut shown = Neutral::terminal(&mut out, screen.is_terminal());
         let mut context = Context {
             session: &mut self.session,

@@ -19,7 +19,7 @@ use handlescope_session::filter::Filter;
 use handlescope_session::grammar::{ParseError, Target};
 use handlescope_session::paths::{Overwrite, append_whole, is_null_device, with_home, write_whole};
 use handlescope_session::settings::{Display, DisplayArgs, StackDisplayArgs};
-use handlescope_session::terminal::{CommandOutput, Messages, Neutral, Piped, Screen};
+use handlescope_session::terminal::{CommandOutput, Messages, Neutral, PipedOutput, Screen};
 use handlescope_session::trace::{LoadedTrace, NoFile, Session};
 use handlescope_session::values::{ColumnChoice, CsvText, Format, TopN};
 
@@ -354,7 +354,7 @@ fn run_into(
     }
     // Earlier output must come before the output of the program.
     context.out.flush()?;
-    let started = Piped::start(program);
+    let started = PipedOutput::start(program);
     let mut piped = started.map_err(|source| CommandError::NoShell { program: name(), source })?;
     // The program's output goes to the terminal.
     let mut shown = Neutral::terminal(&mut piped, context.screen.is_terminal());

@@ -15,7 +15,7 @@ use super::shared::options::files_option;
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_render::time::{Clock, Seconds, instant};
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::value::{LOADED_FILES, TEXT, Value};
+use handlescope_session::grammar::value::{LOADED_FILES, TEXT, ValueKind};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{names_apart, shown};
 use handlescope_session::terminal::table;
@@ -60,9 +60,12 @@ impl Command for ConvertTime {
                 details: "Without a time zone, a time is local to the recording machine. A time \
                      without a date that lies outside the recording is tried as UTC, too.",
                 example: "-time 13.123s",
-                take: to(&(Value { placeholder: "TIME", arity: (1, 2), ..TEXT }, |args, text| {
-                    args.time = Some(text);
-                })),
+                take: to(&(
+                    ValueKind { placeholder: "TIME", arity: (1, 2), ..TEXT },
+                    |args, text| {
+                        args.time = Some(text);
+                    },
+                )),
             },
             files_option(&(LOADED_FILES, |args, filter| args.files.push(filter))),
         ],

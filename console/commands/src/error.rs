@@ -22,7 +22,7 @@ use handlescope_session::paths::{ExpandError, OverwriteError, RootError};
 use handlescope_session::settings::{AliasError, ConfigError};
 use handlescope_session::suggest::followed_by;
 use handlescope_session::trace::{LoadError, MappingsError, NoFile};
-use handlescope_session::values::{Counted, SuspectId};
+use handlescope_session::values::{CountedNoun, SuspectId};
 use handlescope_sql::{SqlError, ViewError};
 
 /// Why a command could not be carried out.
@@ -150,7 +150,7 @@ pub enum CommandError {
     #[error("{failed} of {files} traces could not be added")]
     NotAdded { failed: usize, files: usize },
     /// A dataset with files that are not the ones that were written; each was reported separately.
-    #[error("the dataset has {}", Counted(*.problems, "problem"))]
+    #[error("the dataset has {}", CountedNoun(*.problems, "problem"))]
     DatasetDiffers { problems: u64 },
     /// Traces that could not be extracted; each was reported separately.
     #[error("{failed} of {files} traces could not be extracted")]

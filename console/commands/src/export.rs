@@ -23,7 +23,7 @@ use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseEr
 use handlescope_session::paths::{Aside, Output, Overwrite, with_home, write_aside};
 use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{
-    Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS,
+    CountedNoun, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS,
 };
 use handlescope_sql::{MemoryLimit, Queries, Relation, View, Views, calendar_times};
 
@@ -123,7 +123,7 @@ impl Command for Export {
             };
             let rows = export_trace(&file.trace, rows_of, &folder, &args, &overwrite, cancel)?;
             let tables = Table::queried().count();
-            let (views, rows) = (relations().count() - tables, Counted(rows, "row"));
+            let (views, rows) = (relations().count() - tables, CountedNoun(rows, "row"));
             writeln!(out, "{}: {tables} tables, {views} views, {rows}", Untrusted(folder))?;
         }
         Ok(())

@@ -13,7 +13,7 @@ use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseEr
 use handlescope_session::paths::with_home;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{LoadArgs, LoadedTrace, Loading};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 pub struct Load;
 
@@ -174,7 +174,7 @@ fn load_dataset(
         return Err(CommandError::DatasetBeside { folder });
     }
     let dataset = Dataset::open(&folder)?;
-    let traces = Counted(dataset.traces()?.len() as u64, "trace");
+    let traces = CountedNoun(dataset.traces()?.len() as u64, "trace");
     let shown = Untrusted(&folder);
     context.messages.note(format_args!("loaded the dataset {shown} of {traces}"));
     note_unread(&dataset, context.messages);

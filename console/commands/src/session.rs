@@ -13,7 +13,7 @@ use handlescope_session::grammar::{Arguments, Example, ParseError};
 use handlescope_session::paths::{shown, with_home};
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::trace::LoadedTrace;
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 pub struct List;
 
@@ -32,7 +32,7 @@ impl Command for List {
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         if let Some(folder) = &context.session.dataset {
             let dataset = Dataset::open(folder)?;
-            let traces = Counted(dataset.traces()?.len() as u64, "trace");
+            let traces = CountedNoun(dataset.traces()?.len() as u64, "trace");
             writeln!(context.out, "{}: a dataset of {traces}", Untrusted(shown(folder)))?;
             return Ok(());
         }

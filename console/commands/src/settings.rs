@@ -6,7 +6,7 @@ use super::context::Call;
 use super::shared::groups;
 use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature};
 use handlescope_session::grammar::{Arguments, Example, ParseError, parse};
-use handlescope_session::settings::{Choices, Key, Settings};
+use handlescope_session::settings::{SettingChoices, SettingKey, Settings};
 use handlescope_session::values::{process_words, time_words};
 
 /// The word for the default, used if neither the session nor the configuration file sets a value.
@@ -16,7 +16,7 @@ pub const USUAL: &str = "usual";
 pub struct SettingCommand {
     signature: &'static Signature,
     /// The settings that its words set, in order.
-    keys: &'static [Key],
+    keys: &'static [SettingKey],
     takes: &'static str,
     message: fn(&Settings) -> String,
 }
@@ -37,14 +37,14 @@ impl AnyCommand for SettingCommand {
             if changes.is_empty() && word.text.eq_ignore_ascii_case(USUAL) {
                 is_usual = true;
             } else {
-                entered.value(word, |text| Choices::default().set(key, Some(text)))?;
+                entered.value(word, |text| SettingChoices::default().set(key, Some(text)))?;
             }
             changes.push((key, Some(word.text.clone())));
         }
         if is_usual {
             changes = self.keys.iter().map(|&key| (key, None)).collect();
         }
-        let to_results = self.keys == [Key::Clip];
+        let to_results = self.keys == [SettingKey::Clip];
         Ok(Invocation::new(SettingChanges { changes, message: self.message, to_results }))
     }
 }
@@ -53,7 +53,7 @@ impl AnyCommand for SettingCommand {
 #[derive(Debug, Clone)]
 struct SettingChanges {
     /// The settings with their new values; `None` resets a setting.
-    changes: Vec<(Key, Option<String>)>,
+    changes: Vec<(SettingKey, Option<String>)>,
     message: fn(&Settings) -> String,
     /// Whether the answer goes to standard output, where ETWAnalyzer also writes that of `.clip`.
     to_results: bool,
@@ -107,7 +107,7 @@ pub static TIME_FORMAT: SettingCommand = SettingCommand {
             ".timefmt",
         ]),
     },
-    keys: &[Key::TimeFormat, Key::TimeDigits],
+    keys: &[SettingKey::TimeFormat, SettingKey::TimeDigits],
     takes: "a format and a number of digits",
     message: times,
 };
@@ -123,7 +123,7 @@ pub static TIME_DIGITS: SettingCommand = SettingCommand {
              Without an argument the setting is printed.",
         examples: &Example::lines([".timedigits 3", ".timedigits usual", ".timedigits"]),
     },
-    keys: &[Key::TimeDigits],
+    keys: &[SettingKey::TimeDigits],
     takes: "one number of digits",
     message: times,
 };
@@ -145,7 +145,7 @@ pub static PROCESS_FORMAT: SettingCommand = SettingCommand {
             ".processfmt",
         ]),
     },
-    keys: &[Key::ProcessFormat],
+    keys: &[SettingKey::ProcessFormat],
     takes: "one format",
     message: |settings| {
         format!("process format: {}", settings.display_args().process_format.unwrap_or_default())
@@ -163,7 +163,7 @@ pub static FILE_NAMES: SettingCommand = SettingCommand {
              is for one query.",
         examples: &Example::lines([".sffn 1", ".sffn 0", ".sffn"]),
     },
-    keys: &[Key::FullFileNames],
+    keys: &[SettingKey::FullFileNames],
     takes: "0 or 1",
     message: |settings| {
         let is_full = settings.display_args().full_file_name.unwrap_or_default();
@@ -184,7 +184,7 @@ pub static CLIP: SettingCommand = SettingCommand {
              printed. -Clip and -NoClip are for one query.",
         examples: &Example::lines([".clip 0", ".clip"]),
     },
-    keys: &[Key::Clip],
+    keys: &[SettingKey::Clip],
     takes: "0 or 1",
     message: |settings| match settings.display_args().clip.unwrap_or(true) {
         true => "Clipping is on; .clip 0 turns it off".to_owned(),
@@ -204,7 +204,7 @@ pub static PAGER: SettingCommand = SettingCommand {
              pipe are never paged. Without an argument the setting is printed.",
         examples: &Example::lines([".pager 0", ".pager"]),
     },
-    keys: &[Key::Pager],
+    keys: &[SettingKey::Pager],
     takes: "0 or 1",
     message: |settings| {
         let shown = if settings.pager() { "page by page" } else { "as they come" };
@@ -232,7 +232,7 @@ pub static SYSTEM_MODULES: SettingCommand = SettingCommand {
             ".sys",
         ]),
     },
-    keys: &[Key::SystemModules],
+    keys: &[SettingKey::SystemModules],
     takes: "one list of modules, joined by semicolons",
     message: |settings| format!("system modules: {}", settings.system_modules().text()),
 };
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn usual_of_the_session_goes_back_to_the_file() {
         let mut settings = Settings::default();
-        settings.in_file.set(Key::TimeFormat, Some("UTC")).expect("a format");
+        settings.in_file.set(SettingKey::TimeFormat, Some("UTC")).expect("a format");
         assert_eq!(applied(".timefmt s", &mut settings), "time format: s, digits: 6");
         assert_eq!(applied(".timefmt usual", &mut settings), "time format: UTC, digits: 6");
     }

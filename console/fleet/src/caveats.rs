@@ -1,7 +1,7 @@
 //! Reasons why an answer about a dataset may be wrong or incomplete.
 
 use super::traces::{Fleet, FleetTrace};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A reason that concerns some of the traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Fleet {
         let all = self.traces.len();
         let caveat = |kind, [one, many]: [&str; 2], text, test: fn(&FleetTrace) -> bool| {
             let traces = self.traces.iter().filter(|trace| test(trace)).count();
-            let shown = Counted(traces as u64, "trace");
+            let shown = CountedNoun(traces as u64, "trace");
             let of = if all == traces { String::new() } else { format!(" of {all}") };
             let verb = if traces == 1 { one } else { many };
             let text = format!("{shown}{of} {verb} {text}");

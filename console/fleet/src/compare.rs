@@ -12,7 +12,9 @@ use super::no_match::no_match;
 use super::scan::{Record, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
-use handlescope_query::{Sampled, SampledState, State, TraceLeaks, Verdict, compare_samples};
+use handlescope_query::{
+    GroupState, SampledState, TraceLeaks, TraceSetLeaks, Verdict, compare_samples,
+};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};
 use handlescope_session::values::listed;
@@ -44,7 +46,7 @@ pub struct ComparedStack {
     pub site: CallSite,
     /// The build before and the build after.
     pub sides: [BuildSide; 2],
-    pub state: State,
+    pub state: GroupState,
     pub got_worse: bool,
     /// Whether the traces without losses alone lead to another result.
     pub is_uncertain: bool,
@@ -78,7 +80,7 @@ impl BuildsDiff {
         self.groups.iter().filter(is_counted).count()
     }
 
-    pub fn count(&self, state: State) -> usize {
+    pub fn count(&self, state: GroupState) -> usize {
         self.groups.iter().filter(|group| group.state == state).count()
     }
 }
@@ -224,7 +226,7 @@ fn compared(
     times: &[HashMap<String, Times>; 2],
     groups: Vec<Group>,
 ) -> BuildsDiff {
-    let samples = |lossless: bool| -> Vec<[Sampled; 2]> {
+    let samples = |lossless: bool| -> Vec<[TraceSetLeaks; 2]> {
         let sample = |group: &Group| {
             let times = times.each_ref().map(|times| times.get(&group.site.process));
             [0, 1].map(|side| sampled(fleet, times[side], group, side, lossless))
@@ -268,11 +270,11 @@ fn sampled(
     group: &Group,
     side: usize,
     lossless: bool,
-) -> Sampled {
+) -> TraceSetLeaks {
     let ran = times.into_iter().flatten().filter(|(number, _)| {
         !lossless || fleet.traces.get(**number).is_some_and(|trace| !trace.has_losses)
     });
-    let mut sampled = Sampled { verdict: group.verdicts[side], ..Sampled::default() };
+    let mut sampled = TraceSetLeaks { verdict: group.verdicts[side], ..TraceSetLeaks::default() };
     for (number, (seconds, processes)) in ran {
         let leaked = group.leaks[side].get(number).map_or(0, |[count, _]| *count);
         sampled.traces.push(TraceLeaks { count: leaked as f64, seconds: *seconds });
@@ -285,7 +287,7 @@ fn sampled(
 fn stack(
     fleet: &Fleet,
     group: Group,
-    samples: &[Sampled; 2],
+    samples: &[TraceSetLeaks; 2],
     SampledState { state, got_worse, p_value }: SampledState,
     says_else: bool,
 ) -> ComparedStack {
@@ -310,9 +312,9 @@ fn stack(
     let is_uncertain = matters && says_else;
     let got_worse = got_worse && matters && !is_uncertain;
     let state = match state {
-        State::New | State::Gone => state,
-        _ if is_uncertain => State::Uncertain,
-        State::Worse if !matters => State::Same,
+        GroupState::New | GroupState::Gone => state,
+        _ if is_uncertain => GroupState::Uncertain,
+        GroupState::Worse if !matters => GroupState::Same,
         state => state,
     };
     let ignored = None;

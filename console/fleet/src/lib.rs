@@ -32,7 +32,7 @@ pub use self::scan::{scan, table};
 pub use self::traces::Fleet;
 pub use self::why::{DayLeaks, FleetSuspect, FleetWhy, WorstTrace, fleet_why};
 use crate::dataset::DatasetError;
-use handlescope_query::{KnownNames, polars_reason};
+use handlescope_query::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancelled;
 
 /// Why a question about a dataset has no answer.
@@ -42,7 +42,7 @@ pub enum FleetError {
     #[error(transparent)]
     Dataset(#[from] DatasetError),
     /// A table cannot be read.
-    #[error("the tables of the dataset cannot be read: {}", polars_reason(.0, &KnownNames::default()))]
+    #[error("the tables of the dataset cannot be read: {}", polars_reason(.0, &QueryNames::default()))]
     Tables(#[from] PolarsError),
     /// No trace passes the filters.
     #[error("no trace of the dataset passes {filters}")]

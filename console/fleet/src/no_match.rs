@@ -10,7 +10,7 @@ use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::suggest;
-use handlescope_session::values::{Counted, listed};
+use handlescope_session::values::{CountedNoun, listed};
 
 /// Word for this caveat in documents.
 const NO_MATCH: &str = "no_match";
@@ -67,7 +67,7 @@ pub fn no_match(
             None => format!("; there are {}", listed(&names, MAX_NAMES)),
         };
         let rows = records(&rows).map(|row| row.count("rows").unsigned_abs()).sum();
-        let rows = Counted(rows, noun);
+        let rows = CountedNoun(rows, noun);
         let text = format!("nothing matches: none of {rows} passes {option} {value}{hint}");
         return Ok(Some(FleetCaveat { kind: NO_MATCH, text, traces: 0 }));
     }

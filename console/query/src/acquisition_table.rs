@@ -16,7 +16,7 @@ use super::growth::Lifetime;
 
 /// Which columns are needed, of those that only some queries use.
 #[derive(Debug, Clone, Copy)]
-pub struct Needed {
+pub struct NeededColumns {
     pub opened_stack: bool,
     pub ended_ns: bool,
     pub ended_stack: bool,
@@ -24,7 +24,7 @@ pub struct Needed {
     pub owners: bool,
 }
 
-impl Needed {
+impl NeededColumns {
     /// For lifetimes of handles; their groups already have the stacks.
     pub const HANDLES: Self =
         Self { opened_stack: false, ended_ns: true, ended_stack: false, owners: true };
@@ -68,7 +68,7 @@ pub struct AcquisitionTable {
 }
 
 impl AcquisitionTable {
-    pub fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
+    pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Self, QueryError> {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
         Ok(Self {
@@ -107,8 +107,12 @@ impl AcquisitionTable {
 
     /// Returns the latest time at which something was allocated or ended.
     pub fn last_ns(&self) -> Option<i64> {
-        let ended_ns = self.ended_ns.iter().skip(self.handles.allocations).flatten();
-        ended_ns.chain(self.last_opened_ns()).max()
+        self.ended_ns
+            .iter()
+            .skip(self.handles.allocations)
+            .flatten()
+            .chain(self.last_opened_ns())
+            .max()
     }
 
     /// Whether it is a handle or a view.
@@ -173,9 +177,10 @@ impl AcquisitionTable {
 
     /// Returns how the program released it; a close counts as a free.
     pub fn released(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
-        match self.is_handle(row) {
-            true => (!self.is_unreleased(row)).then_some(ResourceEnd::Freed),
-            false => self.end_of_allocation(row).filter(|end| !is_never_freed(*end)),
+        if self.is_handle(row) {
+            (!self.is_unreleased(row)).then_some(ResourceEnd::Freed)
+        } else {
+            self.end_of_allocation(row).filter(|end| !is_never_freed(*end))
         }
     }
 
@@ -208,9 +213,10 @@ impl AcquisitionTable {
     /// Whether nothing ended something with this [open time](Self::open_time); it may also have ended at an unknown
     /// time.
     pub fn never_ends(&self, row: AcquisitionIdx, open_time: Lifetime) -> bool {
-        match self.is_handle(row) {
-            true => open_time.closed_ns.is_none() && self.handles.ending(row.row()).is_none(),
-            false => self.end_of_allocation(row) == Some(ResourceEnd::Open),
+        if self.is_handle(row) {
+            open_time.closed_ns.is_none() && self.handles.ending(row.row()).is_none()
+        } else {
+            self.end_of_allocation(row) == Some(ResourceEnd::Open)
         }
     }
 
@@ -235,8 +241,11 @@ impl AcquisitionTable {
                 *sum = sum.saturating_add(self.size.get(row).unwrap_or_default());
             }
         }
-        let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
-        Some(whole.collect())
+        Some(
+            (0..sizes.len())
+                .map(|row| sizes.get(first(row)).copied().unwrap_or_default())
+                .collect(),
+        )
     }
 }
 

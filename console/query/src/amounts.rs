@@ -30,7 +30,7 @@ pub struct Counts {
 
 /// Bytes of allocations.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Bytes {
+pub struct ByteAmounts {
     /// Bytes that were never freed.
     pub unreleased: i64,
     /// Bytes that were allocated, including those freed since.

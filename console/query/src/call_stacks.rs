@@ -22,7 +22,7 @@ use super::error::QueryError;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{List, NoMatch, Subject};
+use super::no_match::{FilteredList, ListSubject, NoMatch};
 use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::StackCriteria;
@@ -46,7 +46,7 @@ pub struct StacksAnswer<'a> {
     /// Number of times they were recorded.
     pub recorded: u64,
     /// The requested stacks among them, most frequent first.
-    pub rows: Vec<StackRow>,
+    pub rows: Vec<ProcessStack>,
     /// Reason for an empty answer; `None` if something passed in this trace or another.
     pub no_match: Option<NoMatch>,
     pub frames: Frames<'a>,
@@ -58,7 +58,7 @@ pub struct StacksAnswer<'a> {
 
 /// A stack of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StackRow {
+pub struct ProcessStack {
     /// Events with this stack.
     pub count: u64,
     /// Process id.
@@ -78,8 +78,11 @@ pub fn call_stacks<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
-    let list =
-        List { subject: Subject::Stack, names: owners, no_match: |answer| &mut answer.no_match };
+    let list = FilteredList {
+        subject: ListSubject::Stack,
+        names: owners,
+        no_match: |answer| &mut answer.no_match,
+    };
     list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
 }
 
@@ -131,8 +134,7 @@ impl<'a> StacksAnswer<'a> {
         let mut stacks = StackSet::new(frames.stacks.len());
         rows.iter().for_each(|row| stacks.add(Some(row.stack)));
         let verdicts = args.stack_filter.as_ref();
-        let verdicts = verdicts.map(|filter| judge(filter, &stacks, &frames));
-        let verdicts = verdicts.transpose()?;
+        let verdicts = verdicts.map(|filter| judge(filter, &stacks, &frames)).transpose()?;
         survivors.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
             verdicts.passes(Some(row.stack))
         });
@@ -172,7 +174,7 @@ impl<'a> StacksAnswer<'a> {
     }
 
     /// Returns the process of a row; only the id is set if the process is unknown.
-    pub fn process(&self, row: StackRow) -> ProcessInfo {
+    pub fn process(&self, row: ProcessStack) -> ProcessInfo {
         self.processes.known_or_pid(row.process, row.pid)
     }
 }
@@ -180,14 +182,15 @@ impl<'a> StacksAnswer<'a> {
 /// Returns the recorded stacks: of every event, or else of handle events (which always have a known process) and of
 /// allocations. Stacks carried by kept provider events are added. The pid is set only if the process is unknown.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
-    let mut tables = match has_every_stack {
-        true => vec![vec![
+    let mut tables = if has_every_stack {
+        vec![vec![
             trace.column_of(StackEvents::time_ns)?,
             trace.column_of(StackEvents::process)?,
             trace.column_of(StackEvents::stack)?,
             trace.column_of(StackEvents::pid)?,
-        ]],
-        false => of_objects(trace)?,
+        ]]
+    } else {
+        of_objects(trace)?
     };
     let carried_columns = vec![
         trace.column_of(ProviderEvents::time_ns)?,
@@ -231,11 +234,14 @@ fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
     let named = |columns: [Column; 3], mask: Option<&BooleanChunked>| {
         let names =
             [StackEvents::time_ns.name(), StackEvents::process.name(), StackEvents::stack.name()];
-        let named = columns.into_iter().zip(names).map(|(column, name)| {
-            let column = column.with_name(PlSmallStr::from_static(name));
-            mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
-        });
-        named.collect::<PolarsResult<Vec<Column>>>()
+        columns
+            .into_iter()
+            .zip(names)
+            .map(|(column, name)| {
+                let column = column.with_name(PlSmallStr::from_static(name));
+                mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
+            })
+            .collect::<PolarsResult<Vec<Column>>>()
     };
     Ok(vec![
         named(
@@ -294,10 +300,13 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
         of_owner(trace.column_of(Allocators::pid)?)?,
     );
     let is_elsewhere = is_of_kept_events(trace)?;
-    let is_counted = owners.iter().map(|row| {
-        row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
-    });
-    let is_counted: BooleanChunked = is_counted.map(Some).collect();
+    let is_counted: BooleanChunked = owners
+        .iter()
+        .map(|row| {
+            row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
+        })
+        .map(Some)
+        .collect();
     let is_first = &trace.column_of(Acquisitions::part_of)?.is_null() & &is_counted;
     let is_freed = trace.column_of(Acquisitions::end)?.u32()?.equal(End::Freed.code());
     let is_freed = &is_freed & &is_counted;
@@ -331,9 +340,9 @@ fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
     // A kept provider without a name may belong to any allocator.
     let is_any = kept.contains(&None);
     let names = trace.values(Allocators::provider)?;
-    let is_kept = (0..names.len())
-        .map(|row| names.get(row).is_some_and(|name| is_any || kept.contains(&Some(name))));
-    Ok(is_kept.collect())
+    Ok((0..names.len())
+        .map(|row| names.get(row).is_some_and(|name| is_any || kept.contains(&Some(name))))
+        .collect())
 }
 
 /// Counts how often each stack was recorded in each process.
@@ -342,7 +351,7 @@ fn counted(
     processes: &ProcessList,
     time: Option<TimeRange>,
     cancel: &Cancel,
-) -> Result<Vec<StackRow>, QueryError> {
+) -> Result<Vec<ProcessStack>, QueryError> {
     let (process, pid, stack) =
         (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
     if let Some(range) = time.map(|range| range.nanoseconds()) {
@@ -356,10 +365,11 @@ fn counted(
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
     let pids = Option::<u32>::values(counted.column(pid)?)?;
-    let rows = (0..counts.len()).filter_map(|row| {
-        let process = in_process.get(row);
-        let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
-        Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
-    });
-    Ok(rows.collect())
+    Ok((0..counts.len())
+        .filter_map(|row| {
+            let process = in_process.get(row);
+            let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
+            Some(ProcessStack { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
+        })
+        .collect())
 }

@@ -86,7 +86,7 @@ named! {
 
 /// Syntax of a value, which decides what is suggested if nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum ValueSyntax {
     /// One of the existing names.
     Name,
     /// Part of a line, which is given more often than a whole line.
@@ -96,11 +96,11 @@ pub enum Syntax {
 }
 
 /// A criterion with its value.
-pub struct Given<'c, C: Criteria> {
+pub struct GivenCriterion<'c, C: Criteria> {
     pub criterion: Criterion,
     /// Text of its filter as typed; empty if it is not a text filter.
     pub value: &'c str,
-    pub syntax: Syntax,
+    pub syntax: ValueSyntax,
     /// Replaces its value by another one, or removes it.
     pub set: fn(&mut C, Option<&str>),
     pub effect: C::Effect,
@@ -112,10 +112,10 @@ pub trait Criteria: Clone + PartialEq {
     type Effect;
 
     /// Returns every criterion, with its value if given, in the order they are named if no row passes.
-    fn all(&self) -> Vec<(bool, Given<'_, Self>)>;
+    fn all(&self) -> Vec<(bool, GivenCriterion<'_, Self>)>;
 
     /// Returns the given criteria.
-    fn given(&self) -> Vec<Given<'_, Self>> {
+    fn given(&self) -> Vec<GivenCriterion<'_, Self>> {
         let given = self.all().into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, given)| given).collect()
     }
@@ -142,8 +142,8 @@ macro_rules! criteria {
         impl Criteria for $criteria {
             type Effect = $effect;
 
-            fn all(&$this) -> Vec<(bool, Given<'_, Self>)> {
-                let mut criteria: Vec<(bool, Given<'_, Self>)> = Vec::new();
+            fn all(&$this) -> Vec<(bool, GivenCriterion<'_, Self>)> {
+                let mut criteria: Vec<(bool, GivenCriterion<'_, Self>)> = Vec::new();
                 criteria!(@ criteria, $this, $($list)*);
                 criteria
             }
@@ -152,10 +152,10 @@ macro_rules! criteria {
         }
     };
     (@ $all:ident, $this:ident, leaks, $effect:expr; $($rest:tt)*) => {
-        $all.extend([($this.leak || $this.leak_at_exit, Given {
+        $all.extend([($this.leak || $this.leak_at_exit, GivenCriterion {
             criterion: Criterion::for_leaks($this.leak, $this.leak_at_exit),
             value: "",
-            syntax: Syntax::Name,
+            syntax: ValueSyntax::Name,
             set: |criteria: &mut Self, _| (criteria.leak, criteria.leak_at_exit) = (false, false),
             effect: $effect,
         })]);
@@ -168,7 +168,7 @@ macro_rules! criteria {
         @ $all:ident, $this:ident,
         ($criterion:expr) => $($field:ident).+: $filter:ident $(as $syntax:ident)? $(, $effect:expr)?; $($rest:tt)*
     ) => {
-        $all.extend([($this.$($field).+.is_some(), Given {
+        $all.extend([($this.$($field).+.is_some(), GivenCriterion {
             criterion: $criterion,
             value: $this.$($field).+.as_ref().map_or("", <$filter>::text),
             syntax: criteria!(@syntax $($syntax)?),
@@ -181,18 +181,18 @@ macro_rules! criteria {
         @ $all:ident, $this:ident,
         ($criterion:expr) => $($field:ident).+ $(, $effect:expr)?; $($rest:tt)*
     ) => {
-        $all.extend([(is_given(&$this.$($field).+), Given {
+        $all.extend([(is_given(&$this.$($field).+), GivenCriterion {
             criterion: $criterion,
             value: "",
-            syntax: Syntax::Name,
+            syntax: ValueSyntax::Name,
             set: |criteria: &mut Self, _| criteria.$($field).+ = Default::default(),
             effect: criteria!(@effect $($effect)?),
         })]);
         criteria!(@ $all, $this, $($rest)*);
     };
     (@ $all:ident, $this:ident,) => {};
-    (@syntax) => { Syntax::Name };
-    (@syntax $syntax:ident) => { Syntax::$syntax };
+    (@syntax) => { ValueSyntax::Name };
+    (@syntax $syntax:ident) => { ValueSyntax::$syntax };
     (@effect) => { () };
     (@effect $effect:expr) => { $effect };
 }

@@ -7,7 +7,7 @@ use polars::prelude::PolarsError;
 use thiserror::Error;
 
 use super::criterion::Criterion;
-use super::polars_reason::{KnownNames, polars_reason};
+use super::polars_reason::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancelled;
 use handlescope_session::values::SuspectId;
 
@@ -50,7 +50,7 @@ pub enum QueryError {
         count: usize,
     },
     /// Polars cannot compute a sum.
-    #[error("the tables cannot be aggregated: {}", polars_reason(.0, &KnownNames::default()))]
+    #[error("the tables cannot be aggregated: {}", polars_reason(.0, &QueryNames::default()))]
     Sums(#[from] PolarsError),
 }
 

@@ -10,7 +10,7 @@ use handlescope_model::tables::{EventCount, EventCounts};
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{List, NoMatch, Subject};
+use super::no_match::{FilteredList, ListSubject, NoMatch};
 use crate::criteria::EventCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
@@ -86,8 +86,7 @@ pub fn event_counts<'a>(
         cancel.check()?;
         let table = EventCounts::read(source.trace)?;
         let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
-        let counts = rows.iter().map(|row| row.counted.count);
-        let total = counts.fold(0, u64::saturating_add);
+        let total = rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
         let mut survivors = Survivors::new(rows.len());
         survivors.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
             row.is_of_provider(filter)
@@ -95,8 +94,8 @@ pub fn event_counts<'a>(
         survivors.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.matches(filter));
         Ok((EventsAnswer::new(source, rows, total, false), survivors))
     };
-    let list = List {
-        subject: Subject::EventKind,
+    let list = FilteredList {
+        subject: ListSubject::EventKind,
         names: |answer: &EventsAnswer<'_>, criterion| names(answer.rows.iter(), criterion),
         no_match: |answer| &mut answer.no_match,
     };

@@ -39,7 +39,7 @@ impl AddAssign for ExitStacks {
 
 /// What a stack says about a close.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum CloseVerdict {
     Confirms,
     Contradicts,
     Nothing,
@@ -72,20 +72,20 @@ impl ExitStacks {
         }
         frames.resolve(needed.iter())?;
         let named = frames.named();
-        let verdict = |stack| (stack, Verdict::new(stack, &named));
-        let verdicts: HashMap<StackIdx, Verdict> = needed.iter().map(verdict).collect();
+        let verdict = |stack| (stack, CloseVerdict::new(stack, &named));
+        let verdicts: HashMap<StackIdx, CloseVerdict> = needed.iter().map(verdict).collect();
         let mut sums = Self { closes: closes.len() as u64, ..Self::default() };
         for (stack, is_after_end) in closes {
             let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
-            sums.confirmed += u64::from(verdict == Some(Verdict::Confirms));
+            sums.confirmed += u64::from(verdict == Some(CloseVerdict::Confirms));
             // A close after the end of its process belongs to the end, whichever thread does it.
-            sums.doubtful += u64::from(verdict == Some(Verdict::Contradicts) && !is_after_end);
+            sums.doubtful += u64::from(verdict == Some(CloseVerdict::Contradicts) && !is_after_end);
         }
         Ok(sums)
     }
 }
 
-impl Verdict {
+impl CloseVerdict {
     fn new(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
         let mut frames = named.stack(stack).peekable();
         // The kernel logs a close in its innermost frame.

@@ -21,7 +21,7 @@ use super::frame_view::{FrameView, InModule};
 use super::program_frames::representative;
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::SystemModules;
-use handlescope_session::trace::{FrameNameCache, KnownNames, StoredNames};
+use handlescope_session::trace::{CachedFrameNames, FrameNameCache, StoredNames};
 
 /// Number of stacks with frames that one thread marks at a time.
 const STACKS_AT_ONCE: usize = 1 << 16;
@@ -209,12 +209,13 @@ impl<'a> Frames<'a> {
         passes: impl Fn(&ModuleIdentity) -> bool,
     ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
-        let frames = (0..self.module.len()).map(FrameIdx::of);
-        let requested = frames.filter_map(|frame| {
-            let (module, _) = self.location(frame)?;
-            passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
-        });
-        let requested: Vec<(ModuleIdx, FrameIdx)> = requested.collect();
+        let requested: Vec<(ModuleIdx, FrameIdx)> = (0..self.module.len())
+            .map(FrameIdx::of)
+            .filter_map(|frame| {
+                let (module, _) = self.location(frame)?;
+                passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
+            })
+            .collect();
         self.resolve_frames(requested.iter().map(|&(_, frame)| frame))?;
         let memory = self.name_cache.known();
         let mut counts: BTreeMap<ModuleIdx, (usize, usize)> = BTreeMap::new();
@@ -223,19 +224,23 @@ impl<'a> Frames<'a> {
             *frames += 1;
             *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
         }
-        let modules = counts.into_iter().filter_map(|(module, (frames, named))| {
-            Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
-        });
-        Ok(modules.collect())
+        Ok(counts
+            .into_iter()
+            .filter_map(|(module, (frames, named))| {
+                Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
+            })
+            .collect())
     }
 
     /// Returns module and relative address of a frame, if its name must come from symbols. `None` also for a module
     /// that is missing, as in a damaged archive.
     pub fn location(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
         let row = frame.row();
-        let location = self.module.get(row).zip(self.rva.get(row));
-        let location = location.filter(|(module, _)| self.identity(*module).is_some());
-        location.filter(|_| self.method.get(row).is_none())
+        self.module
+            .get(row)
+            .zip(self.rva.get(row))
+            .filter(|(module, _)| self.identity(*module).is_some())
+            .filter(|_| self.method.get(row).is_none())
     }
 
     /// Returns the distinct frames of some stacks, in the order of their first stacks; stacks share most frames.
@@ -245,10 +250,11 @@ impl<'a> Frames<'a> {
 
     fn without_repeats(&self, frames: impl Iterator<Item = FrameIdx>) -> Vec<FrameIdx> {
         let mut is_new = vec![true; self.height()];
-        let distinct = frames.filter(|frame| {
-            is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
-        });
-        distinct.collect()
+        frames
+            .filter(|frame| {
+                is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
+            })
+            .collect()
     }
 
     /// Finds the names of some frames, like [`Self::resolve`].
@@ -369,7 +375,7 @@ pub struct ModuleFrames<'a> {
 
 pub struct NamedFrames<'a> {
     frames: &'a Frames<'a>,
-    memory: Arc<KnownNames>,
+    memory: Arc<CachedFrameNames>,
 }
 
 impl NamedFrames<'_> {
@@ -381,8 +387,9 @@ impl NamedFrames<'_> {
 
     /// Whether a frame is unknown code of a program: its address means this code in one process only.
     pub fn is_of_one_process(&self, frame: FrameIdx) -> bool {
-        let mut addresses = self.frames_at(frame).filter_map(|view| view.identity().address());
-        addresses.any(|address| !self.frames.is_of_kernel(address))
+        self.frames_at(frame)
+            .filter_map(|view| view.identity().address())
+            .any(|address| !self.frames.is_of_kernel(address))
     }
 
     /// Returns the frames without their names.
@@ -424,16 +431,18 @@ impl NamedFrames<'_> {
                 || self.frames.stored.get(frame).is_some();
         }
         let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
-        let modules = unnamed.filter_map(|module| self.frames.modules.get(module.row()));
-        modules.map(|module| module.name.clone()).collect()
+        unnamed
+            .filter_map(|module| self.frames.modules.get(module.row()))
+            .map(|module| module.name.clone())
+            .collect()
     }
 
     /// Returns all frames with names from symbols or the extract, by row of the frames table.
     pub fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
         let is_named =
             |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
-        let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
-        let mut frames: Vec<_> = named.collect();
+        let mut frames: Vec<_> =
+            self.memory.iter().filter(|(_, chain)| !chain.is_empty()).collect();
         let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
         frames.extend(stored.filter(|&(frame, _)| !is_named(frame)));
         frames.sort_unstable_by_key(|&(frame, _)| frame);

@@ -211,15 +211,17 @@ impl ManagedMethod {
     /// Loads the methods of a trace, by row.
     pub fn load_all(trace: &Trace) -> Result<Vec<ManagedMethod>, ArchiveError> {
         let methods = Methods::read(trace)?;
-        let methods = methods.rows().map(|method| ManagedMethod {
-            module: method.module,
-            function: match method.type_name.as_str() {
-                "" => method.name,
-                type_name => format!("{type_name}.{}", method.name),
-            },
-            start: method.rva.or(method.address).unwrap_or_default(),
-        });
-        Ok(methods.collect())
+        Ok(methods
+            .rows()
+            .map(|method| ManagedMethod {
+                module: method.module,
+                function: match method.type_name.as_str() {
+                    "" => method.name,
+                    type_name => format!("{type_name}.{}", method.name),
+                },
+                start: method.rva.or(method.address).unwrap_or_default(),
+            })
+            .collect())
     }
 
     /// Returns the name of the assembly for display.

@@ -6,8 +6,8 @@ use handlescope_model::AcquisitionIdx;
 use handlescope_model::tables::{ResourceEnd, ResourceKind};
 use serde::Serialize;
 
-use super::acquisition_table::{AcquisitionTable, Needed};
-use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
+use super::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
 use super::context::Source;
 use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
@@ -65,11 +65,14 @@ pub fn gui_handles(
     // There are few allocators, and most traces have none of these kinds.
     let trace = source.trace;
     let allocators = AllocatorList::load(trace)?;
-    let kinds = KINDS.iter().filter(|kind| {
-        allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
-            && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
-    });
-    let kinds: Vec<ResourceKind> = kinds.copied().collect();
+    let kinds: Vec<ResourceKind> = KINDS
+        .iter()
+        .filter(|kind| {
+            allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
+                && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
+        })
+        .copied()
+        .collect();
     if kinds.is_empty() {
         return Ok(Vec::new());
     }
@@ -77,12 +80,13 @@ pub fn gui_handles(
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
     let criteria = ResourceCriteria { kind, leak: false, leak_at_exit: false, ..allocations };
     let opened_stack = criteria.create_stack.is_some();
-    let needed = Needed { opened_stack, ..Needed::for_criteria(&criteria) };
+    let needed = NeededColumns { opened_stack, ..NeededColumns::for_criteria(&criteria) };
     let table = AcquisitionTable::load(trace, needed)?;
     let processes = ProcessList::load(trace)?;
     let frames = frames_for(&criteria, source, names, cancel)?;
-    let origin = Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
-    let tables = Tables::load(origin, &allocators, &table)?;
+    let origin =
+        AllocationSource { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+    let tables = FilteredTables::load(origin, &allocators, &table)?;
     let rows = ResourceSelection::new(&tables, &criteria)?.allocations(&tables);
     let handles = kinds.into_iter().map(|kind| {
         let rows = rows.iter().filter_map(|row| {

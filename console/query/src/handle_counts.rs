@@ -23,7 +23,7 @@ const COUNT: &str = "count";
 /// Counts of handles to the objects that passed.
 #[derive(Debug, Clone)]
 pub struct HandleCounts {
-    pub counted: Counted,
+    pub counted: CountedHandles,
     by_type: NameCounts,
     by_process: NameCounts,
     by_file: NameCounts,
@@ -31,7 +31,7 @@ pub struct HandleCounts {
 
 /// Which handles are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountedHandles {
     /// Handles in the final rundown, even if filters removed their events.
     OpenAtEnd,
     /// Handles open at the end of a trace without final rundown, judging by its events and the rundown at the start, if
@@ -45,7 +45,7 @@ pub enum Counted {
     LeakedOrAtExit,
 }
 
-impl Counted {
+impl CountedHandles {
     /// Returns what the criteria count in a trace.
     pub fn from_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
         let counted = Self::new(criteria);
@@ -140,13 +140,13 @@ impl HandleCounts {
     ) -> Result<Self, QueryError> {
         // The executable identifies a process.
         let is_plain = args.plain_process_names || args.with_identities;
-        let counted = Counted::from_file(args, file.trace)?;
+        let counted = CountedHandles::from_file(args, file.trace)?;
         let runs = match counted {
-            Counted::OpenAtEnd => open_at_end(file, selection)?,
-            Counted::OpenByEvents { .. } => open_by_events(file, selection, args)?,
-            Counted::Leaked | Counted::ClosedAtExit | Counted::LeakedOrAtExit => {
-                opened(file, selection, OPENING, |_| true)?
-            }
+            CountedHandles::OpenAtEnd => open_at_end(file, selection)?,
+            CountedHandles::OpenByEvents { .. } => open_by_events(file, selection, args)?,
+            CountedHandles::Leaked
+            | CountedHandles::ClosedAtExit
+            | CountedHandles::LeakedOrAtExit => opened(file, selection, OPENING, |_| true)?,
         };
         let (path, index) = (file.path.to_string_lossy().into_owned(), file.index);
         let HandleRuns { types, owners } = runs;
@@ -162,10 +162,11 @@ impl HandleCounts {
     /// Combines the handles of several traces. Types with the same name count together; processes stay separate by
     /// trace.
     pub fn from_all<'a>(
-        counted: Counted,
+        counted: CountedHandles,
         counts: impl Iterator<Item = &'a Self> + Clone,
     ) -> PolarsResult<Self> {
-        let counted = counts.clone().map(|counts| counts.counted).fold(counted, Counted::of_both);
+        let counted =
+            counts.clone().map(|counts| counts.counted).fold(counted, CountedHandles::of_both);
         Ok(Self {
             counted,
             by_type: NameCounts::from_all(counts.clone().map(|counts| &counts.by_type))?,
@@ -193,8 +194,8 @@ impl HandleCounts {
 /// Handles by type and by owner.
 #[derive(Default)]
 struct HandleRuns {
-    types: Runs<TypeId>,
-    owners: Runs<ProcessIdx>,
+    types: ValueRuns<TypeId>,
+    owners: ValueRuns<ProcessIdx>,
 }
 
 /// Counts the handles in the final rundown.
@@ -242,8 +243,8 @@ fn opened(
     for selected in selection.objects() {
         poll.round()?;
         let events = file.objects.events(selected.object());
-        let selected_events = events.filter(|&event| selection.events.contains(event));
-        let openings = selected_events
+        let openings = events
+            .filter(|&event| selection.events.contains(event))
             .filter(|event| table.kind(*event).is_some_and(|kind| kinds.contains(kind)));
         for event in openings.filter(|&event| is_counted(event)) {
             runs.types.add(file.objects.type_id(selected.object()), 1);
@@ -255,12 +256,12 @@ fn opened(
 
 /// Values with counts. Adjacent equal values count together, because most handles of an object have the same ones.
 #[derive(Default)]
-struct Runs<T> {
+struct ValueRuns<T> {
     values: Vec<T>,
     counts: Vec<u64>,
 }
 
-impl<T: Cell + Copy + PartialEq> Runs<T> {
+impl<T: Cell + Copy + PartialEq> ValueRuns<T> {
     fn add(&mut self, value: T, count: u64) {
         match self.counts.last_mut() {
             Some(last) if self.values.last() == Some(&value) => *last += count,

@@ -10,7 +10,7 @@ use super::frame_names::Frames;
 use super::stacks::{StackSet, judge};
 
 /// A leak in the form that entries are matched against.
-pub struct Leak<'l> {
+pub struct IgnoreCandidate<'l> {
     /// Name of the executable.
     pub program: &'l str,
     /// Type of the objects, or kind of the allocations.
@@ -27,15 +27,18 @@ pub struct Leak<'l> {
 /// If the query is cancelled while frame names are looked up.
 pub fn ignored_by(
     list: &IgnoreList,
-    leaks: &[Leak<'_>],
+    leaks: &[IgnoreCandidate<'_>],
     frames: Option<&Frames<'_>>,
 ) -> Result<Vec<Option<Arc<IgnoreEntry>>>, QueryError> {
     let mut ignored: Vec<Option<Arc<IgnoreEntry>>> = vec![None; leaks.len()];
     for entry in list.active() {
-        let matching = leaks.iter().zip(&mut ignored).filter(|(leak, by)| {
-            by.is_none() && entry.matches(leak.program, leak.type_name, leak.function)
-        });
-        let mut matching: Vec<(&Leak<'_>, &mut Option<Arc<IgnoreEntry>>)> = matching.collect();
+        let mut matching: Vec<(&IgnoreCandidate<'_>, &mut Option<Arc<IgnoreEntry>>)> = leaks
+            .iter()
+            .zip(&mut ignored)
+            .filter(|(leak, by)| {
+                by.is_none() && entry.matches(leak.program, leak.type_name, leak.function)
+            })
+            .collect();
         if let Some((filter, frames)) = entry.stack().zip(frames) {
             let mut stacks = StackSet::new(frames.stacks.len());
             let of_leaks = matching.iter().flat_map(|(leak, _)| &leak.stacks);

@@ -8,7 +8,7 @@ use handlescope_model::tables::TraceInfo;
 
 use super::criterion::Criterion;
 use super::error::QueryError;
-use super::growth::Window;
+use super::growth::TimeWindow;
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -28,9 +28,9 @@ pub fn session_start_us(info: &TraceInfo) -> Option<i64> {
 }
 
 /// Returns the time range the trace covers, extended to `last_ns`. Without a clock, these are event numbers.
-pub fn recorded(info: &TraceInfo, last_ns: i64) -> Window {
+pub fn recorded(info: &TraceInfo, last_ns: i64) -> TimeWindow {
     let (start_ns, end_ns) = info.recorded_ns().map_or((0, 0), RangeInclusive::into_inner);
-    Window { start_ns, end_ns: end_ns.max(last_ns) }
+    TimeWindow { start_ns, end_ns: end_ns.max(last_ns) }
 }
 
 /// Formats seconds with all significant digits, as `-MinMaxTime` accepts them.

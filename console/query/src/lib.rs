@@ -64,40 +64,43 @@ mod why;
 mod zombies;
 
 pub use self::acquired::{
-    Between, Caller, Leaked, PRIVATE_HEAP, SharedFunction, Span, SuspectScope,
+    Caller, CallerLeaks, PRIVATE_HEAP, PointAmounts, PointSpan, SharedFunction, SuspectScope,
 };
 pub use self::allocations::allocated_kinds;
-pub use self::amounts::{Amount, Bytes, Counts};
+pub use self::amounts::{Amount, ByteAmounts, Counts};
 pub use self::answer::{Domain, TraceAnswer};
-pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
+pub use self::call_stacks::{ProcessStack, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, Picked, ProcessCriteria,
-    ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria,
-    StackNames, StackTrims, Stat, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, MapMode,
+    ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
+    ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ResourceKeyKind,
+    ShowTotal, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{
-    Compared, Sampled, SampledState, TraceLeaks, between_points, compare_samples, compare_traces,
+    ComparableAnswer, SampledState, TraceLeaks, TraceSetLeaks, between_points, compare_samples,
+    compare_traces,
 };
-pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
+pub use self::diff::{ComparedGroup, GroupState, OpenedGroup, PointsDiff, SideLeaks, TracesDiff};
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
-pub use self::groups::{GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
+pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
-    Change, Evidence, Growth, Lifetime, Outlived, Rate, Verdict, Window, Words, long_sparkline,
-    most_at_once, most_in_order, outstanding, sparkline,
+    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
+    Verdict, long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
-pub use self::handle_counts::{CountBy, Counted, HandleCounts};
-pub use self::listing::{DuplicateRow, EventRow, Listing, UnseenClose, ViewRow};
+pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};
+pub use self::listing::{
+    EventListing, ListedDuplicate, ListedEvent, ListedUnseenClose, ListedView,
+};
 pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
-pub use self::no_match::{NoMatch, Subject};
-pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
+pub use self::no_match::{ListSubject, NoMatch};
+pub use self::object_ref::{FileAnswer, ObjectRefAnswer, ObjectsLeftOut, object_ref};
 pub use self::open_groups::{OpenGroup, open_groups};
 pub use self::polars_reason::start_engine;
 pub use self::pretty_names::pretty_name;
@@ -109,7 +112,7 @@ pub use self::resources::{
     AllocatedKind, AllocationsOverview, ResourceGroup, ResourceGroups, ResourceStats,
     ResourcesAnswer, allocations_overview, resources,
 };
-pub use self::selection::{EventMask, Selected, Selection};
+pub use self::selection::{EventMask, SelectedObject, Selection};
 pub use self::stats::{StatsAnswer, stats};
 pub use self::symbols::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
@@ -119,8 +122,8 @@ pub use self::targets::{Target, TargetEnd};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 pub use self::why::{
-    Diagnosis, LeakedNames, NotCounted, ObjectNames, Reason, Suspect, SuspectProcess, WhyAnswer,
-    causes_of_allocations, causes_of_handles, why,
+    Diagnosis, LeakedNames, NoSuspectReason, NotCounted, ObjectNames, Suspect, SuspectProcess,
+    WhyAnswer, causes_of_allocations, causes_of_handles, why,
 };
 pub use self::zombies::{ZombieHolder, ZombieSummary};
 
@@ -131,7 +134,7 @@ pub use self::inventory::{
     Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, StackOfProcess,
     build_id,
 };
-pub use self::polars_reason::{KnownNames, polars_reason, type_name};
+pub use self::polars_reason::{QueryNames, polars_reason, type_name};
 pub use self::program_frames::{is_of_process_start, with_program};
 pub use self::trimmed_stacks::TrimmedStacks;
 pub use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

@@ -15,7 +15,7 @@ use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancelled, Poll};
 
 /// The columns that printing needs.
-pub struct Listing {
+pub struct EventListing {
     pointer: Sparse<Numbers<u64>>,
     name: Sparse<Numbers<NameIdx>>,
     names: Texts,
@@ -43,7 +43,7 @@ pub struct Listing {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventRow {
+pub struct ListedEvent {
     /// Kind of the event.
     pub kind: EventKind,
     /// Nanoseconds since session start; `None` in a trace without a clock.
@@ -62,7 +62,7 @@ pub struct EventRow {
 
 /// A close that the trace lost; times are nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnseenClose {
+pub struct ListedUnseenClose {
     /// Evidence that it was closed.
     pub evidence: ClosedUnseen,
     /// Time when it was still open.
@@ -73,7 +73,7 @@ pub struct UnseenClose {
 
 /// Values of duplicates only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DuplicateRow {
+pub struct ListedDuplicate {
     /// Row of the process it was duplicated from.
     pub source_process: Option<ProcessIdx>,
     /// The handle in that process.
@@ -86,7 +86,7 @@ pub struct DuplicateRow {
 
 /// Values of maps and unmaps only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ViewRow {
+pub struct ListedView {
     /// First address.
     pub base: Option<u64>,
     /// Bytes.
@@ -97,7 +97,7 @@ pub struct ViewRow {
     pub file_object: Option<u64>,
 }
 
-impl Listing {
+impl EventListing {
     /// Loads the columns for the objects that passed and their events.
     pub fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
         let (trace, objects) = (file.trace, selection.object_rows(&file.objects));
@@ -157,8 +157,8 @@ impl Listing {
     }
 
     /// Returns an event; `None` for a kind unknown to this version.
-    pub fn event(&self, event: usize) -> Option<EventRow> {
-        Some(EventRow {
+    pub fn event(&self, event: usize) -> Option<ListedEvent> {
+        Some(ListedEvent {
             kind: self.times.table.kind(event)?,
             time_ns: self.time_ns(event),
             process: self.process.get(event).unwrap_or(ProcessIdx::NONE),
@@ -184,8 +184,8 @@ impl Listing {
     }
 
     /// Returns the unseen close of what an event opened, if the trace lost the close.
-    pub fn unseen_close(&self, event: usize) -> Option<UnseenClose> {
-        Some(UnseenClose {
+    pub fn unseen_close(&self, event: usize) -> Option<ListedUnseenClose> {
+        Some(ListedUnseenClose {
             evidence: self.times.table.closed_unseen(event)?,
             after_ns: self.closed_after_ns.get(event),
             before_ns: self.times.closed_before_ns(event),
@@ -193,7 +193,7 @@ impl Listing {
     }
 
     /// Returns the process whose thread made an event; for a duplicate, the owner of its handle.
-    pub fn actor(&self, row: usize, event: &EventRow) -> ProcessIdx {
+    pub fn actor(&self, row: usize, event: &ListedEvent) -> ProcessIdx {
         let caller = match event.kind {
             EventKind::HandleDuplicate => None,
             _ => self.process.caller(row),
@@ -202,8 +202,8 @@ impl Listing {
     }
 
     /// Returns the extra values of a duplicate.
-    pub fn duplicate(&self, event: usize) -> DuplicateRow {
-        DuplicateRow {
+    pub fn duplicate(&self, event: usize) -> ListedDuplicate {
+        ListedDuplicate {
             source_process: self.source_process.get(event),
             source_handle: self.source_handle.get(event),
             caller_process: self.process.caller(event),
@@ -212,8 +212,8 @@ impl Listing {
     }
 
     /// Returns the extra values of a map or unmap.
-    pub fn view(&self, event: usize) -> ViewRow {
-        ViewRow {
+    pub fn view(&self, event: usize) -> ListedView {
+        ListedView {
             base: self.view_base.get(event),
             size: self.view_size.get(event).map(|size| size as u64),
             offset: self.byte_offset.get(event),

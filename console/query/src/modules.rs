@@ -11,7 +11,7 @@ use handlescope_model::{ProcessIdx, TableRows};
 use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{List, NoMatch, Subject};
+use super::no_match::{FilteredList, ListSubject, NoMatch};
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
 use crate::criteria::ModuleCriteria;
@@ -76,12 +76,15 @@ impl LoadedModule {
 
     /// Returns the loaders of the module, each once: the kernel first, then processes by id.
     pub fn loaders(&self) -> Vec<Loader> {
-        let loaders = self.loads.iter().map(|load| match load.process {
-            _ if load.pid == 0 => Loader::Kernel,
-            Some(row) => Loader::Process { pid: load.pid, row },
-            None => Loader::Unknown(load.pid),
-        });
-        let loaders: BTreeSet<Loader> = loaders.collect();
+        let loaders: BTreeSet<Loader> = self
+            .loads
+            .iter()
+            .map(|load| match load.process {
+                _ if load.pid == 0 => Loader::Kernel,
+                Some(row) => Loader::Process { pid: load.pid, row },
+                None => Loader::Unknown(load.pid),
+            })
+            .collect();
         loaders.into_iter().collect()
     }
 }
@@ -133,7 +136,11 @@ pub fn modules<'a>(
             ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
         Ok((answer, survivors))
     };
-    let list = List { subject: Subject::Module, names, no_match: |answer| &mut answer.no_match };
+    let list = FilteredList {
+        subject: ListSubject::Module,
+        names,
+        no_match: |answer| &mut answer.no_match,
+    };
     list.answers(sources, args, answer)
 }
 
@@ -142,13 +149,10 @@ fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
     let modules = answer.modules.iter();
     match criterion {
         Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
-        Criterion::Process => {
-            let loads = modules.flat_map(|loaded| &loaded.loads);
-            let names = loads.map(|load| {
-                loader(load, &answer.processes).known_name().unwrap_or_default().to_owned()
-            });
-            names.collect()
-        }
+        Criterion::Process => modules
+            .flat_map(|loaded| &loaded.loads)
+            .map(|load| loader(load, &answer.processes).known_name().unwrap_or_default().to_owned())
+            .collect(),
         _ => BTreeSet::new(),
     }
 }

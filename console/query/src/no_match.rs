@@ -7,8 +7,8 @@ use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
 use super::context::Source;
-use super::criteria::{Effect, ObjectCriteria};
-use super::criterion::{Criteria, Criterion, Given, Survivors, Syntax};
+use super::criteria::{ObjectCriteria, ObjectEffect};
+use super::criterion::{Criteria, Criterion, GivenCriterion, Survivors, ValueSyntax};
 use super::error::QueryError;
 use super::filters;
 use super::info::seconds;
@@ -24,7 +24,7 @@ const MAX_EXISTING: usize = 8;
 
 /// What filters select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum ListSubject {
     Object,
     Allocation,
     Process,
@@ -46,7 +46,7 @@ pub struct NoMatch {
     /// Number of rows that passed the filters before it.
     pub before: usize,
     /// What is counted.
-    pub subject: Subject,
+    pub subject: ListSubject,
     /// Similar names that could have been meant.
     pub nearest: Vec<String>,
     /// Some existing names, if none is similar.
@@ -60,7 +60,7 @@ impl NoMatch {
     /// `names` returns the names of the rows that pass the earlier criteria. `passes` tells whether any row passes
     /// other criteria.
     pub fn new<C: Criteria>(
-        subject: Subject,
+        subject: ListSubject,
         criteria: &C,
         survivors: &Survivors,
         names: impl FnOnce(&C, Criterion, &str) -> Result<Candidates, QueryError>,
@@ -73,7 +73,7 @@ impl NoMatch {
             before = if passed { after } else { before };
             passed
         });
-        let Some(Given { criterion, value, syntax, set, .. }) = given.next() else {
+        let Some(GivenCriterion { criterion, value, syntax, set, .. }) = given.next() else {
             return Ok(None);
         };
         let passed = criteria.before(criterion).bare();
@@ -81,9 +81,9 @@ impl NoMatch {
         let similar = match value {
             _ if value.is_empty() || !is_one_name(value) => Vec::new(),
             _ => match syntax {
-                Syntax::Name => names.similar,
-                Syntax::Line => anywhere(value),
-                Syntax::Number => hexadecimal(value),
+                ValueSyntax::Name => names.similar,
+                ValueSyntax::Line => anywhere(value),
+                ValueSyntax::Number => hexadecimal(value),
             },
         };
         let mut nearest = Vec::new();
@@ -108,7 +108,7 @@ impl NoMatch {
     ) -> Result<Option<Self>, QueryError> {
         let survivors = as_named(file, args, survivors.clone())?;
         let names = |passed: &_, criterion, value: &_| names(file, passed, criterion, value);
-        let no_match = Self::new(Subject::Object, args, &survivors, names, |criteria| {
+        let no_match = Self::new(ListSubject::Object, args, &survivors, names, |criteria| {
             Ok(!filters::select(file, criteria)?.selection.objects().is_empty())
         })?;
         no_match.map(|no_match| no_match.with_recorded_time(file.trace)).transpose()
@@ -146,7 +146,7 @@ impl NoMatch {
         let nearest = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
         let value = value.to_owned();
-        let subject = Subject::Object;
+        let subject = ListSubject::Object;
         let no_match = Self { criterion, value, before, subject, nearest, existing };
         (before > 0).then_some(no_match)
     }
@@ -168,15 +168,15 @@ impl Candidates {
 }
 
 /// How a list explains that it has no rows.
-pub struct List<T> {
-    pub subject: Subject,
+pub struct FilteredList<T> {
+    pub subject: ListSubject,
     /// Returns the names of its rows that a criterion looks at.
     pub names: fn(&T, Criterion) -> BTreeSet<String>,
     /// Returns the field of an answer for the reason.
     pub no_match: fn(&mut T) -> &mut Option<NoMatch>,
 }
 
-impl<T> List<T> {
+impl<T> FilteredList<T> {
     /// Returns one answer for each trace; if no answer has rows, each gets the reason.
     pub fn answers<'a, C: Criteria>(
         &self,
@@ -184,8 +184,10 @@ impl<T> List<T> {
         criteria: &C,
         answer: impl Fn(&Source<'a>, &C) -> Result<(T, Survivors), QueryError>,
     ) -> Result<Vec<T>, QueryError> {
-        let answers = sources.iter().map(|source| answer(source, criteria));
-        let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+        let answers = sources
+            .iter()
+            .map(|source| answer(source, criteria))
+            .collect::<Result<Vec<_>, QueryError>>()?;
         explained(sources, answers, self.no_match, |source, survivors| {
             let names = |passed: &C, criterion, value: &_| {
                 Ok(Candidates::new(value, (self.names)(&answer(source, passed)?.0, criterion)))
@@ -222,8 +224,8 @@ fn as_named(
     survivors: Survivors,
 ) -> Result<Survivors, QueryError> {
     let given = args.given();
-    let is_early = |given: &Given<'_, _>| {
-        matches!(given.effect, Effect::Views(_) | Effect::Stacks)
+    let is_early = |given: &GivenCriterion<'_, _>| {
+        matches!(given.effect, ObjectEffect::Views(_) | ObjectEffect::Stacks)
             || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
     };
     let last_early = given.iter().rposition(is_early).filter(|index| *index > 0);
@@ -265,9 +267,11 @@ fn names(
         Criterion::RelatedProcess => (process_names(file, passed), process_names(file, passed)),
         Criterion::Type => {
             let selection = filters::select(file, passed)?.selection;
-            let types =
-                selection.objects().iter().map(|selected| file.objects.type_id(selected.object()));
-            let types: BTreeSet<TypeId> = types.collect();
+            let types: BTreeSet<TypeId> = selection
+                .objects()
+                .iter()
+                .map(|selected| file.objects.type_id(selected.object()))
+                .collect();
             let existing = types.into_iter().map(|id| file.types.get(id).to_owned()).collect();
             (type_names(file.trace)?, existing)
         }
@@ -297,8 +301,11 @@ fn creators(
             }
         }
     }
-    let processes = processes.into_iter().map(|row| file.processes.get(row));
-    Ok(processes.map(|process| process.shown_name(passed.plain_process_names).to_owned()).collect())
+    Ok(processes
+        .into_iter()
+        .map(|row| file.processes.get(row))
+        .map(|process| process.shown_name(passed.plain_process_names).to_owned())
+        .collect())
 }
 
 /// Returns some names except the failed one: that one may exist but be excluded by other filters, so it does not help.
@@ -311,9 +318,10 @@ fn others(mut names: BTreeSet<String>, failed: &str) -> Vec<String> {
 
 /// Returns the value with wildcards at both ends, unless it has them.
 fn anywhere(value: &str) -> Vec<String> {
-    match value.starts_with('*') && value.ends_with('*') {
-        true => Vec::new(),
-        false => vec![format!("*{}*", value.trim_matches('*'))],
+    if value.starts_with('*') && value.ends_with('*') {
+        Vec::new()
+    } else {
+        vec![format!("*{}*", value.trim_matches('*'))]
     }
 }
 
@@ -327,8 +335,11 @@ fn some(names: BTreeSet<String>) -> Vec<String> {
 }
 
 fn process_names(file: &FileContext<'_>, args: &ObjectCriteria) -> BTreeSet<String> {
-    let names = file.processes.rows().iter();
-    names.map(|process| process.shown_name(args.plain_process_names).to_owned()).collect()
+    file.processes
+        .rows()
+        .iter()
+        .map(|process| process.shown_name(args.plain_process_names).to_owned())
+        .collect()
 }
 
 fn type_names(trace: &Trace) -> Result<BTreeSet<String>, ArchiveError> {
@@ -346,8 +357,9 @@ fn object_names(file: &FileContext<'_>, value: &str) -> Result<Vec<String>, Quer
         }
     }
     // Users type the last component of a path.
-    let names = (0..names.len()).map(|row| names.text(row));
-    let components = names.map(|name| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned());
+    let components = (0..names.len())
+        .map(|row| names.text(row))
+        .map(|name| name.rsplit(['\\', '/']).next().unwrap_or(name).to_owned());
     Ok(like(value, components.collect()).into_iter().map(|name| format!("*{name}")).collect())
 }
 

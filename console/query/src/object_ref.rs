@@ -15,16 +15,16 @@ use super::context::{FileContext, Source};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
-use super::filters::{self, Filtered};
+use super::filters::{self, FilteredObjects};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
-use super::handle_counts::{CountBy, Counted, HandleCounts};
-use super::listing::Listing;
+use super::handle_counts::{CountBy, CountedHandles, HandleCounts};
+use super::listing::EventListing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
-use super::selection::{Selected, Selection};
+use super::selection::{SelectedObject, Selection};
 use super::stacks::StackSet;
 use super::suspect_rows::check;
 use super::targets::{PROCESS, THREAD, Target, Targets};
@@ -56,7 +56,7 @@ pub struct FileAnswer<'a> {
     /// Groups of handles instead of objects, if requested.
     pub groups: Option<Groups>,
     /// Data needed to print objects; `None` if only sums or groups were requested.
-    pub listing: Option<Listing>,
+    pub listing: Option<EventListing>,
     /// What handles to processes and threads refer to, if objects are listed and that was asked for.
     pub targets: Option<Targets>,
     /// Evidence from stacks of closes at process exit, if `-LeakAtExit` requests it and there are names.
@@ -71,7 +71,7 @@ pub struct FileAnswer<'a> {
     /// GDI and USER handles, if requested.
     pub gui_handles: Vec<GuiHandles>,
     /// Objects and groups that `-TopN` leaves out of the output.
-    pub left_out: LeftOut,
+    pub left_out: ObjectsLeftOut,
     pub file: FileContext<'a>,
     /// Number of objects that each criterion leaves.
     survivors: Survivors,
@@ -79,7 +79,7 @@ pub struct FileAnswer<'a> {
 
 /// Objects that are not printed, with their handles and views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct ObjectsLeftOut {
     pub objects: usize,
     /// Handles opened by their events.
     pub handles: usize,
@@ -89,7 +89,7 @@ pub struct LeftOut {
     pub existing: usize,
 }
 
-impl AddAssign for LeftOut {
+impl AddAssign for ObjectsLeftOut {
     fn add_assign(&mut self, other: Self) {
         self.objects += other.objects;
         self.handles += other.handles;
@@ -138,7 +138,8 @@ pub fn unchecked_object_ref<'a>(
         }
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
-    let counts = CountBy::new(args).map(|_| HandleCounts::from_all(Counted::new(args), counts));
+    let counts =
+        CountBy::new(args).map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
@@ -161,10 +162,10 @@ fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>,
         let table = &file.objects.table;
         let stack = file.trace.values(Acquisitions::opened_stack)?;
         let opened = (0..table.allocations).into_par_iter();
-        let opened = opened.filter(|row| table.state(*row).is_opened());
-        let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
-        let (opened, without_stack) =
-            opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
+        let (opened, without_stack) = opened
+            .filter(|row| table.state(*row).is_opened())
+            .map(|row| (1, u64::from(stack.get(row).is_none())))
+            .reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
         caveats.extend(Caveat::for_missing_stacks(without_stack, opened));
         let stacks = || {
             let columns = EventColumns::with_all(file.trace)?;
@@ -275,7 +276,7 @@ impl<'a> FileAnswer<'a> {
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }
-        let Filtered { mut selection, at_exit, unseen, suspect, survivors } =
+        let FilteredObjects { mut selection, at_exit, unseen, suspect, survivors } =
             filters::select(&file, args)?;
         let mut totals = Totals::new(&file, suspect.as_ref().unwrap_or(&selection))?;
         if let Some(at_exit) = &at_exit {
@@ -291,7 +292,7 @@ impl<'a> FileAnswer<'a> {
         let beside = at_exit.as_ref();
         let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
         let is_listed = !is_counted && !is_grouped;
-        let listing = is_listed.then(|| Listing::load(&file, &selection)).transpose()?;
+        let listing = is_listed.then(|| EventListing::load(&file, &selection)).transpose()?;
         let targets = (is_listed && args.show_target).then(|| {
             let rows = selection.object_rows(&file.objects);
             let mut targets = Targets::load(file.trace, &rows, &file.types)?;
@@ -313,8 +314,8 @@ impl<'a> FileAnswer<'a> {
         let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.with_identities);
         let bases = needs_bases.then(|| ModuleBases::load(file.trace)).transpose()?;
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
-        let exit_stacks = frames.map(|frames| ExitStacks::new(&file, frames, &selection));
-        let exit_stacks = exit_stacks.transpose()?;
+        let exit_stacks =
+            frames.map(|frames| ExitStacks::new(&file, frames, &selection)).transpose()?;
         let mut caveats = caveats(&file, &selection)?;
         caveats.extend(exit_stacks.and_then(|stacks| Caveat::for_doubtful_exits(stacks.doubtful)));
         let about = About::new(source, cancel)?;
@@ -323,12 +324,13 @@ impl<'a> FileAnswer<'a> {
             about: About { caveats, shown_stacks, bases, ..about },
             exit_stacks,
             gui_handles: Vec::new(),
-            left_out: LeftOut::default(),
+            left_out: ObjectsLeftOut::default(),
             is_of_leaks: args.leak || args.leak_at_exit,
             knows_leaks: knows_leaks(file.trace)?,
-            without_leak: match args.leak || args.leak_at_exit {
-                true => without_leak(&file, &selection),
-                false => 0,
+            without_leak: if args.leak || args.leak_at_exit {
+                without_leak(&file, &selection)
+            } else {
+                0
             },
             selection,
             totals,
@@ -359,7 +361,7 @@ impl<'a> FileAnswer<'a> {
         let end = skip.saturating_add(take).min(objects.len());
         let shown = skip.min(end)..end;
         let others = objects[..shown.start].iter().chain(&objects[shown.end..]);
-        let mut left_out = LeftOut::default();
+        let mut left_out = ObjectsLeftOut::default();
         others.for_each(|object| left_out += self.left_out_object(listing, *object));
         self.left_out = left_out;
         self.selection.objects = objects[shown].to_vec();
@@ -370,19 +372,19 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Counts one object that is not printed.
-    fn left_out_object(&self, listing: &Listing, selected: Selected) -> LeftOut {
+    fn left_out_object(&self, listing: &EventListing, selected: SelectedObject) -> ObjectsLeftOut {
         let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
         let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
         let object = selected.object();
-        let existing = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind))
-        {
-            true => 0,
+        let existing = if kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind)) {
+            0
+        } else {
             // Handles that were open all the time have no events.
-            false => self.file.objects.table.listed(object).count(),
+            self.file.objects.table.listed(object).count()
         };
         let (handles, views) =
             if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };
-        LeftOut { objects: 1, handles, views, existing }
+        ObjectsLeftOut { objects: 1, handles, views, existing }
     }
 
     /// Shows only the given stacks, with a caveat if their representative functions have no names.
@@ -405,16 +407,17 @@ impl<'a> FileAnswer<'a> {
     }
 
     /// Returns the lifetime of an object before all filters; `None` if its creation or end is unknown.
-    pub fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
+    pub fn lifetime_ns(&self, listing: &EventListing, selected: SelectedObject) -> Option<i64> {
         let [created_ns, ended_ns] = listing.ends_ns(selected.object());
         rules::lifetime_ns(created_ns, ended_ns)
     }
 
     /// Returns the rows of an object's remaining events in time order.
-    pub fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
-        let listing = self.listing.iter();
-        let events = listing.flat_map(move |it| it.events_in_order(&self.file, selected.object()));
-        events.filter(|event| self.selection.events.contains(*event))
+    pub fn events(&self, selected: SelectedObject) -> impl Iterator<Item = usize> + '_ {
+        self.listing
+            .iter()
+            .flat_map(move |it| it.events_in_order(&self.file, selected.object()))
+            .filter(|event| self.selection.events.contains(*event))
     }
 }
 

@@ -26,9 +26,10 @@ impl ObjectTable {
     /// Loads all objects.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let (table, height) = (trace.event_table()?, trace.height(Table::Objects)?);
-        let rows = match table.objects == height {
-            true => RowSet::all(height),
-            false => RowSet::new(height, 0..table.objects),
+        let rows = if table.objects == height {
+            RowSet::all(height)
+        } else {
+            RowSet::new(height, 0..table.objects)
         };
         Self::from_rows(trace, table, rows)
     }

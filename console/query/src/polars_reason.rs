@@ -13,10 +13,10 @@ use handlescope_session::suggest;
 const MAX_LISTED: usize = 160;
 
 /// Rewords a message; `None` if a part of it is unknown.
-type Words = fn(&Captures<'_>) -> Option<String>;
+type MessageRewording = fn(&Captures<'_>) -> Option<String>;
 
 /// Patterns for polars messages, and how to reword them.
-const MESSAGES: &[(&str, Words)] = &[
+const MESSAGES: &[(&str, MessageRewording)] = &[
     (
         r"^sql parser error: Expected: (.+?), found: (.+?)(?: at Line: (\d+), Column: (\d+))?$",
         |captures| {
@@ -156,7 +156,7 @@ const MISSING: &[&str] = &[
     r#"^"(?<name>[^"]+)" not found$"#,
 ];
 
-static KNOWN: LazyLock<Vec<(Regex, Words)>> = LazyLock::new(|| {
+static KNOWN: LazyLock<Vec<(Regex, MessageRewording)>> = LazyLock::new(|| {
     MESSAGES.iter().filter_map(|(text, words)| Some((Regex::new(text).ok()?, *words))).collect()
 });
 
@@ -168,7 +168,7 @@ static KNOWN_MISSING_TABLE: LazyLock<Option<Regex>> =
 
 /// Names that a query may have meant instead of a missing one.
 #[derive(Debug, Default)]
-pub struct KnownNames<'a> {
+pub struct QueryNames<'a> {
     pub tables: Vec<&'a str>,
     /// Columns to list if the message lists none.
     pub columns: Vec<&'a str>,
@@ -177,16 +177,17 @@ pub struct KnownNames<'a> {
 }
 
 /// Explains an error in terms of the query. Unknown messages stay as polars words them.
-pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
+pub fn polars_reason(error: &PolarsError, names: &QueryNames<'_>) -> String {
     let text = without_plan(message(innermost(error)));
     // The rest is advice about polars.
     let text = text.split("\n\n").next().unwrap_or(text);
     let reworded = reworded(text, names);
     reworded.unwrap_or_else(|| {
         let reason = PolarsReason(error).to_string();
-        match TREES.iter().any(|part| reason.contains(part)) {
-            true => "the query has a part that is not supported; write it another way".to_owned(),
-            false => reason.lines().next().unwrap_or_default().to_owned(),
+        if TREES.iter().any(|part| reason.contains(part)) {
+            "the query has a part that is not supported; write it another way".to_owned()
+        } else {
+            reason.lines().next().unwrap_or_default().to_owned()
         }
     })
 }
@@ -196,11 +197,15 @@ const TREES: [&str; 3] = ["Span(", "Ident {", "quote_style"];
 
 /// Rewrites a parser name such as `SimilarTo` in SQL words.
 fn spaced(name: &str) -> String {
-    let letters = name.trim_start_matches("PG").chars().flat_map(|letter| {
-        let space = letter.is_uppercase().then_some(' ');
-        space.into_iter().chain(letter.to_uppercase())
-    });
-    letters.collect::<String>().trim_start().to_owned()
+    name.trim_start_matches("PG")
+        .chars()
+        .flat_map(|letter| {
+            let space = letter.is_uppercase().then_some(' ');
+            space.into_iter().chain(letter.to_uppercase())
+        })
+        .collect::<String>()
+        .trim_start()
+        .to_owned()
 }
 
 /// Functions that a query may have meant.
@@ -251,7 +256,7 @@ fn message(error: &PolarsError) -> &str {
     }
 }
 
-fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
+fn reworded(text: &str, names: &QueryNames<'_>) -> Option<String> {
     if let Some(captures) = KNOWN_MISSING_TABLE.as_ref().and_then(|known| known.captures(text)) {
         let name = captures.get(1)?.as_str();
         let hint = suggest::hint(name, names.tables.iter().copied());
@@ -265,19 +270,23 @@ fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
 
 /// Describes a missing column with the most similar one, or with all columns. In double quotes it may have been meant
 /// as text.
-fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<String> {
+fn missing_column(captures: &Captures<'_>, names: &QueryNames<'_>) -> Option<String> {
     let name = captures.name("name")?.as_str();
     if names.query.contains(&format!("\"{name}\"")) {
         return Some(format!("column '{name}' not found; put text in single quotes: '{name}'"));
     }
     let listed: Option<Vec<&str>> = captures.name("columns").map(|columns| {
-        let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
-        columns.filter(|column| !column.is_empty()).collect()
+        columns
+            .as_str()
+            .split(", ")
+            .map(|column| column.trim_matches('"'))
+            .filter(|column| !column.is_empty())
+            .collect()
     });
     let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
     let columns = listed.unwrap_or_else(|| names.columns.clone());
-    let table = captures.name("table").map(|table| format!(" in '{}'", table.as_str()));
-    let table = table.unwrap_or_default();
+    let table =
+        captures.name("table").map(|table| format!(" in '{}'", table.as_str())).unwrap_or_default();
     let hint = match suggest::nearest(name, columns.iter().copied()) {
         Some(nearest) => suggest::did_you_mean(nearest),
         None if has_no_table => "; the query names no table".to_owned(),
@@ -289,11 +298,14 @@ fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<Str
 /// Returns the end of a message that lists columns, as many as fit in a line or two.
 fn list(columns: &[&str]) -> String {
     let mut length = 0;
-    let fitting = columns.iter().take_while(|column| {
-        length += column.len() + 2;
-        length <= MAX_LISTED
-    });
-    let shown: Vec<&str> = fitting.copied().collect();
+    let shown: Vec<&str> = columns
+        .iter()
+        .take_while(|column| {
+            length += column.len() + 2;
+            length <= MAX_LISTED
+        })
+        .copied()
+        .collect();
     match columns.len().saturating_sub(shown.len()) {
         _ if shown.is_empty() => String::new(),
         0 => format!("; the columns are {}", shown.join(", ")),
@@ -388,7 +400,7 @@ mod tests {
     use super::*;
 
     fn reason(error: &PolarsError) -> String {
-        let names = KnownNames {
+        let names = QueryNames {
             tables: vec!["processes", "objects"],
             columns: vec!["type", "pointer"],
             query: "",
@@ -543,7 +555,7 @@ mod tests {
         let mut errors: Vec<PolarsError> = Vec::new();
         for (query, expected) in PROVOKING {
             let error = provoked(query);
-            let names = KnownNames { tables: vec!["t"], columns: vec!["name", "pid"], query };
+            let names = QueryNames { tables: vec!["t"], columns: vec!["name", "pid"], query };
             let reason = polars_reason(&error, &names);
             assert!(reason.contains(expected), "{query}: {reason}");
             errors.push(error);

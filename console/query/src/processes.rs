@@ -11,7 +11,7 @@ use super::context::Source;
 use super::criteria::{ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::no_match::{List, NoMatch, Subject};
+use super::no_match::{FilteredList, ListSubject, NoMatch};
 use super::tables::ProcessInfo;
 use super::zombies::{KnownZombies, ZombieSummary};
 use handlescope_session::cancel::Cancel;
@@ -169,7 +169,11 @@ pub fn processes<'a>(
         let answer = ProcessAnswer { path, index, info, processes, zombies, no_match: None };
         Ok((answer, survivors))
     };
-    let list = List { subject: Subject::Process, names, no_match: |answer| &mut answer.no_match };
+    let list = FilteredList {
+        subject: ListSubject::Process,
+        names,
+        no_match: |answer| &mut answer.no_match,
+    };
     list.answers(sources, args, answer)
 }
 
@@ -245,14 +249,15 @@ mod tests {
 
     /// Makes processes from (pid, parent, start, end).
     fn all(rows: &[(u32, u32, Option<i64>, Option<i64>)]) -> Vec<Process> {
-        let processes = rows.iter().map(|&(pid, parent_pid, start_ns, end_ns)| Process {
-            pid,
-            parent_pid,
-            start_ns,
-            end_ns,
-            ..Process::default()
-        });
-        processes.collect()
+        rows.iter()
+            .map(|&(pid, parent_pid, start_ns, end_ns)| Process {
+                pid,
+                parent_pid,
+                start_ns,
+                end_ns,
+                ..Process::default()
+            })
+            .collect()
     }
 
     #[test]

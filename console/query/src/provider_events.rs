@@ -21,7 +21,7 @@ use super::event_counts::{CountedEvent, EventsAnswer, names};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;
-use super::no_match::{Candidates, NoMatch, Subject, explained};
+use super::no_match::{Candidates, ListSubject, NoMatch, explained};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::EventCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
@@ -101,14 +101,14 @@ impl<'a> ProviderEventsAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
-        let kept = KeptEvents::load(trace)?;
+        let kept = SingleEvents::load(trace)?;
         let (selected, survivors) = kept.rows(source, args, cancel)?;
         let passed = selected.len();
         let shown = args.top.map_or(0..passed, |top| {
             let first = top.skip.min(passed);
             first..first.saturating_add(top.take).min(passed)
         });
-        let values = args.fields.then(|| Values::new(trace)).transpose()?;
+        let values = args.fields.then(|| FieldValues::new(trace)).transpose()?;
         let mut poll = Poll::new(cancel);
         let mut rows = Vec::new();
         for row in selected.get(shown).unwrap_or_default() {
@@ -147,9 +147,10 @@ pub fn provider_events<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
-    let answers =
-        sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
-    let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    let answers = sources
+        .iter()
+        .map(|source| ProviderEventsAnswer::new(source, args, names, cancel))
+        .collect::<Result<Vec<_>, QueryError>>()?;
     explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
 }
 
@@ -159,12 +160,12 @@ fn no_event(
     cancel: &Cancel,
 ) -> impl Fn(&Source<'_>, &Survivors) -> Result<Option<NoMatch>, QueryError> {
     |source, survivors| {
-        let events = KeptEvents::load(source.trace)?;
+        let events = SingleEvents::load(source.trace)?;
         let names = |passed: &_, criterion, value: &_| {
             let (rows, _) = events.rows(source, passed, cancel)?;
             Ok(Candidates::new(value, events.names(&rows, criterion)))
         };
-        NoMatch::new(Subject::Event, args, survivors, names, |criteria| {
+        NoMatch::new(ListSubject::Event, args, survivors, names, |criteria| {
             Ok(!events.rows(source, criteria, cancel)?.0.is_empty())
         })
     }
@@ -180,9 +181,9 @@ pub fn single_event_counts<'a>(
     cancel: &Cancel,
 ) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>| {
-        let kept = KeptEvents::load(source.trace)?;
+        let kept = SingleEvents::load(source.trace)?;
         let (rows, survivors) = kept.rows(source, args, cancel)?;
-        let KeptEvents { events, mut kinds, .. } = kept;
+        let SingleEvents { events, mut kinds, .. } = kept;
         for kind in &mut kinds {
             kind.counted.count = 0;
             (kind.counted.first_ns, kind.counted.last_ns) = (None, None);
@@ -202,13 +203,13 @@ pub fn single_event_counts<'a>(
 }
 
 /// The single events of an extract.
-struct KeptEvents {
+struct SingleEvents {
     events: ProviderEvents,
     kinds: Vec<CountedEvent>,
     processes: ProcessList,
 }
 
-impl KeptEvents {
+impl SingleEvents {
     fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
             events: ProviderEvents::read(trace)?,
@@ -263,15 +264,18 @@ impl KeptEvents {
         if criterion == Criterion::Process {
             let owners: BTreeSet<ProcessIdx> =
                 rows.iter().filter_map(|row| events.process[*row]).collect();
-            let owners = owners.into_iter().map(|row| processes.get(row));
-            return owners.map(|owner| owner.shown_name(false).to_owned()).collect();
+            return owners
+                .into_iter()
+                .map(|row| processes.get(row))
+                .map(|owner| owner.shown_name(false).to_owned())
+                .collect();
         }
         let kinds_of_rows: BTreeSet<usize> =
             rows.iter().map(|row| events.event[*row].row()).collect();
         names(kinds_of_rows.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
     }
 
-    fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
+    fn event(&self, row: usize, values: Option<&FieldValues>) -> SingleEvent {
         let events = &self.events;
         let first = events.first_value[row].row();
         let count = events.value_count[row].0 as usize;
@@ -289,7 +293,7 @@ impl KeptEvents {
 }
 
 /// The columns of field values.
-struct Values {
+struct FieldValues {
     fields: Vec<EventField>,
     field: Numbers<EventFieldIdx>,
     item: Numbers<u32>,
@@ -300,7 +304,7 @@ struct Values {
     bytes: Blobs,
 }
 
-impl Values {
+impl FieldValues {
     fn new(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
             fields: EventFields::read(trace)?.rows().collect(),

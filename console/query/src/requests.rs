@@ -10,11 +10,11 @@ use super::error::QueryError;
 /// Start times of requests by process. Only the most frequent start event of a process counts, because several layers
 /// of a server may log the same request.
 #[derive(Default)]
-pub struct Requests {
+pub struct RequestStarts {
     by_process: HashMap<ProcessIdx, Vec<i64>>,
 }
 
-impl Requests {
+impl RequestStarts {
     pub fn load(trace: &Trace) -> Result<Self, QueryError> {
         if trace.height(Table::ProviderEvents)? == 0 {
             return Ok(Self::default());
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn requests_are_counted_in_a_time() {
         let requests =
-            Requests { by_process: HashMap::from([(ProcessIdx(1), vec![10, 20, 20, 30])]) };
+            RequestStarts { by_process: HashMap::from([(ProcessIdx(1), vec![10, 20, 20, 30])]) };
         assert_eq!(requests.between(ProcessIdx(1), 10, 20), 3);
         assert_eq!(requests.between(ProcessIdx(1), 11, 19), 0);
         assert_eq!(requests.between(ProcessIdx(1), 40, 5), 0);

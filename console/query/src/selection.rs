@@ -22,7 +22,7 @@ pub const OBJECTS_AT_ONCE: usize = 1 << 18;
 ///
 /// Twelve bytes, because there may be tens of millions of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Selected {
+pub struct SelectedObject {
     object: ObjectIdx,
     /// The creation that filters left: [`UNFILTERED`] for the object's own, `EventIdx::NONE` for none.
     create: EventIdx,
@@ -33,7 +33,7 @@ pub struct Selected {
 /// Stands for the event that created an object before any filter.
 const UNFILTERED: EventIdx = EventIdx(u32::MAX - 1);
 
-impl Selected {
+impl SelectedObject {
     /// Returns the row of the object in the objects table; its id is one more.
     pub fn object(self) -> ObjectIdx {
         self.object
@@ -74,7 +74,7 @@ impl Selected {
 /// The objects that passed, by id, and their remaining events.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    pub objects: Vec<Selected>,
+    pub objects: Vec<SelectedObject>,
     pub events: EventMask,
     /// Modules without the symbols that a stack filter needs.
     pub needs_symbols: Vec<String>,
@@ -92,7 +92,7 @@ impl Selection {
         for object in objects.iter() {
             poll.round()?;
             if passes(object) {
-                selected.push(Selected { object, create: UNFILTERED, is_end_removed: false });
+                selected.push(SelectedObject { object, create: UNFILTERED, is_end_removed: false });
             }
         }
         Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
@@ -100,8 +100,11 @@ impl Selection {
 
     /// Selects the objects that have a matching handle or view (by row), before events are removed.
     pub fn with_any(&self, objects: &ObjectTable, passes: impl Fn(usize) -> bool) -> Self {
-        let selected = self.objects.iter().copied();
-        let selected = selected.filter(|it| objects.table.acquisitions(it.object()).any(&passes));
+        let selected = self
+            .objects
+            .iter()
+            .copied()
+            .filter(|it| objects.table.acquisitions(it.object()).any(&passes));
         Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() }
     }
 
@@ -109,7 +112,7 @@ impl Selection {
     pub fn retain(
         &mut self,
         cancel: &Cancel,
-        mut passes: impl FnMut(&mut Selected, &mut EventMask) -> bool,
+        mut passes: impl FnMut(&mut SelectedObject, &mut EventMask) -> bool,
     ) -> Result<(), Cancelled> {
         let Self { objects, events, .. } = self;
         let mut poll = Poll::new(cancel);
@@ -125,21 +128,25 @@ impl Selection {
     pub fn par_filter(
         &self,
         cancel: &Cancel,
-        filter: impl Fn(&Selected) -> Option<Selected> + Sync,
-    ) -> Result<Vec<Selected>, Cancelled> {
-        let parts = self.objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
-            let mut poll = Poll::new(cancel);
-            let mut left = Vec::new();
-            for selected in part {
-                poll.round()?;
-                left.extend(filter(selected));
-            }
-            Ok(left)
-        });
-        Ok(parts.collect::<Result<Vec<_>, Cancelled>>()?.concat())
+        filter: impl Fn(&SelectedObject) -> Option<SelectedObject> + Sync,
+    ) -> Result<Vec<SelectedObject>, Cancelled> {
+        Ok(self
+            .objects
+            .par_chunks(OBJECTS_AT_ONCE)
+            .map(|part| {
+                let mut poll = Poll::new(cancel);
+                let mut left = Vec::new();
+                for selected in part {
+                    poll.round()?;
+                    left.extend(filter(selected));
+                }
+                Ok(left)
+            })
+            .collect::<Result<Vec<_>, Cancelled>>()?
+            .concat())
     }
 
-    pub fn objects(&self) -> &[Selected] {
+    pub fn objects(&self) -> &[SelectedObject] {
         &self.objects
     }
 
@@ -148,7 +155,7 @@ impl Selection {
         &self,
         height: usize,
         cancel: &Cancel,
-        add: impl Fn(&Selected, &mut StackSet) + Sync,
+        add: impl Fn(&SelectedObject, &mut StackSet) + Sync,
     ) -> Result<StackSet, Cancelled> {
         let parts = self.objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
             let mut needed = StackSet::new(height);

@@ -52,8 +52,7 @@ pub fn judge(
     let lines = line_matches(filter, &distinct, &named);
     let passed = stacks.par_filter(|stack| {
         let frames = frames.stacks.get(stack.row());
-        let lines = frames.filter_map(|frame| lines.get(frame.row()).copied());
-        let line = lines.reduce(LineMatch::or);
+        let line = frames.filter_map(|frame| lines.get(frame.row()).copied()).reduce(LineMatch::or);
         line.map_or(without_stack, |line| filter.accepts(line))
     });
     let verdicts = StackVerdicts { passed, without_stack, needs_symbols };

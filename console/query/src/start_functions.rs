@@ -47,9 +47,11 @@ pub fn start_functions(
         })
         .collect();
     let chains = names.resolve(&requests);
-    let requested = wanted.iter().flat_map(|(module, rvas)| rvas.iter().map(|rva| (*module, *rva)));
-    let chains: HashMap<(ModuleIdx, u64), _> =
-        requested.zip(chains.into_iter().flatten()).collect();
+    let chains: HashMap<(ModuleIdx, u64), _> = wanted
+        .iter()
+        .flat_map(|(module, rvas)| rvas.iter().map(|rva| (*module, *rva)))
+        .zip(chains.into_iter().flatten())
+        .collect();
     let shown = |place: Option<(ModuleIdx, u64)>| {
         let (row, rva) = place?;
         let chain = chains.get(&(row, rva));

@@ -51,27 +51,32 @@ pub fn symbols<'a>(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<SymbolsAnswer<'a>>, QueryError> {
-    let answers = sources.iter().map(|source| {
-        let frames = Frames::load(source.trace, names, source.frames, cancel)?;
-        let counted = frames
-            .resolve_modules(|module| filter.is_none_or(|filter| filter.matches(&module.name)))?;
-        let reports: HashMap<ModuleIdentity, ModuleReport> =
-            names.reports().into_iter().map(|report| (report.module.clone(), report)).collect();
-        let modules = counted.into_iter().map(|counted| ModuleSymbols {
-            frames: counted.frames,
-            named: counted.named,
-            report: reports.get(counted.module).cloned().unwrap_or_else(|| {
-                ModuleReport::new(counted.module.clone(), Outcome::NoSymbolPath)
-            }),
-        });
-        let mut modules: Vec<ModuleSymbols> = modules.collect();
-        modules.sort_by_cached_key(|ModuleSymbols { frames, named, report }| {
-            let ModuleIdentity { name, path, .. } = &report.module;
-            (Reverse(frames - named), name.to_lowercase(), path.clone())
-        });
-        Ok(SymbolsAnswer { path: source.path, index: source.index, modules })
-    });
-    answers.collect()
+    sources
+        .iter()
+        .map(|source| {
+            let frames = Frames::load(source.trace, names, source.frames, cancel)?;
+            let counted = frames.resolve_modules(|module| {
+                filter.is_none_or(|filter| filter.matches(&module.name))
+            })?;
+            let reports: HashMap<ModuleIdentity, ModuleReport> =
+                names.reports().into_iter().map(|report| (report.module.clone(), report)).collect();
+            let mut modules: Vec<ModuleSymbols> = counted
+                .into_iter()
+                .map(|counted| ModuleSymbols {
+                    frames: counted.frames,
+                    named: counted.named,
+                    report: reports.get(counted.module).cloned().unwrap_or_else(|| {
+                        ModuleReport::new(counted.module.clone(), Outcome::NoSymbolPath)
+                    }),
+                })
+                .collect();
+            modules.sort_by_cached_key(|ModuleSymbols { frames, named, report }| {
+                let ModuleIdentity { name, path, .. } = &report.module;
+                (Reverse(frames - named), name.to_lowercase(), path.clone())
+            });
+            Ok(SymbolsAnswer { path: source.path, index: source.index, modules })
+        })
+        .collect()
 }
 
 /// The names of all frames of a trace, and how many were found.

@@ -87,10 +87,13 @@ impl ProcessInfo {
     pub fn shown_label(&self, plain: bool) -> String {
         match self.known_pid() {
             // An unknown name says nothing.
-            Some(pid) if self.is_of_text && self.known_name().is_none() => match self.has_hex_pid {
-                true => format!("process 0x{pid:x}"),
-                false => format!("process {pid}"),
-            },
+            Some(pid) if self.is_of_text && self.known_name().is_none() => {
+                if self.has_hex_pid {
+                    format!("process 0x{pid:x}")
+                } else {
+                    format!("process {pid}")
+                }
+            }
             Some(pid) => format!("{}({pid})", self.shown_name(plain)),
             None => self.shown_name(plain).to_owned(),
         }

@@ -147,17 +147,17 @@ impl Targets {
             processes.iter().chain(&threads).map(|object| object.row()),
         );
         let known = KnownTargets::load(trace)?;
-        let opened = Opened::load(trace, &rows)?;
+        let opened = HandleOpenings::load(trace, &rows)?;
         let pointer = trace.values_at(Objects::pointer, objects)?;
         let mut found = Self::default();
-        let mut places: HashMap<Found, usize> = HashMap::new();
+        let mut places: HashMap<HandleTarget, usize> = HashMap::new();
         let of_process = processes.iter().filter_map(|object| {
             let life = opened.life(*object);
-            Some((*object, Found::Process(known.process(pointer.get(object.row())?, life)?)))
+            Some((*object, HandleTarget::Process(known.process(pointer.get(object.row())?, life)?)))
         });
         let of_thread = threads.iter().filter_map(|object| {
             let (opened_ns, tid) = opened.creation(*object)?;
-            Some((*object, Found::Thread(known.thread(opened_ns, tid)?)))
+            Some((*object, HandleTarget::Thread(known.thread(opened_ns, tid)?)))
         });
         for (object, target) in of_process.chain(of_thread) {
             let place = *places.entry(target).or_insert_with(|| {
@@ -232,7 +232,7 @@ impl Targets {
 
 /// What a handle was found to refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Found {
+enum HandleTarget {
     /// Row of a process, or, behind all of these, of a zombie.
     Process(usize),
     /// Row of a thread.
@@ -242,20 +242,20 @@ enum Found {
 /// The time during which handles to an object are open without a break, so that its address is not used again. From
 /// `i64::MIN` on if they are older than the trace, and to `i64::MAX` if one is open at the end.
 #[derive(Debug, Clone, Copy)]
-struct Life {
+struct OpenTime {
     first_ns: i64,
     last_ns: i64,
 }
 
 /// The openings and ends of the handles to some objects.
-struct Opened {
+struct HandleOpenings {
     table: Arc<EventTable>,
     opened_ns: Sparse<Numbers<i64>>,
     opened_tid: Sparse<Numbers<u32>>,
     ended_ns: Sparse<Numbers<i64>>,
 }
 
-impl Opened {
+impl HandleOpenings {
     fn load(trace: &Trace, objects: &RowSet) -> Result<Self, ArchiveError> {
         let table = trace.event_table()?;
         let rows = objects.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
@@ -268,18 +268,19 @@ impl Opened {
         })
     }
 
-    fn life(&self, object: ObjectIdx) -> Life {
+    fn life(&self, object: ObjectIdx) -> OpenTime {
         let rows = || self.table.acquisitions(object);
         let first = rows().map(|row| self.opened_ns.get(row).unwrap_or(i64::MIN)).min();
         let last = rows().map(|row| self.ended_ns.get(row).unwrap_or(i64::MAX)).max();
-        Life { first_ns: first.unwrap_or(i64::MIN), last_ns: last.unwrap_or(i64::MAX) }
+        OpenTime { first_ns: first.unwrap_or(i64::MIN), last_ns: last.unwrap_or(i64::MAX) }
     }
 
     /// Time and thread of the first create of a handle.
     fn creation(&self, object: ObjectIdx) -> Option<(i64, u32)> {
         let rows = self.table.acquisitions(object);
-        let created = rows.filter(|row| self.table.origin(*row) == Some(Origin::Create));
-        created.filter_map(|row| Some((self.opened_ns.get(row)?, self.opened_tid.get(row)?))).min()
+        rows.filter(|row| self.table.origin(*row) == Some(Origin::Create))
+            .filter_map(|row| Some((self.opened_ns.get(row)?, self.opened_tid.get(row)?)))
+            .min()
     }
 }
 
@@ -351,7 +352,7 @@ impl KnownTargets {
     }
 
     /// The row of the process with a key that handles refer to.
-    fn process(&self, key: u64, life: Life) -> Option<usize> {
+    fn process(&self, key: u64, life: OpenTime) -> Option<usize> {
         let rows = self.by_key.get(&key)?;
         let start = |row: &usize| self.all.rows[*row].start_ns;
         let started = rows.partition_point(|row| start(row).is_none_or(|it| it <= life.first_ns));
@@ -383,10 +384,10 @@ impl KnownTargets {
         (start_ns.saturating_sub(opened_ns) <= START_NS).then_some(thread)
     }
 
-    fn target(&self, found: Found) -> Target {
+    fn target(&self, found: HandleTarget) -> Target {
         match found {
-            Found::Process(row) => self.process_target(row),
-            Found::Thread(place) => self.thread_target(place),
+            HandleTarget::Process(row) => self.process_target(row),
+            HandleTarget::Thread(place) => self.thread_target(place),
         }
     }
 

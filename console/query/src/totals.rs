@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
-use super::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
+use super::selection::{EventMask, OBJECTS_AT_ONCE, SelectedObject, Selection};
 use handlescope_session::cancel::{Cancelled, Poll};
 
 /// A summary of the objects and events that passed.
@@ -80,7 +80,7 @@ impl Totals {
 /// Sums up some objects except for sizes; returns the rows of mapped or unmapped views for these.
 fn count(
     file: &FileContext<'_>,
-    objects: &[Selected],
+    objects: &[SelectedObject],
     left: &EventMask,
 ) -> Result<(Totals, Vec<(bool, usize)>), Cancelled> {
     let table = &file.objects.table;

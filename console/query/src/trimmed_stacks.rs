@@ -81,7 +81,7 @@ impl TrimmedStacks {
         let named = frames.named();
         let needed_stacks: Vec<StackIdx> = needed.iter().collect();
         let is_needed = frames.marked(&needed_stacks, 0);
-        let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
+        let texts = FrameMatcher { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
         if stacks.frames.iter().any(|facts| facts.is_of_one_process) {
             let is_of_one_process = |stack| {
@@ -93,12 +93,14 @@ impl TrimmedStacks {
             stacks.of_one_process = Some(needed.par_filter(is_of_one_process));
         }
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let hashes = needed_stacks.into_par_iter().map(|stack| {
-            let mut hash = hasher.build_hasher();
-            stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
-            (hash.finish(), stack)
-        });
-        let hashes: Vec<(u64, StackIdx)> = hashes.collect();
+        let hashes: Vec<(u64, StackIdx)> = needed_stacks
+            .into_par_iter()
+            .map(|stack| {
+                let mut hash = hasher.build_hasher();
+                stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
+                (hash.finish(), stack)
+            })
+            .collect();
         let firsts =
             firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
         let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
@@ -112,10 +114,14 @@ impl TrimmedStacks {
     }
 
     /// Determines the facts about the needed frames.
-    fn number(&mut self, is_needed: &[bool], texts: &FrameTexts<'_>) {
-        let needed = is_needed.par_iter().enumerate().filter(|(_, is_needed)| **is_needed);
-        let needed = needed.map(|(row, _)| FrameIdx::of(row));
-        let hashes: Vec<(u64, FrameIdx)> = needed.map(|frame| (texts.hash(frame), frame)).collect();
+    fn number(&mut self, is_needed: &[bool], texts: &FrameMatcher<'_>) {
+        let hashes: Vec<(u64, FrameIdx)> = is_needed
+            .par_iter()
+            .enumerate()
+            .filter(|(_, is_needed)| **is_needed)
+            .map(|(row, _)| FrameIdx::of(row))
+            .map(|frame| (texts.hash(frame), frame))
+            .collect();
         let is_equal = |one, other| texts.identities(one).eq(texts.identities(other));
         for ((_, frame), first) in hashes.iter().zip(firsts(&hashes, is_equal)) {
             if let Some(facts) = self.frames.get_mut(frame.row()) {
@@ -149,12 +155,14 @@ impl TrimmedStacks {
     pub fn frames(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
         let facts = |frame: &FrameIdx| self.frames.get(frame.row());
         let frames = || frames.stacks.get(stack.row());
-        let start = match self.has_start {
-            true => frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
-            false => None,
+        let start = if self.has_start {
+            frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start))
+        } else {
+            None
         };
-        let rest = frames().skip(start.unwrap_or_default());
-        rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+        frames()
+            .skip(start.unwrap_or_default())
+            .filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
     }
 
     /// Returns the views of a stack's remaining frames; all frames without `trims`.
@@ -164,8 +172,11 @@ impl TrimmedStacks {
         stack: StackIdx,
     ) -> impl Iterator<Item = FrameView<'n>> {
         let whole = trims.is_none().then(|| named.stack(stack));
-        let trimmed = trims.map(|trims| trims.frames(named.frames(), stack));
-        let trimmed = trimmed.into_iter().flatten().flat_map(|frame| named.frames_at(frame));
+        let trimmed = trims
+            .map(|trims| trims.frames(named.frames(), stack))
+            .into_iter()
+            .flatten()
+            .flat_map(|frame| named.frames_at(frame));
         whole.into_iter().flatten().chain(trimmed)
     }
 
@@ -221,13 +232,13 @@ impl TrimmedStacks {
 }
 
 /// Compares and tests the texts of frames.
-struct FrameTexts<'a> {
+struct FrameMatcher<'a> {
     named: &'a NamedFrames<'a>,
     trims: &'a StackTrims,
     hasher: hashbrown::DefaultHashBuilder,
 }
 
-impl FrameTexts<'_> {
+impl FrameMatcher<'_> {
     fn identities(&self, frame: FrameIdx) -> impl Iterator<Item = FrameIdentity<'_>> {
         self.named.frames_at(frame).map(|view| view.identity())
     }
@@ -256,10 +267,12 @@ impl FrameTexts<'_> {
 /// Finds the first equal item for each item; items come with their hashes.
 fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut table: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
-    let firsts = hashes.iter().map(|&(hash, item)| {
-        let is_equal =
-            |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
-        table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
-    });
-    firsts.collect()
+    hashes
+        .iter()
+        .map(|&(hash, item)| {
+            let is_equal =
+                |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
+            table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
+        })
+        .collect()
 }

@@ -14,7 +14,7 @@ const RUNTIMES: [&str; 4] = ["clr.dll", "coreclr.dll", "mscorwks.dll", "mscorsvr
 
 /// Whether a stack contains unknown code, once checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum CodeKnowledge {
     NotAsked,
     Known,
     Unknown,
@@ -36,7 +36,7 @@ where
         return Ok(None);
     }
     let named = frames.named();
-    let mut verdicts = vec![Verdict::NotAsked; frames.stacks.len()];
+    let mut verdicts = vec![CodeKnowledge::NotAsked; frames.stacks.len()];
     let mut without_names: BTreeSet<ProcessIdx> = BTreeSet::new();
     for (stack, process) in stacks()? {
         let Some((stack, process)) = stack.zip(process) else { continue };
@@ -44,12 +44,12 @@ where
             continue;
         };
         let Some(verdict) = verdicts.get_mut(stack.row()) else { continue };
-        if *verdict == Verdict::NotAsked {
+        if *verdict == CodeKnowledge::NotAsked {
             let mut rows = frames.stacks.get(stack.row());
             let is_unknown = rows.any(|frame| named.is_of_one_process(frame));
-            *verdict = if is_unknown { Verdict::Unknown } else { Verdict::Known };
+            *verdict = if is_unknown { CodeKnowledge::Unknown } else { CodeKnowledge::Known };
         }
-        if *verdict == Verdict::Unknown {
+        if *verdict == CodeKnowledge::Unknown {
             *is_open = false;
             without_names.insert(process);
         }

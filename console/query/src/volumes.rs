@@ -30,9 +30,10 @@ impl Volumes {
         }
         let start = path.get(..path.floor_char_boundary(self.longest)).unwrap_or(path);
         let start = start.to_ascii_lowercase();
-        let prefixes = start.rmatch_indices('\\').map(|(index, _)| start.split_at(index + 1).0);
-        let mut matches = prefixes.filter_map(|prefix| Some((prefix, self.by_prefix.get(prefix)?)));
-        matches
+        start
+            .rmatch_indices('\\')
+            .map(|(index, _)| start.split_at(index + 1).0)
+            .filter_map(|prefix| Some((prefix, self.by_prefix.get(prefix)?)))
             .next()
             .map_or(path.into(), |(prefix, dos)| (dos.clone() + &path[prefix.len()..]).into())
     }

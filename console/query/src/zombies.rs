@@ -41,7 +41,7 @@ pub struct ZombieHolder {
 
 /// A process's open handles to zombies.
 #[derive(Default)]
-struct OpenHandles {
+struct ZombieHandles {
     /// Rows of these zombies.
     zombies: BTreeSet<usize>,
     count: u64,
@@ -139,7 +139,7 @@ impl ZombieSummary {
         let rows = Arc::new(RowSet::new(trace.height(Table::Acquisitions)?, rows));
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let stack = trace.values_at(Acquisitions::opened_stack, &rows)?;
-        let mut by_owner: BTreeMap<Option<ProcessIdx>, OpenHandles> = BTreeMap::new();
+        let mut by_owner: BTreeMap<Option<ProcessIdx>, ZombieHandles> = BTreeMap::new();
         for (row, zombie) in &known.handles {
             let handles = by_owner.entry(owner.get(*row)).or_default();
             handles.zombies.insert(*zombie);

@@ -7,7 +7,8 @@ use handlescope_model::{EventKind, ProcessIdx, StackIdx};
 
 use super::text::StackStyle;
 use handlescope_query::{
-    DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, Selected, UnseenClose, ViewRow,
+    EventListing, FileAnswer, ListedDuplicate, ListedEvent, ListedUnseenClose, ListedView,
+    ProcessInfo, SelectedObject,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -16,13 +17,13 @@ pub const DUPLICATES: Kinds = Kinds::new(&[EventKind::HandleDuplicate]);
 /// An event of an object, or a handle to it that was open at the end.
 pub struct EventItem<'a> {
     answer: &'a FileAnswer<'a>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     entry: Entry,
 }
 
 enum Entry {
     /// An event and its row number.
-    Event(usize, EventRow),
+    Event(usize, ListedEvent),
     Existing {
         owner: ProcessIdx,
         handle: Option<u64>,
@@ -34,8 +35,8 @@ impl<'a> EventItem<'a> {
     /// these handles if only leaks were asked for, because the rundown also lists leaked handles.
     pub fn from_object(
         answer: &'a FileAnswer<'a>,
-        listing: &'a Listing,
-        object: Selected,
+        listing: &'a EventListing,
+        object: SelectedObject,
     ) -> impl Iterator<Item = EventItem<'a>> {
         let events = answer.events(object);
         let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));
@@ -46,7 +47,7 @@ impl<'a> EventItem<'a> {
     }
 
     /// Returns the event, unless this is a handle.
-    pub fn event(&self) -> Option<&EventRow> {
+    pub fn event(&self) -> Option<&ListedEvent> {
         match &self.entry {
             Entry::Event(_, event) => Some(event),
             Entry::Existing { .. } => None,
@@ -88,15 +89,15 @@ impl<'a> EventItem<'a> {
         }
     }
 
-    pub fn duplicate(&self) -> Option<DuplicateRow> {
+    pub fn duplicate(&self) -> Option<ListedDuplicate> {
         Some(self.listing.duplicate(self.event_of(DUPLICATES)?))
     }
 
-    pub fn unseen_close(&self) -> Option<UnseenClose> {
+    pub fn unseen_close(&self) -> Option<ListedUnseenClose> {
         self.listing.unseen_close(self.event_of(OPENING)?)
     }
 
-    pub fn view(&self) -> Option<ViewRow> {
+    pub fn view(&self) -> Option<ListedView> {
         Some(self.listing.view(self.event_of(VIEWS)?))
     }
 

@@ -8,7 +8,7 @@ use handlescope_model::StackIdx;
 use handlescope_model::Untrusted;
 use handlescope_query::NamedFrames;
 use handlescope_query::TrimmedStacks;
-use handlescope_session::values::{Counted, FindingFormat};
+use handlescope_session::values::{CountedNoun, FindingFormat};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 use serde_json::{Value, json};
@@ -298,7 +298,7 @@ pub fn markdown(findings: &[Findings]) -> String {
                 let _ = writeln!(text, "- {}", code(command));
             }
             if !finding.frames.is_empty() {
-                let count = Counted(finding.frames.len() as u64, "frame");
+                let count = CountedNoun(finding.frames.len() as u64, "frame");
                 let _ = writeln!(text, "\n<details><summary>{count}</summary>\n\n```");
                 for frame in &finding.frames {
                     let _ = writeln!(text, "{}", Untrusted(&frame.replace("```", "'''")));

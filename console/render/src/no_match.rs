@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use indicatif::HumanCount;
 
 use crate::table::Columns;
-use handlescope_query::{Criterion, NoMatch, Subject};
+use handlescope_query::{Criterion, ListSubject, NoMatch};
 
 /// Returns the option of a criterion, by its displayed name.
 pub fn option(criterion: Criterion) -> &'static str {
@@ -17,15 +17,15 @@ pub fn option(criterion: Criterion) -> &'static str {
 }
 
 /// Returns the singular and the plural noun.
-fn words(subject: Subject) -> (&'static str, &'static str) {
+fn words(subject: ListSubject) -> (&'static str, &'static str) {
     match subject {
-        Subject::Object => ("object", "objects"),
-        Subject::Allocation => ("allocation", "allocations"),
-        Subject::Process => ("process", "processes"),
-        Subject::Module => ("module", "modules"),
-        Subject::Stack => ("stack", "stacks"),
-        Subject::EventKind => ("kind of events", "kinds of events"),
-        Subject::Event => ("event", "events"),
+        ListSubject::Object => ("object", "objects"),
+        ListSubject::Allocation => ("allocation", "allocations"),
+        ListSubject::Process => ("process", "processes"),
+        ListSubject::Module => ("module", "modules"),
+        ListSubject::Stack => ("stack", "stacks"),
+        ListSubject::EventKind => ("kind of events", "kinds of events"),
+        ListSubject::Event => ("event", "events"),
     }
 }
 

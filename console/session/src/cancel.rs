@@ -20,7 +20,7 @@ const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 /// The last signal received; 0 if none.
 static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// The [`Wait`] the program is in; 0 if none.
+/// The [`InputWait`] the program is in; 0 if none.
 static WAIT: AtomicU8 = AtomicU8::new(0);
 
 /// Counts starts and ends of writes to standard output and standard error, so it is odd while a write waits for its
@@ -32,7 +32,7 @@ static PAGER: AtomicU32 = AtomicU32::new(0);
 
 /// Input the program waits for while no command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum InputWait {
     /// The next line of a script.
     Script = 1,
     /// A line at the prompt, or a person reading in a pager: Ctrl-C is a key there.
@@ -73,7 +73,7 @@ fn status_of(signal: i32) -> u8 {
 
 /// Whether a signal came that ends the program, not just a command.
 pub fn is_ending() -> bool {
-    ends_wait(last(), Wait::Prompt as u8)
+    ends_wait(last(), InputWait::Prompt as u8)
 }
 
 /// The last signal received, if any.
@@ -83,14 +83,14 @@ fn last() -> Option<i32> {
 
 /// Whether `signal` ends the program while it is in this wait.
 fn ends_wait(signal: Option<i32>, wait: u8) -> bool {
-    let is_key = signal == Some(SIGINT) && wait == Wait::Prompt as u8;
+    let is_key = signal == Some(SIGINT) && wait == InputWait::Prompt as u8;
     signal.is_some() && wait != 0 && !is_key
 }
 
 /// Waits for a pager or another program that takes an answer. A signal ends it together with this program; on a
 /// terminal, Ctrl-C is a key for it.
 pub fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> T {
-    let input = if io::stdin().is_terminal() { Wait::Prompt } else { Wait::Script };
+    let input = if io::stdin().is_terminal() { InputWait::Prompt } else { InputWait::Script };
     PAGER.store(pager.id(), Ordering::SeqCst);
     let waited = waiting(input, || wait(pager));
     PAGER.store(0, Ordering::SeqCst);
@@ -98,7 +98,7 @@ pub fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> 
 }
 
 /// Waits for input. A signal during the wait ends the program.
-pub fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
+pub fn waiting<T>(wait: InputWait, input: impl FnOnce() -> T) -> T {
     WAIT.store(wait as u8, Ordering::SeqCst);
     // A signal that arrived earlier did not end a wait, and there may be no second one.
     #[cfg(unix)]
@@ -152,13 +152,13 @@ pub struct ScriptInput<R>(pub R);
 
 impl<R: Read> Read for ScriptInput<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        waiting(Wait::Script, || self.0.read(bytes))
+        waiting(InputWait::Script, || self.0.read(bytes))
     }
 }
 
 impl<R: BufRead> BufRead for ScriptInput<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        waiting(Wait::Script, || self.0.fill_buf())
+        waiting(InputWait::Script, || self.0.fill_buf())
     }
 
     fn consume(&mut self, amount: usize) {
@@ -181,7 +181,9 @@ mod unix {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level;
 
-    use super::{Cancel, Cancelled, PAGER, SIGNALS, WAIT, WRITES, Wait, ends_wait, last, status};
+    use super::{
+        Cancel, Cancelled, InputWait, PAGER, SIGNALS, WAIT, WRITES, ends_wait, last, status,
+    };
 
     /// Settings of the terminal before the prompt changed them.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
@@ -204,7 +206,7 @@ mod unix {
                     end();
                 }
                 // The program we wait for handles Ctrl-C as it likes, several times if it goes on.
-                if PAGER.load(Ordering::SeqCst) != 0 && wait == Wait::Prompt as u8 {
+                if PAGER.load(Ordering::SeqCst) != 0 && wait == InputWait::Prompt as u8 {
                     cancel.reset();
                 }
                 // Watches until the command or the program has ended.
@@ -262,14 +264,14 @@ mod tests {
 
     #[test]
     fn every_signal_ends_a_wait_but_ctrl_c_at_the_prompt() {
-        for wait in [Wait::Script, Wait::Prompt] {
+        for wait in [InputWait::Script, InputWait::Prompt] {
             assert!(!ends_wait(None, wait as u8), "no signal came");
             for signal in [SIGTERM, SIGHUP, SIGQUIT] {
                 assert!(ends_wait(Some(signal), wait as u8), "{signal} {wait:?}");
                 assert!(!ends_wait(Some(signal), 0), "a command runs, and stops by itself");
             }
         }
-        assert!(ends_wait(Some(SIGINT), Wait::Script as u8));
-        assert!(!ends_wait(Some(SIGINT), Wait::Prompt as u8), "there it is a key");
+        assert!(ends_wait(Some(SIGINT), InputWait::Script as u8));
+        assert!(!ends_wait(Some(SIGINT), InputWait::Prompt as u8), "there it is a key");
     }
 }

@@ -37,11 +37,11 @@ pub struct TooFewThreads {
 }
 
 /// A variable that is ignored, and why.
-pub type Ignored = (&'static str, String);
+pub type IgnoredVariable = (&'static str, String);
 
 /// Finds the variables that libraries cannot use; the caller removes them.
 #[must_use]
-pub fn unusable() -> Vec<Ignored> {
+pub fn unusable() -> Vec<IgnoredVariable> {
     let value = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let numbers = NUMBERS.into_iter().filter_map(|name| {
         let value = value(name)?;

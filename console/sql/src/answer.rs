@@ -20,16 +20,16 @@ use super::{
     columns::RelationColumn,
     error::SqlError,
     hex::with_literals,
-    joins::{Refused, TooLarge, collect},
-    memory::{Memory, MemoryLimit},
+    joins::{RefusedJoin, TooLarge, collect},
+    memory::{MemoryLimit, QueryMemory},
     names::{POLARS_COUNT, names_of_with, with_names},
     planner::{context, execute, too_long, with_stack},
     relations::Relation,
     stack_texts::stack_texts,
-    tables::{QueriedTrace, Tables},
+    tables::{QueriedTables, QueriedTrace},
     views::{View, Views},
 };
-use handlescope_query::{FrameNames, KnownNames, polars_reason};
+use handlescope_query::{FrameNames, QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::SystemModules;
 use handlescope_session::suggest;
@@ -104,14 +104,14 @@ impl<'a> Queries<'a> {
         let stop = Cancel::default();
         let (stacks, requests) = mpsc::channel();
         let traces = traces.collect();
-        let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
-        let refused = Refused::default();
+        let tables = Arc::new(QueriedTables { traces, stacks: Some(stacks), stop: stop.clone() });
+        let refused = RefusedJoin::default();
         let work = {
             let (text, views, refused) =
                 (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
             move || planned(&text, &tables, &views, &refused)
         };
-        let wait = |memory: &mut Memory| {
+        let wait = |memory: &mut QueryMemory| {
             let answer = match requests.recv_timeout(LOOK_EVERY) {
                 Ok(answer) => answer,
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
@@ -143,9 +143,9 @@ impl<'a> Queries<'a> {
 /// Plans a query and runs it.
 fn planned(
     query: &str,
-    tables: &Arc<Tables>,
+    tables: &Arc<QueriedTables>,
     views: &Views,
-    refused: &Refused,
+    refused: &RefusedJoin,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
     let mut context = context(tables)?;
@@ -195,7 +195,7 @@ fn failing_view<'v>(
 ) -> Option<(&'v View, PolarsError)> {
     // The query may drop rows, so numbers and values in its error may differ.
     let kind = |error: &PolarsError| -> String {
-        let reason = polars_reason(error, &KnownNames::default());
+        let reason = polars_reason(error, &QueryNames::default());
         let reason = reason.split(['[', '"']).next().unwrap_or_default();
         reason.chars().filter(|c| !c.is_ascii_digit()).collect()
     };
@@ -218,8 +218,8 @@ pub fn described(query: &str) -> Option<&str> {
 fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
     let Some(relation) = views.relation(name) else {
         let names: Vec<&str> = views.relations().map(Relation::name).collect();
-        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
-        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        let hint = suggest::nearest(name, names.iter().copied())
+            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
         return Err(SqlError::failed(format!("no table '{name}'{hint}")));
     };
     let columns = relation.columns();
@@ -249,14 +249,14 @@ pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame
 /// Runs a query on its own thread, while this thread checks for Ctrl-C and memory, and calls `wait` in between.
 pub fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-    mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,
+    mut wait: impl FnMut(&mut QueryMemory) -> Result<(), SqlError>,
     limit: MemoryLimit,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
     cancel.check()?;
     let thread = with_stack(work).map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
     // The addresses of the stack do not count.
-    let mut memory = Memory::new(limit);
+    let mut memory = QueryMemory::new(limit);
     for look in 0_u32.. {
         if thread.is_finished() {
             break;

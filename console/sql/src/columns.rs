@@ -15,12 +15,12 @@ use handlescope_query::type_name;
 pub struct TableColumn {
     pub table: Table,
     pub spec: ColumnSpec,
-    pub values: Values,
+    pub values: ValueSource,
 }
 
 /// Where a column's values come from.
 #[derive(Debug, Clone, Copy)]
-pub enum Values {
+pub enum ValueSource {
     Archive,
     /// The time in the archive; null in a trace without a clock.
     Time,
@@ -40,7 +40,7 @@ pub enum Values {
 }
 
 /// A column that a table has only in queries; without a table, all tables have it.
-pub type Added = (Option<Table>, Values, ColumnSpec);
+pub type AddedColumn = (Option<Table>, ValueSource, ColumnSpec);
 
 /// Declares a column for queries: table, type, name, meaning and values.
 const fn add(
@@ -48,8 +48,8 @@ const fn add(
     dtype: ColumnType,
     name: &'static str,
     doc: &'static str,
-    values: Values,
-) -> Added {
+    values: ValueSource,
+) -> AddedColumn {
     (table, values, ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc })
 }
 
@@ -59,19 +59,19 @@ const fn words<C: Columns>(
     name: &'static str,
     doc: &'static str,
     word: fn(u32) -> Option<&'static str>,
-) -> Added {
-    add(Some(C::TABLE), ColumnType::Text, name, doc, Values::Words(codes.name(), word))
+) -> AddedColumn {
+    add(Some(C::TABLE), ColumnType::Text, name, doc, ValueSource::Words(codes.name(), word))
 }
 
 /// Declares a column derived from the origin and end of acquisitions.
-const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> Added {
-    add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, Values::OfLife(of))
+const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> AddedColumn {
+    add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, ValueSource::OfLife(of))
 }
 
 /// Columns that exist only in queries; they precede those of the archive.
-static ADDED: &[Added] = {
+static ADDED: &[AddedColumn] = {
     use ColumnType::{Text, U32};
-    use Values::{FileIndex, ObjectId, OfFrames, Row, TypeName};
+    use ValueSource::{FileIndex, ObjectId, OfFrames, Row, TypeName};
     const OBJECTS: Option<Table> = Some(Table::Objects);
     const STACKS: Option<Table> = Some(Table::Stacks);
     &[
@@ -139,7 +139,7 @@ static ADDED: &[Added] = {
 };
 
 /// The columns a table has only in queries, which precede its own.
-pub fn added(table: Table) -> impl Iterator<Item = &'static Added> {
+pub fn added(table: Table) -> impl Iterator<Item = &'static AddedColumn> {
     ADDED.iter().filter(move |(of, ..)| of.is_none_or(|of| of == table))
 }
 
@@ -150,13 +150,15 @@ pub fn specs(table: Table) -> impl Iterator<Item = ColumnSpec> {
 
 fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
     let added = added(table).map(|(_, values, spec)| (*values, *spec));
-    let stored = table.columns().iter().map(move |spec| match spec.is_hex() {
-        true => (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec }),
-        // In a trace without a clock, they are only an order.
-        false if table == Table::Acquisitions && spec.name.ends_with("_ns") => {
-            (Values::Time, *spec)
+    let stored = table.columns().iter().map(move |spec| {
+        if spec.is_hex() {
+            (ValueSource::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec })
+        } else if table == Table::Acquisitions && spec.name.ends_with("_ns") {
+            // In a trace without a clock, they are only an order.
+            (ValueSource::Time, *spec)
+        } else {
+            (ValueSource::Archive, *spec)
         }
-        false => (Values::Archive, *spec),
     });
     added.chain(stored).map(move |(values, spec)| TableColumn { table, spec, values })
 }

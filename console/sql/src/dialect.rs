@@ -20,7 +20,7 @@ use sqlparser::{
 use super::exact::Exact;
 use super::groups::{group_by_position, order_by_alias, over_groups};
 use super::shapes::{
-    Refusal, contains, is_column, is_grouped, is_of_many_rows, is_window, lower_name,
+    RefusalReason, contains, is_column, is_grouped, is_of_many_rows, is_window, lower_name,
 };
 
 /// A table of one row, for `SELECT` without `FROM`.
@@ -36,7 +36,7 @@ const RUNNING: [&str; 4] = ["sum", "min", "max", "count"];
 ///
 /// # Errors
 /// If it has a construct that polars would answer wrongly.
-pub fn translate(statement: &mut Statement) -> Result<(), Refusal> {
+pub fn translate(statement: &mut Statement) -> Result<(), RefusalReason> {
     let mut visited = statement.visit(&mut TableFunctions);
     if visited.is_continue() {
         visited = statement.visit(&mut Dialect);
@@ -51,9 +51,9 @@ pub fn translate(statement: &mut Statement) -> Result<(), Refusal> {
 struct TableFunctions;
 
 impl VisitorMut for TableFunctions {
-    type Break = Refusal;
+    type Break = RefusalReason;
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Refusal> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<RefusalReason> {
         let name = match factor {
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
                 name.to_string()
@@ -68,9 +68,9 @@ impl VisitorMut for TableFunctions {
 struct Dialect;
 
 impl VisitorMut for Dialect {
-    type Break = Refusal;
+    type Break = RefusalReason;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Refusal> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<RefusalReason> {
         if let SetExpr::Select(select) = &mut *query.body {
             name_windows(select);
         }
@@ -86,7 +86,7 @@ impl VisitorMut for Dialect {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Refusal> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<RefusalReason> {
         name_windows(select);
         go_on(check_select(select).and_then(|()| simplify_joins(select)))?;
         group_by_position(select);
@@ -101,7 +101,7 @@ impl VisitorMut for Dialect {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<RefusalReason> {
         go_on(check_expr(expr))?;
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         if let FunctionArguments::List(list) = &mut function.args {
@@ -115,7 +115,7 @@ impl VisitorMut for Dialect {
         go_on(check_window(function))
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Refusal> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<RefusalReason> {
         if let Some(rewritten) = rewritten(expr) {
             *expr = rewritten;
         }
@@ -123,7 +123,7 @@ impl VisitorMut for Dialect {
     }
 
     /// Polars parses `1.0e9`, but not `1e9`.
-    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Refusal> {
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<RefusalReason> {
         if let Value::Number(digits, _) = &mut value.value
             && let Some(exponent) = digits.find(['e', 'E'])
             && !digits.contains('.')
@@ -134,7 +134,7 @@ impl VisitorMut for Dialect {
     }
 }
 
-fn go_on(checked: Result<(), Refusal>) -> ControlFlow<Refusal> {
+fn go_on(checked: Result<(), RefusalReason>) -> ControlFlow<RefusalReason> {
     match checked {
         Ok(()) => ControlFlow::Continue(()),
         Err(reason) => ControlFlow::Break(reason),
@@ -162,11 +162,14 @@ fn name_windows(select: &mut Select) {
             ControlFlow::Continue(())
         }
     }
-    let named = select.named_window.iter().filter_map(|window| match &window.1 {
-        NamedWindowExpr::WindowSpec(spec) => Some((window.0.clone(), spec.clone())),
-        NamedWindowExpr::NamedWindow(_) => None,
-    });
-    let named: Vec<(Ident, WindowSpec)> = named.collect();
+    let named: Vec<(Ident, WindowSpec)> = select
+        .named_window
+        .iter()
+        .filter_map(|window| match &window.1 {
+            NamedWindowExpr::WindowSpec(spec) => Some((window.0.clone(), spec.clone())),
+            NamedWindowExpr::NamedWindow(_) => None,
+        })
+        .collect();
     if !named.is_empty() {
         let _ = VisitMut::visit(&mut select.projection, &mut Naming(&named));
         let _ = VisitMut::visit(&mut select.qualify, &mut Naming(&named));
@@ -175,14 +178,16 @@ fn name_windows(select: &mut Select) {
 }
 
 /// Refuses `WITH t AS (SELECT … FROM t)`, because to polars every `t` is the same table.
-fn check_names_of_with(query: &Query) -> Result<(), Refusal> {
+fn check_names_of_with(query: &Query) -> Result<(), RefusalReason> {
     let Some(with) = query.with.as_ref().filter(|with| !with.recursive) else { return Ok(()) };
     for table in &with.cte_tables {
         let name = &table.alias.name.value;
-        let is_same = |relation: &ObjectName| match relation.to_string().eq_ignore_ascii_case(name)
-        {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let is_same = |relation: &ObjectName| {
+            if relation.to_string().eq_ignore_ascii_case(name) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         if visit_relations(&table.query, is_same).is_break() {
             return Err(format!("the WITH query {name} selects from {name}; give it another name"));
@@ -191,7 +196,7 @@ fn check_names_of_with(query: &Query) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_select(select: &Select) -> Result<(), Refusal> {
+fn check_select(select: &Select) -> Result<(), RefusalReason> {
     if select.projection.is_empty() {
         return Err("SELECT names no column; write * for all".to_owned());
     }
@@ -217,15 +222,15 @@ fn check_select(select: &Select) -> Result<(), Refusal> {
 }
 
 /// Leaves in ON the conditions that polars respects, and moves others of inner joins to WHERE.
-fn simplify_joins(select: &mut Select) -> Result<(), Refusal> {
+fn simplify_joins(select: &mut Select) -> Result<(), RefusalReason> {
     let is_inner = |operator: &JoinOperator| {
         matches!(
             operator,
             JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_)
         )
     };
-    let mut joins = select.from.iter().flat_map(|table| &table.joins);
-    let all_inner = joins.all(|join| is_inner(&join.join_operator));
+    let all_inner =
+        select.from.iter().flat_map(|table| &table.joins).all(|join| is_inner(&join.join_operator));
     for join in select.from.iter_mut().flat_map(|table| &mut table.joins) {
         use JoinOperator::{FullOuter, Right, RightOuter};
         if let Right(constraint) | RightOuter(constraint) | FullOuter(constraint) =
@@ -305,18 +310,20 @@ fn conditions(expr: &Expr) -> Vec<Expr> {
 }
 
 fn joined(conditions: Vec<Expr>) -> Option<Expr> {
-    let nested = conditions.into_iter().map(|condition| match condition {
-        Expr::BinaryOp { op: BinaryOperator::Or, .. } => Expr::Nested(Box::new(condition)),
-        condition => condition,
-    });
-    nested.reduce(|left, right| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::And,
-        right: Box::new(right),
-    })
+    conditions
+        .into_iter()
+        .map(|condition| match condition {
+            Expr::BinaryOp { op: BinaryOperator::Or, .. } => Expr::Nested(Box::new(condition)),
+            condition => condition,
+        })
+        .reduce(|left, right| Expr::BinaryOp {
+            left: Box::new(left),
+            op: BinaryOperator::And,
+            right: Box::new(right),
+        })
 }
 
-fn check_expr(expr: &Expr) -> Result<(), Refusal> {
+fn check_expr(expr: &Expr) -> Result<(), RefusalReason> {
     let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Value::Null);
     let is_negative = |expr: &Expr| matches!(expr, Expr::UnaryOp { op: UnaryOperator::Minus, .. });
     match expr {
@@ -353,21 +360,22 @@ fn check_expr(expr: &Expr) -> Result<(), Refusal> {
 }
 
 /// Refuses `sum(1)`, which polars evaluates to 1.
-fn check_constant(function: &Function) -> Result<(), Refusal> {
+fn check_constant(function: &Function) -> Result<(), RefusalReason> {
     let arguments = arguments(function);
     let is_count_of_rows =
         lower_name(function) == "count" && matches!(arguments[..], [Expr::Value(_)]);
     let is_constant =
         !arguments.is_empty() && arguments.iter().all(|argument| !contains(*argument, is_column));
-    match is_of_many_rows(function) && is_constant && !is_count_of_rows {
-        true => Err(format!("{function} has no column; for the number of rows write count(*)")),
-        false => Ok(()),
+    if is_of_many_rows(function) && is_constant && !is_count_of_rows {
+        Err(format!("{function} has no column; for the number of rows write count(*)"))
+    } else {
+        Ok(())
     }
 }
 
 /// Refuses windows that treat rows of equal order together, and those polars does not sort. A window over all rows gets
 /// a constant partition, because polars would make one row of it otherwise.
-fn check_window(function: &mut Function) -> Result<(), Refusal> {
+fn check_window(function: &mut Function) -> Result<(), RefusalReason> {
     let name = lower_name(function);
     let is_distinct = matches!(&function.args, FunctionArguments::List(list) if list.duplicate_treatment.is_some());
     let Some(WindowType::WindowSpec(spec)) = &mut function.over else { return Ok(()) };
@@ -423,11 +431,13 @@ fn number(number: u32) -> Expr {
 /// Returns the arguments of a function.
 fn arguments(function: &Function) -> Vec<&Expr> {
     let FunctionArguments::List(list) = &function.args else { return Vec::new() };
-    let values = list.args.iter().filter_map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-        _ => None,
-    });
-    values.collect()
+    list.args
+        .iter()
+        .filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect()
 }
 
 fn call(function: Exact, arguments: Vec<Expr>) -> Expr {

@@ -10,7 +10,7 @@ use super::relations::Relation;
 use super::tables::TOO_MANY_ROWS;
 use super::view_file::ViewError;
 use super::views::{View, Views};
-use handlescope_query::{KnownNames, QueryError, polars_reason};
+use handlescope_query::{QueryError, QueryNames, polars_reason};
 
 /// A query without an answer.
 #[derive(Debug, Error)]
@@ -65,9 +65,12 @@ impl SqlError {
         {
             return SqlError::TooManyRows;
         }
-        let relations = tables.iter().filter_map(|table| views.relation(table));
-        let columns: Vec<RelationColumn> = relations.flat_map(Relation::columns).collect();
-        let names = KnownNames {
+        let columns: Vec<RelationColumn> = tables
+            .iter()
+            .filter_map(|table| views.relation(table))
+            .flat_map(Relation::columns)
+            .collect();
+        let names = QueryNames {
             tables: views.relations().map(Relation::name).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),
             query,
@@ -78,7 +81,7 @@ impl SqlError {
     /// Like [`in_query`](Self::in_query), but about a user's view, and with its file.
     pub fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
         let Some(file) = &view.file else { return SqlError::in_query(error, "", &[], views) };
-        let names = KnownNames {
+        let names = QueryNames {
             tables: views.relations().map(Relation::name).collect(),
             columns: view.columns.iter().map(|column| &*column.name).collect(),
             query: &view.sql,

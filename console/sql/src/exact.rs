@@ -90,12 +90,13 @@ impl Exact {
     pub fn run(self, arguments: &[Column]) -> PolarsResult<Column> {
         match (self, arguments) {
             (Exact::Wide, [value]) => wide(value),
-            (Exact::Approximate, [value]) => match is_whole(value) {
-                true => value.cast(&DataType::Float64),
-                false => {
+            (Exact::Approximate, [value]) => {
+                if is_whole(value) {
+                    value.cast(&DataType::Float64)
+                } else {
                     Ok(Column::full_null(value.name().clone(), value.len(), &DataType::Float64))
                 }
-            },
+            }
             (Exact::Total, [sum, approximate]) => total(sum, approximate),
             (Exact::Round, [value]) => rounded(value, 0, RoundMode::HalfAwayFromZero),
             (Exact::Round, [value, decimals]) => {
@@ -166,9 +167,10 @@ impl Exact {
     fn refuse(self, left: &Column, right: &Column) -> PolarsResult<Column> {
         let [left_type, right_type] = [left.dtype(), right.dtype()];
         let names = [left.name(), right.name()];
-        let sides = match names.iter().any(|name| ["", "literal"].contains(&name.as_str())) {
-            true => String::new(),
-            false => format!(" (lhs: column '{}', rhs: column '{}')", names[0], names[1]),
+        let sides = if names.iter().any(|name| ["", "literal"].contains(&name.as_str())) {
+            String::new()
+        } else {
+            format!(" (lhs: column '{}', rhs: column '{}')", names[0], names[1])
         };
         polars_bail!(
             InvalidOperation: "arithmetic on dtypes {left_type} and {right_type} is not allowed{sides}; try an explicit cast \
@@ -178,9 +180,10 @@ impl Exact {
 
     /// Calculates with whole numbers. If one side is an unsigned 64-bit number, like an address, so is the result.
     fn whole(self, left: &Column, right: &Column) -> PolarsResult<Column> {
-        match [left, right].iter().any(|side| side.dtype() == &DataType::UInt64) {
-            true => self.whole_as::<UInt64Type>(left, right),
-            false => self.whole_as::<Int64Type>(left, right),
+        if [left, right].iter().any(|side| side.dtype() == &DataType::UInt64) {
+            self.whole_as::<UInt64Type>(left, right)
+        } else {
+            self.whole_as::<Int64Type>(left, right)
         }
     }
 
@@ -233,8 +236,11 @@ impl Exact {
             Exact::Remainder => {
                 let rows = if left.len() == 1 { right.len() } else { left.len() };
                 let [left, right] = [left, right].map(|side| repeated(&side, rows));
-                let pairs = left.f64()?.iter().zip(right.f64()?.iter());
-                let rests = pairs.map(|(left, right)| Some(left? % right.filter(|by| *by != 0.0)?));
+                let rests = left
+                    .f64()?
+                    .iter()
+                    .zip(right.f64()?.iter())
+                    .map(|(left, right)| Some(left? % right.filter(|by| *by != 0.0)?));
                 let rests =
                     polars::prelude::Float64Chunked::from_iter_options(left.name().clone(), rests);
                 Ok(rests.into_column())
@@ -260,18 +266,16 @@ fn is_whole(column: &Column) -> bool {
 }
 
 fn wide(column: &Column) -> PolarsResult<Column> {
-    match is_whole(column) && column.dtype() != &DataType::UInt64 {
-        true => column.strict_cast(&DataType::Int64),
-        false => Ok(column.clone()),
+    if is_whole(column) && column.dtype() != &DataType::UInt64 {
+        column.strict_cast(&DataType::Int64)
+    } else {
+        Ok(column.clone())
     }
 }
 
 /// Repeats a column of one value for some number of rows.
 fn repeated(column: &Column, rows: usize) -> Column {
-    match column.len() == 1 && rows != 1 {
-        true => column.new_from_index(0, rows),
-        false => column.clone(),
-    }
+    if column.len() == 1 && rows != 1 { column.new_from_index(0, rows) } else { column.clone() }
 }
 
 /// Returns the numbers of a wide column.

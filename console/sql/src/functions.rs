@@ -17,10 +17,10 @@ use polars::{
 };
 use polars_plan::prelude::FunctionOptions;
 
-use super::columns::{TableColumn, Values};
+use super::columns::{TableColumn, ValueSource};
 use super::exact::Exact;
 use super::hex::{HEX, NUMBER, hex_of, number_of};
-use super::tables::Tables;
+use super::tables::QueriedTables;
 
 /// The function that converts columns like `opened_ns` to calendar times.
 const UTC_TIME: &str = "utc_time";
@@ -28,14 +28,14 @@ const UTC_TIME: &str = "utc_time";
 /// Our own functions, and no others.
 pub struct Functions {
     /// Tables of traces; `None` if a dataset is queried.
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<QueriedTables>>,
     /// Functions in use, kept so that two calls with equal arguments are equal, for example in `SELECT` and `GROUP BY`.
     called: Mutex<HashMap<String, UserDefinedFunction>>,
 }
 
 /// A function; most take one value.
 #[derive(Debug, Clone, Copy)]
-enum Function {
+enum SqlFunction {
     Hex,
     /// The number of a hex text.
     Number,
@@ -47,13 +47,13 @@ enum Function {
 }
 
 impl Functions {
-    pub fn new(tables: Option<Arc<Tables>>) -> Functions {
+    pub fn new(tables: Option<Arc<QueriedTables>>) -> Functions {
         Functions { tables, called: Mutex::default() }
     }
 
-    fn named(&self, name: &str) -> Option<Function> {
-        let function = Function::named(name)?;
-        let is_of_traces = matches!(function, Function::InRow(_) | Function::UtcTime);
+    fn named(&self, name: &str) -> Option<SqlFunction> {
+        let function = SqlFunction::named(name)?;
+        let is_of_traces = matches!(function, SqlFunction::InRow(_) | SqlFunction::UtcTime);
         (self.tables.is_some() || !is_of_traces).then_some(function)
     }
 }
@@ -76,33 +76,33 @@ impl FunctionRegistry for Functions {
     }
 }
 
-impl Function {
+impl SqlFunction {
     /// Finds `hex`, `number`, `utc_time`, or a table and column like `processes_name`.
-    fn named(name: &str) -> Option<Function> {
+    fn named(name: &str) -> Option<SqlFunction> {
         if name.eq_ignore_ascii_case(HEX) {
-            return Some(Function::Hex);
+            return Some(SqlFunction::Hex);
         }
         if name.eq_ignore_ascii_case(NUMBER) {
-            return Some(Function::Number);
+            return Some(SqlFunction::Number);
         }
         if name.eq_ignore_ascii_case(UTC_TIME) {
-            return Some(Function::UtcTime);
+            return Some(SqlFunction::UtcTime);
         }
         if let Some(exact) = Exact::named(name) {
-            return Some(Function::Exact(exact));
+            return Some(SqlFunction::Exact(exact));
         }
         Table::queried().find_map(|table| {
             let column = name.strip_prefix(table.name())?.strip_prefix('_')?;
-            TableColumn::named(table, column).map(Function::InRow)
+            TableColumn::named(table, column).map(SqlFunction::InRow)
         })
     }
 
     /// Returns the function in the form polars calls it.
-    fn called(self, name: &str, tables: Arc<Tables>) -> UserDefinedFunction {
+    fn called(self, name: &str, tables: Arc<QueriedTables>) -> UserDefinedFunction {
         let called = name.to_owned();
         let run = move |arguments: &mut [Column]| match (self, arguments) {
-            (Function::Exact(exact), arguments) => exact.run(arguments),
-            (Function::UtcTime, [times, files]) => utc_times(times, Some(files), &tables),
+            (SqlFunction::Exact(exact), arguments) => exact.run(arguments),
+            (SqlFunction::UtcTime, [times, files]) => utc_times(times, Some(files), &tables),
             (function, [numbers]) => function.run(numbers, &tables),
             _ => polars_bail!(SQLInterface: "{called} takes one value"),
         };
@@ -112,22 +112,22 @@ impl Function {
         UserDefinedFunction { options: FunctionOptions::elementwise(), ..function }
     }
 
-    fn run(self, numbers: &Column, tables: &Tables) -> PolarsResult<Column> {
+    fn run(self, numbers: &Column, tables: &QueriedTables) -> PolarsResult<Column> {
         match self {
-            Function::Exact(exact) => exact.run(std::slice::from_ref(numbers)),
-            Function::UtcTime => utc_times(numbers, None, tables),
-            Function::Hex => hex_of(&number_of(HEX, numbers)?),
-            Function::Number => number_of(NUMBER, numbers),
-            Function::InRow(column) => {
+            SqlFunction::Exact(exact) => exact.run(std::slice::from_ref(numbers)),
+            SqlFunction::UtcTime => utc_times(numbers, None, tables),
+            SqlFunction::Hex => hex_of(&number_of(HEX, numbers)?),
+            SqlFunction::Number => number_of(NUMBER, numbers),
+            SqlFunction::InRow(column) => {
                 // Negative and too large numbers refer to no row.
                 let rows = numbers.cast(&DataType::UInt32)?;
                 let rows = within(rows.u32()?, tables.height(column.table)?);
                 let name = numbers.name().clone();
-                if !matches!(column.values, Values::Hex) {
+                if !matches!(column.values, ValueSource::Hex) {
                     return Ok(tables.column(column)?.take(&rows)?.with_name(name));
                 }
                 // Only the values of these rows are converted to text.
-                let stored = TableColumn { values: Values::Archive, ..column };
+                let stored = TableColumn { values: ValueSource::Archive, ..column };
                 Ok(hex_of(&tables.column(stored)?.take(&rows)?)?.with_name(name))
             }
         }
@@ -135,22 +135,22 @@ impl Function {
 
     fn field(self, called: &str, arguments: &[Field]) -> PolarsResult<Field> {
         let number = match (self, arguments) {
-            (Function::Exact(exact), arguments) => return exact.field(arguments),
-            (Function::UtcTime, [number, _]) | (_, [number]) => number,
+            (SqlFunction::Exact(exact), arguments) => return exact.field(arguments),
+            (SqlFunction::UtcTime, [number, _]) | (_, [number]) => number,
             _ => polars_bail!(SQLInterface: "{called} takes one value"),
         };
         let (name, dtype) = (number.name(), number.dtype());
-        let is_hex = matches!(self, Function::Hex | Function::Number) && dtype.is_string();
+        let is_hex = matches!(self, SqlFunction::Hex | SqlFunction::Number) && dtype.is_string();
         polars_ensure!(
             is_hex || dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
             SQLInterface: "{called} takes a number, but {name} is {dtype}"
         );
         let dtype = match self {
-            Function::Hex => DataType::String,
-            Function::Number => DataType::UInt64,
-            Function::UtcTime => utc(),
-            Function::Exact(_) => dtype.clone(),
-            Function::InRow(column) => column.spec.dtype.dtype(),
+            SqlFunction::Hex => DataType::String,
+            SqlFunction::Number => DataType::UInt64,
+            SqlFunction::UtcTime => utc(),
+            SqlFunction::Exact(_) => dtype.clone(),
+            SqlFunction::InRow(column) => column.spec.dtype.dtype(),
         };
         Ok(Field::new(name.clone(), dtype))
     }
@@ -162,7 +162,11 @@ fn utc() -> DataType {
 }
 
 /// Returns calendar times; null in traces without a clock.
-fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsResult<Column> {
+fn utc_times(
+    times: &Column,
+    files: Option<&Column>,
+    tables: &QueriedTables,
+) -> PolarsResult<Column> {
     let starts = tables.starts_us()?;
     let mut distinct: Vec<Option<i64>> = starts.iter().map(|(_, start)| *start).collect();
     distinct.dedup();
@@ -193,8 +197,11 @@ pub fn calendar_times(
     let name = times.name().clone();
     let times = times.cast(&DataType::Int64)?;
     // Rounds down, even before the session start.
-    let pairs = times.i64()?.iter().zip(starts_us);
-    let times = pairs.map(|(time, start)| start?.checked_add(time?.div_euclid(1_000)));
+    let times = times
+        .i64()?
+        .iter()
+        .zip(starts_us)
+        .map(|(time, start)| start?.checked_add(time?.div_euclid(1_000)));
     Int64Chunked::from_iter_options(name, times).into_column().cast(&utc())
 }
 

@@ -15,7 +15,7 @@ use sqlparser::{
 };
 
 use super::names::{column_name, is_calculated};
-use super::shapes::{Refusal, contains, is_aggregate, is_grouped, is_window};
+use super::shapes::{RefusalReason, contains, is_aggregate, is_grouped, is_window};
 
 /// The name of the subquery.
 const GROUPS: &str = "_groups";
@@ -24,7 +24,7 @@ const GROUPS: &str = "_groups";
 ///
 /// # Errors
 /// If its groups cannot be determined.
-pub fn over_groups(query: &mut Query) -> Result<(), Refusal> {
+pub fn over_groups(query: &mut Query) -> Result<(), RefusalReason> {
     let SetExpr::Select(select) = &mut *query.body else { return Ok(()) };
     let mut order = match query.order_by.as_mut().map(|order| &mut order.kind) {
         Some(OrderByKind::Expressions(by)) => Some(by),
@@ -36,7 +36,7 @@ pub fn over_groups(query: &mut Query) -> Result<(), Refusal> {
     if !has_window || !is_grouped(select) {
         return Ok(());
     }
-    let mut columns = Columns { known: keys(select)?, nested: 0 };
+    let mut columns = GroupedColumns { known: keys(select)?, nested: 0 };
     let _ = Visit::visit(&select.projection, &mut columns);
     let _ = Visit::visit(&select.qualify, &mut columns);
     let _ = order.as_ref().map(|by| Visit::visit(&**by, &mut columns));
@@ -62,7 +62,7 @@ pub fn over_groups(query: &mut Query) -> Result<(), Refusal> {
 }
 
 /// Returns the columns that rows are grouped by, each as written in SELECT.
-fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
+fn keys(select: &Select) -> Result<Vec<Expr>, RefusalReason> {
     let refused = || {
         "a window (OVER) over groups needs their columns in GROUP BY; select the groups in a subquery, and the \
                       window from it".to_owned()
@@ -87,10 +87,7 @@ fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
             });
             let Some(expr) = item.and_then(of_item) else { return Ok(key.clone()) };
             // The name may also be that of a column.
-            match contains(&expr, |part| part == key) {
-                true => Err(refused()),
-                false => Ok(expr),
-            }
+            if contains(&expr, |part| part == key) { Err(refused()) } else { Ok(expr) }
         }
         Expr::CompoundIdentifier(_) => Ok(key.clone()),
         key if is_calculated(key) && modifiers.is_empty() => Ok(key.clone()),
@@ -141,12 +138,12 @@ pub fn order_by_alias(query: &mut Query) {
 }
 
 /// Columns of groups: the grouping columns and the aggregates.
-struct Columns {
+struct GroupedColumns {
     known: Vec<Expr>,
     nested: usize,
 }
 
-impl Visitor for Columns {
+impl Visitor for GroupedColumns {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -201,7 +198,7 @@ impl VisitorMut for Replacing<'_> {
 }
 
 /// Returns a column of the answer, under the name it has without a subquery.
-fn named(item: &SelectItem, replacing: &mut Replacing<'_>) -> Result<SelectItem, Refusal> {
+fn named(item: &SelectItem, replacing: &mut Replacing<'_>) -> Result<SelectItem, RefusalReason> {
     let (expr, alias) = match item {
         SelectItem::UnnamedExpr(expr) => (expr, column_name(expr)),
         SelectItem::ExprWithAlias { expr, alias } => (expr, alias.clone()),

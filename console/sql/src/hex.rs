@@ -45,11 +45,11 @@ pub fn hex_of(numbers: &Column) -> PolarsResult<Column> {
 /// If a text is not like that.
 pub fn number_of(function: &str, column: &Column) -> PolarsResult<Column> {
     let Ok(texts) = column.str() else { return column.cast(&DataType::UInt64) };
-    let numbers = texts.iter().map(|text| {
-        let wrong = |text| polars_err!(SQLInterface: "{function} takes a number or text like 0xC0, not '{text}'");
-        text.map(|text| parsed(text).ok_or_else(|| wrong(text))).transpose()
-    });
-    let numbers = numbers.collect::<PolarsResult<Vec<Option<u64>>>>()?;
+    let wrong = |text| polars_err!(SQLInterface: "{function} takes a number or text like 0xC0, not '{text}'");
+    let numbers = texts
+        .iter()
+        .map(|text| text.map(|text| parsed(text).ok_or_else(|| wrong(text))).transpose())
+        .collect::<PolarsResult<Vec<Option<u64>>>>()?;
     Ok(UInt64Chunked::from_iter_options(column.name().clone(), numbers.into_iter()).into_column())
 }
 
@@ -90,7 +90,7 @@ struct Literals {
 
 /// The two forms of a value in a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ComparisonForm {
     Text,
     Number,
     /// An expression of unknown type.
@@ -108,9 +108,9 @@ impl VisitorMut for Literals {
             self.hex.remove(&name);
             self.numbers.remove(&name);
             match form {
-                Form::Text => self.hex.insert(name),
-                Form::Number => self.numbers.insert(name),
-                Form::Unknown => false,
+                ComparisonForm::Text => self.hex.insert(name),
+                ComparisonForm::Number => self.numbers.insert(name),
+                ComparisonForm::Unknown => false,
             };
         }
         ControlFlow::Continue(())
@@ -125,8 +125,11 @@ impl VisitorMut for Literals {
 impl Literals {
     fn new(columns: &[RelationColumn]) -> Literals {
         let named = |is_named: fn(&RelationColumn) -> bool| {
-            let columns = columns.iter().filter(|column| is_named(column));
-            columns.map(|column| column.name.to_lowercase()).collect()
+            columns
+                .iter()
+                .filter(|column| is_named(column))
+                .map(|column| column.name.to_lowercase())
+                .collect()
         };
         Literals {
             hex: named(|column| column.unit == "hex"),
@@ -138,27 +141,27 @@ impl Literals {
         self.hex.contains(&name.to_lowercase())
     }
 
-    fn form(&self, expr: &Expr) -> Form {
+    fn form(&self, expr: &Expr) -> ComparisonForm {
         match expr {
             Expr::Nested(expr) => self.form(expr),
             Expr::Identifier(name) => self.form_of_name(&name.value),
             Expr::CompoundIdentifier(names) => {
-                names.last().map_or(Form::Unknown, |name| self.form_of_name(&name.value))
+                names.last().map_or(ComparisonForm::Unknown, |name| self.form_of_name(&name.value))
             }
             Expr::Function(function) => {
                 let name = function.name.to_string();
-                if function_is_hex(&name) { Form::Text } else { Form::Number }
+                if function_is_hex(&name) { ComparisonForm::Text } else { ComparisonForm::Number }
             }
-            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => Form::Number,
-            _ => Form::Unknown,
+            Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => ComparisonForm::Number,
+            _ => ComparisonForm::Unknown,
         }
     }
 
-    fn form_of_name(&self, name: &str) -> Form {
+    fn form_of_name(&self, name: &str) -> ComparisonForm {
         match () {
-            () if self.are_hex(name) => Form::Text,
-            () if self.numbers.contains(&name.to_lowercase()) => Form::Number,
-            () => Form::Unknown,
+            () if self.are_hex(name) => ComparisonForm::Text,
+            () if self.numbers.contains(&name.to_lowercase()) => ComparisonForm::Number,
+            () => ComparisonForm::Unknown,
         }
     }
 
@@ -188,9 +191,9 @@ impl Literals {
     fn make_equal(&self, value: &Expr, other: &mut Expr) {
         let Some((number, spelling)) = literal(other) else { return };
         let is_text = match self.form(value) {
-            Form::Text => true,
-            Form::Unknown => spelling == Spelling::Hex && literal(value).is_none(),
-            Form::Number => false,
+            ComparisonForm::Text => true,
+            ComparisonForm::Unknown => spelling == Spelling::Hex && literal(value).is_none(),
+            ComparisonForm::Number => false,
         };
         if is_text {
             *other = text_literal(number);
@@ -199,14 +202,16 @@ impl Literals {
 
     /// Converts hex texts to numbers, if there are any.
     fn make_numbers(&self, values: &mut [&mut Box<Expr>]) {
-        if values.iter().all(|value| self.form(value) != Form::Text) {
+        if values.iter().all(|value| self.form(value) != ComparisonForm::Text) {
             return;
         }
         for value in values {
             let number = match literal(value) {
                 Some((_, Spelling::Decimal)) => None,
                 Some((number, _)) => Some(number_literal(number)),
-                None if self.form(value) == Form::Text => expression(&format!("{NUMBER}({value})")),
+                None if self.form(value) == ComparisonForm::Text => {
+                    expression(&format!("{NUMBER}({value})"))
+                }
                 None => None,
             };
             if let Some(number) = number {

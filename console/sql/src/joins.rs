@@ -29,13 +29,13 @@ pub struct TooLarge {
 }
 
 /// The first join that was refused.
-pub type Refused = Arc<OnceLock<TooLarge>>;
+pub type RefusedJoin = Arc<OnceLock<TooLarge>>;
 
 /// Runs a query; each of its joins checks its sides first.
 ///
 /// # Errors
 /// If the query cannot be executed, or one of its joins is refused.
-pub fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
+pub fn collect(query: LazyFrame, refused: &RefusedJoin) -> PolarsResult<DataFrame> {
     query._collect_post_opt(|root, plans, expressions, _| {
         limit_joins(root, plans, expressions, refused);
         Ok(())
@@ -43,7 +43,12 @@ pub fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
 }
 
 /// Makes every join of a plan check its sides before it is executed.
-fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, refused: &Refused) {
+fn limit_joins(
+    root: Node,
+    plans: &mut Arena<IR>,
+    expressions: &Arena<AExpr>,
+    refused: &RefusedJoin,
+) {
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
     while let Some(node) = waiting.pop() {
         if !seen.insert(node) {
@@ -84,20 +89,22 @@ struct Join {
     /// Maximum number of rows.
     most: u64,
     sides: Mutex<[Option<DataFrame>; 2]>,
-    refused: Refused,
+    refused: RefusedJoin,
 }
 
 impl Join {
     /// Returns the join of a plan; `None` if it cannot have more rows than one of its sides.
-    fn new(plan: &IR, expressions: &Arena<AExpr>, refused: &Refused) -> Option<Join> {
+    fn new(plan: &IR, expressions: &Arena<AExpr>, refused: &RefusedJoin) -> Option<Join> {
         let IR::Join { left_on, right_on, options, schema, .. } = plan else { return None };
         if matches!(options.args.how, JoinType::Semi | JoinType::Anti) {
             return None;
         }
         let is_equal = options.options.is_none();
         let keys = [left_on, right_on].map(|keys: &Vec<ExprIR>| {
-            let keys = keys.iter().filter(|_| is_equal);
-            keys.map(|key| node_to_expr(key.node(), expressions)).collect()
+            keys.iter()
+                .filter(|_| is_equal)
+                .map(|key| node_to_expr(key.node(), expressions))
+                .collect()
         });
         let slice = options.args.slice.filter(|_| is_equal);
         Some(Join {
@@ -182,7 +189,7 @@ mod tests {
 
     /// Returns the number of rows of an answer, or how large the refused join would have been.
     fn rows(query: LazyFrame) -> Result<usize, Option<TooLarge>> {
-        let refused = Refused::default();
+        let refused = RefusedJoin::default();
         let answer = collect(query, &refused);
         match refused.get() {
             Some(refused) => Err(Some(*refused)),

@@ -22,7 +22,7 @@ pub struct MemoryLimit {
 }
 
 /// The memory a query takes on top of what the process already used.
-pub struct Memory {
+pub struct QueryMemory {
     system: System,
     before: u64,
     most: u64,
@@ -31,7 +31,7 @@ pub struct Memory {
     end_program: fn(u64),
 }
 
-impl Memory {
+impl QueryMemory {
     /// Starts watching.
     pub fn new(MemoryLimit { most, end_program }: MemoryLimit) -> Self {
         let system = System::new();

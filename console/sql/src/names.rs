@@ -24,7 +24,7 @@ const COUNT: &str = "count(*)";
 /// compute `ORDER BY max(handle)` again, from the rows of the answer.
 pub fn with_names(query: &str) -> Option<String> {
     let mut statements = Parser::parse_sql(&GenericDialect {}, query).ok()?;
-    let mut names = Names::default();
+    let mut names = ColumnNaming::default();
     let _ = statements.visit(&mut names);
     let statements: Vec<String> = statements.iter().map(Statement::to_string).collect();
     names.has_new.then(|| statements.join("; "))
@@ -34,33 +34,38 @@ pub fn with_names(query: &str) -> Option<String> {
 /// name. Polars would use the other relation everywhere.
 pub fn names_of_with(query: &str) -> Vec<String> {
     let statements = Parser::parse_sql(&GenericDialect {}, query).unwrap_or_default();
-    let withs = statements.iter().filter_map(|statement| match statement {
-        Statement::Query(query) => query.with.as_ref(),
-        _ => None,
-    });
-    let tables = withs.flat_map(|with| &with.cte_tables);
-    let names = tables.filter_map(|table| {
-        let name = &table.alias.name.value;
-        let used = extract_table_identifiers(&table.query.to_string(), false, true).ok()?;
-        used.iter().all(|used| used != name).then(|| name.clone())
-    });
-    names.collect()
+    statements
+        .iter()
+        .filter_map(|statement| match statement {
+            Statement::Query(query) => query.with.as_ref(),
+            _ => None,
+        })
+        .flat_map(|with| &with.cte_tables)
+        .filter_map(|table| {
+            let name = &table.alias.name.value;
+            let used = extract_table_identifiers(&table.query.to_string(), false, true).ok()?;
+            used.iter().all(|used| used != name).then(|| name.clone())
+        })
+        .collect()
 }
 
 #[derive(Default)]
-struct Names {
+struct ColumnNaming {
     has_new: bool,
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for ColumnNaming {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let aliases = select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
-            _ => None,
-        });
-        let mut taken: HashSet<String> = aliases.collect();
+        let mut taken: HashSet<String> = select
+            .projection
+            .iter()
+            .filter_map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+                _ => None,
+            })
+            .collect();
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let name = column_name(expr);
@@ -94,8 +99,10 @@ impl VisitorMut for Names {
 fn unused(name: &Ident, taken: &HashSet<String>) -> Ident {
     let start = if name.value == POLARS_COUNT { "count" } else { &name.value };
     let numbered = (1..).map(|number| format!("{start}_{number}"));
-    let mut names = std::iter::once(name.value.clone()).chain(numbered);
-    let value = names.find(|name| !taken.contains(name)).unwrap_or_default();
+    let value = std::iter::once(name.value.clone())
+        .chain(numbered)
+        .find(|name| !taken.contains(name))
+        .unwrap_or_default();
     Ident { value, ..name.clone() }
 }
 

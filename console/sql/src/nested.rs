@@ -19,17 +19,19 @@ use sqlparser::{
 /// # Errors
 /// If one of them cannot be planned.
 pub fn plan_nested(context: &mut SQLContext, statement: &mut Statement) -> PolarsResult<()> {
-    let has_functions = Visit::visit(&*statement, &mut Calls(context)).is_break();
+    let has_functions = Visit::visit(&*statement, &mut FunctionCalls(context)).is_break();
     match statement {
-        Statement::Query(query) if has_functions => Nested { context, scope: None }.plan(query),
+        Statement::Query(query) if has_functions => {
+            NestedPlanner { context, scope: None }.plan(query)
+        }
         _ => Ok(()),
     }
 }
 
 /// Finds a call of one of our functions.
-struct Calls<'c>(&'c SQLContext);
+struct FunctionCalls<'c>(&'c SQLContext);
 
-impl Visitor for Calls<'_> {
+impl Visitor for FunctionCalls<'_> {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -44,13 +46,13 @@ impl Visitor for Calls<'_> {
     }
 }
 
-struct Nested<'c> {
+struct NestedPlanner<'c> {
     context: &'c mut SQLContext,
     /// The queries named by WITH around this one; each is a table.
     scope: Option<With>,
 }
 
-impl Nested<'_> {
+impl NestedPlanner<'_> {
     /// Plans the subqueries of a query.
     fn plan(&mut self, query: &mut Query) -> PolarsResult<()> {
         let around = self.scope.clone();
@@ -112,14 +114,16 @@ impl Nested<'_> {
         }
         let plan = self.context.execute(&whole.to_string())?;
         let known = self.context.get_tables();
-        let mut names = (known.len()..).map(|number| format!("_query{number}"));
-        let name = names.find(|name| !known.contains(name)).unwrap_or_default();
+        let name = (known.len()..)
+            .map(|number| format!("_query{number}"))
+            .find(|name| !known.contains(name))
+            .unwrap_or_default();
         self.context.register(&name, plan);
         Ok(name)
     }
 }
 
-impl VisitorMut for Nested<'_> {
+impl VisitorMut for NestedPlanner<'_> {
     type Break = PolarsError;
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<PolarsError> {

@@ -15,7 +15,7 @@ use super::{
     columns::RelationColumn,
     error::SqlError,
     functions::Functions,
-    joins::{Refused, TooLarge, collect},
+    joins::{RefusedJoin, TooLarge, collect},
     memory::MemoryLimit,
     names::{names_of_with, with_names},
     planner::{execute, too_long},
@@ -23,7 +23,7 @@ use super::{
 use handlescope_fleet::dataset::{
     COMPARED_BYTES, Dataset, DatasetError, DatasetTable, Partition, TABLES,
 };
-use handlescope_query::{KnownNames, polars_reason};
+use handlescope_query::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::suggest;
 
@@ -35,17 +35,19 @@ const PARTITIONS: [(&str, DataType, &str); 2] = [
 
 /// Returns the columns of a dataset's table in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
-    let columns = (table.columns)().into_iter();
-    let columns = columns.map(|column| (column.name, column.dtype, column.doc, true));
+    let columns =
+        (table.columns)().into_iter().map(|column| (column.name, column.dtype, column.doc, true));
     let partitions = PARTITIONS.into_iter().map(|(name, dtype, doc)| (name, dtype, doc, false));
-    let columns = columns.chain(partitions).map(|(name, dtype, doc, nullable)| RelationColumn {
-        name: name.into(),
-        dtype,
-        nullable,
-        unit: "".into(),
-        doc: doc.into(),
-    });
-    columns.collect()
+    columns
+        .chain(partitions)
+        .map(|(name, dtype, doc, nullable)| RelationColumn {
+            name: name.into(),
+            dtype,
+            nullable,
+            unit: "".into(),
+            doc: doc.into(),
+        })
+        .collect()
 }
 
 /// Answers a query over the tables of a dataset.
@@ -66,7 +68,7 @@ pub fn sql_over_dataset(
     }
     // The session resets its flag for the next command while this query may still check it.
     let stop = Cancel::default();
-    let refused = Refused::default();
+    let refused = RefusedJoin::default();
     let work = {
         let (dataset, query) = (dataset.clone(), query.to_owned());
         let (refused, stop) = (refused.clone(), stop.clone());
@@ -83,15 +85,16 @@ pub fn sql_over_dataset(
 
 /// Whether a query may be able to skip files, because it uses columns derived from folder names.
 fn may_skip_files(query: &str) -> bool {
-    let mut words = query.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    words.any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
+    query
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
 }
 
 /// Plans a query and runs it.
 fn planned(
     dataset: &Dataset,
     query: &str,
-    refused: &Refused,
+    refused: &RefusedJoin,
     stop: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
@@ -102,8 +105,11 @@ fn planned(
     let functions = Functions::new(None);
     let mut context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in &TABLES {
-        let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
-        let spellings: Vec<&str> = spellings.map(String::as_str).collect();
+        let spellings: Vec<&str> = named
+            .iter()
+            .filter(|typed| typed.eq_ignore_ascii_case(table.name))
+            .map(String::as_str)
+            .collect();
         if spellings.is_empty() {
             // Only error messages list its name.
             context.register(table.name, DataFrame::empty().lazy());
@@ -128,9 +134,12 @@ fn planned(
         if let Some(damage) = damage(&error, dataset, &named, &traces, stop) {
             return of_dataset(damage);
         }
-        let tables = named.iter().filter_map(|name| handlescope_fleet::table(name));
-        let columns: Vec<RelationColumn> = tables.flat_map(dataset_columns).collect();
-        let names = KnownNames {
+        let columns: Vec<RelationColumn> = named
+            .iter()
+            .filter_map(|name| handlescope_fleet::table(name))
+            .flat_map(dataset_columns)
+            .collect();
+        let names = QueryNames {
             tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),
             query,
@@ -162,7 +171,7 @@ fn damage(
 }
 
 /// Executes a plan by streaming; what polars cannot stream runs in memory.
-fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
+fn streamed(plan: LazyFrame, refused: &RefusedJoin) -> PolarsResult<DataFrame> {
     let in_memory = plan.clone();
     let streamed = quietly(|| plan.collect_with_engine(Engine::Streaming));
     match streamed {
@@ -175,8 +184,8 @@ fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
 fn describe(name: &str) -> Result<DataFrame, SqlError> {
     let Some(table) = handlescope_fleet::table(name) else {
         let names: Vec<&str> = TABLES.iter().map(|table| -> &str { table.name }).collect();
-        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
-        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        let hint = suggest::nearest(name, names.iter().copied())
+            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
         return Err(SqlError::failed(format!("no table '{name}'{hint}")));
     };
     let columns = dataset_columns(table);

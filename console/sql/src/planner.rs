@@ -27,7 +27,7 @@ use super::{
     nested::plan_nested,
     relations::table_name,
     scan::scan,
-    tables::Tables,
+    tables::QueriedTables,
 };
 
 /// Stack size of a query. Only the part used takes memory. The planner recurses into each operator of a chain.
@@ -61,7 +61,7 @@ pub fn too_long(query: &str) -> Option<String> {
 }
 
 /// Creates a context with the tables, and without views.
-pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
+pub fn context(tables: &Arc<QueriedTables>) -> PolarsResult<SQLContext> {
     let functions = Functions::new(Some(Arc::clone(tables)));
     let context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in Table::queried() {
@@ -95,9 +95,10 @@ pub fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame>
         context.register(ONE_ROW, row.lazy());
     }
     plan_nested(context, &mut translated)?;
-    match translated == *statement {
-        true => context.execute(query),
-        false => context.execute(&translated.to_string()),
+    if translated == *statement {
+        context.execute(query)
+    } else {
+        context.execute(&translated.to_string())
     }
 }
 
@@ -120,9 +121,10 @@ impl Visitor for LongTexts {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => number(argument),
             _ => None,
         });
-        match numbers.fold(0.0, f64::max) > MAX_PADDED {
-            true => ControlFlow::Break(format!("{name} makes at most {MAX_PADDED} characters")),
-            false => ControlFlow::Continue(()),
+        if numbers.fold(0.0, f64::max) > MAX_PADDED {
+            ControlFlow::Break(format!("{name} makes at most {MAX_PADDED} characters"))
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

@@ -9,10 +9,10 @@ use polars::prelude::{
 };
 
 use super::columns::{TableColumn, specs};
-use super::tables::Tables;
+use super::tables::QueriedTables;
 
 /// Creates a frame that reads columns of a table when it is collected, and only those it needs.
-pub fn scan(tables: Arc<Tables>, table: Table) -> PolarsResult<LazyFrame> {
+pub fn scan(tables: Arc<QueriedTables>, table: Table) -> PolarsResult<LazyFrame> {
     let fields = specs(table).map(|spec| Field::new(spec.name.into(), spec.dtype.dtype()));
     let schema = Some(Arc::new(Schema::from_iter(fields)));
     let args = ScanArgsAnonymous { schema, name: table.name(), ..ScanArgsAnonymous::default() };
@@ -20,7 +20,7 @@ pub fn scan(tables: Arc<Tables>, table: Table) -> PolarsResult<LazyFrame> {
 }
 
 struct Scan {
-    tables: Arc<Tables>,
+    tables: Arc<QueriedTables>,
     table: Table,
 }
 
@@ -41,7 +41,7 @@ impl AnonymousScan for Scan {
 
 /// Returns columns of a table by name; all of them if there are no names.
 fn frame(
-    tables: &Tables,
+    tables: &QueriedTables,
     table: Table,
     names: Option<&[impl AsRef<str>]>,
 ) -> PolarsResult<DataFrame> {

@@ -41,15 +41,15 @@ const AGGREGATES: [&str; 32] = [
 ];
 
 /// Why a statement has no answer, in one sentence.
-pub type Refusal = String;
+pub type RefusalReason = String;
 
 /// Whether a part of a query contains an expression outside of its subqueries.
 pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool {
-    struct Search<F> {
+    struct ExprSearch<F> {
         nested: usize,
         is_searched: F,
     }
-    impl<F: Fn(&Expr) -> bool> Visitor for Search<F> {
+    impl<F: Fn(&Expr) -> bool> Visitor for ExprSearch<F> {
         type Break = ();
 
         fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
@@ -63,13 +63,14 @@ pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool 
         }
 
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match self.nested == 0 && (self.is_searched)(expr) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if self.nested == 0 && (self.is_searched)(expr) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         }
     }
-    part.visit(&mut Search { nested: 0, is_searched }).is_break()
+    part.visit(&mut ExprSearch { nested: 0, is_searched }).is_break()
 }
 
 pub fn is_window(expr: &Expr) -> bool {

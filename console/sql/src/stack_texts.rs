@@ -4,7 +4,7 @@ use handlescope_model::{StackIdx, Table, Trace};
 use polars::prelude::{DataFrame, IntoColumn, PlSmallStr, StringChunkedBuilder, UInt32Chunked};
 
 use super::error::SqlError;
-use super::memory::Memory;
+use super::memory::QueryMemory;
 use handlescope_query::{FrameNames, Frames, frame_lines};
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::SystemModules;
@@ -22,7 +22,7 @@ pub fn stack_texts<'a>(
     traces: impl Iterator<Item = (&'a Trace, &'a FrameNameCache)>,
     names: &dyn FrameNames,
     system: &SystemModules,
-    memory: &mut Memory,
+    memory: &mut QueryMemory,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let (mut depths, mut texts) = (Vec::new(), StringChunkedBuilder::new("text".into(), 0));

@@ -10,7 +10,7 @@ use polars::prelude::{
     PolarsResult, Scalar, StringChunked, UInt32Chunked, polars_bail,
 };
 
-use super::columns::{TableColumn, Values, failed};
+use super::columns::{TableColumn, ValueSource, failed};
 use super::hex::hex_of;
 use handlescope_query::{TypeNames, start_us};
 use handlescope_session::cancel::Cancel;
@@ -28,13 +28,13 @@ pub type StackRequests = mpsc::Sender<mpsc::Sender<DataFrame>>;
 
 /// The tables of all traces.
 #[derive(Default)]
-pub struct Tables {
+pub struct QueriedTables {
     pub traces: Vec<QueriedTrace>,
     pub stacks: Option<StackRequests>,
     pub stop: Cancel,
 }
 
-impl Tables {
+impl QueriedTables {
     /// Fails if the query was cancelled.
     pub fn check_stop(&self) -> PolarsResult<()> {
         self.stop.check().map_err(failed)
@@ -48,7 +48,7 @@ impl Tables {
     /// Returns the values of a column.
     pub fn column(&self, column: TableColumn) -> PolarsResult<Column> {
         self.check_stop()?;
-        if matches!(column.values, Values::OfFrames) {
+        if matches!(column.values, ValueSource::OfFrames) {
             return self.stack_texts()?.column(column.spec.name).cloned();
         }
         let mut joined: Option<Column> = None;
@@ -95,26 +95,26 @@ impl Tables {
         let TableColumn { table, spec, values } = column;
         let name = PlSmallStr::from_static(spec.name);
         Ok(match values {
-            Values::FileIndex => {
+            ValueSource::FileIndex => {
                 Column::new_scalar(name, Scalar::from(trace.file), height(trace, table)?)
             }
-            Values::Row => return self.rows(index, trace, table),
-            Values::ObjectId => {
+            ValueSource::Row => return self.rows(index, trace, table),
+            ValueSource::ObjectId => {
                 let rows = (1..).take(height(trace, table)?);
                 UInt32Chunked::from_iter_values(name, rows).into_column()
             }
-            Values::TypeName => {
+            ValueSource::TypeName => {
                 let names = TypeNames::load(&trace.trace).map_err(failed)?;
                 let types = trace.trace.values(Objects::type_id).map_err(failed)?;
                 let texts = types.range(0..types.len()).map(|id| names.get(id));
                 StringChunked::from_iter_values(name, texts).into_column()
             }
-            Values::Words(codes, word) => {
+            ValueSource::Words(codes, word) => {
                 let codes = trace.trace.column(table, codes).map_err(failed)?;
                 let texts = codes.u32()?.iter().map(|code| word(code?));
                 StringChunked::from_iter_options(name, texts).into_column()
             }
-            Values::OfLife(of) => {
+            ValueSource::OfLife(of) => {
                 let origins = trace.trace.codes(Acquisitions::origin).map_err(failed)?;
                 let ends = trace.trace.codes(Acquisitions::end).map_err(failed)?;
                 let flags = origins.iter().zip(ends.iter()).map(|(origin, end)| {
@@ -124,22 +124,23 @@ impl Tables {
                 });
                 BooleanChunked::from_iter_values(name, flags).into_column()
             }
-            Values::Archive => {
+            ValueSource::Archive => {
                 let column = trace.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {
                     Some(target) => self.shifted(column, spec.dtype, index, target)?,
                     None => column,
                 }
             }
-            Values::Time => {
+            ValueSource::Time => {
                 let column = trace.trace.column(table, spec.name).map_err(failed)?;
-                match trace.trace.info().map_err(failed)?.has_clock() {
-                    true => column,
-                    false => Column::full_null(name, column.len(), column.dtype()),
+                if trace.trace.info().map_err(failed)?.has_clock() {
+                    column
+                } else {
+                    Column::full_null(name, column.len(), column.dtype())
                 }
             }
-            Values::Hex => hex_of(&trace.trace.column(table, spec.name).map_err(failed)?)?,
-            Values::OfFrames => polars_bail!(ColumnNotFound: "{name}"),
+            ValueSource::Hex => hex_of(&trace.trace.column(table, spec.name).map_err(failed)?)?,
+            ValueSource::OfFrames => polars_bail!(ColumnNotFound: "{name}"),
         })
     }
 
@@ -171,8 +172,12 @@ impl Tables {
 
     /// Returns the number of a trace's first row among those of all traces.
     fn first_row(&self, index: usize, table: Table) -> PolarsResult<u32> {
-        let before = self.traces.iter().take(index);
-        let rows = before.map(|trace| height(trace, table)).sum::<PolarsResult<usize>>()?;
+        let rows = self
+            .traces
+            .iter()
+            .take(index)
+            .map(|trace| height(trace, table))
+            .sum::<PolarsResult<usize>>()?;
         u32::try_from(rows).map_err(too_many)
     }
 }

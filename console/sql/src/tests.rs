@@ -13,7 +13,9 @@ use super::planner::MAX_BYTES;
 use super::{MemoryLimit, Relation, SqlError, ViewError, Views, sql};
 use handlescope_query::{
     FrameNames, ObjectCriteria,
-    fixture::{APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map},
+    fixture::{
+        APP, CHILD, Fixture, NewObject, OTHER, SavedTrace, With, close, create, duplicate, map,
+    },
     object_ref,
 };
 use handlescope_render::write_frame;
@@ -33,7 +35,7 @@ impl FrameNames for NoNames {
 const UNLIMITED: MemoryLimit = MemoryLimit { most: None, end_program: |_| () };
 
 fn loaded(fixture: Fixture) -> LoadedTrace {
-    let Saved { trace, .. } = fixture.save();
+    let SavedTrace { trace, .. } = fixture.save();
     LoadedTrace::new(Path::new("a.etl").into(), trace)
 }
 
@@ -109,7 +111,7 @@ fn leaks_are_as_many_as_the_totals_say() {
         let answer = object_ref(&sources, &all, &saved, &cancel).expect("an answer");
         answer.totals().leaked_handles
     };
-    let Saved { trace, .. } = saved;
+    let SavedTrace { trace, .. } = saved;
     let files = [LoadedTrace::new(Path::new("a.etl").into(), trace)];
     assert_eq!(rows(&files, "SELECT count(*) FROM leaks"), [leaked.to_string()]);
     assert_eq!(

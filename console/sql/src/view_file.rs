@@ -12,7 +12,7 @@ use polars::{prelude::PolarsError, sql::extract_table_identifiers};
 use thiserror::Error;
 
 use super::planner::{MAX_BYTES, too_long};
-use handlescope_query::{KnownNames, polars_reason};
+use handlescope_query::{QueryNames, polars_reason};
 
 /// A view that cannot be read or planned.
 #[derive(Debug, Error)]
@@ -32,7 +32,7 @@ impl ViewError {
         path: &Path,
         text: &str,
         error: &PolarsError,
-        names: &KnownNames<'_>,
+        names: &QueryNames<'_>,
     ) -> ViewError {
         let reason = polars_reason(error, names);
         let line = line_of(&reason, text);
@@ -87,12 +87,15 @@ impl ViewFile {
 
     pub fn parse(path: &Path, text: &str) -> Result<ViewFile, ViewError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
-        let comments = text.lines().map(|line| line.strip_prefix("--").map(str::trim));
-        let comments: Vec<&str> = comments.map_while(|comment| comment).collect();
-        let about = comments.iter().take_while(|line| !line.is_empty()).copied();
-        let about: Vec<&str> = about.collect();
-        let columns = (1..).zip(&comments).skip(about.len());
-        let columns = columns.filter_map(|(line, text)| ColumnDoc::parse(line, text)).collect();
+        let comments: Vec<&str> =
+            text.lines().map_while(|line| line.strip_prefix("--").map(str::trim)).collect();
+        let about: Vec<&str> =
+            comments.iter().take_while(|line| !line.is_empty()).copied().collect();
+        let columns = (1..)
+            .zip(&comments)
+            .skip(about.len())
+            .filter_map(|(line, text)| ColumnDoc::parse(line, text))
+            .collect();
         let file = ViewFile {
             path: path.to_path_buf(),
             name,
@@ -107,12 +110,12 @@ impl ViewFile {
         }
         match extract_table_identifiers(text, false, true) {
             Ok(uses) => Ok(ViewFile { uses, ..file }),
-            Err(error) => Err(file.wrong(&error, &KnownNames::default())),
+            Err(error) => Err(file.wrong(&error, &QueryNames::default())),
         }
     }
 
     /// Converts an error of polars about the query.
-    pub fn wrong(&self, error: &PolarsError, names: &KnownNames<'_>) -> ViewError {
+    pub fn wrong(&self, error: &PolarsError, names: &QueryNames<'_>) -> ViewError {
         ViewError::from_query(&self.path, &self.text, error, names)
     }
 
@@ -163,16 +166,16 @@ fn line_of(reason: &str, text: &str) -> usize {
 /// Returns the first line of the query that contains a word.
 fn line_with(word: &str, text: &str) -> Option<usize> {
     let line = code(text).find(|(_, line)| {
-        let mut words = line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4])));
-        words.any(|known| known == word)
+        line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4]))).any(|known| known == word)
     });
     line.map(|(number, _)| number)
 }
 
 /// Returns the lines that are neither empty nor comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.lines());
-    lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("--"))
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("--"))
 }
 
 #[cfg(test)]

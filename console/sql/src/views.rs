@@ -20,7 +20,7 @@ use super::{
     planner::{context, execute, with_stack},
     view_file::{ViewError, ViewFile},
 };
-use handlescope_query::KnownNames;
+use handlescope_query::QueryNames;
 use handlescope_session::paths::has_extension;
 
 /// The views in this folder.
@@ -130,8 +130,10 @@ impl Views {
 
     /// Returns the views in display order, those of the program first.
     pub fn all(&self) -> impl Iterator<Item = &View> {
-        let views = self.shown.iter().filter_map(|index| self.planned.get(*index));
-        views.filter(|view| !view.is_hidden())
+        self.shown
+            .iter()
+            .filter_map(|index| self.planned.get(*index))
+            .filter(|view| !view.is_hidden())
     }
 
     pub fn named(&self, name: &str) -> Option<&View> {
@@ -140,10 +142,15 @@ impl Views {
 
     /// Returns the texts that define a view: its own, and those of hidden views it uses.
     pub fn texts(&self, view: &View) -> impl Iterator<Item = &str> {
-        let views = self.planned.iter().rev().filter(|known| {
-            known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
-        });
-        views.map(|view| view.sql.as_str()).collect::<Vec<&str>>().into_iter()
+        self.planned
+            .iter()
+            .rev()
+            .filter(|known| {
+                known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
+            })
+            .map(|view| view.sql.as_str())
+            .collect::<Vec<&str>>()
+            .into_iter()
     }
 
     /// Plans views, which determines the types of their columns.
@@ -151,7 +158,7 @@ impl Views {
         let order = sorted(files)?;
         let Some(first) = files.first() else { return Ok(Views::default()) };
         let context = context(&Arc::default());
-        let mut context = context.map_err(|error| first.wrong(&error, &KnownNames::default()))?;
+        let mut context = context.map_err(|error| first.wrong(&error, &QueryNames::default()))?;
         let shown = vec![0; files.len()];
         let mut views = Views { planned: Vec::new(), shown, others: Vec::new() };
         for index in order {
@@ -172,7 +179,7 @@ impl Views {
             });
             let schema = planned.map_err(|error| {
                 let tables = queried_by_name().map(|table| -> &str { table.name() });
-                let names = KnownNames {
+                let names = QueryNames {
                     tables: tables.chain(files.iter().map(|file| file.name.as_str())).collect(),
                     columns: known.iter().map(|column| &*column.name).collect(),
                     query: &file.text,
@@ -187,8 +194,11 @@ impl Views {
     /// Returns the user's views among those a query uses, each after those it uses itself.
     pub fn of_user(&self, named: &[String]) -> Vec<&View> {
         let used = self.used(named);
-        let views = self.planned.iter().filter(|view| view.file.is_some());
-        views.filter(|view| used.contains(&view.name)).collect()
+        self.planned
+            .iter()
+            .filter(|view| view.file.is_some())
+            .filter(|view| used.contains(&view.name))
+            .collect()
     }
 
     /// Returns the names in a query, and those used by the views named.
@@ -206,11 +216,13 @@ impl Views {
     pub fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
         let used = self.used(named);
         for view in &self.planned {
-            let frame = match used.contains(&view.name) {
-                true => execute(context, &view.planned)?,
-                false if view.is_hidden() => continue,
+            let frame = if used.contains(&view.name) {
+                execute(context, &view.planned)?
+            } else if view.is_hidden() {
+                continue;
+            } else {
                 // Only error messages list its name.
-                false => DataFrame::empty().lazy(),
+                DataFrame::empty().lazy()
             };
             context.register(&view.name, frame);
         }
@@ -296,8 +308,11 @@ fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
     let entries = fs::read_dir(folder)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|source| ViewError::Unread { path: folder.to_path_buf(), source })?;
-    let paths = entries.into_iter().map(|entry| entry.path());
-    let mut paths: Vec<_> = paths.filter(|path| has_extension(path, &["sql"])).collect();
+    let mut paths: Vec<_> = entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(|path| has_extension(path, &["sql"]))
+        .collect();
     paths.sort();
     let mut files = built_in()?;
     for path in paths {

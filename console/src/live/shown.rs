@@ -9,7 +9,7 @@ use super::state::{Live, TICK, quietly};
 use handlescope_commands::CommandError;
 use handlescope_commands::console::Console;
 use handlescope_query::OpenGroup;
-use handlescope_session::terminal::{FullScreen, Messages, Pressed};
+use handlescope_session::terminal::{FullScreen, KeyPress, Messages};
 
 /// Number of lines that a page scrolls.
 const PAGE: usize = 20;
@@ -76,27 +76,27 @@ impl Shown {
     }
 
     /// Handles a key; returns whether it asks to quit.
-    fn handle_key(&mut self, key: Pressed, live: &mut Live, console: &mut Console) -> bool {
+    fn handle_key(&mut self, key: KeyPress, live: &mut Live, console: &mut Console) -> bool {
         if let Some((lines, first)) = &mut self.text {
             match key {
-                Pressed::Leave | Pressed::Letter('q' | 'w') => self.text = None,
+                KeyPress::Leave | KeyPress::Letter('q' | 'w') => self.text = None,
                 key => *first = scrolled(*first, lines.len(), key),
             }
             return false;
         }
         match key {
-            Pressed::Leave | Pressed::Letter('q') => return true,
-            Pressed::Letter('s') => {
+            KeyPress::Leave | KeyPress::Letter('q') => return true,
+            KeyPress::Letter('s') => {
                 self.message = match live.save(&console.cancel) {
                     Ok(path) => format!("saved {}", Untrusted(path)),
                     Err(error) => format!("error: {error}"),
                 };
             }
-            Pressed::Letter('w') => match why(live, console) {
+            KeyPress::Letter('w') => match why(live, console) {
                 Ok(text) => self.text = Some((text.lines().map(str::to_owned).collect(), 0)),
                 Err(error) => self.message = format!("error: {error}"),
             },
-            Pressed::Letter(letter) => {
+            KeyPress::Letter(letter) => {
                 if let Some(order) = Order::of(letter) {
                     self.order = order;
                     order.sort(&mut self.groups);
@@ -109,14 +109,14 @@ impl Shown {
 }
 
 /// Returns the first line to show after a key, of `count` lines.
-fn scrolled(first: usize, count: usize, key: Pressed) -> usize {
+fn scrolled(first: usize, count: usize, key: KeyPress) -> usize {
     let last = count.saturating_sub(1);
     match key {
-        Pressed::Up => first.saturating_sub(1),
-        Pressed::Down => (first + 1).min(last),
-        Pressed::PageUp => first.saturating_sub(PAGE),
-        Pressed::PageDown => (first + PAGE).min(last),
-        Pressed::Leave | Pressed::Letter(_) => first,
+        KeyPress::Up => first.saturating_sub(1),
+        KeyPress::Down => (first + 1).min(last),
+        KeyPress::PageUp => first.saturating_sub(PAGE),
+        KeyPress::PageDown => (first + PAGE).min(last),
+        KeyPress::Leave | KeyPress::Letter(_) => first,
     }
 }
 

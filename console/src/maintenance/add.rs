@@ -15,7 +15,7 @@ use handlescope_model::Untrusted;
 use handlescope_query::Source;
 use handlescope_session::paths::{Access, expand, is_extract};
 use handlescope_session::trace::{LoadArgs, Loading, NoFile};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// Adds traces to a dataset, and creates the dataset if it does not exist.
 ///
@@ -122,7 +122,7 @@ fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(
     match added.was_there {
         true => writeln!(context.out, "{id}: {path}: already there, {date}")?,
         false => {
-            let acquisitions = Counted(added.acquisitions, "acquisition");
+            let acquisitions = CountedNoun(added.acquisitions, "acquisition");
             let bytes = HumanBytes(added.bytes);
             writeln!(context.out, "{id}: {path}: {date}, {acquisitions}, {bytes}")?;
         }
@@ -160,10 +160,10 @@ pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), Com
             None => unchanged += 1,
         }
     }
-    let (changed, unchanged) = (Counted(changed, "trace"), Counted(unchanged, "trace"));
+    let (changed, unchanged) = (CountedNoun(changed, "trace"), CountedNoun(unchanged, "trace"));
     writeln!(context.out, "{changed} with more names, {unchanged} as before")?;
     if without > 0 {
-        let without = Counted(without, "trace");
+        let without = CountedNoun(without, "trace");
         context.messages.warning(format_args!(
             "{without} without an extract in the dataset: remove and add the traces again"
         ));

@@ -16,7 +16,7 @@ use handlescope_fleet::dataset::{Compacted, Dataset, DatasetError, today};
 use handlescope_model::Untrusted;
 use handlescope_render::dataset_traces;
 use handlescope_session::settings::DisplayArgs;
-use handlescope_session::values::{Counted, Format, JsonMode};
+use handlescope_session::values::{CountedNoun, Format, JsonMode};
 
 /// Carries out an action on a dataset.
 ///
@@ -65,7 +65,7 @@ fn compact(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandEr
     }
     let [before, after] = files;
     let [old, new] = bytes.map(HumanBytes);
-    writeln!(context.out, "merged {} into {after}, {old} → {new}", Counted(before, "file"))?;
+    writeln!(context.out, "merged {} into {after}, {old} → {new}", CountedNoun(before, "file"))?;
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandErro
     note_unread(&dataset, context.messages);
     let checked = dataset.check(context.cancel)?;
     checked.problems.iter().for_each(|problem| context.messages.error(problem));
-    let traces = Counted(checked.traces, "trace");
+    let traces = CountedNoun(checked.traces, "trace");
     let (rows, bytes) = (HumanCount(checked.rows), HumanBytes(checked.bytes));
     writeln!(context.out, "{traces}, {rows} rows, {bytes}")?;
     match checked.problems.len() {

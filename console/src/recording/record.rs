@@ -29,7 +29,7 @@ use handlescope_session::paths::{Output, Overwrite};
 use handlescope_session::terminal::{Messages, Progress};
 use handlescope_session::trace::extraction::{self, beside, line, options, prepare_folder, warn};
 use handlescope_session::trace::{Caveat, LoadError, warn_of};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// Replaces a recorded trace by a copy that includes the identities of its images and the further traces. `reason` says
 /// why Windows did not do so. If it fails, the trace stays as the session left it.
@@ -55,12 +55,12 @@ pub fn merge(
             } else {
                 messages.note(format_args!(
                     "{path}: {} identified by file, {} not ({reason})",
-                    Counted(identified, "image"),
+                    CountedNoun(identified, "image"),
                     HumanCount(unidentified)
                 ));
             }
             if events > 0 {
-                messages.note(format_args!("{path}: {} of .NET", Counted(events, "event")));
+                messages.note(format_args!("{path}: {} of .NET", CountedNoun(events, "event")));
             }
         }
         Err(error) => messages.warning(format_args!(
@@ -184,7 +184,7 @@ pub fn run(
     messages.note(format_args!(
         "{}: {} in {seconds:.1} s, {}; {end}",
         Untrusted(&args.file),
-        Counted(events, "event"),
+        CountedNoun(events, "event"),
         losses(stats, recording.receiver.dropped()),
     ));
     if let Some(problem) = further.problem() {

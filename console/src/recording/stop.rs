@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use handlescope_session::filter::{FilterError, ProcessFilter};
 use handlescope_session::grammar::split;
-use handlescope_session::values::{Counted, ValueError, number};
+use handlescope_session::values::{CountedNoun, ValueError, number};
 
 /// Why a text is not a condition.
 #[derive(Debug, Error)]
@@ -60,7 +60,7 @@ impl fmt::Display for Reached {
             f,
             "{}({pid}) has {} open, more than {above}",
             Untrusted(name),
-            Counted(self.handles, "handle")
+            CountedNoun(self.handles, "handle")
         )
     }
 }

@@ -13,7 +13,7 @@ use handlescope_commands::{Pipe, Registry};
 use handlescope_session::grammar::{
     Arguments, OptionSpec, Redirect, Token, definition_start, parse, split,
 };
-use handlescope_session::settings::{Aliases, Expanded};
+use handlescope_session::settings::{AliasExpansion, Aliases};
 use handlescope_session::terminal::{Role, same_length};
 use handlescope_sql::Relation;
 
@@ -61,7 +61,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
     }
-    if let Some(Expanded { line: expanded, typed_start, start }) = aliases.expanded(line) {
+    if let Some(AliasExpansion { line: expanded, typed_start, start }) = aliases.expanded(line) {
         let alias = line.len() - line.trim_start().len()..typed_start;
         let mut behind =
             roles(&expanded, (cursor + start).saturating_sub(typed_start), aliases, registry);

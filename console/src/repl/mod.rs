@@ -14,7 +14,7 @@ use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 use handlescope_commands::completion::{KnownViews, SharedKnown};
 use handlescope_commands::console::Console;
 use handlescope_commands::{CommandError, Flow, script};
-use handlescope_session::cancel::{self, Cancelled, Wait};
+use handlescope_session::cancel::{self, Cancelled, InputWait};
 use handlescope_session::terminal::{Messages, standard};
 
 use self::offer::Accepted;
@@ -59,7 +59,7 @@ pub fn run(
             **editor = editor::editor(Arc::clone(&known), color, messages);
         }
         let prompt = editor::FilePrompt::new(&console.session);
-        let signal = cancel::waiting(Wait::Prompt, || input.read(&prompt));
+        let signal = cancel::waiting(InputWait::Prompt, || input.read(&prompt));
         let signal = signal.map_err(|source| CommandError::Terminal { source })?;
         match signal {
             Signal::Success(line) => {

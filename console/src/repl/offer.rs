@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::io;
 
-use handlescope_session::settings::{Key, SymbolDownload};
+use handlescope_session::settings::{SettingKey, SymbolDownload};
 use handlescope_session::trace::{Session, SymbolOffer};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
 
 use super::Input;
-use handlescope_session::cancel::{self, Wait};
+use handlescope_session::cancel::{self, InputWait};
 use handlescope_session::terminal::Messages;
 
 /// The user's reply.
@@ -55,7 +55,7 @@ pub fn offer(
         true => Input::Editor(Box::new(Reedline::create().with_ansi_colors(false))),
         false => Input::Lines,
     };
-    let reply = match cancel::waiting(Wait::Prompt, || input.read(&question))? {
+    let reply = match cancel::waiting(InputWait::Prompt, || input.read(&question))? {
         Signal::Success(text) => Reply::parse(&text),
         _ => Reply::No,
     };
@@ -74,7 +74,7 @@ fn accept(
             Some(Accepted::Once)
         }
         Reply::Always => {
-            let (key, always) = (Key::SymbolDownload, SymbolDownload::Always);
+            let (key, always) = (SettingKey::SymbolDownload, SymbolDownload::Always);
             Some(Accepted::Always(format!(".config {key} {always}")))
         }
         Reply::No => {
@@ -91,7 +91,7 @@ struct Question(String);
 
 impl Question {
     fn about(offer: &SymbolOffer) -> Question {
-        let modules = Counted(offer.modules as u64, "module");
+        let modules = CountedNoun(offer.modules as u64, "module");
         Question(format!("Download symbols of {modules} from Microsoft? [y/N/always] "))
     }
 }

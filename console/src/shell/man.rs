@@ -10,7 +10,7 @@ use clap_mangen::roff::{Roff, bold, italic, roman};
 use crate::cli::Cli;
 use handlescope_commands::registry::REGISTRY;
 use handlescope_session::grammar::{Arguments, GroupView};
-use handlescope_session::settings::Key;
+use handlescope_session::settings::SettingKey;
 
 /// Writes the page in roff: the program's options, then the console's commands and the options of every kind of
 /// `.dump`.
@@ -166,7 +166,9 @@ fn commands() -> Roff {
         roff.control("TP", []);
         roff.text([bold(signature.names.join(", ")), roman(" "), italic(signature.usage)]);
         roff.text([roman(format!("{}. {}", signature.summary, signature.details))]);
-        roff.text(Key::sources_of(signature.names).map(roman).into_iter().collect::<Vec<_>>());
+        roff.text(
+            SettingKey::sources_of(signature.names).map(roman).into_iter().collect::<Vec<_>>(),
+        );
         let groups = command.groups();
         if !groups.is_empty() {
             roff.control("RS", []);
@@ -175,7 +177,7 @@ fn commands() -> Roff {
         }
         if matches!(signature.arguments, Arguments::Setting) {
             roff.control("RS", []);
-            for key in Key::ALL {
+            for key in SettingKey::ALL {
                 roff.control("TP", []);
                 roff.text([bold(key.name())]);
                 roff.text([roman(format!("Comes from {}.", key.sources()))]);

@@ -11,7 +11,7 @@ use handlescope_model::{rules::about, tables::ResourceKind};
 
 use super::paths::starts_with;
 use handlescope_session::filter::literal;
-use handlescope_session::grammar::value::Texts;
+use handlescope_session::grammar::value::FilterTextKind;
 use handlescope_session::settings::Aliases;
 use handlescope_session::trace::{NamedSuspect, TraceValues, programs};
 use handlescope_sql::Views;
@@ -160,24 +160,24 @@ pub fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
     capped(values)
 }
 
-pub fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValue> {
+pub fn texts(filter: &str, texts: FilterTextKind, known: &Known) -> Vec<FilterValue> {
     let typed = Typed::new(filter);
     let values = match texts {
-        Texts::ObjectTypes => {
+        FilterTextKind::ObjectTypes => {
             let types: BTreeSet<&str> = distinct(known, |values| values.types());
             let fitting = types.into_iter().filter(|name| starts_with(name, typed.pattern));
             fitting.map(|name| typed.value(name, "object type")).collect()
         }
-        Texts::ObjectNames => object_names(&typed, known),
-        Texts::Frames => modules(&typed, known),
-        Texts::AllocationKinds => allocation_kinds(&typed, known),
-        Texts::Allocators => allocators(&typed, known),
-        Texts::LoadedFiles => {
+        FilterTextKind::ObjectNames => object_names(&typed, known),
+        FilterTextKind::Frames => modules(&typed, known),
+        FilterTextKind::AllocationKinds => allocation_kinds(&typed, known),
+        FilterTextKind::Allocators => allocators(&typed, known),
+        FilterTextKind::LoadedFiles => {
             let names = known.loaded.iter().filter_map(|path| path.rsplit(['/', '\\']).next());
             let fitting = names.filter(|name| starts_with(name, typed.pattern));
             fitting.map(|name| typed.value(name, "loaded")).collect()
         }
-        Texts::Other => Vec::new(),
+        FilterTextKind::Other => Vec::new(),
     };
     capped(values)
 }

@@ -20,7 +20,7 @@ use crate::{
 use handlescope_session::grammar::{
     Arguments, OptionSpec, Quotes, Redirect, Token, definition_start, parse, split, value::Offers,
 };
-use handlescope_session::settings::{Expanded, Key};
+use handlescope_session::settings::{AliasExpansion, SettingKey};
 use handlescope_session::values::ColumnChoice;
 
 /// Completes commands, kinds, options, their values, and files.
@@ -69,7 +69,7 @@ pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
 }
 
 fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
-    if let Some(Expanded { line, typed_start, start }) = known.aliases.expanded(line)
+    if let Some(AliasExpansion { line, typed_start, start }) = known.aliases.expanded(line)
         && let Some(behind) = cursor.checked_sub(typed_start).filter(|behind| *behind > 0)
     {
         let suggestions = complete_at(&line, start + behind, known);
@@ -209,11 +209,12 @@ impl Position<'_> {
 
     fn settings(&self, arguments: &[Token]) -> Vec<Suggestion> {
         let [name, ..] = arguments else {
-            let keys = Vec::from_iter(Key::ALL.iter().map(|key| (key.name(), key.sources())));
+            let keys =
+                Vec::from_iter(SettingKey::ALL.iter().map(|key| (key.name(), key.sources())));
             return self.words(keys.iter().map(|(name, help)| (*name, help.as_str())).collect());
         };
-        match Key::named(&name.text) {
-            Ok(Key::SymbolPath) => self.files(FileFilter::Folders),
+        match SettingKey::named(&name.text) {
+            Ok(SettingKey::SymbolPath) => self.files(FileFilter::Folders),
             Ok(key) => {
                 let usual = (USUAL, "removes it from the configuration file");
                 self.words(key.words().into_iter().chain([usual]).collect())

@@ -17,7 +17,7 @@ use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
-    self as query, PRIVATE_HEAP, Picked, ProcessCriteria, StackTrims, Suspect, WhyAnswer,
+    self as query, PRIVATE_HEAP, PickedSuspect, ProcessCriteria, StackTrims, Suspect, WhyAnswer,
     WhyCriteria,
 };
 use handlescope_render::{self as render, Look};
@@ -27,7 +27,7 @@ use handlescope_session::grammar::value::{
 use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{NamedSuspect, Session, filter_of};
-use handlescope_session::values::{Counted, Format, TopN};
+use handlescope_session::values::{CountedNoun, Format, TopN};
 
 /// The option of the gate, as written in a shell.
 const FAIL_ON: &str = "--fail-on";
@@ -181,7 +181,7 @@ fn decide(
         dump.flow = Flow::Undecided;
     }
     if let failed @ 1.. = failures.iter().flatten().filter(|fails| **fails).count() {
-        let suspects = Counted(failed as u64, "suspect");
+        let suspects = CountedNoun(failed as u64, "suspect");
         dump.messages.warning(format_args!("{suspects} fail {FAIL_ON}"));
         dump.flow = Flow::Worse;
     }
@@ -280,8 +280,8 @@ static WHICH: &[Opt<WhyArgs>] = &[
              no option name. A name means -pn.",
         example: "-Which 3",
         take: to(&(value::WHICH, |args, which| match which {
-            Which::Rank(rank) => args.criteria.picked = Some(Picked::Rank(rank)),
-            Which::Id(id) => args.criteria.picked = Some(Picked::Id(id)),
+            Which::Rank(rank) => args.criteria.picked = Some(PickedSuspect::Rank(rank)),
+            Which::Id(id) => args.criteria.picked = Some(PickedSuspect::Id(id)),
             Which::Processes(processes) => args.criteria.owners.name = Some(processes),
         })),
     },

@@ -10,8 +10,10 @@ use crate::shared::options::{
 };
 use crate::shared::symbols::{SymbolArgs, symbol_options};
 use crate::shared::{fields, groups};
-use handlescope_session::grammar::value::{FOLDER, NUMBER, QUERY, SIZE, SWITCH, TEXT, Value, WORD};
-use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, choice, to, words};
+use handlescope_session::grammar::value::{
+    FOLDER, NUMBER, QUERY, SIZE, SWITCH, TEXT, ValueKind, WORD,
+};
+use handlescope_session::grammar::{Opt, OptionGroup, Take, WordChoices, choice, to, words};
 use handlescope_session::values::ValueError;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,7 +98,7 @@ static WHICH: &[Opt<ExtractArgs>] = &[
     },
 ];
 
-const STACKS: &Choices<StackChoice> = &[
+const STACKS: &WordChoices<StackChoice> = &[
     ("handles", "those of handle events (default)", StackChoice::HandleEvents),
     ("all", "those of every event, CPU samples too", StackChoice::All),
 ];
@@ -108,7 +110,7 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
         details: "For .dump Stack. Keeping all stacks can make an extract many times larger. \
              Provider events keep their own stacks: -events.",
         example: "-fd examples/leaky.etl -stacks all",
-        take: to(&(Value { words: || words(STACKS), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(STACKS), ..WORD }, |args, index| {
             args.stacks = choice(STACKS, index);
         })),
     },
@@ -119,7 +121,7 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
              stacks, for .dump Events -ShowFields and .sql. By default an extract has only counts \
              of events.",
         example: "-fd examples/leaky.etl -events all",
-        take: to(&(Value { placeholder: "PROVIDERS", ..TEXT }, |args, text| {
+        take: to(&(ValueKind { placeholder: "PROVIDERS", ..TEXT }, |args, text| {
             args.events = Some(text);
         })),
     },
@@ -131,7 +133,7 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
              what it does; and its fields, by default Handle, AllocSize and Allocator. Or a .toml \
              file that lists them. AcquireResource and ReleaseResource are always included.",
         example: "-fd examples/leaky.etl -resource \"Contoso.Pool/Take acquire handle=Block\"",
-        take: to(&(Value { placeholder: "MAPPING", ..TEXT }, |args, text| {
+        take: to(&(ValueKind { placeholder: "MAPPING", ..TEXT }, |args, text| {
             args.resource = Some(text);
         })),
     },
@@ -248,7 +250,7 @@ const THREADS: &str =
 struct Refused(usize, &'static str);
 
 impl Take<ExtractArgs> for Refused {
-    fn value(&self) -> Value<()> {
+    fn value(&self) -> ValueKind<()> {
         Take::<ExtractArgs>::value(&Idle(self.0, self.1))
     }
 

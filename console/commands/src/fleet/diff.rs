@@ -9,10 +9,10 @@ use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
-use handlescope_session::grammar::value::{PAIR, Value};
+use handlescope_session::grammar::value::{PAIR, ValueKind};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 pub struct FleetDiff;
 
@@ -98,7 +98,7 @@ impl Command for FleetDiff {
 
 /// Reports groups that got worse, or may have, and sets the exit status.
 fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
-    let groups = |number: usize| Counted(number as u64, "group");
+    let groups = |number: usize| CountedNoun(number as u64, "group");
     if answer.uncertain() > 0 {
         dump.messages.warning(format_args!(
             "{} may or may not have got worse, because traces lost events",
@@ -120,7 +120,7 @@ static CHOICES: [Opt<FleetDiffArgs>; 5] = {
         details: "Names as .dump ObjectRef -GroupBy build lists them.",
         example: "-build 1.3.0.0 1.4.0.0",
         take: to(&(
-            Value { placeholder: "BEFORE AFTER", ..PAIR },
+            ValueKind { placeholder: "BEFORE AFTER", ..PAIR },
             |args: &mut FleetDiffArgs, pair| args.builds = Some(pair),
         )),
     };

@@ -7,9 +7,9 @@ use crate::shared::{fields, groups as headings};
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
 use handlescope_render::{self as render, OutputOptions};
-use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD, WORDS};
+use handlescope_session::grammar::value::{NUMBER, SWITCH, ValueKind, WORD, WORDS};
 use handlescope_session::grammar::{
-    Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
+    Example, Opt, OptionGroup, ParseError, WordChoices, choice, to, words,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -49,7 +49,7 @@ const USUAL: [FleetColumn; 3] =
 const FILE: [FleetColumn; 3] = [FleetColumn::TRACE, FleetColumn::MACHINE, FleetColumn::DAY];
 
 /// Words of `-ShowTotal`; they are the same as for traces.
-const TOTALS_OF: &Choices<&[FleetColumn]> = &[
+const TOTALS_OF: &WordChoices<&[FleetColumn]> = &[
     ("Total", "by type", &[FleetColumn::TYPE]),
     ("Process", "by executable", &[FleetColumn::PROCESS]),
     ("File", "by trace, with machine and day", &FILE),
@@ -155,7 +155,7 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
              the same program functions count as one on all machines and in all builds. Default: \
              process,type,createstack.",
         example: "-GroupBy machine,process,createstack",
-        take: to(&(Value { words: FleetColumn::words, ..WORDS }, |args, indices| {
+        take: to(&(ValueKind { words: FleetColumn::words, ..WORDS }, |args, indices| {
             add_columns(&mut args.by, &FleetColumn::ALL, &indices);
         })),
     },
@@ -165,7 +165,7 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
         details: "Counts what was opened and allocated in the traces: a dataset does not have \
                   handles that were open before. -SortBy takes Handles and File, too.",
         example: "-ShowTotal Process",
-        take: to(&(Value { words: || words(TOTALS_OF), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(TOTALS_OF), ..WORD }, |args, index| {
             args.total = choice(TOTALS_OF, index);
         })),
     },

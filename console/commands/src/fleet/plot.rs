@@ -10,9 +10,9 @@ use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Si
 use handlescope_fleet::{FleetColumn, FleetCriteria, GrowthAxis, fleet_growth};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
-use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD};
+use handlescope_session::grammar::value::{NUMBER, SWITCH, ValueKind, WORD};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
+    Arguments, Example, Opt, OptionGroup, ParseError, WordChoices, choice, to, words,
 };
 use handlescope_session::paths::{has_extension, stem, with_home};
 
@@ -109,14 +109,14 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     dump.write_file(target, |out| write_plot_svg(&[timeline], out))
 }
 
-const DIVIDED_BY: &Choices<FleetColumn> = &[
+const DIVIDED_BY: &WordChoices<FleetColumn> = &[
     ("process", "executable of the owner", FleetColumn::PROCESS),
     ("type", "type of the object, or kind of allocations", FleetColumn::TYPE),
     ("machine", "computer that recorded the trace", FleetColumn::MACHINE),
     ("build", "build of the process", FleetColumn::BUILD),
 ];
 
-const OVER: &Choices<GrowthAxis> = &[
+const OVER: &WordChoices<GrowthAxis> = &[
     ("days", "what is open at the end of the traces, by day", GrowthAxis::Days),
     ("trace", "the steps of all traces, averaged", GrowthAxis::Steps),
 ];
@@ -127,7 +127,7 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
         help: "group by process, type, machine or build",
         details: "Default: the process that owns them.",
         example: "-GroupBy type",
-        take: to(&(Value { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
             args.by = choice(DIVIDED_BY, index);
         })),
     },
@@ -136,7 +136,7 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
         help: "draw over the days, or over the time of the traces",
         details: "Default: days, or the traces if all started on one day.",
         example: "-Over trace",
-        take: to(&(Value { words: || words(OVER), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(OVER), ..WORD }, |args, index| {
             args.axis = choice(OVER, index);
         })),
     },

@@ -7,7 +7,7 @@ use crate::syntax::Syntax;
 use crate::topics::TopicSpec;
 use crate::{AnyCommand, CommandError, Registry};
 use handlescope_session::grammar::{Arguments, Example, GroupView, OptionSpec};
-use handlescope_session::settings::{Aliases, Key};
+use handlescope_session::settings::{Aliases, SettingKey};
 use handlescope_session::terminal::theme::name_cell;
 use handlescope_session::terminal::{Role, Screen, table, wrapped};
 use handlescope_sql::Relation;
@@ -80,8 +80,8 @@ impl<'a> Page<'a> {
         self.options(&command.groups())?;
         if matches!(signature.arguments, Arguments::Setting) {
             self.heading("Settings and where they come from, first source first")?;
-            let rows = Key::ALL.iter().map(|key| [key.name().to_owned(), key.sources()]);
-            let width = Key::ALL.iter().map(|key| key.name().len()).max();
+            let rows = SettingKey::ALL.iter().map(|key| [key.name().to_owned(), key.sources()]);
+            let width = SettingKey::ALL.iter().map(|key| key.name().len()).max();
             self.aligned(&rows.collect::<Vec<_>>(), width.unwrap_or_default())?;
         }
         if matches!(signature.arguments, Arguments::Kind) {
@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
 
     /// Prints where the value set by an option or command can come from.
     fn sources(&mut self, names: &[&str]) -> Result<(), CommandError> {
-        Key::sources_of(names).map_or(Ok(()), |sources| self.paragraph(&sources))
+        SettingKey::sources_of(names).map_or(Ok(()), |sources| self.paragraph(&sources))
     }
 
     /// Writes options under their headings; options without effect are only named.

@@ -9,8 +9,8 @@ use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer, ResourceColumn,
-    Stats, WhyCriteria,
+    self as query, GroupColumn, GroupCriteria, GroupStats, ObjectCriteria, ObjectRefAnswer,
+    ResourceColumn, WhyCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{FlameGraph, PprofProfile, SuspectIds, Weight};
@@ -176,8 +176,8 @@ fn handles<'a>(
 /// Returns how to count handles: all leaked ones, or only some of them if the options say so.
 fn weight(criteria: &ObjectCriteria) -> Weight {
     match (criteria.leak, criteria.leak_at_exit) {
-        (true, false) => |stats: &Stats| stats.leaked,
-        (false, true) => |stats: &Stats| stats.closed_at_exit,
-        _ => Stats::unreleased,
+        (true, false) => |stats: &GroupStats| stats.leaked,
+        (false, true) => |stats: &GroupStats| stats.closed_at_exit,
+        _ => GroupStats::unreleased,
     }
 }

@@ -13,9 +13,9 @@ use handlescope_query::{
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
-use handlescope_session::grammar::value::{NUMBER, Value, WORD};
+use handlescope_session::grammar::value::{NUMBER, ValueKind, WORD};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, choice, to, words,
+    Arguments, Example, GroupView, Opt, OptionGroup, ParseError, WordChoices, choice, to, words,
 };
 use handlescope_session::paths::{has_extension, names_apart, stem};
 
@@ -33,7 +33,7 @@ static OPTIONS: &[OptionGroup<PictureOptions>] = &[
     OptionGroup { title: groups::SCRIPTS, options: FILES },
 ];
 
-const DIVIDED_BY: &Choices<GroupColumn> = &[
+const DIVIDED_BY: &WordChoices<GroupColumn> = &[
     ("process", "owner of the handle", GroupColumn::Process),
     ("type", "type of the object", GroupColumn::Type),
     (
@@ -50,7 +50,7 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
         details: "Default: the process that owns them. The type of an allocation is its kind and \
              allocator.",
         example: "-GroupBy stack",
-        take: to(&(Value { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
             args.by = choice(DIVIDED_BY, index);
         })),
     },

@@ -5,9 +5,9 @@ use crate::shared::Has;
 use handlescope_query::{NewProcess, ProcessCriteria, StackTrims};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
-    DIGITS, FRAMES, PROCESSES, SWITCH, TEXTS, TIME_FORMAT, Value, WORD,
+    DIGITS, FRAMES, PROCESSES, SWITCH, TEXTS, TIME_FORMAT, ValueKind, WORD,
 };
-use handlescope_session::grammar::{Choices, Opt, To, choice, to, words};
+use handlescope_session::grammar::{Opt, To, WordChoices, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 use handlescope_session::values::{SuspectId, TimeRange};
 
@@ -106,13 +106,13 @@ pub const fn new_process_option<A: Has<ProcessCriteria>>(help: &'static str) -> 
         help,
         details: "Combined with other filters, all must match.",
         example: "-NewProcess 1",
-        take: to(&(Value { words: || words(NEW_PROCESSES), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(NEW_PROCESSES), ..WORD }, |args, index| {
             args.part().new_process = choice(NEW_PROCESSES, index);
         })),
     }
 }
 
-const NEW_PROCESSES: &Choices<NewProcess> = &[
+const NEW_PROCESSES: &WordChoices<NewProcess> = &[
     ("0", "processes that neither started nor ended in the trace", NewProcess::Permanent),
     ("1", "processes that started in the trace", NewProcess::Started),
     ("2", "processes that started and did not end in the trace", NewProcess::StartedOnly),

@@ -2,8 +2,8 @@
 
 use handlescope_query::{Suspect, Verdict, WhyAnswer};
 use handlescope_session::filter::ProcessFilter;
-use handlescope_session::grammar::value::{FAIL_ON, Value, WORD};
-use handlescope_session::grammar::{Choices, Opt, ParseError, choice, to, words};
+use handlescope_session::grammar::value::{FAIL_ON, ValueKind, WORD};
+use handlescope_session::grammar::{Opt, ParseError, WordChoices, choice, to, words};
 use handlescope_session::values::{FailOn, FindingFormat, Format};
 
 use super::Has;
@@ -73,7 +73,7 @@ pub fn no_other_format(gate: &Gate, shared: &SharedArgs) -> Result<(), ParseErro
     }
 }
 
-const FORMATS: &Choices<FindingFormat> = &[
+const FORMATS: &WordChoices<FindingFormat> = &[
     ("junit", "XML that CI servers show as tests", FindingFormat::JUnit),
     ("sarif", "SARIF 2.1.0 for code scanning", FindingFormat::Sarif),
     ("github", "annotations of GitHub Actions", FindingFormat::GitHub),
@@ -106,7 +106,7 @@ pub const fn format_option<A: Has<Gate>>() -> Opt<A> {
         details: "With source lines. Of a comparison, what got worse in the second trace. Findings \
                   that fail -FailOn are failures or errors, all others warnings.",
         example: "-Format markdown",
-        take: to(&(Value { words: || words(FORMATS), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(FORMATS), ..WORD }, |args, index| {
             args.part().format = choice(FORMATS, index);
         })),
     }

@@ -15,7 +15,7 @@ use crate::shared::Has;
 use handlescope_render::output::COLUMNS;
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
-    COLUMN, COLUMN_LIST, IGNORED, LOADED_FILES, SWITCH, TOP, Value, file_in,
+    COLUMN, COLUMN_LIST, IGNORED, LOADED_FILES, SWITCH, TOP, ValueKind, file_in,
 };
 use handlescope_session::grammar::{Opt, OptionGroup, Take, To, to};
 use handlescope_session::values::{CsvText, FORMATS, FormatOption, RequestedFormat, ValueError};
@@ -217,8 +217,10 @@ pub type Notes = Vec<&'static str>;
 pub struct Idle(pub usize, pub &'static str);
 
 impl<A: Has<Notes>> Take<A> for Idle {
-    fn value(&self) -> Value<()> {
-        Value { arity: (0, self.0), placeholder: if self.0 == 0 { "" } else { "…" }, ..IGNORED }
+    fn value(&self) -> ValueKind<()> {
+        ValueKind {
+            arity: (0, self.0), placeholder: if self.0 == 0 { "" } else { "…" }, ..IGNORED
+        }
     }
 
     fn apply(&self, args: &mut A, _: &[&str]) -> Result<(), ValueError> {

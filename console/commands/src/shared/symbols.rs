@@ -13,10 +13,10 @@ use handlescope_symbols::{
     default_store,
 };
 
-use handlescope_session::grammar::value::{FOLDER, SYMBOL_SERVERS, TEXT, Value};
+use handlescope_session::grammar::value::{FOLDER, SYMBOL_SERVERS, TEXT, ValueKind};
 use handlescope_session::grammar::{Opt, to};
 use handlescope_session::paths::with_home;
-use handlescope_session::settings::{FILE_NAME, Key, Settings};
+use handlescope_session::settings::{FILE_NAME, SettingKey, Settings};
 use handlescope_session::values::{ValueError, bytes};
 
 /// Servers that `-symServer` knows by name, with their meanings.
@@ -130,7 +130,7 @@ pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 4] {
             details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. Default: the \
                  environment variable _NT_SYMBOL_PATH.",
             example: "--symbol-path examples/symbols -fd examples/leaky.etl",
-            take: to(&(Value { placeholder: "PATH", ..TEXT }, |args, text| {
+            take: to(&(ValueKind { placeholder: "PATH", ..TEXT }, |args, text| {
                 args.part().path = Some(text);
             })),
         },
@@ -171,7 +171,7 @@ pub fn program_options() -> impl Iterator<Item = (&'static str, &'static Opt<Sym
 /// Returns the help of an option of the program, including the default.
 fn program_help(name: &str, option: &Opt<SymbolArgs>) -> String {
     let help = capitalized(option.help);
-    let key = Key::ALL
+    let key = SettingKey::ALL
         .iter()
         .find(|key| key.before_file().iter().any(|before| before.strip_prefix("--") == Some(name)));
     match key.and_then(|key| Some((key, key.before_file().last()?))) {

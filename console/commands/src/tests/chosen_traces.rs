@@ -1,6 +1,6 @@
 //! Tests of which loaded traces a filter selects.
 
-use handlescope_query::fixture::{Fixture, Saved};
+use handlescope_query::fixture::{Fixture, SavedTrace};
 use std::path::Path;
 
 use handlescope_session::filter::Filter;
@@ -9,7 +9,7 @@ use handlescope_session::trace::{LoadedTrace, choose, filter_of, passes};
 
 fn loaded(paths: &[&str]) -> Vec<LoadedTrace> {
     let loaded = |path: &&str| {
-        let Saved { trace, .. } = Fixture::new().save();
+        let SavedTrace { trace, .. } = Fixture::new().save();
         LoadedTrace::new(path.into(), trace)
     };
     paths.iter().map(loaded).collect()

@@ -5,12 +5,12 @@ use handlescope_model::tables::Event;
 use handlescope_model::{AcquisitionIdx, NameIdx, ProcessIdx};
 
 use handlescope_query::fixture::{
-    APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, Saved, With, close, create, duplicate, map,
+    APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, SavedTrace, With, close, create, duplicate, map,
     object_create, object_delete, reference, unmap,
 };
 
 /// Creates a trace from objects with these events.
-fn trace(objects: Vec<Vec<Event>>) -> Saved {
+fn trace(objects: Vec<Vec<Event>>) -> SavedTrace {
     let mut fixture = Fixture::new();
     for events in objects {
         fixture.event_object(events);
@@ -18,7 +18,7 @@ fn trace(objects: Vec<Vec<Event>>) -> Saved {
     fixture.save()
 }
 
-fn created_and_destroyed(saved: &Saved, options: &str) -> (u64, u64) {
+fn created_and_destroyed(saved: &SavedTrace, options: &str) -> (u64, u64) {
     saved.ask(options, |answer| {
         let totals = answer.totals();
         (totals.objects_created, totals.objects_destroyed)

@@ -1,12 +1,12 @@
 //! Tests of which stacks form one group.
 
 use super::Ask as _;
-use handlescope_query::fixture::{APP, CHILD, Fixture, OTHER, Saved, With, create};
+use handlescope_query::fixture::{APP, CHILD, Fixture, OTHER, SavedTrace, With, create};
 use handlescope_query::{GroupKey, Inventory};
 use handlescope_session::cancel::Cancel;
 
 /// Returns the number of handles in each group by create stack.
-fn counts(saved: &Saved) -> Vec<u32> {
+fn counts(saved: &SavedTrace) -> Vec<u32> {
     saved.ask("-GroupBy createstack", |answer| {
         let groups = answer.files[0].groups.as_ref().unwrap();
         let shown =
@@ -18,7 +18,7 @@ fn counts(saved: &Saved) -> Vec<u32> {
 }
 
 /// Creates a trace with a handle for each process and stack.
-fn trace(opened: &[(u32, &[&str])]) -> Saved {
+fn trace(opened: &[(u32, &[&str])]) -> SavedTrace {
     let mut fixture = Fixture::new();
     for (number, (process, stack)) in (1..).zip(opened) {
         let stack = fixture.stack(stack);

@@ -7,7 +7,7 @@ mod process_filters;
 mod rendered;
 mod stack_filters;
 
-use handlescope_query::fixture::Saved;
+use handlescope_query::fixture::SavedTrace;
 use handlescope_query::{ObjectCriteria, ObjectRefAnswer, object_ref};
 use handlescope_session::cancel::Cancel;
 
@@ -39,7 +39,7 @@ pub trait Ask {
     }
 }
 
-impl Ask for Saved {
+impl Ask for SavedTrace {
     fn ask<T>(&self, options: &str, look: impl FnOnce(&ObjectRefAnswer<'_>) -> T) -> T {
         let sources = [self.source()];
         let cancel = Cancel::default();

@@ -5,7 +5,7 @@ use handlescope_model::ProcessIdx;
 use handlescope_model::tables::{Event, Process};
 
 use handlescope_query::fixture::{
-    APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, Saved, close, create,
+    APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, SavedTrace, close, create,
 };
 
 /// Row of the process that [`services`] adds.
@@ -15,7 +15,7 @@ const TERMINAL_SERVER: u32 = 4;
 const UNKNOWN: u32 = 99;
 
 /// Creates one object for each process of the fixture, for two services, and for an unknown process.
-fn services() -> Saved {
+fn services() -> SavedTrace {
     let mut fixture = Fixture::new();
     for (pid, command_line) in
         [(500, "svchost.exe -k net -s TermService"), (600, "svchost.exe -k net -s Themes")]

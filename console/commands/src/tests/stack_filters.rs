@@ -9,13 +9,13 @@ use handlescope_model::tables::Event;
 use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity, ResolvedFrame};
 
 use handlescope_query::ModuleCriteria;
-use handlescope_query::fixture::{APP, CHILD, Fixture, Saved, With, close, create};
+use handlescope_query::fixture::{APP, CHILD, Fixture, SavedTrace, With, close, create};
 use handlescope_query::{ExitStacks, FrameNames, QueryError, object_ref};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::CaveatKind;
 
 /// Creates one object for each pair of stacks: created on the first, closed on the second.
-fn trace(pairs: &[(&[&str], &[&str])]) -> Saved {
+fn trace(pairs: &[(&[&str], &[&str])]) -> SavedTrace {
     let mut fixture = Fixture::new();
     let events: Vec<Vec<Event>> = pairs
         .iter()
@@ -59,7 +59,7 @@ fn a_filter_asked_again_has_the_same_answer_with_other_filters_too() {
     let pairs: &[(&[&str], &[&str])] =
         &[(OPEN, CLOSE), (&["app.exe+0x10"], EXIT), (CLOSE, &["a.dll+0x1"])];
     let saved = trace(pairs);
-    let texts = |saved: &Saved, options: &str| {
+    let texts = |saved: &SavedTrace, options: &str| {
         saved.ask(options, |answer| {
             let caveats = answer.files[0].about.caveats.iter();
             caveats.map(|caveat| caveat.text.clone()).collect::<Vec<_>>()
@@ -136,7 +136,7 @@ fn a_filter_that_passes_everything_needs_no_names() {
 }
 
 /// Creates a handle that only process exit closes, on this stack; child.exe ends at 9,000 µs.
-fn closed_at_exit(at: i64, stack: &[&str]) -> Saved {
+fn closed_at_exit(at: i64, stack: &[&str]) -> SavedTrace {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(stack);
     let mut events = vec![create(CHILD, 1, 4), close(CHILD, at, 4).on(stack)];

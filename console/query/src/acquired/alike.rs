@@ -25,14 +25,14 @@ const FAR: f64 = 500.0;
 
 /// What one caller acquired through a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Leaked {
+pub struct CallerLeaks {
     /// Number that the program did not release.
     pub leaked: u64,
     /// Number acquired.
     pub acquired: u64,
 }
 
-impl Leaked {
+impl CallerLeaks {
     pub fn add(&mut self, other: Self) {
         self.leaked += other.leaked;
         self.acquired += other.acquired;
@@ -61,16 +61,22 @@ impl Leaked {
 }
 
 /// Determines for each caller whether it leaks like most callers.
-pub fn alike(callers: &[Leaked]) -> Vec<bool> {
+pub fn alike(callers: &[CallerLeaks]) -> Vec<bool> {
     let mut alike = vec![true; callers.len()];
-    let mut all = Leaked::default();
+    let mut all = CallerLeaks::default();
     callers.iter().for_each(|caller| all.add(*caller));
     for _ in 0..MAX_APART.min(callers.len().saturating_sub(1)) {
-        let rest = callers.iter().zip(&alike).enumerate().filter(|(_, (_, is_alike))| **is_alike);
-        let rest: Vec<(usize, Leaked)> =
-            rest.map(|(place, (caller, _))| (place, *caller)).collect();
-        let far = rest.iter().filter(|(_, caller)| caller.is_far_from(all.without(*caller)));
-        let far = far.map(|&(place, caller)| (deviation(caller, all), place, caller));
+        let rest: Vec<(usize, CallerLeaks)> = callers
+            .iter()
+            .zip(&alike)
+            .enumerate()
+            .filter(|(_, (_, is_alike))| **is_alike)
+            .map(|(place, (caller, _))| (place, *caller))
+            .collect();
+        let far = rest
+            .iter()
+            .filter(|(_, caller)| caller.is_far_from(all.without(*caller)))
+            .map(|&(place, caller)| (deviation(caller, all), place, caller));
         let farthest = far.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
         let Some((_, place, caller)) = farthest else { break };
         if p_value(caller, all) * rest.len() as f64 > LEVEL {
@@ -83,7 +89,7 @@ pub fn alike(callers: &[Leaked]) -> Vec<bool> {
 }
 
 /// Returns mean and variance of the number a caller leaks, if it leaks like all.
-fn expected(caller: Leaked, all: Leaked) -> (f64, f64) {
+fn expected(caller: CallerLeaks, all: CallerLeaks) -> (f64, f64) {
     let (total, acquired) = (all.acquired as f64, caller.acquired as f64);
     let share = all.leaked as f64 / total.max(1.0);
     let of_others = (total - acquired) / (total - 1.0).max(1.0);
@@ -91,13 +97,13 @@ fn expected(caller: Leaked, all: Leaked) -> (f64, f64) {
 }
 
 /// Returns how many standard deviations a caller is from its expected number of leaks.
-fn deviation(caller: Leaked, all: Leaked) -> f64 {
+fn deviation(caller: CallerLeaks, all: CallerLeaks) -> f64 {
     let (mean, variance) = expected(caller, all);
     (caller.leaked as f64 - mean).abs() / variance.sqrt().max(f64::MIN_POSITIVE)
 }
 
 /// Returns the probability that a caller differs this much by chance, in either direction.
-fn p_value(caller: Leaked, all: Leaked) -> f64 {
+fn p_value(caller: CallerLeaks, all: CallerLeaks) -> f64 {
     let (mean, variance) = expected(caller, all);
     let apart = (caller.leaked as f64 - mean).abs();
     if variance > NORMAL || apart > FAR {
@@ -130,8 +136,8 @@ mod tests {
     use super::*;
 
     fn apart(callers: &[(u64, u64)]) -> Vec<usize> {
-        let callers: Vec<Leaked> =
-            callers.iter().map(|&(leaked, acquired)| Leaked { leaked, acquired }).collect();
+        let callers: Vec<CallerLeaks> =
+            callers.iter().map(|&(leaked, acquired)| CallerLeaks { leaked, acquired }).collect();
         let alike = alike(&callers);
         (0..callers.len()).filter(|caller| !alike[*caller]).collect()
     }

@@ -6,35 +6,35 @@ use std::sync::Arc;
 use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::{Allocator, ResourceKind};
 
-use super::group::{Group, Owner, PRIVATE_HEAP};
+use super::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP};
 use super::heaps::CreatedHeaps;
-use super::list::{Acquired, Subject};
-use super::sites::{Kept, Sites};
+use super::list::{AcquisitionGroups, Subject};
+use super::sites::{KeptSites, Sites};
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
+use crate::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
 use crate::criteria::{ResourceCriteria, kind_name};
 use crate::error::QueryError;
-use crate::growth::Window;
+use crate::growth::TimeWindow;
 use crate::info::recorded;
 use crate::tables::{ProcessInfo, ProcessList};
 
-impl<'a> Acquired<'a> {
+impl<'a> AcquisitionGroups<'a> {
     /// Groups the selected allocations, given their loaded tables; `None` if the trace has none.
     ///
     /// # Errors
     /// If the archive is damaged or the query is cancelled.
     pub fn from_allocations(
-        origin: Origin<'a>,
+        origin: AllocationSource<'a>,
         allocators: &'a AllocatorList,
         table: &Arc<AcquisitionTable>,
         criteria: &ResourceCriteria,
         is_plain: bool,
-        kept: Kept,
+        kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {
         if allocators.rows().is_empty() {
             return Ok(None);
         }
-        let Origin { trace, frames, processes, cancel, .. } = origin;
+        let AllocationSource { trace, frames, processes, cancel, .. } = origin;
         let info = trace.info()?;
         let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
@@ -53,11 +53,12 @@ impl<'a> Acquired<'a> {
             is_plain,
             is_of_one_moment: false,
             window,
-            extent: window.unwrap_or(Window { start_ns: 0, end_ns: 0 }),
+            extent: window.unwrap_or(TimeWindow { start_ns: 0, end_ns: 0 }),
             cancel,
         };
         // Without criteria on times and stacks, allocators decide.
-        let select = || ResourceSelection::new(&Tables::load(origin, allocators, table)?, criteria);
+        let select =
+            || ResourceSelection::new(&FilteredTables::load(origin, allocators, table)?, criteria);
         let selection = criteria.chooses_rows().then(select).transpose()?;
         let first = table.allocations().start;
         let is_requested: Vec<bool> = allocators
@@ -77,14 +78,14 @@ impl<'a> Acquired<'a> {
         };
         let Sites { sites, rows: members, selected_count, stacks, functions } =
             Sites::of(table, allocators, is_selected, kept, frames)?;
-        if kept == Kept::Leaking && selection.is_none() {
+        if kept == KeptSites::Leaking && selection.is_none() {
             acquired.heaps =
                 CreatedHeaps::leaking(table, allocators, &is_requested, &stacks, processes);
         }
         acquired.groups.extend(sites.into_iter().filter_map(|site| {
             let allocator = allocators.get(site.allocator?)?;
             let kind = ResourceKind::from_code(allocator.kind);
-            Some(Group {
+            Some(AcquisitionGroup {
                 type_name: kind_name(allocator.kind),
                 allocator: Some(allocator.name.as_str()),
                 is_named_by_allocator: kind.is_some_and(is_named_by_allocator),
@@ -97,7 +98,7 @@ impl<'a> Acquired<'a> {
             })
         }));
         acquired.groups.extend(acquired.heaps.iter().enumerate().filter_map(|(index, heaps)| {
-            Some(Group {
+            Some(AcquisitionGroup {
                 create_stack: heaps.stack,
                 heaps: Some(index),
                 ..of_allocator(processes, allocators.get(heaps.first)?)
@@ -112,8 +113,8 @@ impl<'a> Acquired<'a> {
 }
 
 /// Makes a group of heaps that the process of an allocator keeps.
-fn of_allocator<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Group<'a> {
-    Group {
+fn of_allocator<'a>(processes: &'a ProcessList, allocator: &Allocator) -> AcquisitionGroup<'a> {
+    AcquisitionGroup {
         process: process(processes, allocator),
         type_name: PRIVATE_HEAP,
         allocator: None,
@@ -129,7 +130,7 @@ fn of_allocator<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Group<
     }
 }
 
-fn owner(processes: &ProcessList, allocator: &Allocator) -> Owner {
+fn owner(processes: &ProcessList, allocator: &Allocator) -> AcquisitionOwner {
     let pid = || processes.known_or_invalid(allocator.process).known_pid();
     (allocator.process, allocator.pid.or_else(pid))
 }

@@ -8,7 +8,7 @@ const SAMPLES: usize = 3;
 
 /// Two points in time, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct PointSpan {
     /// The first point; older acquisitions do not count as opened. `None` for the start.
     pub after_ns: Option<i64>,
     /// The second point; `None` for the end.
@@ -17,7 +17,7 @@ pub struct Span {
 
 /// Amounts of a group at two points of a trace, and between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Between {
+pub struct PointAmounts {
     /// Acquired after the first point and not after the second.
     pub opened: Amount,
     /// The part of these still there at the second point.
@@ -30,12 +30,12 @@ pub struct Between {
     pub sample_ids: Vec<u64>,
 }
 
-impl Between {
+impl PointAmounts {
     /// Counts something with this lifetime and returns whether it is kept. `never_ends` says that nothing ended it;
     /// otherwise a missing end time is just unknown.
     pub fn add(
         &mut self,
-        Span { after_ns, until_ns }: Span,
+        PointSpan { after_ns, until_ns }: PointSpan,
         Lifetime { opened_ns, closed_ns }: Lifetime,
         never_ends: bool,
         amount: Amount,

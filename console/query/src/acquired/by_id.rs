@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::list::Acquired;
+use super::list::AcquisitionGroups;
 use super::program_groups::{ProgramGroup, SuspectScope};
-use super::sites::Kept;
+use super::sites::KeptSites;
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocatorList, Origin};
+use crate::allocations::{AllocationSource, AllocatorList};
 use crate::context::FileContext;
 use crate::criteria::{
     GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, StackTrims,
@@ -23,15 +23,17 @@ use handlescope_session::values::SuspectId;
 /// stacks. If there are none, tries the ids they have without symbols.
 fn add_suspects(
     rows: &mut SuspectRows,
-    acquired: &Acquired<'_>,
+    acquired: &AcquisitionGroups<'_>,
     id: &SuspectId,
 ) -> Result<(), QueryError> {
     let flags = [false, true].into_iter();
-    let scopes = flags.clone().flat_map(|by_process| {
-        flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
-    });
-    let scopes: Vec<Vec<ProgramGroup<'_>>> =
-        scopes.map(|scope| ProgramGroup::all(acquired, scope)).collect();
+    let scopes: Vec<Vec<ProgramGroup<'_>>> = flags
+        .clone()
+        .flat_map(|by_process| {
+            flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
+        })
+        .map(|scope| ProgramGroup::all(acquired, scope))
+        .collect();
     rows.note_groups(scopes.iter().any(|groups| !groups.is_empty()));
     let mut found = false;
     for without_symbols in [false, true] {
@@ -40,13 +42,15 @@ fn add_suspects(
         }
         for groups in &scopes {
             acquired.cancel.check()?;
-            let matches = groups.par_iter().filter_map(|group| {
-                let own = group.id(acquired);
-                let is_it = id.begins(&own)
-                    || (without_symbols && group.has_id_without_symbols(acquired, id));
-                is_it.then_some((own, group))
-            });
-            let matches: Vec<(SuspectId, &ProgramGroup<'_>)> = matches.collect();
+            let matches: Vec<(SuspectId, &ProgramGroup<'_>)> = groups
+                .par_iter()
+                .filter_map(|group| {
+                    let own = group.id(acquired);
+                    let is_it = id.begins(&own)
+                        || (without_symbols && group.has_id_without_symbols(acquired, id));
+                    is_it.then_some((own, group))
+                })
+                .collect();
             // The largest of the suspects that share a stack gets it.
             let is_last = without_symbols && !matches.is_empty();
             found |= !matches.is_empty();
@@ -80,9 +84,13 @@ pub fn events_of_suspect(
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;
-        if let Some(handles) =
-            Acquired::from_handles(file, Some(&groups), &ProcessCriteria::default(), false, false)
-        {
+        if let Some(handles) = AcquisitionGroups::from_handles(
+            file,
+            Some(&groups),
+            &ProcessCriteria::default(),
+            false,
+            false,
+        ) {
             add_suspects(&mut rows, &handles, id)?;
         }
     }
@@ -95,13 +103,13 @@ pub fn events_of_suspect(
 /// # Errors
 /// If the archive is damaged or the query is cancelled.
 pub fn allocations_of_suspect(
-    origin: Origin<'_>,
+    origin: AllocationSource<'_>,
     (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, kept) = (ResourceCriteria::default(), Kept::Leaking);
+    let (criteria, kept) = (ResourceCriteria::default(), KeptSites::Leaking);
     let allocations =
-        Acquired::from_allocations(origin, allocators, table, &criteria, false, kept)?;
+        AcquisitionGroups::from_allocations(origin, allocators, table, &criteria, false, kept)?;
     let mut rows = SuspectRows::new(table.height());
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use handlescope_model::StackIdx;
 use hashbrown::HashMap;
 
-use super::alike::{Leaked, alike};
-use super::list::Acquired;
-use super::program_groups::StackPart;
+use super::alike::{CallerLeaks, alike};
+use super::list::AcquisitionGroups;
+use super::program_groups::ProgramStack;
 use crate::frame_view::FrameIdentity;
 use crate::program_frames::{function_of, program_functions};
 
@@ -34,7 +34,7 @@ pub struct Caller {
     pub function: Option<String>,
     /// The stack through it that leaks most.
     pub stack: StackIdx,
-    pub leaked: Leaked,
+    pub leaked: CallerLeaks,
 }
 
 /// Other callers of the same function, which leak differently from those of a suspect.
@@ -42,7 +42,7 @@ pub struct Caller {
 pub struct OtherCallers {
     /// Number of stacks.
     pub stacks: usize,
-    pub leaked: Leaked,
+    pub leaked: CallerLeaks,
 }
 
 /// Some stacks of a function, by index among all of its stacks.
@@ -55,16 +55,16 @@ struct Branch {
 /// Combines the stacks of one function that leak alike; every stack is in one of the results. `None` means the stack
 /// stands alone.
 pub fn put_together<'t>(
-    acquired: &Acquired<'_>,
-    parts: Vec<StackPart<'t>>,
-) -> Vec<(Vec<StackPart<'t>>, Option<SharedFunction>)> {
+    acquired: &AcquisitionGroups<'_>,
+    parts: Vec<ProgramStack<'t>>,
+) -> Vec<(Vec<ProgramStack<'t>>, Option<SharedFunction>)> {
     let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_deref()) else {
         return parts.into_iter().map(|part| (vec![part], None)).collect();
     };
     let named = frames.named();
     let mut numbers: HashMap<FrameIdentity<'_>, u32> = HashMap::new();
     let mut names: Vec<String> = Vec::new();
-    let mut path = |part: &StackPart<'_>| -> Vec<u32> {
+    let mut path = |part: &ProgramStack<'_>| -> Vec<u32> {
         let mut path = Vec::new();
         for view in part.stack.into_iter().flat_map(|it| program_functions(trims, &named, it)) {
             let Some(identity) = function_of(&view) else { continue };
@@ -80,12 +80,12 @@ pub fn put_together<'t>(
         path
     };
     let paths: Vec<Vec<u32>> = parts.iter().map(&mut path).collect();
-    let leaked: Vec<Leaked> = parts.iter().map(|part| part.leaked).collect();
+    let leaked: Vec<CallerLeaks> = parts.iter().map(|part| part.leaked).collect();
     let all = Branch { stacks: (0..parts.len()).collect(), depth: 0 };
-    let mut whole = Leaked::default();
+    let mut whole = CallerLeaks::default();
     leaked.iter().for_each(|part| whole.add(*part));
     let name = |number: &u32| names.get(*number as usize).cloned().unwrap_or_default();
-    let mut parts: Vec<Option<StackPart<'t>>> = parts.into_iter().map(Some).collect();
+    let mut parts: Vec<Option<ProgramStack<'t>>> = parts.into_iter().map(Some).collect();
     let count = parts.len();
     let mut together = Vec::new();
     for Branch { mut stacks, depth } in branches(all, &paths, &leaked) {
@@ -93,9 +93,9 @@ pub fn put_together<'t>(
         let shared = shared(stacks.iter().filter_map(|stack| paths.get(*stack)));
         let mut callers: Vec<Caller> = Vec::new();
         let mut places: HashMap<Option<u32>, usize> = HashMap::new();
-        let mut sum = Leaked::default();
+        let mut sum = CallerLeaks::default();
         for place in &stacks {
-            let (Some(path), Some(part), Some(Some(StackPart { stack: Some(stack), .. }))) =
+            let (Some(path), Some(part), Some(Some(ProgramStack { stack: Some(stack), .. }))) =
                 (paths.get(*place), leaked.get(*place), parts.get(*place))
             else {
                 continue;
@@ -142,31 +142,32 @@ fn shared<'p>(mut paths: impl Iterator<Item = &'p Vec<u32>>) -> &'p [u32] {
 }
 
 /// Splits the stacks of one function into those that leak alike. Callers are compared first, then their callers.
-fn branches(all: Branch, paths: &[Vec<u32>], leaked: &[Leaked]) -> Vec<Branch> {
+fn branches(all: Branch, paths: &[Vec<u32>], leaked: &[CallerLeaks]) -> Vec<Branch> {
     let (mut ahead, mut done) = (vec![all], Vec::new());
     while let Some(Branch { mut stacks, depth }) = ahead.pop() {
         for level in depth + 1..=depth + MAX_DEPTH {
             let mut classes: HashMap<&[u32], usize> = HashMap::new();
-            let mut members: Vec<(Vec<usize>, Leaked)> = Vec::new();
+            let mut members: Vec<(Vec<usize>, CallerLeaks)> = Vec::new();
             for place in &stacks {
                 let path = paths.get(*place).map_or(&[][..], |path| path);
                 let path = path.get(depth + 1..path.len().min(level + 1)).unwrap_or_default();
                 let class = *classes.entry(path).or_insert(members.len());
                 if class == members.len() {
-                    members.push((Vec::new(), Leaked::default()));
+                    members.push((Vec::new(), CallerLeaks::default()));
                 }
                 if let Some((stacks, sum)) = members.get_mut(class) {
                     stacks.push(*place);
                     sum.add(leaked.get(*place).copied().unwrap_or_default());
                 }
             }
-            let sums: Vec<Leaked> = members.iter().map(|(_, sum)| *sum).collect();
+            let sums: Vec<CallerLeaks> = members.iter().map(|(_, sum)| *sum).collect();
             let is_last = members.len() == stacks.len();
             stacks.clear();
             for ((class, _), is_alike) in members.into_iter().zip(alike(&sums)) {
-                match is_alike {
-                    true => stacks.extend(class),
-                    false => ahead.push(Branch { stacks: class, depth: level }),
+                if is_alike {
+                    stacks.extend(class);
+                } else {
+                    ahead.push(Branch { stacks: class, depth: level });
                 }
             }
             if is_last {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
-use super::lifetimes::Ends;
-use crate::amounts::{Amount, Bytes, Counts};
+use super::lifetimes::AllocationEnds;
+use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::growth::ProcessLifetimes;
 use crate::tables::ProcessInfo;
 
@@ -15,10 +15,10 @@ use crate::tables::ProcessInfo;
 pub const PRIVATE_HEAP: &str = "private heap";
 
 /// A process and its id, as far as known.
-pub type Owner = (Option<ProcessIdx>, Option<u32>);
+pub type AcquisitionOwner = (Option<ProcessIdx>, Option<u32>);
 
 /// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
-pub struct Group<'t> {
+pub struct AcquisitionGroup<'t> {
     pub process: Cow<'t, ProcessInfo>,
     /// The type of the objects, or the kind of the allocations.
     pub type_name: &'t str,
@@ -37,14 +37,14 @@ pub struct Group<'t> {
     /// Where its acquisitions are among those of all groups.
     pub members: Range<usize>,
     /// The first of its owners.
-    pub owner: Owner,
+    pub owner: AcquisitionOwner,
     /// Number of its handles open at the end, whatever opened them.
     pub open_at_end: u64,
     /// For a group of heaps, its index among the heaps that are never destroyed.
     pub heaps: Option<usize>,
 }
 
-impl<'t> Group<'t> {
+impl<'t> AcquisitionGroup<'t> {
     /// Returns the name of its allocator, if it says what is allocated.
     pub fn descriptive_allocator(&self) -> Option<&'t str> {
         self.allocator.filter(|name| self.is_named_by_allocator && !name.is_empty())
@@ -58,16 +58,16 @@ impl<'t> Group<'t> {
 
 /// One process's part of a group.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct ProcessShare {
     /// Row in the table of processes, if known.
     pub row: Option<ProcessIdx>,
     /// Process id, if known.
     pub pid: Option<u32>,
     pub counts: Counts,
     /// The bytes of allocations.
-    pub bytes: Bytes,
+    pub bytes: ByteAmounts,
     /// How the allocations that are not leaked ended.
-    pub ends: Ends,
+    pub ends: AllocationEnds,
     /// What leaked since the trace has all events: a ring has only some older acquisitions, and not all of their ends.
     pub leaked: Amount,
     /// Lifetimes since then; process exit does not end one.
@@ -76,10 +76,10 @@ pub struct Share {
     pub sizes: Vec<u64>,
 }
 
-impl Share {
+impl ProcessShare {
     /// Adds up the shares of a process on several stacks.
     pub fn from_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
-        let mut places: HashMap<Owner, usize> = HashMap::new();
+        let mut places: HashMap<AcquisitionOwner, usize> = HashMap::new();
         let mut sums: Vec<Self> = Vec::new();
         for share in shares {
             let place = *places.entry((share.row, share.pid)).or_insert(sums.len());

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use handlescope_model::ProcessIdx;
 
-use super::group::Group;
-use super::list::{Acquired, Subject};
+use super::group::AcquisitionGroup;
+use super::list::{AcquisitionGroups, Subject};
 use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
 use crate::groups::Groups;
 
-impl<'a> Acquired<'a> {
+impl<'a> AcquisitionGroups<'a> {
     /// Collects the handles of the requested owners from groups of create stacks with times; `None` if the groups lack
     /// times. With `at_end`, everything open at the end counts, whatever opened it.
     pub fn from_handles(
@@ -48,9 +48,10 @@ impl<'a> Acquired<'a> {
             // An innermost group has its handles in one range.
             let members = groups.tree.handles(node).pop().unwrap_or_default();
             let first = timed.handles.get(members.start).filter(|_| !members.is_empty());
-            let owner = match at_end {
-                true => groups.process_label(node).and_then(|label| labels.get(label).copied()),
-                false => first.and_then(|row| timed.table.owner(*row)),
+            let owner = if at_end {
+                groups.process_label(node).and_then(|label| labels.get(label).copied())
+            } else {
+                first.and_then(|row| timed.table.owner(*row))
             };
             let process = file.processes.known_or_invalid(owner);
             let is_empty = if at_end { stats.open_at_end == 0 } else { members.is_empty() };
@@ -58,7 +59,7 @@ impl<'a> Acquired<'a> {
                 continue;
             }
             let (type_name, create_stack) = groups.type_and_stack(node);
-            acquired.groups.push(Group {
+            acquired.groups.push(AcquisitionGroup {
                 process: Cow::Borrowed(process),
                 type_name,
                 allocator: groups.name_pattern(node).filter(|_| create_stack.is_none()),
@@ -80,8 +81,10 @@ impl<'a> Acquired<'a> {
 /// Maps labels to processes, with and without better names: handles that are only listed have no events that name their
 /// owners.
 fn labels(file: &FileContext<'_>) -> HashMap<String, ProcessIdx> {
-    let rows = (0..).zip(file.processes.rows()).flat_map(|(row, process)| {
-        [false, true].map(|is_plain| (process.shown_label(is_plain), ProcessIdx(row)))
-    });
-    rows.collect()
+    (0..)
+        .zip(file.processes.rows())
+        .flat_map(|(row, process)| {
+            [false, true].map(|is_plain| (process.shown_label(is_plain), ProcessIdx(row)))
+        })
+        .collect()
 }

@@ -41,10 +41,13 @@ impl CreatedHeaps {
         // By process, process id, and the first equal stack.
         let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
             HashMap::new();
-        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested);
-        let heaps = rows.filter(|((_, heap), is_requested)| {
-            **is_requested && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
-        });
+        let heaps = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested).filter(
+            |((_, heap), is_requested)| {
+                **is_requested
+                    && heap.kind == ResourceKind::Heap.code()
+                    && heap.created_ns.is_some()
+            },
+        );
         for ((row, heap), _) in heaps {
             let stack = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let heaps = created
@@ -54,8 +57,8 @@ impl CreatedHeaps {
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
             heaps.add(row, heap, bytes_left.get(row.row()).copied().unwrap_or_default(), has_ended);
         }
-        let leaking = created.into_values().filter(|heaps| heaps.counts.unreleased() >= MIN_HEAPS);
-        let mut leaking: Vec<Self> = leaking.collect();
+        let mut leaking: Vec<Self> =
+            created.into_values().filter(|heaps| heaps.counts.unreleased() >= MIN_HEAPS).collect();
         leaking.sort_by_key(|heaps| heaps.first);
         leaking
     }

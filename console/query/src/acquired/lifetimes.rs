@@ -8,16 +8,16 @@ use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
 
 use crate::acquisition_table::AcquisitionTable;
-use crate::amounts::{Amount, Bytes, Counts};
+use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::growth::Lifetime;
 
 /// Some acquisitions and what is counted about them.
 #[derive(Default)]
-pub struct Lifetimes {
+pub struct AcquiredLifetimes {
     pub counts: Counts,
-    pub bytes: Bytes,
+    pub bytes: ByteAmounts,
     /// How those that are not leaked ended.
-    pub ends: Ends,
+    pub ends: AllocationEnds,
     pub lifetimes: Vec<Lifetime>,
     /// Bytes of each lifetime; for a leak, only those of the parts never freed.
     pub sizes: Vec<u64>,
@@ -38,7 +38,7 @@ struct PartSum {
     unreleased_size: i64,
 }
 
-impl Lifetimes {
+impl AcquiredLifetimes {
     /// Computes the lifetimes of some rows; `None` if the table lacks the time of one.
     pub fn of(table: &AcquisitionTable, rows: &[AcquisitionIdx]) -> Option<Self> {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
@@ -115,7 +115,7 @@ impl PartSum {
 /// How many allocations ended in which way, apart from those with a part that was never freed. An allocation with parts
 /// that ended in several ways counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct AllocationEnds {
     /// The program freed all of it.
     pub freed: u64,
     /// A reallocation replaced it.
@@ -128,7 +128,7 @@ pub struct Ends {
     empty: u64,
 }
 
-impl Ends {
+impl AllocationEnds {
     pub fn add(&mut self, end: ResourceEnd) {
         match end {
             ResourceEnd::Freed => self.freed += 1,
@@ -157,8 +157,8 @@ impl Ends {
             (self.replaced, "replaced"),
             (self.destroyed, "destroyed with the heap"),
         ];
-        let words = words.into_iter().filter(|(count, _)| *count > 0).map(|(_, word)| word);
-        let words: Vec<&str> = words.collect();
+        let words: Vec<&str> =
+            words.into_iter().filter(|(count, _)| *count > 0).map(|(_, word)| word).collect();
         match words.split_last() {
             None => "freed".to_owned(),
             Some((word, [])) => (*word).to_owned(),
@@ -174,9 +174,11 @@ impl Ends {
             (self.destroyed, "destroyed with the heap"),
             (self.empty, "allocated nothing new"),
         ];
-        let ends = ends.into_iter().filter(|(count, _)| *count > 0);
-        let texts = ends.map(|(count, end)| format!("{} {end}", HumanCount(count)));
-        texts.collect::<Vec<_>>().join(", ")
+        ends.into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, end)| format!("{} {end}", HumanCount(count)))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -184,8 +186,8 @@ impl Ends {
 mod tests {
     use super::*;
 
-    fn ends(counts: &[(ResourceEnd, u64)]) -> Ends {
-        let mut ends = Ends::default();
+    fn ends(counts: &[(ResourceEnd, u64)]) -> AllocationEnds {
+        let mut ends = AllocationEnds::default();
         for (end, count) in counts {
             (0..*count).for_each(|_| ends.add(*end));
         }

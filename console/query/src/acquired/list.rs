@@ -7,16 +7,16 @@ use std::sync::Arc;
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::{HashMap, HashSet};
 
-use super::alike::Leaked;
-use super::between::{Between, Span};
-use super::group::{Group, Owner, Share};
+use super::alike::CallerLeaks;
+use super::between::{PointAmounts, PointSpan};
+use super::group::{AcquisitionGroup, AcquisitionOwner, ProcessShare};
 use super::heaps::CreatedHeaps;
-use super::lifetimes::{Ends, Lifetimes};
+use super::lifetimes::{AcquiredLifetimes, AllocationEnds};
 use crate::acquisition_table::AcquisitionTable;
-use crate::amounts::{Amount, Bytes, Counts};
+use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::criteria::ProcessCriteria;
 use crate::frame_names::Frames;
-use crate::growth::{ProcessLifetimes, Window};
+use crate::growth::{ProcessLifetimes, TimeWindow};
 use crate::program_frames::AcquiringFunctions;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::{ProcessInfo, ProcessList};
@@ -41,10 +41,10 @@ impl Subject {
 }
 
 /// The handles and views, or the allocations, of the requested processes in groups.
-pub struct Acquired<'a> {
+pub struct AcquisitionGroups<'a> {
     pub subject: Subject,
     pub table: Arc<AcquisitionTable>,
-    pub groups: Vec<Group<'a>>,
+    pub groups: Vec<AcquisitionGroup<'a>>,
     /// The acquisitions of all groups, one group after the other.
     pub members: Cow<'a, [AcquisitionIdx]>,
     /// Heaps that are never destroyed; empty if allocations are selected by more than process, because the requested
@@ -66,20 +66,20 @@ pub struct Acquired<'a> {
     /// moment, and no growth.
     pub is_of_one_moment: bool,
     /// The time range of the trace, if it has a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// The time range of all events; without a clock, their order.
-    pub extent: Window,
+    pub extent: TimeWindow,
     pub cancel: &'a Cancel,
 }
 
-impl Acquired<'_> {
+impl AcquisitionGroups<'_> {
     /// Returns the acquisitions of a group, without those in its heaps.
-    fn of_group(&self, group: &Group<'_>) -> &[AcquisitionIdx] {
+    fn of_group(&self, group: &AcquisitionGroup<'_>) -> &[AcquisitionIdx] {
         self.members.get(group.members.clone()).unwrap_or_default()
     }
 
     /// Returns the acquisitions of some groups, one group after the other, without those in heaps.
-    pub fn of_groups(&self, groups: &[&Group<'_>]) -> Vec<AcquisitionIdx> {
+    pub fn of_groups(&self, groups: &[&AcquisitionGroup<'_>]) -> Vec<AcquisitionIdx> {
         groups.iter().flat_map(|group| self.of_group(group)).copied().collect()
     }
 
@@ -89,29 +89,38 @@ impl Acquired<'_> {
     }
 
     /// Counts the acquisitions of some groups, and how many were never released or only by process exit.
-    pub fn leaked<'g>(&self, groups: impl Iterator<Item = &'g Group<'g>>) -> Leaked {
-        groups.fold(Leaked::default(), |mut sum, group| {
+    pub fn leaked<'g>(
+        &self,
+        groups: impl Iterator<Item = &'g AcquisitionGroup<'g>>,
+    ) -> CallerLeaks {
+        groups.fold(CallerLeaks::default(), |mut sum, group| {
             let rows = self.of_group(group);
             let unreleased = rows.iter().filter(|row| self.table.is_unreleased(**row));
-            sum.add(Leaked { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
+            sum.add(CallerLeaks { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
             sum
         })
     }
 
     /// Counts the acquisitions of some groups that were never released, or only by process exit. An allocation that
     /// ended in parts counts once.
-    pub fn unreleased_count(&self, groups: &[&Group<'_>]) -> u64 {
-        let rows = self.of_groups(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
-        let whole: HashSet<AcquisitionIdx> =
-            rows.map(|row| self.table.first_part(row).unwrap_or(row)).collect();
+    pub fn unreleased_count(&self, groups: &[&AcquisitionGroup<'_>]) -> u64 {
+        let whole: HashSet<AcquisitionIdx> = self
+            .of_groups(groups)
+            .into_iter()
+            .filter(|row| self.table.is_unreleased(*row))
+            .map(|row| self.table.first_part(row).unwrap_or(row))
+            .collect();
         whole.len() as u64
     }
 
     /// Returns the acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes with
     /// the same name and id, one after the other, are in one group.
-    pub fn by_owner(&self, group: &Group<'_>) -> Vec<(Owner, Vec<AcquisitionIdx>)> {
+    pub fn by_owner(
+        &self,
+        group: &AcquisitionGroup<'_>,
+    ) -> Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> {
         let mut indexes: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
-        let mut by_owner: Vec<(Owner, Vec<AcquisitionIdx>)> = Vec::new();
+        let mut by_owner: Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> = Vec::new();
         let rows = self.of_group(group);
         for run in rows.chunk_by(|one, next| self.table.owner(*one) == self.table.owner(*next)) {
             let row = run.first().and_then(|row| self.table.owner(*row));
@@ -125,7 +134,7 @@ impl Acquired<'_> {
     }
 
     /// Returns a process of a group with its id.
-    fn owner(&self, group: &Group<'_>, row: Option<ProcessIdx>) -> Owner {
+    fn owner(&self, group: &AcquisitionGroup<'_>, row: Option<ProcessIdx>) -> AcquisitionOwner {
         match self.subject {
             Subject::Handles => (row, row.map(|row| self.processes.get(row).pid)),
             Subject::Allocations => group.owner,
@@ -133,78 +142,90 @@ impl Acquired<'_> {
     }
 
     /// Returns the owners of a group, each once.
-    pub fn owners(&self, group: &Group<'_>) -> Vec<Owner> {
+    pub fn owners(&self, group: &AcquisitionGroup<'_>) -> Vec<AcquisitionOwner> {
         if self.subject == Subject::Allocations {
             return vec![group.owner];
         }
         let mut known = HashSet::new();
-        let owners = self.of_group(group).iter().map(|row| self.table.owner(*row));
-        let owners = owners.filter(|owner| known.insert(*owner));
-        owners.map(|row| self.owner(group, row)).collect()
+        self.of_group(group)
+            .iter()
+            .map(|row| self.table.owner(*row))
+            .filter(|owner| known.insert(*owner))
+            .map(|row| self.owner(group, row))
+            .collect()
     }
 
     /// Returns what each process has of a group. There may be several with the same name and id, one after the other.
-    pub fn shares(&self, group: &Group<'_>) -> Vec<Share> {
+    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> Vec<ProcessShare> {
         if self.is_of_one_moment {
             return vec![self.share_at_end(group)];
         }
         if let Some(heaps) = group.heaps.and_then(|index| self.heaps.get(index)) {
             return vec![self.share_of_heaps(group, heaps)];
         }
-        let by_owner = self.by_owner(group).into_iter();
-        let shares = by_owner.filter_map(|(owner, rows)| self.share(group, owner, &rows));
-        shares.collect()
+        self.by_owner(group)
+            .into_iter()
+            .filter_map(|(owner, rows)| self.share(group, owner, &rows))
+            .collect()
     }
 
     /// Returns what one process has of a group; `None` if the table lacks the time of some of it.
-    fn share(&self, group: &Group<'_>, owner: Owner, rows: &[AcquisitionIdx]) -> Option<Share> {
-        let Lifetimes { counts, bytes, ends, lifetimes, sizes } = Lifetimes::of(&self.table, rows)?;
+    fn share(
+        &self,
+        group: &AcquisitionGroup<'_>,
+        owner: AcquisitionOwner,
+        rows: &[AcquisitionIdx],
+    ) -> Option<ProcessShare> {
+        let AcquiredLifetimes { counts, bytes, ends, lifetimes, sizes } =
+            AcquiredLifetimes::of(&self.table, rows)?;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
         let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
-        let (leaked, lifetimes, sizes) = match rows.iter().all(is_in_time) {
-            true => (leaked, lifetimes, sizes),
-            false => {
-                let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
-                let in_time = Lifetimes::of(&self.table, &rows)?;
-                (in_time.leaked(), in_time.lifetimes, in_time.sizes)
-            }
+        let (leaked, lifetimes, sizes) = if rows.iter().all(is_in_time) {
+            (leaked, lifetimes, sizes)
+        } else {
+            let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
+            let in_time = AcquiredLifetimes::of(&self.table, &rows)?;
+            (in_time.leaked(), in_time.lifetimes, in_time.sizes)
         };
         let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };
         let sizes = if self.subject == Subject::Handles { Vec::new() } else { sizes };
         let (row, pid) = owner;
-        Some(Share { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
+        Some(ProcessShare { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
     }
 
     /// Returns what the process of a dump has open of a group.
-    fn share_at_end(&self, group: &Group<'_>) -> Share {
+    fn share_at_end(&self, group: &AcquisitionGroup<'_>) -> ProcessShare {
         let (rows, open) = (self.of_group(group), group.open_at_end);
         let lifetimes = rows.iter().filter_map(|row| self.table.program_time(*row)).collect();
         let (row, pid) = group.owner;
-        Share {
+        ProcessShare {
             row,
             pid,
             counts: Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 },
-            bytes: Bytes::default(),
-            ends: Ends::default(),
+            bytes: ByteAmounts::default(),
+            ends: AllocationEnds::default(),
             leaked: Amount { count: open, bytes: 0 },
             lifetimes: ProcessLifetimes { lifetimes, window: self.extent },
             sizes: Vec::new(),
         }
     }
 
-    fn share_of_heaps(&self, group: &Group<'_>, heaps: &CreatedHeaps) -> Share {
+    fn share_of_heaps(&self, group: &AcquisitionGroup<'_>, heaps: &CreatedHeaps) -> ProcessShare {
         let from_ns = self.extent.start_ns;
         let mut lifetimes = heaps.lifetimes.clone();
         lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
-        let bytes =
-            Bytes { unreleased: heaps.unreleased, allocated: heaps.unreleased, per_minute: None };
+        let bytes = ByteAmounts {
+            unreleased: heaps.unreleased,
+            allocated: heaps.unreleased,
+            per_minute: None,
+        };
         let (row, pid) = group.owner;
-        Share {
+        ProcessShare {
             row,
             pid,
             counts: heaps.counts,
             bytes,
-            ends: Ends::default(),
+            ends: AllocationEnds::default(),
             leaked: Amount::default(),
             lifetimes: ProcessLifetimes {
                 lifetimes,
@@ -214,7 +235,11 @@ impl Acquired<'_> {
         }
     }
 
-    fn window_of_share(&self, group: &Group<'_>, (row, _): Owner) -> Window {
+    fn window_of_share(
+        &self,
+        group: &AcquisitionGroup<'_>,
+        (row, _): AcquisitionOwner,
+    ) -> TimeWindow {
         let window = match self.subject {
             Subject::Handles => self.window_of(self.processes.known_or_invalid(row)),
             Subject::Allocations => self.window_of(&group.process),
@@ -223,23 +248,27 @@ impl Acquired<'_> {
     }
 
     /// Returns the time range in which a process could acquire and release something, if the trace has a clock.
-    pub fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
+    pub fn window_of(&self, process: &ProcessInfo) -> Option<TimeWindow> {
         Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
     /// Whether a group leaks anything that was acquired in the time for which the trace has all events.
-    pub fn leaks_in_time(&self, group: &Group<'_>) -> bool {
+    pub fn leaks_in_time(&self, group: &AcquisitionGroup<'_>) -> bool {
         let is_leak =
             |row: &AcquisitionIdx| self.table.is_in_time(*row) && self.table.is_unreleased(*row);
         group.leaks && (self.is_of_one_moment || self.of_group(group).iter().any(is_leak))
     }
 
     /// Returns the amounts of a group at two points of the trace and between them.
-    pub fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
+    pub fn between(
+        &self,
+        group: &AcquisitionGroup<'_>,
+        span: PointSpan,
+    ) -> Result<PointAmounts, Cancelled> {
         let mut poll = Poll::new(self.cancel);
-        let mut between = Between::default();
+        let mut between = PointAmounts::default();
         // Few allocations end in parts.
-        let mut in_parts: BTreeMap<AcquisitionIdx, Between> = BTreeMap::new();
+        let mut in_parts: BTreeMap<AcquisitionIdx, PointAmounts> = BTreeMap::new();
         for row in self.of_group(group).iter().copied() {
             poll.round()?;
             let Some(lifetime) = self.table.open_time(row) else { continue };
@@ -258,11 +287,15 @@ impl Acquired<'_> {
     }
 
     /// Returns the rows of groups, including allocations in heaps that are never destroyed.
-    pub fn rows(&self, groups: &[&Group<'_>]) -> Vec<usize> {
+    pub fn rows(&self, groups: &[&AcquisitionGroup<'_>]) -> Vec<usize> {
         let mut rows: Vec<usize> =
             self.of_groups(groups).into_iter().map(AcquisitionIdx::row).collect();
-        let heaps = groups.iter().filter_map(|group| self.heaps.get(group.heaps?));
-        let left: HashSet<AllocatorIdx> = heaps.flat_map(|heaps| &heaps.left).copied().collect();
+        let left: HashSet<AllocatorIdx> = groups
+            .iter()
+            .filter_map(|group| self.heaps.get(group.heaps?))
+            .flat_map(|heaps| &heaps.left)
+            .copied()
+            .collect();
         if !left.is_empty() {
             rows.extend(self.table.allocations().filter(|row| {
                 self.table.allocator.get(*row).is_some_and(|heap| left.contains(&heap))
@@ -272,7 +305,7 @@ impl Acquired<'_> {
     }
 
     /// Whether a group has any of some rows.
-    pub fn has_any(&self, group: &Group<'_>, rows: &SuspectRows) -> bool {
+    pub fn has_any(&self, group: &AcquisitionGroup<'_>, rows: &SuspectRows) -> bool {
         self.rows(&[group]).into_iter().any(|row| rows.has(row))
     }
 
@@ -282,7 +315,7 @@ impl Acquired<'_> {
     }
 
     /// Returns the display name of a group's processes; `None` if not even the id is known.
-    pub fn shown_name(&self, group: &Group<'_>) -> Option<String> {
+    pub fn shown_name(&self, group: &AcquisitionGroup<'_>) -> Option<String> {
         match (self.subject, group.owner) {
             (Subject::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
             (Subject::Allocations, (None, None)) => None,

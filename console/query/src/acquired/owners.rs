@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use handlescope_model::ProcessIdx;
 
-use super::programs::Programs;
+use super::programs::ProgramNumbers;
 use crate::tables::ProcessList;
 
 /// The processes that leak something of a group; all run the same program.
-pub struct Owners {
+pub struct LeakOwners {
     /// Known processes, each once.
     processes: Vec<ProcessIdx>,
     /// Whether they count as a single process, even if other processes run its program.
@@ -19,11 +19,11 @@ pub struct Owners {
     pub filter: Option<String>,
 }
 
-impl Owners {
+impl LeakOwners {
     /// Collects processes with their ids, as far as known; no filter is needed if `by_process`.
     pub fn new(
         owners: impl IntoIterator<Item = (Option<ProcessIdx>, Option<u32>)>,
-        programs: &Programs<'_>,
+        programs: &ProgramNumbers<'_>,
         by_process: bool,
     ) -> Self {
         let (processes, pids): (BTreeSet<_>, BTreeSet<_>) = owners.into_iter().unzip();

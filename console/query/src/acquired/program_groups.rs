@@ -3,12 +3,12 @@
 use handlescope_model::StackIdx;
 use hashbrown::HashSet;
 
-use super::alike::Leaked;
+use super::alike::CallerLeaks;
 use super::callers::{SharedFunction, put_together};
-use super::group::{Group, Owner};
-use super::list::Acquired;
-use super::owners::Owners;
-use super::programs::{Program, Programs, united};
+use super::group::{AcquisitionGroup, AcquisitionOwner};
+use super::list::AcquisitionGroups;
+use super::owners::LeakOwners;
+use super::programs::{ProgramNumber, ProgramNumbers, united};
 use crate::frame_names::NamedFrames;
 use crate::program_frames::program_functions;
 use handlescope_session::values::SuspectId;
@@ -17,9 +17,9 @@ use handlescope_session::values::SuspectId;
 /// that leak alike.
 pub struct ProgramGroup<'t> {
     /// The groups of its processes; the first one gives its name.
-    pub groups: Vec<&'t Group<'t>>,
+    pub groups: Vec<&'t AcquisitionGroup<'t>>,
     /// Owners of the group.
-    pub owners: Owners,
+    pub owners: LeakOwners,
     /// The function the stacks begin with, if other stacks begin with it, too.
     pub function: Option<SharedFunction>,
 }
@@ -34,17 +34,17 @@ pub struct SuspectScope {
 }
 
 /// What the processes of a program acquired on one stack.
-pub struct StackPart<'t> {
+pub struct ProgramStack<'t> {
     pub stack: Option<StackIdx>,
-    pub leaked: Leaked,
-    groups: Vec<(&'t Group<'t>, Vec<Owner>)>,
+    pub leaked: CallerLeaks,
+    groups: Vec<(&'t AcquisitionGroup<'t>, Vec<AcquisitionOwner>)>,
 }
 
 /// Who acquired: the processes of a program, or one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Who {
-    Program(Program),
-    Process(Owner),
+    Program(ProgramNumber),
+    Process(AcquisitionOwner),
 }
 
 /// Owner, type and allocator.
@@ -52,8 +52,8 @@ type OwnerKey<'t> = (Who, &'t str, Option<&'t str>);
 
 impl<'t> ProgramGroup<'t> {
     /// Finds everything that leaks in a trace.
-    pub fn all(acquired: &'t Acquired<'_>, scope: SuspectScope) -> Vec<Self> {
-        let programs = Programs::of(acquired.processes, |it| acquired.matches_process(it));
+    pub fn all(acquired: &'t AcquisitionGroups<'_>, scope: SuspectScope) -> Vec<Self> {
+        let programs = ProgramNumbers::of(acquired.processes, |it| acquired.matches_process(it));
         let groups = acquired.groups.iter().map(|group| {
             let owners = acquired.owners(group);
             let owner = owners.first().and_then(|(row, _)| *row);
@@ -72,10 +72,10 @@ impl<'t> ProgramGroup<'t> {
             let stack = groups.first().and_then(|(group, _)| group.create_stack);
             let functions = acquired.functions.as_deref().filter(|_| !scope.by_stack);
             let function = functions.zip(stack).and_then(|(them, stack)| them.of_stack(stack));
-            (key.zip(function), StackPart { stack, leaked: Leaked::default(), groups })
+            (key.zip(function), ProgramStack { stack, leaked: CallerLeaks::default(), groups })
         });
         let by_function = united(by_stack).into_iter().flat_map(|mut parts| {
-            let leaks = |part: &StackPart<'_>| part.groups.iter().any(|(group, _)| group.leaks);
+            let leaks = |part: &ProgramStack<'_>| part.groups.iter().any(|(group, _)| group.leaks);
             if parts.len() == 1 || !parts.iter().any(leaks) {
                 return parts.into_iter().map(|part| (vec![part], None)).collect();
             }
@@ -84,24 +84,25 @@ impl<'t> ProgramGroup<'t> {
             }
             put_together(acquired, parts)
         });
-        let groups = by_function.filter_map(|(parts, function)| {
-            let groups = parts.into_iter().flat_map(|part| part.groups);
-            // A process that leaks nothing on a stack does not count there.
-            let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
-            let groups = groups.filter(|(group, _)| group.leaks || !is_one);
-            let (groups, owners): (Vec<&Group<'t>>, Vec<Vec<_>>) = groups.unzip();
-            let first = groups.first()?;
-            let by_process = scope.by_process || is_of_one_process(acquired, first);
-            let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
-            Some(Self { groups, owners, function })
-        });
-        groups.collect()
+        by_function
+            .filter_map(|(parts, function)| {
+                let groups = parts.into_iter().flat_map(|part| part.groups);
+                // A process that leaks nothing on a stack does not count there.
+                let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
+                let (groups, owners): (Vec<&AcquisitionGroup<'t>>, Vec<Vec<_>>) =
+                    groups.filter(|(group, _)| group.leaks || !is_one).unzip();
+                let first = groups.first()?;
+                let by_process = scope.by_process || is_of_one_process(acquired, first);
+                let owners = LeakOwners::new(owners.into_iter().flatten(), &programs, by_process);
+                Some(Self { groups, owners, function })
+            })
+            .collect()
     }
 
     /// Returns the id of its suspect: the same in every run, for every version of the program, and for every trace of
     /// the same leak. It contains no row numbers, because these differ between extracts, but the names of the functions
     /// left of the stack. If the id without symbol names is different, it is included as well.
-    pub fn id(&self, acquired: &Acquired<'_>) -> SuspectId {
+    pub fn id(&self, acquired: &AcquisitionGroups<'_>) -> SuspectId {
         let stack = self.groups.first().and_then(|group| group.create_stack);
         let telling = self.shared_function().map(|function| function.telling);
         let Some(frames) = acquired.frames else { return self.id_of(acquired, None, telling) };
@@ -117,26 +118,29 @@ impl<'t> ProgramGroup<'t> {
 
     /// Whether an id is one that its suspect has without symbols: of one of its stacks, or of the functions one begins
     /// with.
-    pub fn has_id_without_symbols(&self, acquired: &Acquired<'_>, id: &SuspectId) -> bool {
+    pub fn has_id_without_symbols(&self, acquired: &AcquisitionGroups<'_>, id: &SuspectId) -> bool {
         let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_ref()) else {
             return false;
         };
         let unnamed = frames.unnamed();
-        let rows = acquired.of_groups(&self.groups).into_iter();
-        let stacks: HashSet<StackIdx> =
-            rows.filter_map(|row| acquired.table.opened_stack.get(row.row())).collect();
+        let stacks: HashSet<StackIdx> = acquired
+            .of_groups(&self.groups)
+            .into_iter()
+            .filter_map(|row| acquired.table.opened_stack.get(row.row()))
+            .collect();
         stacks.into_iter().any(|stack| {
             let depth = program_functions(trims, &unnamed, stack).count();
-            let telling = std::iter::once(None).chain((1..=depth).map(Some));
-            let mut ids = telling.map(|it| self.id_of(acquired, Some((&unnamed, stack)), it));
-            ids.any(|own| id.begins(&own))
+            std::iter::once(None)
+                .chain((1..=depth).map(Some))
+                .map(|it| self.id_of(acquired, Some((&unnamed, stack)), it))
+                .any(|own| id.begins(&own))
         })
     }
 
     /// Returns the id for a stack, or for the first `telling` functions of it.
     fn id_of(
         &self,
-        acquired: &Acquired<'_>,
+        acquired: &AcquisitionGroups<'_>,
         stack: Option<(&NamedFrames<'_>, StackIdx)>,
         telling: Option<usize>,
     ) -> SuspectId {
@@ -149,8 +153,8 @@ impl<'t> ProgramGroup<'t> {
         match (stack.zip(trims), telling) {
             (Some(((named, stack), trims)), Some(telling)) => {
                 parts.push("function".to_owned());
-                let functions = program_functions(trims, named, stack).map(|view| view.to_string());
-                let mut functions: Vec<String> = functions.collect();
+                let mut functions: Vec<String> =
+                    program_functions(trims, named, stack).map(|view| view.to_string()).collect();
                 functions.dedup();
                 parts.extend(functions.into_iter().take(telling));
             }
@@ -158,12 +162,14 @@ impl<'t> ProgramGroup<'t> {
                 parts.push("stack".to_owned());
                 // A frame is one part including its inlined functions, as in the comparison of stacks.
                 parts.extend(trims.frames(named.frames(), stack).map(|frame| {
-                    let views =
-                        named.frames_at(frame).map(|view| match view.identity().address() {
+                    named
+                        .frames_at(frame)
+                        .map(|view| match view.identity().address() {
                             Some(address) => format!("0x{address:X}"),
                             None => view.to_string(),
-                        });
-                    views.collect::<Vec<_>>().join("\n")
+                        })
+                        .collect::<Vec<_>>()
+                        .join("\n")
                 }));
             }
             (None, _) => {}
@@ -173,7 +179,7 @@ impl<'t> ProgramGroup<'t> {
 }
 
 /// Whether the stack of a group contains unknown code of its process.
-fn is_of_one_process(acquired: &Acquired<'_>, group: &Group<'_>) -> bool {
+fn is_of_one_process(acquired: &AcquisitionGroups<'_>, group: &AcquisitionGroup<'_>) -> bool {
     let stack = acquired.stacks.as_ref().zip(group.create_stack);
     let is_unknown = stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack));
     let owner = || acquired.owners(group).first().and_then(|(row, _)| *row);

@@ -23,27 +23,28 @@ pub fn united<K: Eq + Hash, T>(items: impl IntoIterator<Item = (Option<K>, T)>) 
 }
 
 /// The programs of the processes of a trace.
-pub struct Programs<'a> {
+pub struct ProgramNumbers<'a> {
     processes: &'a ProcessList,
     /// Programs by process row.
-    programs: Vec<Program>,
+    programs: Vec<ProgramNumber>,
     /// Programs with both requested and other processes.
-    in_part: HashSet<Program>,
+    in_part: HashSet<ProgramNumber>,
 }
 
 /// A number shared by all processes of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Program(u32);
+pub struct ProgramNumber(u32);
 
-impl<'a> Programs<'a> {
+impl<'a> ProgramNumbers<'a> {
     pub fn of(processes: &'a ProcessList, is_requested: impl Fn(&ProcessInfo) -> bool) -> Self {
-        let mut by_name: HashMap<String, Program> = HashMap::new();
+        let mut by_name: HashMap<String, ProgramNumber> = HashMap::new();
         let mut programs = Vec::with_capacity(processes.rows().len());
         let (mut requested, mut not_requested) = (HashSet::new(), HashSet::new());
         for (row, process) in (0..).zip(processes.rows()) {
             let name = process.program().map(|name| name.to_lowercase());
-            let program =
-                name.map_or(Program(row), |name| *by_name.entry(name).or_insert(Program(row)));
+            let program = name.map_or(ProgramNumber(row), |name| {
+                *by_name.entry(name).or_insert(ProgramNumber(row))
+            });
             programs.push(program);
             let set = if is_requested(process) { &mut requested } else { &mut not_requested };
             set.insert(program);
@@ -53,7 +54,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Returns the program of a process; `None` if the process is unknown.
-    pub fn get(&self, process: Option<ProcessIdx>) -> Option<Program> {
+    pub fn get(&self, process: Option<ProcessIdx>) -> Option<ProgramNumber> {
         self.programs.get(process?.row()).copied()
     }
 

@@ -15,7 +15,7 @@ use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::groups::{Coder, Nodes, counting_sort};
+use crate::groups::{Coder, GroupNodes, counting_sort};
 use crate::program_frames::AcquiringFunctions;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -34,7 +34,7 @@ pub struct Sites {
 
 /// Which sites are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeptSites {
     /// Sites with anything never freed, and others of the same function.
     Leaking,
     All,
@@ -61,12 +61,12 @@ impl Sites {
         table: &AcquisitionTable,
         allocators: &AllocatorList,
         is_selected: impl Fn(&usize) -> bool,
-        kept: Kept,
+        kept: KeptSites,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
         let mut owners = Coder::default();
         for (row, allocator) in (0..).zip(allocators.rows()) {
-            owners.learn(row, || owner(allocator, kept == Kept::ByAllocator));
+            owners.learn(row, || owner(allocator, kept == KeptSites::ByAllocator));
         }
         let mut stacks = StackSet::new(frames.stacks.len());
         table
@@ -76,7 +76,7 @@ impl Sites {
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
-        let mut nodes: Nodes<Site> = Nodes::default();
+        let mut nodes: GroupNodes<Site> = GroupNodes::default();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
         for row in table.allocations().filter(&is_selected) {
             selected_count += 1;
@@ -93,17 +93,18 @@ impl Sites {
         }
         let mut sites: Vec<Site> =
             nodes.into_nodes().0.into_iter().map(|node| node.stats).collect();
-        let functions = (kept == Kept::Leaking).then(|| AcquiringFunctions::new(frames, &stacks));
+        let functions =
+            (kept == KeptSites::Leaking).then(|| AcquiringFunctions::new(frames, &stacks));
         let function = |site: &Site| {
             let owner = owners.known(site.allocator?.0)?;
             Some((owner, functions.as_ref()?.of_stack(site.stack?)?))
         };
-        let of_leaks = sites.iter().filter(|site| site.leaks).filter_map(function);
-        let of_leaks: HashSet<(u32, u32)> = of_leaks.collect();
+        let of_leaks: HashSet<(u32, u32)> =
+            sites.iter().filter(|site| site.leaks).filter_map(function).collect();
         let is_kept: Vec<bool> = sites
             .iter()
             .map(|site| {
-                kept != Kept::Leaking
+                kept != KeptSites::Leaking
                     || site.leaks
                     || function(site).is_some_and(|it| of_leaks.contains(&it))
             })
@@ -122,7 +123,7 @@ impl Sites {
         sites.retain(|site| !site.members.is_empty());
         let rows = rows.into_iter().map(AcquisitionIdx).collect();
         let mut grouped = Self { sites, rows, selected_count, stacks, functions };
-        if kept == Kept::ByAllocator {
+        if kept == KeptSites::ByAllocator {
             let mut sites = std::mem::take(&mut grouped.sites);
             sites.sort_by_cached_key(|site| grouped.rank(site, table));
             grouped.sites = sites;

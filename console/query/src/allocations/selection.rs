@@ -7,14 +7,14 @@ use handlescope_model::tables::{Allocator, ResourceEnd};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx};
 use rayon::prelude::*;
 
-use super::tables::{ResourceRow, Tables};
+use super::tables::{AllocationOrMiss, FilteredTables};
 use crate::acquisition_table::AcquisitionTable;
 use crate::criteria::{
     AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
 };
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
-use crate::no_match::{Candidates, NoMatch, Subject};
+use crate::no_match::{Candidates, ListSubject, NoMatch};
 use crate::selection::retain_rows;
 use crate::stacks::{StackSet, judge_noting};
 use crate::tables::SelectedProcesses;
@@ -33,8 +33,11 @@ pub struct ResourceSelection {
 }
 
 impl ResourceSelection {
-    pub fn new(tables: &Tables<'_>, criteria: &ResourceCriteria) -> Result<Self, QueryError> {
-        let is_set = |flags: &[bool], row: ResourceRow| {
+    pub fn new(
+        tables: &FilteredTables<'_>,
+        criteria: &ResourceCriteria,
+    ) -> Result<Self, QueryError> {
+        let is_set = |flags: &[bool], row: AllocationOrMiss| {
             let flag = tables.allocator(row).and_then(|allocator| flags.get(allocator.row()));
             flag.copied().unwrap_or_default()
         };
@@ -42,7 +45,7 @@ impl ResourceSelection {
         let mut chosen = vec![true; tables.allocators.rows().len()];
         let mut is_left = vec![true; tables.height()];
         let mut leaks = None;
-        let retain = |is_left: &mut [bool], passes: &(dyn Fn(ResourceRow) -> bool + Sync)| {
+        let retain = |is_left: &mut [bool], passes: &(dyn Fn(AllocationOrMiss) -> bool + Sync)| {
             retain_rows(is_left, tables.origin.cancel, |index| passes(tables.row(index)))
         };
         retain(&mut is_left, &|row| is_set(&chosen, row))?;
@@ -89,42 +92,52 @@ impl ResourceSelection {
     }
 
     /// Returns the allocations that pass, ascending.
-    pub fn allocations(&self, tables: &Tables<'_>) -> Vec<AcquisitionIdx> {
-        let left = self.is_left.par_iter().enumerate().filter(|(_, is_left)| **is_left);
-        left.filter_map(|(index, _)| tables.row(index).allocation()).collect()
+    pub fn allocations(&self, tables: &FilteredTables<'_>) -> Vec<AcquisitionIdx> {
+        self.is_left
+            .par_iter()
+            .enumerate()
+            .filter(|(_, is_left)| **is_left)
+            .filter_map(|(index, _)| tables.row(index).allocation())
+            .collect()
     }
 
     /// Returns the frees without allocation and the ignored events that pass, ascending.
-    pub fn misses(&self, tables: &Tables<'_>) -> Vec<ResourceMissIdx> {
+    pub fn misses(&self, tables: &FilteredTables<'_>) -> Vec<ResourceMissIdx> {
         let misses = self.is_left.iter().skip(tables.resources.allocations().len());
-        let misses = (0..).map(ResourceMissIdx).zip(misses);
-        misses.filter(|(_, is_left)| **is_left).map(|(row, _)| row).collect()
+        (0..)
+            .map(ResourceMissIdx)
+            .zip(misses)
+            .filter(|(_, is_left)| **is_left)
+            .map(|(row, _)| row)
+            .collect()
     }
 
     /// Explains why no allocation passes; `None` if the trace has none or some pass.
     pub fn no_match(
         &self,
-        tables: &Tables<'_>,
+        tables: &FilteredTables<'_>,
         criteria: &ResourceCriteria,
     ) -> Result<Option<NoMatch>, QueryError> {
         let names = |passed: &ResourceCriteria, criterion, value: &_| {
             let rows = Self::new(tables, passed)?.allocations(tables);
-            let allocators =
-                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
-            let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
-            let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-            let names = allocators.filter_map(|allocator| match criterion {
-                Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
-                Criterion::Allocator => Some(allocator.name.clone()),
-                Criterion::Process => {
-                    let process = tables.origin.processes.owner(allocator.process, allocator.pid);
-                    Some(process.shown_name(false).to_owned())
+            let allocators: BTreeSet<AllocatorIdx> =
+                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row())).collect();
+            let names = allocators.iter().filter_map(|row| {
+                let allocator = tables.allocators.get(*row)?;
+                match criterion {
+                    Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
+                    Criterion::Allocator => Some(allocator.name.clone()),
+                    Criterion::Process => {
+                        let process =
+                            tables.origin.processes.owner(allocator.process, allocator.pid);
+                        Some(process.shown_name(false).to_owned())
+                    }
+                    _ => None,
                 }
-                _ => None,
             });
             Ok(Candidates::new(value, names.collect()))
         };
-        NoMatch::new(Subject::Allocation, criteria, &self.survivors, names, |criteria| {
+        NoMatch::new(ListSubject::Allocation, criteria, &self.survivors, names, |criteria| {
             Ok(!Self::new(tables, criteria)?.survivors.are_none())
         })
     }
@@ -132,15 +145,15 @@ impl ResourceSelection {
 
 /// Counts the remaining allocations, and with leak criteria only those that leak. Further parts do not count, unless
 /// nothing else remains.
-fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
+fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
     let (table, first) = (tables.resources, tables.resources.allocations().start);
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
         let rows = (first + part * PART..).map(AcquisitionIdx::of).zip(is_left);
-        let left = rows.filter(|(row, is_left)| {
+        rows.filter(|(row, is_left)| {
             **is_left && leaks.is_none_or(|criteria| is_unreleased(table, *row, criteria))
-        });
-        left.fold((0, 0), |(rows, whole), (row, _)| {
+        })
+        .fold((0, 0), |(rows, whole), (row, _)| {
             (rows + 1, whole + usize::from(!table.is_further_part(row)))
         })
     });
@@ -149,7 +162,11 @@ fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>
 }
 
 /// Returns which allocators pass a test, by row.
-fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<'_>) -> Vec<bool> {
+fn allocators(
+    test: AllocatorTest,
+    criteria: &ResourceCriteria,
+    tables: &FilteredTables<'_>,
+) -> Vec<bool> {
     let owners = match test {
         AllocatorTest::OwnerCommandLine => criteria.owners.by_name_and_command_line(),
         AllocatorTest::NewOwner => criteria.owners.clone(),
@@ -177,8 +194,8 @@ fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<
 fn row_test<'a>(
     test: ResourceTest,
     criteria: &ResourceCriteria,
-    tables: &'a Tables<'_>,
-) -> Box<dyn Fn(ResourceRow) -> bool + Sync + 'a> {
+    tables: &'a FilteredTables<'_>,
+) -> Box<dyn Fn(AllocationOrMiss) -> bool + Sync + 'a> {
     match (test, tables.origin.suspect, criteria.time, criteria.size) {
         // A free without an allocation belongs to no suspect.
         (ResourceTest::Suspect, Some(rows), ..) => {

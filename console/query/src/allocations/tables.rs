@@ -76,7 +76,7 @@ impl MissTable {
 
 /// Where allocations are read from.
 #[derive(Clone, Copy)]
-pub struct Origin<'a> {
+pub struct AllocationSource<'a> {
     pub trace: &'a Trace,
     pub processes: &'a ProcessList,
     pub frames: &'a Frames<'a>,
@@ -85,7 +85,7 @@ pub struct Origin<'a> {
     pub cancel: &'a Cancel,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> AllocationSource<'a> {
     /// Makes the origin of a trace with loaded stacks; `None` if they are not loaded.
     pub fn new(file: &'a FileContext<'a>) -> Option<Self> {
         Some(Self {
@@ -99,8 +99,8 @@ impl<'a> Origin<'a> {
 }
 
 /// The tables to filter.
-pub struct Tables<'a> {
-    pub origin: Origin<'a>,
+pub struct FilteredTables<'a> {
+    pub origin: AllocationSource<'a>,
     pub allocators: &'a AllocatorList,
     pub resources: &'a AcquisitionTable,
     pub misses: MissTable,
@@ -108,12 +108,12 @@ pub struct Tables<'a> {
 
 /// An allocation, or else a free without one or an ignored event.
 #[derive(Debug, Clone, Copy)]
-pub enum ResourceRow {
+pub enum AllocationOrMiss {
     Allocation(AcquisitionIdx),
     Miss(ResourceMissIdx),
 }
 
-impl ResourceRow {
+impl AllocationOrMiss {
     pub fn allocation(self) -> Option<AcquisitionIdx> {
         match self {
             Self::Allocation(row) => Some(row),
@@ -134,9 +134,9 @@ impl ResourceRow {
     }
 }
 
-impl<'a> Tables<'a> {
+impl<'a> FilteredTables<'a> {
     pub fn load(
-        origin: Origin<'a>,
+        origin: AllocationSource<'a>,
         allocators: &'a AllocatorList,
         resources: &'a AcquisitionTable,
     ) -> Result<Self, QueryError> {
@@ -149,43 +149,43 @@ impl<'a> Tables<'a> {
     }
 
     /// Returns one of these; allocations come first.
-    pub fn row(&self, index: usize) -> ResourceRow {
+    pub fn row(&self, index: usize) -> AllocationOrMiss {
         let allocations = self.resources.allocations();
         match index.checked_sub(allocations.len()) {
-            Some(miss) => ResourceRow::Miss(ResourceMissIdx::of(miss)),
-            None => ResourceRow::Allocation(AcquisitionIdx::of(allocations.start + index)),
+            Some(miss) => AllocationOrMiss::Miss(ResourceMissIdx::of(miss)),
+            None => AllocationOrMiss::Allocation(AcquisitionIdx::of(allocations.start + index)),
         }
     }
 
-    pub fn allocator(&self, row: ResourceRow) -> Option<AllocatorIdx> {
+    pub fn allocator(&self, row: AllocationOrMiss) -> Option<AllocatorIdx> {
         row.of(&self.resources.allocator, &self.misses.allocator)
     }
 
-    pub fn time_ns(&self, row: ResourceRow) -> Option<i64> {
+    pub fn time_ns(&self, row: AllocationOrMiss) -> Option<i64> {
         row.of(&self.resources.opened_ns, &self.misses.time_ns)
     }
 
-    pub fn size(&self, row: ResourceRow) -> Option<i64> {
+    pub fn size(&self, row: AllocationOrMiss) -> Option<i64> {
         row.of(&self.resources.size, &self.misses.size)
     }
 
     /// Returns the stack that allocated or freed.
-    pub fn stack(&self, test: StackTest, row: ResourceRow) -> Option<StackIdx> {
+    pub fn stack(&self, test: StackTest, row: AllocationOrMiss) -> Option<StackIdx> {
         match (test, row) {
-            (StackTest::Create, ResourceRow::Allocation(row)) => {
+            (StackTest::Create, AllocationOrMiss::Allocation(row)) => {
                 self.resources.opened_stack.get(row.row())
             }
-            (StackTest::Create, ResourceRow::Miss(_)) => None,
-            (StackTest::Free, ResourceRow::Allocation(row)) => {
+            (StackTest::Create, AllocationOrMiss::Miss(_)) => None,
+            (StackTest::Free, AllocationOrMiss::Allocation(row)) => {
                 self.resources.ended_stack.get(row.row())
             }
-            (StackTest::Free, ResourceRow::Miss(row)) => self.misses.stack.get(row.row()),
+            (StackTest::Free, AllocationOrMiss::Miss(row)) => self.misses.stack.get(row.row()),
         }
     }
 
     /// Whether this stack, or its absence, counts. An allocation that was not freed has no stack of a free, however its
     /// process ended.
-    pub fn has_stack(&self, test: StackTest, row: ResourceRow) -> bool {
+    pub fn has_stack(&self, test: StackTest, row: AllocationOrMiss) -> bool {
         test == StackTest::Create || row.allocation().is_none_or(|row| self.resources.is_freed(row))
     }
 }
@@ -204,9 +204,15 @@ pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
             *is_used = true;
         }
     }
-    let kinds = ResourceKind::ALL.into_iter().filter(|kind| {
-        let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
-        used.any(|(allocator, _)| allocator.kind == kind.code())
-    });
-    Ok(kinds.collect())
+    Ok(ResourceKind::ALL
+        .into_iter()
+        .filter(|kind| {
+            allocators
+                .rows()
+                .iter()
+                .zip(&is_used)
+                .filter(|(_, is_used)| **is_used)
+                .any(|(allocator, _)| allocator.kind == kind.code())
+        })
+        .collect())
 }

@@ -47,7 +47,7 @@ pub(crate) use group_columns;
 
 group_columns! {
     /// A column of `-GroupBy` of handles.
-    GroupColumn: Declared;
+    GroupColumn: GroupColumnSpec;
     CreateStack: "createstack", "stack of the event that opened the handle" => of(Some("no stack"), OPENINGS, false);
     CloseStack: "closestack", "stack of the event that closed it" => of(Some("not closed, or no stack"), CLOSES, false);
     Type: "type", "type of the object" => of(None, NEITHER, false);
@@ -66,14 +66,14 @@ const CLOSES: (bool, bool) = (false, true);
 const NEITHER: (bool, bool) = (false, false);
 
 /// The declaration of a column.
-struct Declared {
+struct GroupColumnSpec {
     none: Option<&'static str>,
     needs: (bool, bool),
     is_number: bool,
 }
 
-const fn of(none: Option<&'static str>, needs: (bool, bool), is_number: bool) -> Declared {
-    Declared { none, needs, is_number }
+const fn of(none: Option<&'static str>, needs: (bool, bool), is_number: bool) -> GroupColumnSpec {
+    GroupColumnSpec { none, needs, is_number }
 }
 
 impl GroupColumn {

@@ -50,8 +50,10 @@ impl GroupCriteria {
 
     /// Whether any column needs stacks of openings, and of closes.
     pub fn needs_stacks(&self) -> (bool, bool) {
-        let needs = self.by.iter().map(|column| column.needs_stacks());
-        needs.fold((false, false), |sum, column| (sum.0 | column.0, sum.1 | column.1))
+        self.by
+            .iter()
+            .map(|column| column.needs_stacks())
+            .fold((false, false), |sum, column| (sum.0 | column.0, sum.1 | column.1))
     }
 }
 

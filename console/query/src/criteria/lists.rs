@@ -3,7 +3,7 @@
 use super::objects::ObjectCriteria;
 use super::processes::ProcessCriteria;
 use crate::acquired::SuspectScope;
-use crate::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{Criteria, GivenCriterion, ValueSyntax, criteria, criterion, is_given};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::{Ignoring, StackDisplayArgs};
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
@@ -61,7 +61,7 @@ criteria! {
 
 /// A suspect that is requested by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Picked {
+pub enum PickedSuspect {
     /// Its rank among the suspects of a trace, from 1.
     Rank(usize),
     Id(SuspectId),
@@ -81,7 +81,7 @@ pub struct WhyCriteria {
     /// `-ByProcess` and `-ByStack`: what counts as one suspect.
     pub scope: SuspectScope,
     /// `.why 3` and `.why ID`: only this suspect, with everything there is to say about it.
-    pub picked: Option<Picked>,
+    pub picked: Option<PickedSuspect>,
     /// `-All`: the text includes suspects that are small compared with the worst.
     pub all: bool,
     /// Number of suspects shown for each trace, by rank; further ones get no frame names. All by default.

@@ -12,11 +12,12 @@ mod resources;
 pub use self::columns::{GroupColumn, GroupKey};
 pub use self::groups::{GroupCriteria, StackTrims, Stat};
 pub use self::lists::{
-    DiffCriteria, EventCriteria, ModuleCriteria, Picked, StackCriteria, WhyCriteria,
+    DiffCriteria, EventCriteria, ModuleCriteria, PickedSuspect, StackCriteria, WhyCriteria,
 };
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
-pub use self::objects::{Effect, EventTest, LeftEventsTest, ObjectTest, ViewTest};
+pub use self::objects::{EventTest, LeftEventsTest, ObjectEffect, ObjectTest, ViewTest};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
-pub use self::resource_columns::{KeyKind, ResourceColumn, StackNames, kind_name};
-pub use self::resources::Effect as ResourceEffect;
-pub use self::resources::{AllocatorTest, ResourceCriteria, ResourceTest, StackTest};
+pub use self::resource_columns::{ResourceColumn, ResourceKeyKind, StackNames, kind_name};
+pub use self::resources::{
+    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest,
+};

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::groups::GroupCriteria;
 use super::processes::ProcessCriteria;
-use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{
+    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
+};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
@@ -105,7 +107,7 @@ impl ObjectCriteria {
 /// What a criterion does to objects; filters apply it. If there is a filter on event stacks, the effects listed before
 /// it are applied first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ObjectEffect {
     /// Tests the objects, independent of their events.
     Objects(ObjectTest),
     /// Keeps only mappings and tests their views.
@@ -169,7 +171,7 @@ pub enum LeftEventsTest {
     DestroyStack,
 }
 
-impl Effect {
+impl ObjectEffect {
     /// Returns where it comes relative to a filter on event stacks.
     pub fn rank_by_stacks(self) -> u8 {
         match self {
@@ -181,34 +183,34 @@ impl Effect {
 }
 
 criteria! {
-    ObjectCriteria(self): Effect {
-        Id => id: Filter as Number, Effect::Objects(ObjectTest::Id);
-        MinMaxId => ids, Effect::Objects(ObjectTest::IdRange);
-        Map => map, Effect::Objects(ObjectTest::Map);
-        MultiProcess => multi_process, Effect::Objects(ObjectTest::MultiProcess);
-        ObjectName => object_name: Filter, Effect::Objects(ObjectTest::Name);
-        Type => object_type: Filter, Effect::Objects(ObjectTest::Type);
-        Object => object: Filter as Number, Effect::Objects(ObjectTest::Pointer);
-        Suspect => suspect: SuspectId, Effect::Events(EventTest::Suspect);
-        leaks, Effect::Leaks;
-        MinMaxTime => time, Effect::Events(EventTest::Time);
-        Process => creator.name: ProcessFilter, Effect::LeftEvents(LeftEventsTest::Creator);
+    ObjectCriteria(self): ObjectEffect {
+        Id => id: Filter as Number, ObjectEffect::Objects(ObjectTest::Id);
+        MinMaxId => ids, ObjectEffect::Objects(ObjectTest::IdRange);
+        Map => map, ObjectEffect::Objects(ObjectTest::Map);
+        MultiProcess => multi_process, ObjectEffect::Objects(ObjectTest::MultiProcess);
+        ObjectName => object_name: Filter, ObjectEffect::Objects(ObjectTest::Name);
+        Type => object_type: Filter, ObjectEffect::Objects(ObjectTest::Type);
+        Object => object: Filter as Number, ObjectEffect::Objects(ObjectTest::Pointer);
+        Suspect => suspect: SuspectId, ObjectEffect::Events(EventTest::Suspect);
+        leaks, ObjectEffect::Leaks;
+        MinMaxTime => time, ObjectEffect::Events(EventTest::Time);
+        Process => creator.name: ProcessFilter, ObjectEffect::LeftEvents(LeftEventsTest::Creator);
         CmdLine => creator.command_line: Filter as Line,
-            Effect::LeftEvents(LeftEventsTest::CreatorCommandLine);
-        NewProcess => creator.new_process, Effect::LeftEvents(LeftEventsTest::NewCreator);
-        PtrInMap => ptr_in_map, Effect::Views(ViewTest::Pointer);
-        ViewBase => view_base: Filter as Number, Effect::Views(ViewTest::Base);
-        MinMaxMapSize => map_size, Effect::Views(ViewTest::Size);
-        Inherit => inherit, Effect::LeftEvents(LeftEventsTest::Inherited);
+            ObjectEffect::LeftEvents(LeftEventsTest::CreatorCommandLine);
+        NewProcess => creator.new_process, ObjectEffect::LeftEvents(LeftEventsTest::NewCreator);
+        PtrInMap => ptr_in_map, ObjectEffect::Views(ViewTest::Pointer);
+        ViewBase => view_base: Filter as Number, ObjectEffect::Views(ViewTest::Base);
+        MinMaxMapSize => map_size, ObjectEffect::Views(ViewTest::Size);
+        Inherit => inherit, ObjectEffect::LeftEvents(LeftEventsTest::Inherited);
         RelatedProcess => related_process: ProcessFilter,
-            Effect::LeftEvents(LeftEventsTest::RelatedProcess);
-        Handle => handle: Filter as Number, Effect::LeftEvents(LeftEventsTest::Handle);
-        MinMaxDuration => duration, Effect::Objects(ObjectTest::Lifetime);
-        Overlapped => overlapped, Effect::LeftEvents(LeftEventsTest::Overlapped);
-        StackFilter => stack_filter: Filter as Line, Effect::Stacks;
-        CreateStack => create_stack: Filter as Line, Effect::LeftEvents(LeftEventsTest::CreateStack);
+            ObjectEffect::LeftEvents(LeftEventsTest::RelatedProcess);
+        Handle => handle: Filter as Number, ObjectEffect::LeftEvents(LeftEventsTest::Handle);
+        MinMaxDuration => duration, ObjectEffect::Objects(ObjectTest::Lifetime);
+        Overlapped => overlapped, ObjectEffect::LeftEvents(LeftEventsTest::Overlapped);
+        StackFilter => stack_filter: Filter as Line, ObjectEffect::Stacks;
+        CreateStack => create_stack: Filter as Line, ObjectEffect::LeftEvents(LeftEventsTest::CreateStack);
         DestroyStack => destroy_stack: Filter as Line,
-            Effect::LeftEvents(LeftEventsTest::DestroyStack);
+            ObjectEffect::LeftEvents(LeftEventsTest::DestroyStack);
     }
 }
 
@@ -216,7 +218,7 @@ impl ObjectCriteria {
     /// Returns the effective map mode. Filters that make sense for one kind only imply that kind; filters on mappings
     /// win.
     pub fn map_mode(&self) -> Option<MapMode> {
-        if self.given().iter().any(|given| matches!(given.effect, Effect::Views(_))) {
+        if self.given().iter().any(|given| matches!(given.effect, ObjectEffect::Views(_))) {
             Some(MapMode::Mappings)
         } else if self.handle.is_some() || self.object_name.is_some() {
             Some(MapMode::Objects)

@@ -1,6 +1,8 @@
 //! Criteria that select processes.
 
-use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{
+    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
+};
 use crate::tables::ProcessInfo;
 use handlescope_session::filter::{Filter, ProcessFilter};
 

@@ -16,19 +16,19 @@ pub fn kind_name(code: u32) -> &'static str {
 /// Declares the source of a column for allocations and, if they have it, for events without one.
 macro_rules! read {
     ($rows:expr $(, $misses:expr)?) => {
-        Source { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
+        NumberSource { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
     };
 }
 
 group_columns! {
     /// A column of `-GroupBy` of allocations.
-    ResourceColumn: Declared;
+    ResourceColumn: ResourceColumnSpec;
     CreateStack: "createstack", "stack that allocated"
-        => of("stack", "Stack", KeyKind::Stack(read!(Acquisitions::opened_stack), StackNames {
+        => of("stack", "Stack", ResourceKeyKind::Stack(read!(Acquisitions::opened_stack), StackNames {
             frame: ("innermost_frame", "Innermost frame"), text: "text", heading: "Allocated on stack",
         }));
     FreeStack: "freestack", "stack that freed"
-        => of("free_stack", "Free stack", KeyKind::Stack(
+        => of("free_stack", "Free stack", ResourceKeyKind::Stack(
             read!(Acquisitions::ended_stack, ResourceMisses::stack),
             StackNames {
                 frame: ("free_frame", "Innermost frame of the free"),
@@ -37,56 +37,56 @@ group_columns! {
             },
         ));
     Kind: "kind", "heap, commit, and so on"
-        => of("kind", "Kind", KeyKind::Allocator(|allocator| Some(kind_name(allocator.kind))));
+        => of("kind", "Kind", ResourceKeyKind::Allocator(|allocator| Some(kind_name(allocator.kind))));
     Allocator: "allocator", "heap or other allocator"
-        => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
-    Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
+        => of("allocator", "Allocator", ResourceKeyKind::Allocator(|allocator| Some(&allocator.name)));
+    Process: "process", "owner" => of("process", "Process", ResourceKeyKind::Owner);
     Caller: "allocated_by", "process that allocated, if not the owner"
-        => of("allocated_by", "Allocated by", KeyKind::Process(read!(Acquisitions::opened_by)));
+        => of("allocated_by", "Allocated by", ResourceKeyKind::Process(read!(Acquisitions::opened_by)));
     Thread: "thread", "thread that allocated"
-        => of("tid", "Thread", KeyKind::Number(read!(Acquisitions::opened_tid, ResourceMisses::tid)));
+        => of("tid", "Thread", ResourceKeyKind::Number(read!(Acquisitions::opened_tid, ResourceMisses::tid)));
     End: "end", "how it ended"
-        => of("end", "End", KeyKind::Word(read!(Acquisitions::end), |code| {
+        => of("end", "End", ResourceKeyKind::Word(read!(Acquisitions::end), |code| {
             End::from_code(code).map(End::name)
         }));
     Size: "size", "bytes of each"
-        => of("size", "Size", KeyKind::Bytes(read!(Acquisitions::size, ResourceMisses::size)));
+        => of("size", "Size", ResourceKeyKind::Bytes(read!(Acquisitions::size, ResourceMisses::size)));
 }
 
 /// The declaration of a column.
-struct Declared {
+struct ResourceColumnSpec {
     name: &'static str,
     title: &'static str,
-    kind: KeyKind,
+    kind: ResourceKeyKind,
 }
 
-const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> Declared {
-    Declared { name, title, kind }
+const fn of(name: &'static str, title: &'static str, kind: ResourceKeyKind) -> ResourceColumnSpec {
+    ResourceColumnSpec { name, title, kind }
 }
 
 /// What kind of value the allocations of a group share in a column, and its source.
-pub enum KeyKind {
+pub enum ResourceKeyKind {
     /// A text of their allocators.
     Allocator(fn(&Allocator) -> Option<&str>),
     /// The process that owns them.
     Owner,
     /// A process other than the owner.
-    Process(Source<ProcessIdx>),
-    Stack(Source<StackIdx>, StackNames),
-    Number(Source<u32>),
+    Process(NumberSource<ProcessIdx>),
+    Stack(NumberSource<StackIdx>, StackNames),
+    Number(NumberSource<u32>),
     /// A number that stands for a word.
-    Word(Source<u32>, fn(u32) -> Option<&'static str>),
+    Word(NumberSource<u32>, fn(u32) -> Option<&'static str>),
     /// A number of bytes.
-    Bytes(Source<i64>),
+    Bytes(NumberSource<i64>),
 }
 
 /// Reads the values of a column.
-type Read<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
+type NumberReader<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
 
 /// The source of numbers for allocations, and for events without one if they have some.
-pub struct Source<T: Number> {
-    rows: Read<T>,
-    misses: &'static [Read<T>],
+pub struct NumberSource<T: Number> {
+    rows: NumberReader<T>,
+    misses: &'static [NumberReader<T>],
 }
 
 /// Names of a stack besides its number.
@@ -100,7 +100,7 @@ pub struct StackNames {
     pub heading: &'static str,
 }
 
-impl<T: Number> Source<T> {
+impl<T: Number> NumberSource<T> {
     /// Loads the numbers of allocations, and of events without one.
     pub fn load(&self, trace: &Trace) -> Result<[Numbers<T>; 2], ArchiveError> {
         let misses = self.misses.first().map(|misses| misses(trace)).transpose()?;
@@ -108,7 +108,7 @@ impl<T: Number> Source<T> {
     }
 }
 
-impl KeyKind {
+impl ResourceKeyKind {
     /// Returns the rank of the column: groups with equal figures are compared by columns of the lowest rank first.
     pub fn rank(&self) -> u8 {
         match self {
@@ -143,20 +143,20 @@ impl ResourceColumn {
         self.declared().title
     }
 
-    pub fn kind(self) -> KeyKind {
+    pub fn kind(self) -> ResourceKeyKind {
         self.declared().kind
     }
 
     /// Returns the names of its stack, if it is one.
     pub fn stack_names(self) -> Option<StackNames> {
         match self.kind() {
-            KeyKind::Stack(_, names) => Some(names),
+            ResourceKeyKind::Stack(_, names) => Some(names),
             _ => None,
         }
     }
 
     /// Whether it is a property of allocators.
     pub fn is_of_allocator(self) -> bool {
-        matches!(self.kind(), KeyKind::Allocator(_) | KeyKind::Owner)
+        matches!(self.kind(), ResourceKeyKind::Allocator(_) | ResourceKeyKind::Owner)
     }
 }

@@ -3,7 +3,9 @@
 use super::groups::StackTrims;
 use super::processes::ProcessCriteria;
 use super::resource_columns::ResourceColumn;
-use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{
+    Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
+};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange};
@@ -69,7 +71,7 @@ impl Default for ResourceOptions {
 
 /// What a criterion does to allocations and to frees without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ResourceEffect {
     /// Tests the allocators of allocations, each once.
     Allocators(AllocatorTest),
     /// Tests each allocation or free.
@@ -106,18 +108,18 @@ pub enum StackTest {
 }
 
 criteria! {
-    ResourceCriteria(self): Effect {
-        (self.options.kind) => kind: Filter, Effect::Allocators(AllocatorTest::Kind);
-        Allocator => allocator: Filter, Effect::Allocators(AllocatorTest::Name);
-        Process => owners.name: ProcessFilter, Effect::Allocators(AllocatorTest::Owner);
-        CmdLine => owners.command_line: Filter as Line, Effect::Allocators(AllocatorTest::OwnerCommandLine);
-        NewProcess => owners.new_process, Effect::Allocators(AllocatorTest::NewOwner);
-        Suspect => suspect: SuspectId, Effect::Rows(ResourceTest::Suspect);
-        leaks, Effect::Leaks;
-        MinMaxTime => time, Effect::Rows(ResourceTest::Time);
-        MinMaxSize => size, Effect::Rows(ResourceTest::Size);
-        CreateStack => create_stack: Filter as Line, Effect::Stacks(StackTest::Create);
-        (self.options.free_stack) => free_stack: Filter as Line, Effect::Stacks(StackTest::Free);
+    ResourceCriteria(self): ResourceEffect {
+        (self.options.kind) => kind: Filter, ResourceEffect::Allocators(AllocatorTest::Kind);
+        Allocator => allocator: Filter, ResourceEffect::Allocators(AllocatorTest::Name);
+        Process => owners.name: ProcessFilter, ResourceEffect::Allocators(AllocatorTest::Owner);
+        CmdLine => owners.command_line: Filter as Line, ResourceEffect::Allocators(AllocatorTest::OwnerCommandLine);
+        NewProcess => owners.new_process, ResourceEffect::Allocators(AllocatorTest::NewOwner);
+        Suspect => suspect: SuspectId, ResourceEffect::Rows(ResourceTest::Suspect);
+        leaks, ResourceEffect::Leaks;
+        MinMaxTime => time, ResourceEffect::Rows(ResourceTest::Time);
+        MinMaxSize => size, ResourceEffect::Rows(ResourceTest::Size);
+        CreateStack => create_stack: Filter as Line, ResourceEffect::Stacks(StackTest::Create);
+        (self.options.free_stack) => free_stack: Filter as Line, ResourceEffect::Stacks(StackTest::Free);
     }
 }
 

@@ -2,15 +2,17 @@
 
 use handlescope_model::StackIdx;
 
-use crate::acquired::{Acquired, Kept, Subject, allocations_of_suspect, events_of_suspect};
-use crate::allocations::Origin;
+use crate::acquired::{
+    AcquisitionGroups, KeptSites, Subject, allocations_of_suspect, events_of_suspect,
+};
+use crate::allocations::AllocationSource;
 use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::groups::Groups;
-use crate::growth::Window;
+use crate::growth::TimeWindow;
 use crate::info::recorded;
 use crate::no_match::NoMatch;
 use crate::object_ref::{FileAnswer, note_owners, object_ref};
@@ -23,7 +25,7 @@ use handlescope_session::values::SuspectId;
 pub const NS_PER_MINUTE: f64 = 60e9;
 
 /// An answer that can be compared.
-pub trait Compared<'a>: TraceAnswer<'a> + Sized {
+pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
     /// What is compared.
     const SUBJECT: Subject;
 
@@ -43,8 +45,8 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        kept: Kept,
-    ) -> Result<Option<Acquired<'f>>, QueryError>;
+        kept: KeptSites,
+    ) -> Result<Option<AcquisitionGroups<'f>>, QueryError>;
 
     /// Returns the rows of the suspects whose ids begin with `id`.
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
@@ -56,7 +58,7 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
     fn knows_choice(&self, criteria: &DiffCriteria, no_match: &NoMatch) -> bool;
 }
 
-impl<'a> Compared<'a> for FileAnswer<'a> {
+impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
     const SUBJECT: Subject = Subject::Handles;
 
     fn ask(
@@ -66,16 +68,17 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let infos = sources.iter().map(|source| source.trace.info());
-        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let infos =
+            sources.iter().map(|source| source.trace.info()).collect::<Result<Vec<_>, _>>()?;
         let are_dumps = leaking && infos.iter().all(|info| info.is_of_one_moment());
         let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
-            groups: match are_dumps {
-                true => GroupCriteria::for_dumps(),
-                false => GroupCriteria::for_create_stacks(),
+            groups: if are_dumps {
+                GroupCriteria::for_dumps()
+            } else {
+                GroupCriteria::for_create_stacks()
             },
             ..ObjectCriteria::default()
         };
@@ -89,12 +92,12 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        kept: Kept,
-    ) -> Result<Option<Acquired<'f>>, QueryError> {
+        kept: KeptSites,
+    ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
         let (groups, is_plain) = (self.groups.as_ref(), criteria.with_identities);
         // Two dumps are compared by all that is open; within one dump, only what its operations opened counts.
-        let at_end = kept == Kept::All && groups.is_some_and(Groups::has_name_patterns);
-        Ok(Acquired::from_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
+        let at_end = kept == KeptSites::All && groups.is_some_and(Groups::has_name_patterns);
+        Ok(AcquisitionGroups::from_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -116,7 +119,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     }
 }
 
-impl<'a> Compared<'a> for ResourcesAnswer<'a> {
+impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
     const SUBJECT: Subject = Subject::Allocations;
 
     fn ask(
@@ -134,10 +137,17 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        kept: Kept,
-    ) -> Result<Option<Acquired<'f>>, QueryError> {
+        kept: KeptSites,
+    ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
         let Some((allocators, table)) = self.tables() else { return Ok(None) };
-        Acquired::from_allocations(origin(self), allocators, table, &of(criteria), false, kept)
+        AcquisitionGroups::from_allocations(
+            origin(self),
+            allocators,
+            table,
+            &of(criteria),
+            false,
+            kept,
+        )
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -161,9 +171,9 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
 }
 
 /// Returns the origin from which the allocations of an answer are read.
-fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
+fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> AllocationSource<'f> {
     let about = answer.about();
-    Origin {
+    AllocationSource {
         trace: about.trace,
         processes: answer.processes(),
         frames: &answer.frames,
@@ -179,24 +189,29 @@ fn of(criteria: &DiffCriteria) -> ResourceCriteria {
 }
 
 /// Returns the rows of the requested suspect in each trace, if one is requested.
-pub fn rows_of_suspect<'a, F: Compared<'a>>(
+pub fn rows_of_suspect<'a, F: ComparableAnswer<'a>>(
     files: &[F],
     criteria: &DiffCriteria,
 ) -> Result<Vec<Option<SuspectRows>>, QueryError> {
     let Some(id) = &criteria.suspect else { return Ok(files.iter().map(|_| None).collect()) };
-    let rows = files.iter().map(|file| file.rows_of_suspect(id));
-    let rows = rows.collect::<Result<Vec<_>, QueryError>>()?;
+    let rows = files
+        .iter()
+        .map(|file| file.rows_of_suspect(id))
+        .collect::<Result<Vec<_>, QueryError>>()?;
     check(id, F::SUBJECT.label(), rows.iter())?;
     Ok(rows.into_iter().map(Some).collect())
 }
 
 /// Returns the time range of what is compared, or of the trace if there is nothing.
-pub fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&Acquired<'_>>) -> Window {
+pub fn extent<'a, F: ComparableAnswer<'a>>(
+    file: &F,
+    acquired: Option<&AcquisitionGroups<'_>>,
+) -> TimeWindow {
     acquired.map_or_else(|| recorded(&file.about().info, 0), |it| it.extent)
 }
 
 /// Returns the length of a window in minutes; `None` if the trace has no clock or the length is 0.
-pub fn minutes(acquired: &Acquired<'_>, window: Window) -> Option<f64> {
+pub fn minutes(acquired: &AcquisitionGroups<'_>, window: TimeWindow) -> Option<f64> {
     let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
     (acquired.window.is_some() && minutes > 0.0).then_some(minutes)
 }

@@ -8,12 +8,12 @@ use hashbrown::hash_map::Entry;
 
 use super::builds::Builds;
 use super::builds::UnknownCode;
-use super::tally::{Sample, Share};
-use crate::acquired::{Acquired, Group};
+use super::tally::{GroupSample, SampleShare};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::amounts::Amount;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::growth::{Growth, ProcessLifetimes, Verdict, Window};
+use crate::growth::{Growth, ProcessLifetimes, TimeWindow, Verdict};
 use crate::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
@@ -38,7 +38,7 @@ pub struct MatchedGroup {
 
 /// Where handles of a group may be found in the other trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Elsewhere<'m> {
+enum OtherTracePlace<'m> {
     /// Handle tracing keeps only the last operations, so groups lose handles to the group of the same type without a
     /// stack. They gain handles from it when tracing is switched on.
     Stack(bool),
@@ -47,16 +47,16 @@ enum Elsewhere<'m> {
 }
 
 /// Program, type, allocator and where related groups may have the handles.
-type Related<'m> = (Option<&'m str>, &'m str, Option<&'m str>, Elsewhere<'m>);
+type RelatedKey<'m> = (Option<&'m str>, &'m str, Option<&'m str>, OtherTracePlace<'m>);
 
 /// How many handles groups lost from one trace to the next, which other groups may have gained.
 #[derive(Default)]
-pub struct Decreases<'m>(HashMap<Related<'m>, u64>);
+pub struct Decreases<'m>(HashMap<RelatedKey<'m>, u64>);
 
 impl<'m> Decreases<'m> {
     /// Sums the decreases of groups; `is_of_dumps` if stacks may be forgotten.
     pub fn new(groups: &'m [MatchedGroup], is_of_dumps: bool) -> Self {
-        let mut decreases: HashMap<Related<'m>, u64> = HashMap::new();
+        let mut decreases: HashMap<RelatedKey<'m>, u64> = HashMap::new();
         for group in groups {
             let [before, after] = group.sides.each_ref().map(|side| side.leaked.count);
             let traced = is_of_dumps.then(|| group.traced(group.has_stack()));
@@ -84,19 +84,23 @@ impl MatchedGroup {
         self.sides.iter().any(|side| side.create_stack.is_some())
     }
 
-    fn traced(&self, has_stack: bool) -> Related<'_> {
-        (self.process.as_deref(), &self.type_name, None, Elsewhere::Stack(has_stack))
+    fn traced(&self, has_stack: bool) -> RelatedKey<'_> {
+        (self.process.as_deref(), &self.type_name, None, OtherTracePlace::Stack(has_stack))
     }
 
-    fn around_unknown(&self) -> Option<Related<'_>> {
-        let around = Elsewhere::AroundUnknown(self.around_unknown.as_deref()?);
+    fn around_unknown(&self) -> Option<RelatedKey<'_>> {
+        let around = OtherTracePlace::AroundUnknown(self.around_unknown.as_deref()?);
         Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
     }
 
     /// Returns the size of the group's largest allocation, which lost events may hide.
     pub fn largest(&self) -> f64 {
-        let shares = self.sides.iter().flat_map(|side| &side.sample.shares);
-        shares.flat_map(|share| &share.sizes).max().map_or(1.0, |size| *size as f64)
+        self.sides
+            .iter()
+            .flat_map(|side| &side.sample.shares)
+            .flat_map(|share| &share.sizes)
+            .max()
+            .map_or(1.0, |size| *size as f64)
     }
 }
 
@@ -107,7 +111,7 @@ pub struct MatchedSide {
     pub create_stack: Option<StackIdx>,
     /// How the group grows; `None` if nothing leaks.
     pub verdict: Option<Verdict>,
-    pub sample: Sample,
+    pub sample: GroupSample,
     /// From when on the trace covers the lives of its processes.
     pub start: Start,
     /// Whether the trace has processes of the program.
@@ -128,23 +132,23 @@ pub enum Start {
 }
 
 /// The key that groups of one program share: program name in lower case, type, allocator.
-type Key = (String, String, Option<String>);
+type SharedGroupKey = (String, String, Option<String>);
 
 /// The groups of two traces while they are matched.
 struct Matching<'t> {
-    traces: &'t [Acquired<'t>],
+    traces: &'t [AcquisitionGroups<'t>],
     /// Rows of the requested suspect in each trace, if one is requested.
     suspects: &'t [Option<&'t SuspectRows>],
     builds: Builds,
     unknown_code: UnknownCode,
     groups: Vec<MatchedGroup>,
     /// Index of a group by its key and stack text.
-    by_key: HashMap<(Key, String), usize>,
+    by_key: HashMap<(SharedGroupKey, String), usize>,
 }
 
 /// Returns the groups that leak in either trace, and the modules with frames that cannot be compared.
 pub fn matched(
-    traces: &[Acquired<'_>],
+    traces: &[AcquisitionGroups<'_>],
     suspects: &[Option<&SuspectRows>],
     unknown_code: UnknownCode,
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
@@ -162,10 +166,14 @@ pub fn matched(
 }
 
 /// Compares the modules in the stacks of leaks.
-fn builds(traces: &[Acquired<'_>]) -> Builds {
-    let stacks = |trace: &Acquired<'_>| -> Vec<StackIdx> {
-        let leaking = trace.groups.iter().filter(|group| trace.leaks_in_time(group));
-        leaking.filter_map(|group| group.create_stack).collect()
+fn builds(traces: &[AcquisitionGroups<'_>]) -> Builds {
+    let stacks = |trace: &AcquisitionGroups<'_>| -> Vec<StackIdx> {
+        trace
+            .groups
+            .iter()
+            .filter(|group| trace.leaks_in_time(group))
+            .filter_map(|group| group.create_stack)
+            .collect()
     };
     let [before, after] = traces else { return Builds::default() };
     match (before.frames, after.frames) {
@@ -179,8 +187,9 @@ impl Matching<'_> {
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
         let (trace, suspect) = (&traces[side], self.suspects[side]);
-        let programs = Programs::of(trace);
-        let known_keys: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
+        let programs = ProgramRuns::of(trace);
+        let known_keys: HashSet<SharedGroupKey> =
+            self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
         for group in trace.groups.iter().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel.check()?;
@@ -198,7 +207,7 @@ impl Matching<'_> {
             for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
-                let of_process = Share { process: share.lifetimes, sizes };
+                let of_process = SampleShare { process: share.lifetimes, sizes };
                 match shares.by_process.entry(share.row) {
                     Entry::Vacant(entry) => drop(entry.insert(of_process)),
                     Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
@@ -215,13 +224,17 @@ impl Matching<'_> {
             let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
-                matched.verdict = Some(match trace.is_of_one_moment {
-                    true => Verdict::Short,
-                    false => Growth::from_processes(&processes, trace.extent).verdict,
+                matched.verdict = Some(if trace.is_of_one_moment {
+                    Verdict::Short
+                } else {
+                    Growth::from_processes(&processes, trace.extent).verdict
                 });
             }
             let shares = processes.into_iter().zip(sizes);
-            matched.sample.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));
+            matched
+                .sample
+                .shares
+                .extend(shares.map(|(process, sizes)| SampleShare { process, sizes }));
             matched.sample.windows = windows;
             matched.start = start;
             matched.has_run = true;
@@ -242,9 +255,9 @@ impl Matching<'_> {
     /// Returns the index of the matching group; adds the group if there is none and `may_add` is true.
     fn index(
         &mut self,
-        (side, trace): (usize, &Acquired<'_>),
-        group: &Group<'_>,
-        key: &Key,
+        (side, trace): (usize, &AcquisitionGroups<'_>),
+        group: &AcquisitionGroup<'_>,
+        key: &SharedGroupKey,
         may_add: bool,
     ) -> Option<usize> {
         let frames = trace.frames.map(Frames::named);
@@ -288,21 +301,21 @@ impl Matching<'_> {
 struct ProgramShares {
     /// Name of the program in lower case.
     program: String,
-    by_process: HashMap<Option<ProcessIdx>, Share>,
+    by_process: HashMap<Option<ProcessIdx>, SampleShare>,
 }
 
 /// When the processes of each name ran in a trace.
-struct Programs {
-    extent: Window,
+struct ProgramRuns {
+    extent: TimeWindow,
     start: Start,
-    by_name: HashMap<String, (Vec<Window>, Start)>,
+    by_name: HashMap<String, (Vec<TimeWindow>, Start)>,
 }
 
-impl Programs {
-    fn of(trace: &Acquired<'_>) -> Self {
+impl ProgramRuns {
+    fn of(trace: &AcquisitionGroups<'_>) -> Self {
         let extent = trace.extent;
         let start = if extent.start_ns > 0 { Start::Later } else { Start::Session };
-        let mut by_name: HashMap<String, (Vec<Window>, Start)> = HashMap::new();
+        let mut by_name: HashMap<String, (Vec<TimeWindow>, Start)> = HashMap::new();
         for process in trace.processes.rows() {
             let Some(window) = trace.window_of(process) else { continue };
             if window.end_ns < window.start_ns {
@@ -319,7 +332,7 @@ impl Programs {
     }
 
     /// Returns the windows of processes with a name. A program that did not run could have run all the time.
-    fn of_name(&self, name: &str) -> (Vec<Window>, Start) {
+    fn of_name(&self, name: &str) -> (Vec<TimeWindow>, Start) {
         let runs = self
             .by_name
             .get(name)

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use handlescope_model::StackIdx;
 
-use super::compared::{Compared, extent, minutes, per_minute, rows_of_suspect};
-use crate::acquired::{Acquired, Between, Group, Kept, Span};
+use super::compared::{ComparableAnswer, extent, minutes, per_minute, rows_of_suspect};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, KeptSites, PointAmounts, PointSpan};
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
-use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
-use crate::ignored::{Leak, ignored_by};
+use crate::growth::{Growth, Lifetime, ProcessLifetimes, TimeWindow, Verdict};
+use crate::ignored::{IgnoreCandidate, ignored_by};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessInfo;
 use handlescope_session::cancel::Cancel;
@@ -23,7 +23,7 @@ use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 pub struct PointsDiff<F> {
     pub file: F,
     /// The points, clamped to the time of the trace; event numbers if the trace has no clock.
-    pub window: Window,
+    pub window: TimeWindow,
     /// Groups with something still there, largest first; if requested, also groups with only older things at the second
     /// point. Known leaks are left out, or only they are shown.
     pub groups: Vec<OpenedGroup>,
@@ -45,7 +45,7 @@ pub struct OpenedGroup {
     /// The program's function in the stack.
     pub function: Option<String>,
     /// Amounts at the points and between them.
-    pub between: Between,
+    pub between: PointAmounts,
     /// Handles or allocations opened between the points and kept, per minute; `None` if the minutes are unknown.
     pub per_minute: Option<f64>,
     /// Their bytes per minute.
@@ -60,30 +60,36 @@ pub struct OpenedGroup {
 ///
 /// # Errors
 /// If an archive is damaged or `cancel` asks to stop.
-pub fn between_points<'a, F: Compared<'a>>(
+pub fn between_points<'a, F: ComparableAnswer<'a>>(
     sources: &'a [Source<'a>],
-    spans: &[Span],
+    spans: &[PointSpan],
     criteria: &DiffCriteria,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<PointsDiff<F>>, QueryError> {
     let files = F::ask(sources, criteria, false, names, cancel)?;
     let suspects = rows_of_suspect(&files, criteria)?;
-    let files = files.into_iter().zip(spans).zip(&suspects);
-    files.map(|((file, span), suspect)| of_file(file, *span, suspect.as_ref(), criteria)).collect()
+    files
+        .into_iter()
+        .zip(spans)
+        .zip(&suspects)
+        .map(|((file, span), suspect)| of_file(file, *span, suspect.as_ref(), criteria))
+        .collect()
 }
 
-fn of_file<'a, F: Compared<'a>>(
+fn of_file<'a, F: ComparableAnswer<'a>>(
     mut file: F,
-    span: Span,
+    span: PointSpan,
     suspect: Option<&SuspectRows>,
     criteria: &DiffCriteria,
 ) -> Result<PointsDiff<F>, QueryError> {
-    let acquired = file.acquired(criteria, Kept::ByAllocator)?;
-    let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
+    let acquired = file.acquired(criteria, KeptSites::ByAllocator)?;
+    let TimeWindow { start_ns, end_ns } = extent(&file, acquired.as_ref());
     let within = |ns: Option<i64>, edge| ns.unwrap_or(edge).clamp(start_ns, end_ns.max(start_ns));
-    let window =
-        Window { start_ns: within(span.after_ns, start_ns), end_ns: within(span.until_ns, end_ns) };
+    let window = TimeWindow {
+        start_ns: within(span.after_ns, start_ns),
+        end_ns: within(span.until_ns, end_ns),
+    };
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
@@ -109,18 +115,20 @@ fn of_file<'a, F: Compared<'a>>(
 }
 
 /// Marks groups that are known leaks.
-fn mark_ignored<'a, F: Compared<'a>>(
+fn mark_ignored<'a, F: ComparableAnswer<'a>>(
     groups: &mut [OpenedGroup],
     file: &F,
     list: &IgnoreList,
 ) -> Result<(), QueryError> {
-    let leaks = groups.iter().map(|group| Leak {
-        program: group.process.as_ref().map_or("", |process| &process.name),
-        type_name: &group.type_name,
-        function: group.function.as_deref(),
-        stacks: vec![group.create_stack],
-    });
-    let leaks: Vec<Leak<'_>> = leaks.collect();
+    let leaks: Vec<IgnoreCandidate<'_>> = groups
+        .iter()
+        .map(|group| IgnoreCandidate {
+            program: group.process.as_ref().map_or("", |process| &process.name),
+            type_name: &group.type_name,
+            function: group.function.as_deref(),
+            stacks: vec![group.create_stack],
+        })
+        .collect();
     let ignored = ignored_by(list, &leaks, file.frames())?;
     drop(leaks);
     groups.iter_mut().zip(ignored).for_each(|(group, by)| group.ignored = by);
@@ -128,31 +136,38 @@ fn mark_ignored<'a, F: Compared<'a>>(
 }
 
 /// Whether a group opened enough between two points for a rate, by the same rule as `.why`.
-fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool {
+fn has_rate(
+    acquired: &AcquisitionGroups<'_>,
+    group: &AcquisitionGroup<'_>,
+    window: TimeWindow,
+) -> bool {
     let is_between =
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
-    let processes = acquired.shares(group).into_iter().map(|share| {
-        let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
-        lifetimes.retain(is_between);
-        // What was closed later was still open at the second point.
-        for lifetime in &mut lifetimes {
-            lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
-        }
-        let of_process = Window {
-            start_ns: of_process.start_ns.max(window.start_ns),
-            end_ns: of_process.end_ns.min(window.end_ns),
-        };
-        ProcessLifetimes { lifetimes, window: of_process }
-    });
-    let processes: Vec<ProcessLifetimes> = processes.collect();
+    let processes: Vec<ProcessLifetimes> = acquired
+        .shares(group)
+        .into_iter()
+        .map(|share| {
+            let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
+            lifetimes.retain(is_between);
+            // What was closed later was still open at the second point.
+            for lifetime in &mut lifetimes {
+                lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
+            }
+            let of_process = TimeWindow {
+                start_ns: of_process.start_ns.max(window.start_ns),
+                end_ns: of_process.end_ns.min(window.end_ns),
+            };
+            ProcessLifetimes { lifetimes, window: of_process }
+        })
+        .collect();
     Growth::from_processes(&processes, window).verdict != Verdict::Short
 }
 
 impl OpenedGroup {
     fn new(
-        acquired: &Acquired<'_>,
-        group: &Group<'_>,
-        between: Between,
+        acquired: &AcquisitionGroups<'_>,
+        group: &AcquisitionGroup<'_>,
+        between: PointAmounts,
         minutes: Option<f64>,
     ) -> Self {
         Self {

@@ -14,7 +14,7 @@
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;
 
-use super::tally::{Kind, Tally};
+use super::tally::{LeakTally, TimeDependence};
 
 /// The probability that chance alone makes any group worse between two recordings of one program.
 const LEVEL: f64 = 0.05;
@@ -42,15 +42,15 @@ pub struct Chances {
 
 impl Chances {
     /// Computes the chances in the trace that may leak more and in the other one.
-    pub fn new([more, less]: [&Tally; 2], share: f64, kind: Kind) -> Self {
+    pub fn new([more, less]: [&LeakTally; 2], share: f64, kind: TimeDependence) -> Self {
         let amount = more.amount + less.amount;
-        let chances = amount / Tally::dispersion([more, less], kind);
+        let chances = amount / LeakTally::dispersion([more, less], kind);
         // Let two counts have means that vary by the relative deviation v. Given their sum n, one of them is
         // beta-binomial with parameters 1 / v² on each side. Its variance is the binomial variance times 1 + (n - 1) /
         // (2 / v² + 1).
         let vary = match kind {
-            Kind::Rate => 1.0,
-            Kind::Fill => {
+            TimeDependence::Rate => 1.0,
+            TimeDependence::Fill => {
                 1.0 + (chances - 1.0).max(0.0) / (2.0 / (FILLS_DIFFER * FILLS_DIFFER) + 1.0)
             }
         };
@@ -158,13 +158,15 @@ mod tests {
 
     #[test]
     fn caches_differ_from_run_to_run() {
-        let tally = |handles| Tally::from_counts(handles);
+        let tally = |handles| LeakTally::from_counts(handles);
         let is_more = |more, less, kind| {
             let chances = Chances::new([&tally(more), &tally(less)], 0.5, kind);
             chances.is_significant(level([chances].into_iter()))
         };
-        assert!(is_more(1_250, 750, Kind::Rate) && !is_more(1_250, 750, Kind::Fill));
-        assert!(is_more(80, 20, Kind::Fill) && is_more(40, 0, Kind::Fill));
+        assert!(
+            is_more(1_250, 750, TimeDependence::Rate) && !is_more(1_250, 750, TimeDependence::Fill)
+        );
+        assert!(is_more(80, 20, TimeDependence::Fill) && is_more(40, 0, TimeDependence::Fill));
     }
 
     #[test]

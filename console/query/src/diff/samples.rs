@@ -3,8 +3,8 @@
 //! dispersion is used.
 
 use super::rule::{self, Chances};
-use super::tally::{Kind, Tally};
-use super::traces::{State, TOO_SHORT};
+use super::tally::{LeakTally, TimeDependence};
+use super::traces::{GroupState, TOO_SHORT};
 use crate::growth::Verdict;
 
 /// Leaks of a group in one trace.
@@ -18,7 +18,7 @@ pub struct TraceLeaks {
 
 /// Leaks of a group in a set of traces.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sampled {
+pub struct TraceSetLeaks {
     /// The traces its processes ran in.
     pub traces: Vec<TraceLeaks>,
     /// Number of processes.
@@ -30,14 +30,14 @@ pub struct Sampled {
 /// Comparison of two sets of traces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampledState {
-    pub state: State,
+    pub state: GroupState,
     /// Whether the second set leaks more than chance and a factor of 1.5 explain.
     pub got_worse: bool,
     /// The probability that the second set leaks at least this many if nothing changed.
     pub p_value: f64,
 }
 
-impl Sampled {
+impl TraceSetLeaks {
     pub fn count(&self) -> f64 {
         self.traces.iter().map(|trace| trace.count).sum()
     }
@@ -46,8 +46,8 @@ impl Sampled {
         self.traces.iter().map(|trace| trace.seconds).sum()
     }
 
-    fn tally(&self) -> Tally {
-        Tally::of_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
+    fn tally(&self) -> LeakTally {
+        LeakTally::of_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
     }
 }
 
@@ -59,7 +59,7 @@ struct Direction {
 
 impl Direction {
     /// Compares in the direction that `more` leaks more than `less`.
-    fn new(more: &Sampled, less: &Sampled) -> Self {
+    fn new(more: &TraceSetLeaks, less: &TraceSetLeaks) -> Self {
         let can_be_more = !matches!(more.verdict, None | Some(Verdict::Balanced));
         let tallies = [more.tally(), less.tally()];
         let lengths = [&tallies[0], &tallies[1]].map(|tally| tally.length_ns.max(1.0));
@@ -72,13 +72,14 @@ impl Direction {
             // A leak without a rate may happen once in each process.
             let processes = [more, less].map(|side| side.processes.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
-            return against(times / (1.0 + times), Kind::Fill);
+            return against(times / (1.0 + times), TimeDependence::Fill);
         }
         let share = times / (1.0 + times);
         let is_new = less.count() <= 0.0;
-        match is_new && more.count() / times < TOO_SHORT {
-            true => against(share.min(0.5), Kind::Rate),
-            false => against(share, Kind::Rate),
+        if is_new && more.count() / times < TOO_SHORT {
+            against(share.min(0.5), TimeDependence::Rate)
+        } else {
+            against(share, TimeDependence::Rate)
         }
     }
 
@@ -88,21 +89,21 @@ impl Direction {
 }
 
 /// Compares groups of two sets of traces, before and after.
-pub fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
+pub fn compare_samples(groups: &[[TraceSetLeaks; 2]]) -> Vec<SampledState> {
     let both = groups
         .iter()
         .map(|[before, after]| [Direction::new(after, before), Direction::new(before, after)]);
     let both: Vec<[Direction; 2]> = both.collect();
     let [worse, better] =
         [0, 1].map(|side| rule::level(both.iter().map(|directions| directions[side].chances)));
-    let state = |(both, [before, after]): (&[Direction; 2], &[Sampled; 2])| {
+    let state = |(both, [before, after]): (&[Direction; 2], &[TraceSetLeaks; 2])| {
         let got_worse = both[0].is_more(worse);
         let state = match (before.count() > 0.0, after.count() > 0.0) {
-            (false, _) => State::New,
-            (_, false) => State::Gone,
-            _ if got_worse => State::Worse,
-            _ if both[1].is_more(better) => State::Better,
-            _ => State::Same,
+            (false, _) => GroupState::New,
+            (_, false) => GroupState::Gone,
+            _ if got_worse => GroupState::Worse,
+            _ if both[1].is_more(better) => GroupState::Better,
+            _ => GroupState::Same,
         };
         SampledState { state, got_worse, p_value: both[0].chances.p_value() }
     };
@@ -113,11 +114,11 @@ pub fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
 mod tests {
     use super::*;
 
-    fn sampled(counts: &[u32]) -> Sampled {
+    fn sampled(counts: &[u32]) -> TraceSetLeaks {
         let traces =
             counts.iter().map(|count| TraceLeaks { count: f64::from(*count), seconds: 600.0 });
         let is_leak = counts.iter().any(|count| *count > 0);
-        Sampled {
+        TraceSetLeaks {
             traces: traces.collect(),
             processes: counts.len(),
             verdict: is_leak.then_some(Verdict::Steady),
@@ -131,16 +132,16 @@ mod tests {
     #[test]
     fn more_in_the_same_time_is_worse() {
         assert!(compared(&[10, 11, 9, 10], &[20, 19, 21, 22]).got_worse);
-        assert_eq!(compared(&[10, 11, 9, 10], &[11, 10, 10, 11]).state, State::Same);
-        assert_eq!(compared(&[20, 19, 21, 22], &[10, 11, 9, 10]).state, State::Better);
-        assert_eq!(compared(&[20, 20], &[0, 0]).state, State::Gone);
+        assert_eq!(compared(&[10, 11, 9, 10], &[11, 10, 10, 11]).state, GroupState::Same);
+        assert_eq!(compared(&[20, 19, 21, 22], &[10, 11, 9, 10]).state, GroupState::Better);
+        assert_eq!(compared(&[20, 20], &[0, 0]).state, GroupState::Gone);
     }
 
     #[test]
     fn more_traces_may_leak_more() {
-        assert_eq!(compared(&[10, 10], &[10; 20]).state, State::Same);
+        assert_eq!(compared(&[10, 10], &[10; 20]).state, GroupState::Same);
         let new = compared(&[0, 0], &[20, 20]);
-        assert!(new.got_worse && new.state == State::New);
+        assert!(new.got_worse && new.state == GroupState::New);
     }
 
     #[test]

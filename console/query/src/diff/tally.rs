@@ -13,7 +13,7 @@
 
 use handlescope_model::rules::LossTimes;
 
-use crate::growth::{Lifetime, ProcessLifetimes, Window};
+use crate::growth::{Lifetime, ProcessLifetimes, TimeWindow};
 
 /// Length of a moment as a part of the mean distance of handles.
 const MOMENT: f64 = 0.02;
@@ -36,7 +36,7 @@ const NO_CHANCE: f64 = 2.33;
 
 /// How the leaked amount depends on time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TimeDependence {
     /// Proportional to time.
     Rate,
     /// Independent of time, such as what is filled once.
@@ -45,24 +45,24 @@ pub enum Kind {
 
 /// Handles or allocations of a group in one trace.
 #[derive(Debug, Clone, Default)]
-pub struct Sample {
+pub struct GroupSample {
     /// When the processes that could leak handles ran in the trace.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimeWindow>,
     /// Shares of the processes that have something of the group. What only process exit closed counts as open.
-    pub shares: Vec<Share>,
+    pub shares: Vec<SampleShare>,
 }
 
 /// What one process has of a group.
 #[derive(Debug, Clone)]
-pub struct Share {
+pub struct SampleShare {
     pub process: ProcessLifetimes,
     /// Bytes of each of its lifetimes; empty if only their number counts.
     pub sizes: Vec<u64>,
 }
 
-impl Share {
+impl SampleShare {
     /// Makes an empty share for a part of a process's time.
-    fn empty(window: Window) -> Self {
+    fn empty(window: TimeWindow) -> Self {
         Self { process: ProcessLifetimes { lifetimes: Vec::new(), window }, sizes: Vec::new() }
     }
 
@@ -80,7 +80,7 @@ impl Share {
     }
 }
 
-impl Sample {
+impl GroupSample {
     /// Returns the total time its processes ran, in nanoseconds.
     pub fn length_ns(&self) -> i64 {
         self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
@@ -93,10 +93,10 @@ impl Sample {
 
     /// Returns a copy without the times of losses, as if processes ran only between losses.
     pub fn between(&self, losses: &LossTimes) -> Self {
-        let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
+        let shares = self.shares.iter().flat_map(|SampleShare { process, sizes }| {
             let ProcessLifetimes { lifetimes, window } = process;
-            let windows = between(*window, losses).into_iter();
-            let mut pieces: Vec<Share> = windows.map(Share::empty).collect();
+            let mut pieces: Vec<SampleShare> =
+                between(*window, losses).into_iter().map(SampleShare::empty).collect();
             for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
                 let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
@@ -115,21 +115,23 @@ impl Sample {
 }
 
 /// Returns the parts of a window in which nothing was lost.
-fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
+fn between(window: TimeWindow, losses: &LossTimes) -> Vec<TimeWindow> {
     if losses.is_anywhere() {
         return Vec::new();
     }
     let starts = losses.spans().iter().map(|(_, last)| window.start_ns.max(*last));
     let ends = losses.spans().iter().map(|(first, _)| window.end_ns.min(*first));
     let starts = [window.start_ns].into_iter().chain(starts);
-    let spans = starts.zip(ends.chain([window.end_ns]));
-    let spans = spans.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
-    spans.filter(|span| span.start_ns < span.end_ns).collect()
+    starts
+        .zip(ends.chain([window.end_ns]))
+        .map(|(start_ns, end_ns)| TimeWindow { start_ns, end_ns })
+        .filter(|span| span.start_ns < span.end_ns)
+        .collect()
 }
 
 /// How much leaks in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Tally {
+pub struct LeakTally {
     /// Number of handles or allocations.
     pub count: f64,
     /// Leaked amount: the same as the count or, for memory, the bytes.
@@ -142,7 +144,7 @@ pub struct Tally {
     waves: (f64, f64),
 }
 
-impl Tally {
+impl LeakTally {
     /// Counts handles when only their number is known.
     pub fn from_counts(handles: u64) -> Self {
         let count = handles as f64;
@@ -168,18 +170,26 @@ impl Tally {
     }
 
     /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
-    pub fn new(sample: &Sample, piece_ns: Option<i64>) -> Self {
-        let by_process = sample.shares.iter().map(|share| {
-            let pieces = Pieces::new(share.process.window, piece_ns);
-            let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
-            let mut opens: Vec<Open> =
-                kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
-            opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
-            opens
-        });
-        let by_process: Vec<Vec<Open>> = by_process.collect();
-        let pieces = sample.windows.iter().map(|window| Pieces::new(*window, piece_ns));
-        let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
+    pub fn new(sample: &GroupSample, piece_ns: Option<i64>) -> Self {
+        let by_process: Vec<Vec<SizedOpen>> = sample
+            .shares
+            .iter()
+            .map(|share| {
+                let pieces = WindowPieces::new(share.process.window, piece_ns);
+                let mut opens: Vec<SizedOpen> = share
+                    .weighed()
+                    .filter(|(lifetime, _)| pieces.keeps(lifetime))
+                    .map(|(lifetime, size)| (lifetime.opened_ns, size))
+                    .collect();
+                opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+                opens
+            })
+            .collect();
+        let length_ns: f64 = sample
+            .windows
+            .iter()
+            .map(|window| WindowPieces::new(*window, piece_ns).length_ns() as f64)
+            .sum();
         let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
         let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
         let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
@@ -197,13 +207,13 @@ impl Tally {
     }
 
     /// Returns the size of a chance over both traces.
-    pub fn dispersion([first, second]: [&Tally; 2], kind: Kind) -> f64 {
+    pub fn dispersion([first, second]: [&LeakTally; 2], kind: TimeDependence) -> f64 {
         let amount = first.amount + second.amount;
         let clump = if amount > 0.0 { (first.squares + second.squares) / amount } else { 1.0 };
         let (chi_squared, freedom) =
             (first.waves.0 + second.waves.0, first.waves.1 + second.waves.1);
         // A cache that is filled once is a single wave.
-        if kind == Kind::Fill || freedom == 0.0 {
+        if kind == TimeDependence::Fill || freedom == 0.0 {
             return clump;
         }
         let waves = chi_squared / freedom;
@@ -212,26 +222,27 @@ impl Tally {
 }
 
 /// When something that leaks was opened, and its size.
-type Open = (i64, f64);
+type SizedOpen = (i64, f64);
 
-fn amount(opens: &[Open]) -> f64 {
+fn amount(opens: &[SizedOpen]) -> f64 {
     opens.iter().map(|(_, amount)| amount).sum()
 }
 
 /// Returns the sum of the squared clumps. A clump is a run of opens, each less than a moment after the one before;
 /// `opens` must be in ascending order.
-fn squares(opens: &[Open], moment_ns: i64) -> f64 {
+fn squares(opens: &[SizedOpen], moment_ns: i64) -> f64 {
     let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
-    let squares = clumps.map(|clump| {
-        let amount = amount(clump);
-        amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
-    });
-    squares.sum()
+    clumps
+        .map(|clump| {
+            let amount = amount(clump);
+            amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
+        })
+        .sum()
 }
 
 /// Returns chi-squared of the amounts by parts of the time from first to last, and its degrees of freedom; 0 for too
 /// few.
-fn waves(opens: &[Open]) -> (f64, f64) {
+fn waves(opens: &[SizedOpen]) -> (f64, f64) {
     let (Some((first, _)), Some((last, _))) = (opens.first(), opens.last()) else {
         return (0.0, 0.0);
     };
@@ -253,17 +264,17 @@ fn waves(opens: &[Open]) -> (f64, f64) {
 }
 
 /// A window cut into equal pieces from its end; the remainder at its start does not count.
-struct Pieces {
-    window: Window,
+struct WindowPieces {
+    window: TimeWindow,
     piece_ns: i64,
     number: i64,
 }
 
-impl Pieces {
-    fn new(window: Window, piece_ns: Option<i64>) -> Self {
+impl WindowPieces {
+    fn new(window: TimeWindow, piece_ns: Option<i64>) -> Self {
         let length_ns = window.length_ns();
-        let piece_ns = piece_ns.filter(|piece| (1..=length_ns).contains(piece));
-        let piece_ns = piece_ns.unwrap_or(length_ns);
+        let piece_ns =
+            piece_ns.filter(|piece| (1..=length_ns).contains(piece)).unwrap_or(length_ns);
         let number = length_ns.checked_div(piece_ns).unwrap_or(1);
         Self { window, piece_ns, number }
     }
@@ -292,13 +303,19 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     /// Makes a sample of one process.
-    fn sample_of(window: Window, lifetimes: Vec<Lifetime>) -> Sample {
+    fn sample_of(window: TimeWindow, lifetimes: Vec<Lifetime>) -> GroupSample {
         let process = ProcessLifetimes { lifetimes, window };
-        Sample { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
+        GroupSample {
+            windows: vec![window],
+            shares: vec![SampleShare { process, sizes: Vec::new() }],
+        }
     }
 
-    fn sample(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Sample {
-        let window = Window { start_ns: 0, end_ns: seconds * SECOND };
+    fn sample(
+        seconds: i64,
+        lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>,
+    ) -> GroupSample {
+        let window = TimeWindow { start_ns: 0, end_ns: seconds * SECOND };
         let lifetimes = lifetimes.into_iter().map(|(opened_ns, lived)| {
             let closed_ns = lived.map(|lived| opened_ns + lived);
             Lifetime { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
@@ -306,8 +323,8 @@ mod tests {
         sample_of(window, lifetimes.collect())
     }
 
-    fn chances(tally: &Tally) -> f64 {
-        tally.amount / Tally::dispersion([tally, &Tally::default()], Kind::Rate)
+    fn chances(tally: &LeakTally) -> f64 {
+        tally.amount / LeakTally::dispersion([tally, &LeakTally::default()], TimeDependence::Rate)
     }
 
     #[test]
@@ -316,7 +333,7 @@ mod tests {
             let opens = (0..60).flat_map(|operation| {
                 (0..at_once).map(move |n| (operation * 10 * SECOND + n * 100_000, None))
             });
-            let tally = Tally::new(&sample(600, opens), None);
+            let tally = LeakTally::new(&sample(600, opens), None);
             assert!((chances(&tally) - 60.0).abs() < 1e-9, "{at_once}: {tally:?}");
         }
     }
@@ -328,13 +345,13 @@ mod tests {
             let start_ns = (operation * operation * 37 % 590) * SECOND;
             (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
         });
-        let tally = Tally::new(&sample(600, opens), None);
+        let tally = LeakTally::new(&sample(600, opens), None);
         assert!(chances(&tally) < 40.0, "{tally:?}");
     }
 
     #[test]
     fn very_many_at_once_are_several_chances() {
-        let tally = Tally::new(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
+        let tally = LeakTally::new(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
         assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
     }
 
@@ -342,7 +359,7 @@ mod tests {
     fn a_start_is_no_operation_however_long_the_trace_is() {
         let starting = (0..40).map(|n| (n * 500_000_000 + n * n * 1_000_000, None));
         for hours in [1, 24] {
-            let tally = Tally::new(&sample(hours * 3_600, starting.clone()), None);
+            let tally = LeakTally::new(&sample(hours * 3_600, starting.clone()), None);
             assert_eq!(tally.squares, 40.0, "{hours} h");
         }
     }
@@ -350,7 +367,7 @@ mod tests {
     #[test]
     fn a_leak_that_begins_late_is_no_wave() {
         let opens = (0..40).map(|n| ((500 + n * 2) * SECOND + n * n * 10_000_000, None));
-        let tally = Tally::new(&sample(600, opens), None);
+        let tally = LeakTally::new(&sample(600, opens), None);
         assert!(chances(&tally) > 35.0, "{tally:?}");
     }
 
@@ -363,14 +380,14 @@ mod tests {
             share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
             sample
         };
-        let equal = Tally::new(&sized(40, |_| 4096), None);
+        let equal = LeakTally::new(&sized(40, |_| 4096), None);
         assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
-        let numbers = Tally::new(&sample(600, seconds(40)), None);
+        let numbers = LeakTally::new(&sample(600, seconds(40)), None);
         assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
         // One block makes up nearly all of the amount.
-        let uneven = Tally::new(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
+        let uneven = LeakTally::new(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
         assert!(chances(&uneven) < 1.1, "{uneven:?}");
-        assert_eq!(Tally::new(&sized(40, |_| 0), None).amount, 0.0);
+        assert_eq!(LeakTally::new(&sized(40, |_| 0), None).amount, 0.0);
     }
 
     #[test]
@@ -380,14 +397,14 @@ mod tests {
             let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
             sample(seconds, opens.filter(|(opened, _)| *opened > 0))
         };
-        let short = Tally::new(&cache(60), Some(60 * SECOND));
+        let short = LeakTally::new(&cache(60), Some(60 * SECOND));
         assert_eq!((short.count, short.length_ns), (60.0, 60e9));
         for (seconds, pieces) in [(120, 2.0), (600, 10.0), (650, 10.0)] {
-            let long = Tally::new(&cache(seconds), Some(60 * SECOND));
+            let long = LeakTally::new(&cache(seconds), Some(60 * SECOND));
             assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
         }
         // Over its whole length, a longer trace leaks less per time.
-        assert_eq!(Tally::new(&cache(600), None).count, 100.0);
+        assert_eq!(LeakTally::new(&cache(600), None).count, 100.0);
     }
 
     #[test]
@@ -399,14 +416,14 @@ mod tests {
             Some((90 * SECOND, 99 * SECOND)),
         ]);
         let between_losses = sample(60, opens).between(&losses);
-        let tally = Tally::new(&between_losses, None);
+        let tally = LeakTally::new(&between_losses, None);
         assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
         assert_eq!(between_losses.length_ns(), 50 * SECOND);
         // A close seen after the loss shows that the handle was open until then.
         let closed = sample(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
-        assert_eq!(Tally::new(&closed.between(&losses), None).count, 1.0);
+        assert_eq!(LeakTally::new(&closed.between(&losses), None).count, 1.0);
         let anywhere = sample(60, opens).between(&LossTimes::new([None]));
-        assert_eq!((anywhere.windows.len(), Tally::new(&anywhere, None).count), (0, 0.0));
+        assert_eq!((anywhere.windows.len(), LeakTally::new(&anywhere, None).count), (0, 0.0));
     }
 
     #[test]
@@ -420,17 +437,18 @@ mod tests {
             })
             .collect();
         for window in [
-            Window { start_ns: 0, end_ns: 1_000 },
-            Window { start_ns: 5, end_ns: 5 },
-            Window { start_ns: i64::MAX, end_ns: i64::MIN },
-            Window { start_ns: i64::MIN, end_ns: i64::MAX },
+            TimeWindow { start_ns: 0, end_ns: 1_000 },
+            TimeWindow { start_ns: 5, end_ns: 5 },
+            TimeWindow { start_ns: i64::MAX, end_ns: i64::MIN },
+            TimeWindow { start_ns: i64::MIN, end_ns: i64::MAX },
         ] {
             let sample = sample_of(window, lifetimes.clone());
             let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
             for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
-                assert!(Tally::new(&sample, piece_ns).count <= lifetimes.len() as f64);
+                assert!(LeakTally::new(&sample, piece_ns).count <= lifetimes.len() as f64);
                 assert!(
-                    Tally::new(&sample.between(&losses), piece_ns).count <= lifetimes.len() as f64
+                    LeakTally::new(&sample.between(&losses), piece_ns).count
+                        <= lifetimes.len() as f64
                 );
             }
         }

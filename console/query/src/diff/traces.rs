@@ -7,18 +7,20 @@ use handlescope_model::tables::Processes;
 use handlescope_model::{StackIdx, Trace};
 
 use super::builds::UnknownCode;
-use super::compared::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
+use super::compared::{
+    ComparableAnswer, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect,
+};
 use super::matched::{Decreases, MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
-use super::tally::{Kind, Sample, Tally};
-use crate::acquired::{Acquired, Kept};
+use super::tally::{GroupSample, LeakTally, TimeDependence};
+use crate::acquired::{AcquisitionGroups, KeptSites};
 use crate::amounts::Amount;
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
-use crate::growth::{Verdict, Window};
-use crate::ignored::{Leak, ignored_by};
+use crate::growth::{TimeWindow, Verdict};
+use crate::ignored::{IgnoreCandidate, ignored_by};
 use crate::no_match::NoMatch;
 use crate::suspect_rows::SuspectRows;
 use handlescope_session::cancel::Cancel;
@@ -30,7 +32,7 @@ pub struct TracesDiff<F> {
     /// The trace before and the trace after.
     pub files: Vec<F>,
     /// Time ranges of the traces.
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimeWindow>,
     /// Lengths of the traces in minutes, if known.
     pub minutes: Vec<Option<f64>>,
     /// Groups that leak in either trace: first those that got worse, then new ones.
@@ -56,11 +58,11 @@ pub struct ComparedGroup {
     /// The program's function in the stack that opened or allocated them.
     pub function: Option<String>,
     /// The trace before.
-    pub before: Side,
+    pub before: SideLeaks,
     /// The trace after.
-    pub after: Side,
+    pub after: SideLeaks,
     /// State of the group after the comparison.
-    pub state: State,
+    pub state: GroupState,
     /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
     pub got_worse: bool,
     /// Whether lost events, or stacks missing from a dump, could explain why it seems to have got worse or not.
@@ -86,7 +88,7 @@ impl ComparedGroup {
 
 /// Leaks of a group in one trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Side {
+pub struct SideLeaks {
     /// Amount that nothing but process exit closed or freed.
     pub leaked: Amount,
     /// Amount leaked per minute of process run time; `None` if the minutes are unknown.
@@ -97,7 +99,7 @@ pub struct Side {
     pub verdict: Option<Verdict>,
 }
 
-impl Side {
+impl SideLeaks {
     /// Whether the group is open only by chance: short-lived handles happen to be open at the end and do not leak at a
     /// rate.
     fn is_by_chance(&self) -> bool {
@@ -107,7 +109,7 @@ impl Side {
 
 /// State of a group after the comparison, in listing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum GroupState {
     /// Leaks more than chance explains.
     Worse,
     /// Leaks nothing in the trace before.
@@ -122,7 +124,7 @@ pub enum State {
     Same,
 }
 
-impl State {
+impl GroupState {
     /// Returns the word for the state, which never changes.
     pub fn word(self) -> &'static str {
         match self {
@@ -161,7 +163,7 @@ impl<F> TracesDiff<F> {
     }
 
     /// Returns the number of groups in a state.
-    pub fn count(&self, state: State) -> usize {
+    pub fn count(&self, state: GroupState) -> usize {
         self.groups.iter().filter(|group| group.state == state).count()
     }
 }
@@ -170,7 +172,7 @@ impl<F> TracesDiff<F> {
 ///
 /// # Errors
 /// If an archive is damaged or `cancel` asks to stop.
-pub fn compare_traces<'a, F: Compared<'a>>(
+pub fn compare_traces<'a, F: ComparableAnswer<'a>>(
     sources: &'a [Source<'a>],
     criteria: &DiffCriteria,
     names: &'a dyn FrameNames,
@@ -178,13 +180,17 @@ pub fn compare_traces<'a, F: Compared<'a>>(
 ) -> Result<TracesDiff<F>, QueryError> {
     let mut files = F::ask(sources, criteria, true, names, cancel)?;
     files.truncate(2);
-    let acquired = files.iter().map(|file| file.acquired(criteria, Kept::All));
-    let acquired = acquired.collect::<Result<Vec<_>, _>>()?;
-    let lengths = acquired.iter().map(|file| {
-        let acquired = file.as_ref()?;
-        minutes(acquired, acquired.extent)
-    });
-    let lengths: Vec<Option<f64>> = lengths.collect();
+    let acquired = files
+        .iter()
+        .map(|file| file.acquired(criteria, KeptSites::All))
+        .collect::<Result<Vec<_>, _>>()?;
+    let lengths: Vec<Option<f64>> = acquired
+        .iter()
+        .map(|file| {
+            let acquired = file.as_ref()?;
+            minutes(acquired, acquired.extent)
+        })
+        .collect();
     let windows = files
         .iter()
         .zip(&acquired)
@@ -193,7 +199,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let suspects = rows_of_suspect(&files, criteria)?;
     // The command refuses a trace without acquisitions, because a gate would pass.
     let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
-    let (acquired, suspects): (Vec<Acquired<'_>>, Vec<_>) =
+    let (acquired, suspects): (Vec<AcquisitionGroups<'_>>, Vec<_>) =
         acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
     let ComparedGroups { mut groups, not_comparable } =
         compared(sources, &acquired, &suspects, &lengths)?;
@@ -213,30 +219,34 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let no_match = files
         .iter()
         .find_map(|file| file.about().no_match.as_ref())
-        .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)));
-    let no_match = no_match.cloned();
+        .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)))
+        .cloned();
     Ok(TracesDiff { files, windows, minutes: lengths, groups, ignored, no_match })
 }
 
 /// Marks groups that are known leaks. The stacks of a group have equal functions.
-fn mark_ignored<'a, F: Compared<'a>>(
+fn mark_ignored<'a, F: ComparableAnswer<'a>>(
     groups: &mut [ComparedGroup],
     files: &[F],
     list: &IgnoreList,
 ) -> Result<(), QueryError> {
     for (side, file) in files.iter().enumerate() {
-        let of_side = groups.iter_mut().filter(|group| {
-            // A group without a stack belongs to the trace after.
-            group.stack().map_or(1, |(side, _)| side) == side
-        });
-        let of_side: Vec<&mut ComparedGroup> = of_side.collect();
-        let leaks = of_side.iter().map(|group| Leak {
-            program: group.process.as_deref().unwrap_or_default(),
-            type_name: &group.type_name,
-            function: group.function.as_deref(),
-            stacks: vec![group.stack().map(|(_, stack)| stack)],
-        });
-        let leaks: Vec<Leak<'_>> = leaks.collect();
+        let of_side: Vec<&mut ComparedGroup> = groups
+            .iter_mut()
+            .filter(|group| {
+                // A group without a stack belongs to the trace after.
+                group.stack().map_or(1, |(side, _)| side) == side
+            })
+            .collect();
+        let leaks: Vec<IgnoreCandidate<'_>> = of_side
+            .iter()
+            .map(|group| IgnoreCandidate {
+                program: group.process.as_deref().unwrap_or_default(),
+                type_name: &group.type_name,
+                function: group.function.as_deref(),
+                stacks: vec![group.stack().map(|(_, stack)| stack)],
+            })
+            .collect();
         let ignored = ignored_by(list, &leaks, file.frames())?;
         drop(leaks);
         of_side.into_iter().zip(ignored).for_each(|(group, by)| group.ignored = by);
@@ -245,7 +255,9 @@ fn mark_ignored<'a, F: Compared<'a>>(
 }
 
 /// Returns a caveat if two dumps are of different programs. The first process of a dump is its own.
-fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>, QueryError> {
+fn programs_of_dumps<'a, F: ComparableAnswer<'a>>(
+    files: &[F],
+) -> Result<Option<Caveat>, QueryError> {
     let [before, after] = files else { return Ok(None) };
     if ![before, after].iter().all(|file| file.about().info.is_dump()) {
         return Ok(None);
@@ -267,7 +279,7 @@ struct ComparedGroups {
 /// Compares traces; `lengths` is in minutes.
 fn compared(
     sources: &[Source<'_>],
-    traces: &[Acquired<'_>],
+    traces: &[AcquisitionGroups<'_>],
     suspects: &[Option<&SuspectRows>],
     lengths: &[Option<f64>],
 ) -> Result<ComparedGroups, QueryError> {
@@ -277,8 +289,10 @@ fn compared(
     };
     let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
     let has_lengths = lengths.iter().all(Option::is_some);
-    let losses = sources.iter().zip(traces);
-    let losses = losses.map(|(source, trace)| Losses::new(source.trace, trace.extent));
+    let losses = sources
+        .iter()
+        .zip(traces)
+        .map(|(source, trace)| TraceLosses::new(source.trace, trace.extent));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
         [before, after] => {
             let is_of_dumps = traces.iter().all(|trace| trace.is_of_one_moment);
@@ -292,12 +306,15 @@ fn compared(
 
 /// Returns the stacks of groups in one of the traces.
 fn stacks(groups: &[ComparedGroup], side: usize) -> Vec<StackIdx> {
-    let sides = groups.iter().map(|group| [group.before, group.after][side.min(1)]);
-    sides.filter_map(|side| side.create_stack).collect()
+    groups
+        .iter()
+        .map(|group| [group.before, group.after][side.min(1)])
+        .filter_map(|side| side.create_stack)
+        .collect()
 }
 
 /// What a trace lost while it was recorded, or in its file.
-struct Losses {
+struct TraceLosses {
     times: LossTimes,
     /// Maximum number of lost events, and so of lost handles of a group; `None` if unknown.
     max_events: Option<u64>,
@@ -305,10 +322,10 @@ struct Losses {
     is_mostly_whole: bool,
 }
 
-impl Losses {
-    fn new(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
+impl TraceLosses {
+    fn new(trace: &Trace, extent: TimeWindow) -> Result<Self, QueryError> {
         let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
-        let trace_time = Sample { windows: vec![extent], shares: Vec::new() };
+        let trace_time = GroupSample { windows: vec![extent], shares: Vec::new() };
         let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
         Ok(Self { times, max_events, is_mostly_whole })
     }
@@ -325,12 +342,12 @@ struct Comparison {
 }
 
 /// A trace that may leak more, and the one it is compared with.
-struct Pair<'m> {
+struct ComparisonPair<'m> {
     verdict: Option<Verdict>,
     is_new: bool,
     /// Whether the program ran in the other trace.
     has_run: bool,
-    samples: [&'m Sample; 2],
+    samples: [&'m GroupSample; 2],
     starts: [Start; 2],
     /// Number each trace leaks, if only that is known.
     counts: Option<[u64; 2]>,
@@ -344,7 +361,7 @@ struct Pair<'m> {
     processes: [usize; 2],
 }
 
-impl Pair<'_> {
+impl ComparisonPair<'_> {
     /// Compares the leaks by the number of chances they happen on.
     fn compare(&self) -> Comparison {
         let can_be_more = match self.verdict {
@@ -354,14 +371,14 @@ impl Pair<'_> {
             Some(Verdict::Once) => self.starts[1] >= self.starts[0],
             Some(_) => true,
         };
-        let against = |tallies: [Tally; 2], share, times, kind| {
+        let against = |tallies: [LeakTally; 2], share, times, kind| {
             let [more, less] =
                 [0, 1].map(|side| tallies[side].with(self.unseen[side], self.unseen_size));
             let can_be_more = can_be_more && more.amount - less.amount * times > self.tolerance;
             Comparison { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
         };
         if let Some(counts) = self.counts {
-            return against(counts.map(Tally::from_counts), 0.5, 1.0, Kind::Rate);
+            return against(counts.map(LeakTally::from_counts), 0.5, 1.0, TimeDependence::Rate);
         }
         let lengths = self.samples.map(|sample| sample.length_ns().max(1) as f64);
         let times = lengths[0] / lengths[1];
@@ -369,18 +386,18 @@ impl Pair<'_> {
             // A leak without a rate does not shrink in a shorter time, and may happen once in each process.
             let processes = self.processes.map(|number| number.max(1) as f64);
             let times = times.max(processes[0] / processes[1]).max(1.0);
-            let tallies = self.samples.map(|sample| Tally::new(sample, None));
-            return against(tallies, times / (1.0 + times), times, Kind::Fill);
+            let tallies = self.samples.map(|sample| LeakTally::new(sample, None));
+            return against(tallies, times / (1.0 + times), times, TimeDependence::Fill);
         }
-        let whole = self.samples.map(|sample| Tally::new(sample, None));
+        let whole = self.samples.map(|sample| LeakTally::new(sample, None));
         let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
         if self.is_new && (!self.has_run || expected < TOO_SHORT) {
-            return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
+            return against(whole, 0.5_f64.min(times / (1.0 + times)), times, TimeDependence::Rate);
         }
-        let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
-        let tallies = self.samples.map(|sample| Tally::new(sample, piece_ns));
+        let piece_ns = self.samples.map(GroupSample::longest_ns).into_iter().min();
+        let tallies = self.samples.map(|sample| LeakTally::new(sample, piece_ns));
         let share = tallies[0].length_ns / (tallies[0].length_ns + tallies[1].length_ns).max(1.0);
-        against(tallies, share, times, Kind::Rate)
+        against(tallies, share, times, TimeDependence::Rate)
     }
 }
 
@@ -397,11 +414,11 @@ type Both = [Comparison; 2];
 
 /// What to assume about lost events in traces and missing stacks in dumps.
 #[derive(Clone, Copy)]
-enum Assumed<'l> {
+enum Assumption<'l> {
     /// No event of a handle is missing.
     NoLoss,
     /// No event between losses is missing; nothing is known about other times.
-    Between([&'l Losses; 2]),
+    Between([&'l TraceLosses; 2]),
     /// This many more handles of a group leak in each trace, or fewer if negative.
     Unseen([f64; 2]),
     /// As many handles as possible only gained or lost a stack, or have unknown code at another address.
@@ -409,42 +426,50 @@ enum Assumed<'l> {
 }
 
 /// Compares groups under an assumption.
-fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'m>) -> Vec<Both> {
-    let both = groups.iter().map(|group| {
-        let lossy = |side: usize| match assumed {
-            Assumed::Between(losses) => Some(&losses[side].times).filter(|times| !times.is_empty()),
-            _ => None,
-        };
-        let parts =
-            [0, 1].map(|side| lossy(side).map(|times| group.sides[side].sample.between(times)));
-        let sample = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].sample);
-        // A loss may hide a fill at the start.
-        let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
-        let unseen = match assumed {
-            Assumed::Unseen(unseen) => unseen,
-            Assumed::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
-            _ => [0.0, 0.0],
-        };
-        let unseen_size = group.largest();
-        let against = |more: usize, less: usize| {
-            let counts = [more, less].map(|side| group.sides[side].leaked.count);
-            Pair {
-                verdict: group.sides[more].verdict,
-                is_new: counts[1] as f64 + unseen[less] <= 0.0,
-                has_run: group.sides[less].has_run || group.process.is_none(),
-                samples: [sample(more), sample(less)],
-                starts: [start(more), start(less)],
-                counts: (!has_lengths).then_some(counts),
-                unseen: [unseen[more], unseen[less]],
-                unseen_size,
-                tolerance: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
-                processes: [more, less].map(|side| group.sides[side].sample.windows.len()),
-            }
-            .compare()
-        };
-        [against(1, 0), against(0, 1)]
-    });
-    both.collect()
+fn compare<'m>(
+    groups: &'m [MatchedGroup],
+    has_lengths: bool,
+    assumed: Assumption<'m>,
+) -> Vec<Both> {
+    groups
+        .iter()
+        .map(|group| {
+            let lossy = |side: usize| match assumed {
+                Assumption::Between(losses) => {
+                    Some(&losses[side].times).filter(|times| !times.is_empty())
+                }
+                _ => None,
+            };
+            let parts =
+                [0, 1].map(|side| lossy(side).map(|times| group.sides[side].sample.between(times)));
+            let sample = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].sample);
+            // A loss may hide a fill at the start.
+            let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
+            let unseen = match assumed {
+                Assumption::Unseen(unseen) => unseen,
+                Assumption::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
+                _ => [0.0, 0.0],
+            };
+            let unseen_size = group.largest();
+            let against = |more: usize, less: usize| {
+                let counts = [more, less].map(|side| group.sides[side].leaked.count);
+                ComparisonPair {
+                    verdict: group.sides[more].verdict,
+                    is_new: counts[1] as f64 + unseen[less] <= 0.0,
+                    has_run: group.sides[less].has_run || group.process.is_none(),
+                    samples: [sample(more), sample(less)],
+                    starts: [start(more), start(less)],
+                    counts: (!has_lengths).then_some(counts),
+                    unseen: [unseen[more], unseen[less]],
+                    unseen_size,
+                    tolerance: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
+                    processes: [more, less].map(|side| group.sides[side].sample.windows.len()),
+                }
+                .compare()
+            };
+            [against(1, 0), against(0, 1)]
+        })
+        .collect()
 }
 
 /// Returns the probabilities below which groups are worse, and better.
@@ -457,7 +482,7 @@ fn levels(comparisons: &[Both]) -> [f64; 2] {
 fn sure<'m>(
     groups: &'m [MatchedGroup],
     has_lengths: bool,
-    losses: [&'m Losses; 2],
+    losses: [&'m TraceLosses; 2],
     decreases: &'m Decreases<'m>,
     comparisons: &[Both],
     level: f64,
@@ -467,16 +492,20 @@ fn sure<'m>(
     let worse = |comparisons: &[Both], level| -> Vec<bool> {
         comparisons.iter().map(|both| both[0].is_more(level)).collect()
     };
-    let is_worse_regrouped = match decreases.is_empty() {
-        true => vec![true; groups.len()],
-        false => worse(&compare(Assumed::Regrouped(decreases)), level),
+    let is_worse_regrouped = if decreases.is_empty() {
+        vec![true; groups.len()]
+    } else {
+        worse(&compare(Assumption::Regrouped(decreases)), level)
     };
     if before.times.is_empty() && after.times.is_empty() {
-        let is_sure = worse(comparisons, level).into_iter().zip(is_worse_regrouped);
-        return is_sure.map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse).collect();
+        return worse(comparisons, level)
+            .into_iter()
+            .zip(is_worse_regrouped)
+            .map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse)
+            .collect();
     }
     let between = has_lengths.then(|| {
-        let comparisons = compare(Assumed::Between(losses));
+        let comparisons = compare(Assumption::Between(losses));
         let [level, _] = levels(&comparisons);
         worse(&comparisons, level)
     });
@@ -484,7 +513,7 @@ fn sure<'m>(
     let unseen = |sign: f64| {
         let (before, after) = before.max_events.zip(after.max_events)?;
         let unseen = [-sign * before as f64, sign * after as f64];
-        Some(worse(&compare(Assumed::Unseen(unseen)), level))
+        Some(worse(&compare(Assumption::Unseen(unseen)), level))
     };
     let (explained, hidden) = (unseen(-1.0), unseen(1.0));
     // Events missing in the trace after can only make it look worse.
@@ -492,17 +521,19 @@ fn sure<'m>(
     let has_verdict = |worse: &Option<Vec<bool>>, index: usize, is_worse: bool| {
         worse.as_ref().is_some_and(|worse| worse[index] == is_worse)
     };
-    let is_sure = worse(comparisons, level).into_iter().enumerate().map(|(index, is_worse)| {
-        let is_worse_between = has_verdict(&between, index, true);
-        match is_worse {
-            true => {
+    worse(comparisons, level)
+        .into_iter()
+        .enumerate()
+        .map(|(index, is_worse)| {
+            let is_worse_between = has_verdict(&between, index, true);
+            if is_worse {
                 is_worse_regrouped[index]
                     && (is_worse_between || has_verdict(&explained, index, true))
+            } else {
+                has_verdict(&hidden, index, false) || (shows_all && !is_worse_between)
             }
-            false => has_verdict(&hidden, index, false) || (shows_all && !is_worse_between),
-        }
-    });
-    is_sure.collect()
+        })
+        .collect()
 }
 
 impl Comparison {
@@ -515,10 +546,10 @@ impl Comparison {
 fn with_states(
     matched: &[MatchedGroup],
     has_lengths: bool,
-    losses: [&Losses; 2],
+    losses: [&TraceLosses; 2],
     decreases: &Decreases<'_>,
 ) -> Vec<ComparedGroup> {
-    let comparisons = compare(matched, has_lengths, Assumed::NoLoss);
+    let comparisons = compare(matched, has_lengths, Assumption::NoLoss);
     let [worse, better] = levels(&comparisons);
     let sure = sure(matched, has_lengths, losses, decreases, &comparisons, worse);
     let group = |((group, both), is_sure): ((&MatchedGroup, Both), bool)| {
@@ -526,12 +557,12 @@ fn with_states(
         let is_worse = both[0].is_more(worse);
         let got_worse = is_worse && is_sure;
         let state = match (before.leaked.count, after.leaked.count) {
-            (0, _) => State::New,
-            (_, 0) => State::Gone,
-            _ if !is_sure => State::Uncertain,
-            _ if is_worse => State::Worse,
-            _ if both[1].is_more(better) => State::Better,
-            _ => State::Same,
+            (0, _) => GroupState::New,
+            (_, 0) => GroupState::Gone,
+            _ if !is_sure => GroupState::Uncertain,
+            _ if is_worse => GroupState::Worse,
+            _ if both[1].is_more(better) => GroupState::Better,
+            _ => GroupState::Same,
         };
         ComparedGroup {
             process: group.process.clone(),
@@ -550,9 +581,13 @@ fn with_states(
         }
     };
     // All groups were compared first, so that selecting a suspect does not change the significance.
-    let groups =
-        matched.iter().zip(comparisons).zip(sure).filter(|((group, _), _)| group.is_of_suspect);
-    let mut groups: Vec<ComparedGroup> = groups.map(group).collect();
+    let mut groups: Vec<ComparedGroup> = matched
+        .iter()
+        .zip(comparisons)
+        .zip(sure)
+        .filter(|((group, _), _)| group.is_of_suspect)
+        .map(group)
+        .collect();
     groups.sort_by_key(|group| {
         let [before, after] = [group.before.leaked, group.after.leaked];
         let more_bytes = i128::from(after.bytes) - i128::from(before.bytes);
@@ -562,11 +597,11 @@ fn with_states(
     groups
 }
 
-fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
+fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> SideLeaks {
     let side = &group.sides[side];
     let minutes = side.sample.length_ns() as f64 / NS_PER_MINUTE;
     let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
-    Side {
+    SideLeaks {
         leaked: side.leaked,
         per_minute: per_minute(side.leaked.count, minutes),
         create_stack: side.create_stack,
@@ -576,7 +611,7 @@ fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
 
 /// Returns the amount the test takes as unchanged in the trace after: no more than what would be worse, no less than
 /// what would be better.
-fn expected([before, after]: [Side; 2], both: Both, amount: fn(Amount) -> f64) -> f64 {
+fn expected([before, after]: [SideLeaks; 2], both: Both, amount: fn(Amount) -> f64) -> f64 {
     let leaked = amount(before.leaked);
     let most = if after.is_by_chance() { f64::INFINITY } else { leaked * both[0].times };
     let least = if before.is_by_chance() { 0.0 } else { leaked / both[1].times };
@@ -588,14 +623,14 @@ mod tests {
     use handlescope_tests::rng::Rng;
 
     use super::super::matched::MatchedSide;
-    use super::super::tally::Share;
+    use super::super::tally::SampleShare;
     use super::*;
     use crate::growth::{Lifetime, ProcessLifetimes};
 
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600_000_000_000 };
 
-    fn share(lifetimes: Vec<Lifetime>) -> Share {
-        Share { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
+    fn share(lifetimes: Vec<Lifetime>) -> SampleShare {
+        SampleShare { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
     }
 
     /// Makes a group that leaks in 20 operations on average at random times, `at_once` handles each.
@@ -613,7 +648,7 @@ mod tests {
         MatchedSide {
             leaked: Amount { count: lifetimes.len() as u64, bytes: 0 },
             verdict: Some(Verdict::Steady),
-            sample: Sample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
+            sample: GroupSample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
             ..MatchedSide::default()
         }
     }
@@ -621,7 +656,7 @@ mod tests {
     #[test]
     fn however_many_handles_are_lost_at_once_chance_makes_one_of_twenty_pairs_worse_at_most() {
         let times = LossTimes::default();
-        let lossless = Losses { times, max_events: Some(0), is_mostly_whole: true };
+        let lossless = TraceLosses { times, max_events: Some(0), is_mostly_whole: true };
         let mut rng = Rng::new(1);
         for at_once in [1, 2, 3, 5, 9] {
             let mut group = || MatchedGroup {

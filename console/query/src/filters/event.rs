@@ -10,7 +10,7 @@ use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
-use crate::selection::{Selected, Selection};
+use crate::selection::{SelectedObject, Selection};
 use crate::stacks::judge_noting;
 use handlescope_session::filter::Filter;
 use handlescope_session::values::TimeRange;
@@ -141,7 +141,7 @@ fn remove_events(
     selection.events.retain(table.height(), file.cancel, &passes)?;
     let mask = &selection.events;
     // Nothing passes for most objects, so nothing more is loaded for them.
-    let may_stay = |selected: &Selected| {
+    let may_stay = |selected: &SelectedObject| {
         let mut events = table.events(selected.object());
         events.any(|event| if was_partial { passes(event) } else { mask.contains(event) })
     };
@@ -212,7 +212,7 @@ pub fn keep_inherited(file: &FileContext<'_>, selection: &mut Selection) -> Resu
 
 /// `-CreateStack` and `-DestroyStack`: keeps objects with a matching stack of their creation or end.
 pub fn keep_by_stack_of(
-    stack_event: impl Fn(Selected) -> Option<EventIdx> + Sync,
+    stack_event: impl Fn(SelectedObject) -> Option<EventIdx> + Sync,
     filter: &Option<Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
@@ -221,7 +221,7 @@ pub fn keep_by_stack_of(
     let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
     selection.retain(file.cancel, |selected, _| stack_event(*selected).is_some())?;
     let stack_of =
-        |selected: &Selected| stack_event(*selected).and_then(|event| stack.get(event.row()));
+        |selected: &SelectedObject| stack_event(*selected).and_then(|event| stack.get(event.row()));
     let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
         needed.add(stack_of(selected));
     })?;

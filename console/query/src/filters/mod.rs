@@ -16,17 +16,17 @@ pub mod process;
 mod start_handle;
 
 use super::context::FileContext;
-use super::criteria::{Effect, EventTest, LeftEventsTest, MapMode, ObjectCriteria};
+use super::criteria::{EventTest, LeftEventsTest, MapMode, ObjectCriteria, ObjectEffect};
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
-use super::selection::{Selected, Selection};
+use super::selection::{SelectedObject, Selection};
 
 use self::object::Test;
 pub use self::start_handle::open_start_handles;
 
 /// The objects of a trace that pass.
-pub struct Filtered {
+pub struct FilteredObjects {
     pub selection: Selection,
     /// Objects that `-LeakAtExit` would keep but `-Leak` leaves out; `None` if there are none.
     pub at_exit: Option<Selection>,
@@ -39,7 +39,10 @@ pub struct Filtered {
 }
 
 /// Applies all filters of a query to one trace.
-pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered, QueryError> {
+pub fn select(
+    file: &FileContext<'_>,
+    args: &ObjectCriteria,
+) -> Result<FilteredObjects, QueryError> {
     let by_time = [(Criterion::MinMaxTime, args.time), (Criterion::MinMaxDuration, args.duration)];
     for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
         check_clock(file.trace, file.path, criterion)?;
@@ -65,14 +68,14 @@ pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered,
     let mut survivors = Survivors::new(file.objects.len());
     tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
     let mut filtered =
-        Filtered { selection, at_exit: None, unseen: None, suspect: None, survivors };
+        FilteredObjects { selection, at_exit: None, unseen: None, suspect: None, survivors };
     for (criterion, effect) in steps {
-        let Filtered { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
+        let FilteredObjects { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
         let beside = at_exit.iter_mut().chain(&mut *unseen).chain(&mut *suspect);
         for selection in [&mut *selection].into_iter().chain(beside) {
             keep(effect, args, file, selection)?;
         }
-        if matches!(effect, Effect::Leaks) {
+        if matches!(effect, ObjectEffect::Leaks) {
             *suspect = args.sums_suspect.then(|| selection.clone());
             (*at_exit, *unseen) = event::keep_leaks(args.leak, args.leak_at_exit, file, selection)?;
         }
@@ -82,9 +85,9 @@ pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered,
 }
 
 /// Returns the given criteria in the order they are applied.
-fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
-    let given = args.given().into_iter();
-    let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
+fn steps(args: &ObjectCriteria) -> Vec<(Criterion, ObjectEffect)> {
+    let mut steps: Vec<_> =
+        args.given().into_iter().map(|given| (given.criterion, given.effect)).collect();
     if args.stack_filter.is_some() {
         // Symbols may have to be downloaded, so only stacks that can matter are requested.
         steps.sort_by_key(|(_, effect)| effect.rank_by_stacks());
@@ -94,38 +97,41 @@ fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
 
 /// Returns the test of a criterion on the unfiltered object; `None` if the criterion looks at events.
 fn test<'a>(
-    effect: Effect,
+    effect: ObjectEffect,
     file: &'a FileContext<'_>,
     args: &'a ObjectCriteria,
 ) -> Result<Option<Test<'a>>, QueryError> {
     match effect {
-        Effect::Objects(test) => object::test(test, args, file).map(Some),
-        Effect::Views(test) => object::by_view(test, args, file).map(Some),
-        Effect::Leaks | Effect::Events(_) | Effect::Stacks | Effect::LeftEvents(_) => Ok(None),
+        ObjectEffect::Objects(test) => object::test(test, args, file).map(Some),
+        ObjectEffect::Views(test) => object::by_view(test, args, file).map(Some),
+        ObjectEffect::Leaks
+        | ObjectEffect::Events(_)
+        | ObjectEffect::Stacks
+        | ObjectEffect::LeftEvents(_) => Ok(None),
     }
 }
 
 /// Keeps the objects that pass a criterion, except for leaks, which [`event::keep_leaks`] handles.
 fn keep(
-    effect: Effect,
+    effect: ObjectEffect,
     args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     match effect {
-        Effect::Leaks => Ok(()),
-        Effect::Objects(_) | Effect::Views(_) => {
+        ObjectEffect::Leaks => Ok(()),
+        ObjectEffect::Objects(_) | ObjectEffect::Views(_) => {
             let Some(mut test) = test(effect, file, args)? else { return Ok(()) };
             Ok(selection.retain(file.cancel, |selected, _| test(selected.object()))?)
         }
-        Effect::Events(EventTest::Suspect) => event::keep_suspect(file, selection),
-        Effect::Events(EventTest::Time) => event::keep_time(args.time, file, selection),
-        Effect::Stacks => {
+        ObjectEffect::Events(EventTest::Suspect) => event::keep_suspect(file, selection),
+        ObjectEffect::Events(EventTest::Time) => event::keep_time(args.time, file, selection),
+        ObjectEffect::Stacks => {
             let is_plain = args.plain_process_names;
             process::keep_possible_creators(&args.creator, is_plain, file, selection)?;
             event::keep_stacks(&args.stack_filter, file, selection)
         }
-        Effect::LeftEvents(test) => keep_by_left_events(test, args, file, selection),
+        ObjectEffect::LeftEvents(test) => keep_by_left_events(test, args, file, selection),
     }
 }
 
@@ -155,12 +161,12 @@ fn keep_by_left_events(
         LeftEventsTest::Handle => event::keep_handles(&args.handle, file, selection),
         LeftEventsTest::Overlapped => event::keep_overlapped(file, selection),
         LeftEventsTest::CreateStack => {
-            let create = |selected: Selected| selected.create(&file.objects.table);
+            let create = |selected: SelectedObject| selected.create(&file.objects.table);
             event::keep_by_stack_of(create, &args.create_stack, file, selection)
         }
         LeftEventsTest::DestroyStack => {
             let times = file.trace.event_times()?;
-            let end = |selected: Selected| selected.end(&times);
+            let end = |selected: SelectedObject| selected.end(&times);
             event::keep_by_stack_of(end, &args.destroy_stack, file, selection)
         }
     }

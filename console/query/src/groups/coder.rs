@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 pub struct Coder {
     pub texts: Vec<String>,
     by_text: HashMap<String, u32>,
-    by_row: Slots,
+    by_row: NumberMap,
 }
 
 impl Coder {
@@ -33,13 +33,13 @@ impl Coder {
 
 /// A map from numbers to numbers; most keys are small.
 #[derive(Default)]
-pub struct Slots {
+pub struct NumberMap {
     /// Values of small keys; the first is that of [`sentinel`].
     near: Vec<u32>,
     far: HashMap<u32, u32>,
 }
 
-impl Slots {
+impl NumberMap {
     /// Keys below this are small; most tables have fewer rows. Takes 4 MiB.
     const DENSE_LIMIT: usize = 1 << 20;
 

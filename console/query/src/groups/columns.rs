@@ -12,9 +12,9 @@ use handlescope_model::{
 };
 
 use super::coder::Coder;
-use super::counted::Handle;
-use super::lifetimes::{LifeTables, Times};
-use super::process_stacks::{ProcessStacks, StackNumbers};
+use super::counted::CompactHandle;
+use super::lifetimes::{HandleTimes, LifeTables};
+use super::process_stacks::{NumberedStacks, ProcessStacks};
 use crate::context::FileContext;
 use crate::criteria::{GroupColumn, GroupKey};
 use crate::error::QueryError;
@@ -23,7 +23,7 @@ use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;
 
 /// What the codes of a column mean.
-enum Key {
+enum CodeMeaning {
     Stack,
     Number,
     Word(fn(u32) -> &'static str),
@@ -32,22 +32,28 @@ enum Key {
 }
 
 /// Returns what the codes of a column mean.
-fn key_of(column: GroupColumn) -> Key {
+fn key_of(column: GroupColumn) -> CodeMeaning {
     match column {
-        GroupColumn::CreateStack => Key::Stack,
-        GroupColumn::CloseStack => Key::Stack,
-        GroupColumn::Type => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned()),
-        GroupColumn::Process => {
-            Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain))
+        GroupColumn::CreateStack => CodeMeaning::Stack,
+        GroupColumn::CloseStack => CodeMeaning::Stack,
+        GroupColumn::Type => {
+            CodeMeaning::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned())
         }
-        GroupColumn::Name => Key::Text(|texts, row| texts.names.text(row as usize).to_owned()),
+        GroupColumn::Process => CodeMeaning::Text(|of, row| {
+            of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain)
+        }),
+        GroupColumn::Name => {
+            CodeMeaning::Text(|texts, row| texts.names.text(row as usize).to_owned())
+        }
         GroupColumn::NamePattern => {
-            Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)))
+            CodeMeaning::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)))
         }
-        GroupColumn::Module => Key::Text(|of, row| of.of_stack(row, TrimmedStacks::module)),
-        GroupColumn::Function => Key::Text(|of, row| of.of_stack(row, TrimmedStacks::function)),
-        GroupColumn::Thread => Key::Number,
-        GroupColumn::Lifetime => Key::Word(lifetime_word),
+        GroupColumn::Module => CodeMeaning::Text(|of, row| of.of_stack(row, TrimmedStacks::module)),
+        GroupColumn::Function => {
+            CodeMeaning::Text(|of, row| of.of_stack(row, TrimmedStacks::function))
+        }
+        GroupColumn::Thread => CodeMeaning::Number,
+        GroupColumn::Lifetime => CodeMeaning::Word(lifetime_word),
     }
 }
 
@@ -70,7 +76,7 @@ const OPENED_BEFORE: &str = "opened before the trace";
 pub struct KeyRows<'a> {
     columns: Vec<GroupColumn>,
     objects: &'a ObjectTable,
-    times: Times,
+    times: HandleTimes,
     stacks: Option<&'a TrimmedStacks>,
     process_stacks: Option<&'a ProcessStacks>,
     stack: Option<EventValues<StackIdx>>,
@@ -82,7 +88,7 @@ pub struct KeyRows<'a> {
 }
 
 /// Makes the codes that handles are grouped by: one for each text.
-pub struct Keys<'a> {
+pub struct HandleKeys<'a> {
     texts: RowTexts<'a>,
     /// Columns with the codes of their texts; empty if the number itself is the value.
     coders: Vec<(GroupColumn, Coder)>,
@@ -101,10 +107,10 @@ struct RowTexts<'a> {
 /// Texts for the codes of all columns.
 pub struct KeyTexts {
     columns: Vec<(GroupColumn, Vec<String>)>,
-    stacks: StackNumbers,
+    stacks: NumberedStacks,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> HandleKeys<'a> {
     pub fn new(
         file: &'a FileContext<'a>,
         columns: &[GroupColumn],
@@ -127,7 +133,7 @@ impl<'a> Keys<'a> {
     pub fn learn(&mut self, distinct: &[Vec<u32>]) {
         let Self { texts, coders } = self;
         for ((column, coder), rows) in coders.iter_mut().zip(distinct) {
-            let Key::Text(text) = key_of(*column) else { continue };
+            let CodeMeaning::Text(text) = key_of(*column) else { continue };
             rows.iter().for_each(|row| coder.learn(*row, || text(texts, *row)));
         }
     }
@@ -135,7 +141,7 @@ impl<'a> Keys<'a> {
     /// Replaces values by their codes, column by column; all must have been learned.
     pub fn put_codes(&self, values: &mut [Vec<u32>]) {
         for ((column, coder), values) in self.coders.iter().zip(values) {
-            if matches!(key_of(*column), Key::Text(_)) {
+            if matches!(key_of(*column), CodeMeaning::Text(_)) {
                 values.iter_mut().for_each(|row| *row = coder.known(*row).unwrap_or(sentinel()));
             }
         }
@@ -160,8 +166,10 @@ impl<'a> KeyRows<'a> {
     ) -> Result<Self, QueryError> {
         let trace = file.trace;
         let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
-        let needs = columns.iter().map(|column| column.needs_stacks());
-        let needs = needs.fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
+        let needs = columns
+            .iter()
+            .map(|column| column.needs_stacks())
+            .fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
         let events = EventColumns::with_all(trace)?;
@@ -175,7 +183,7 @@ impl<'a> KeyRows<'a> {
         let creator = (has_processes && has_bare).then(|| events.processes()).transpose()?;
         Ok(Self {
             columns: columns.to_vec(),
-            times: Times::load(file)?,
+            times: HandleTimes::load(file)?,
             objects: &file.objects,
             stacks,
             process_stacks,
@@ -189,21 +197,32 @@ impl<'a> KeyRows<'a> {
 
     /// Returns the values of handles column by column, as rows of tables or other numbers, with [`sentinel`] for none.
     /// For columns with texts, also returns each distinct value.
-    pub fn values(&self, lives: &LifeTables, handles: &[Handle]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
-        let columns = self.columns.iter().map(|column| {
-            let values = self.column(*column, lives, handles);
-            let distinct = match key_of(*column) {
-                Key::Text(_) => distinct(&values),
-                Key::Stack | Key::Number | Key::Word(_) => Vec::new(),
-            };
-            (values, distinct)
-        });
-        columns.unzip()
+    pub fn values(
+        &self,
+        lives: &LifeTables,
+        handles: &[CompactHandle],
+    ) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
+        self.columns
+            .iter()
+            .map(|column| {
+                let values = self.column(*column, lives, handles);
+                let distinct = match key_of(*column) {
+                    CodeMeaning::Text(_) => distinct(&values),
+                    CodeMeaning::Stack | CodeMeaning::Number | CodeMeaning::Word(_) => Vec::new(),
+                };
+                (values, distinct)
+            })
+            .unzip()
     }
 
-    fn column(&self, column: GroupColumn, lives: &LifeTables, handles: &[Handle]) -> Vec<u32> {
-        let opened = |handle: Handle| lives.opening(handle);
-        let closed = |handle: Handle| lives.ending(handle);
+    fn column(
+        &self,
+        column: GroupColumn,
+        lives: &LifeTables,
+        handles: &[CompactHandle],
+    ) -> Vec<u32> {
+        let opened = |handle: CompactHandle| lives.opening(handle);
+        let closed = |handle: CompactHandle| lives.ending(handle);
         match column {
             GroupColumn::CreateStack if self.process_stacks.is_none() => {
                 self.united(each(handles, |handle| self.stack_of_opening(handle)))
@@ -245,7 +264,7 @@ impl<'a> KeyRows<'a> {
     }
 
     /// Returns the stack that opened a handle, or that created an object without handles.
-    fn stack_of_opening(&self, handle: Handle) -> u32 {
+    fn stack_of_opening(&self, handle: CompactHandle) -> u32 {
         match (&self.stack, handle.is_bare()) {
             (Some(stack), false) => stack.opened(handle.row.row()).unwrap_or(StackIdx::NONE).0,
             (Some(_), true) if handle.row != AcquisitionIdx::NONE => {
@@ -256,7 +275,7 @@ impl<'a> KeyRows<'a> {
     }
 
     /// Returns the owner of a handle, or the process that created an object without handles.
-    fn process(&self, handle: Handle) -> u32 {
+    fn process(&self, handle: CompactHandle) -> u32 {
         let process = match (handle.is_bare(), handle.row == AcquisitionIdx::NONE) {
             (true, true) => None,
             (true, false) => self.creator.as_ref().and_then(|it| it.get(handle.row.row())),
@@ -294,7 +313,7 @@ impl<'a> KeyRows<'a> {
 }
 
 /// Returns the value of each handle.
-fn each(handles: &[Handle], value: impl Fn(Handle) -> u32) -> Vec<u32> {
+fn each(handles: &[CompactHandle], value: impl Fn(CompactHandle) -> u32) -> Vec<u32> {
     handles.iter().map(|handle| value(*handle)).collect()
 }
 
@@ -324,7 +343,12 @@ fn lifetime_word(number: u32) -> &'static str {
 }
 
 /// Returns the code of a lifetime: its place in [`LIFETIMES`], or one of the two codes after them.
-fn duration(handle: Handle, opened: Option<usize>, closed: Option<usize>, times: &Times) -> u32 {
+fn duration(
+    handle: CompactHandle,
+    opened: Option<usize>,
+    closed: Option<usize>,
+    times: &HandleTimes,
+) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
     let time = |event: Option<usize>| event.and_then(|event| times.of(event));
     match (time(opened), time(closed)) {
@@ -343,7 +367,7 @@ fn duration(handle: Handle, opened: Option<usize>, closed: Option<usize>, times:
 
 impl KeyTexts {
     /// Returns the rows that stack numbers stand for.
-    pub fn stack_numbers(&self) -> &StackNumbers {
+    pub fn stack_numbers(&self) -> &NumberedStacks {
         &self.stacks
     }
 
@@ -353,10 +377,10 @@ impl KeyTexts {
             return GroupKey::None;
         }
         match key_of(column) {
-            Key::Stack => GroupKey::Stack(self.stacks.row(code)),
-            Key::Number => GroupKey::Number(code.into()),
-            Key::Word(word) => GroupKey::Text(word(code)),
-            Key::Text(_) => {
+            CodeMeaning::Stack => GroupKey::Stack(self.stacks.row(code)),
+            CodeMeaning::Number => GroupKey::Number(code.into()),
+            CodeMeaning::Word(word) => GroupKey::Text(word(code)),
+            CodeMeaning::Text(_) => {
                 let texts = self.columns.iter().find(|(known, _)| *known == column);
                 let texts = texts.map(|(_, texts)| texts);
                 let text = texts.and_then(|texts| texts.get(code as usize));

@@ -4,7 +4,7 @@ use handlescope_model::{AcquisitionIdx, EventIdx, ObjectIdx};
 
 /// Compact form of a handle or view, 12 bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Handle {
+pub struct CompactHandle {
     /// Object of the handle.
     pub object: ObjectIdx,
     /// Its row; for an object without handles, the event that created it or `AcquisitionIdx::NONE`.
@@ -12,7 +12,7 @@ pub struct Handle {
     pub flags: u16,
 }
 
-impl Handle {
+impl CompactHandle {
     pub const CREATED: u16 = 1;
     pub const DUPLICATED: u16 = 1 << 1;
     pub const MAPPED: u16 = 1 << 2;

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
-use super::stats::Stats;
+use super::stats::GroupStats;
 use crate::criteria::GroupCriteria;
 use handlescope_session::values::TopN;
 
 /// How the groups of a level are selected and ordered.
 #[derive(Clone, Copy)]
-pub struct Cut<'a> {
+pub struct GroupCut<'a> {
     pub criteria: &'a GroupCriteria,
     pub top: Option<TopN>,
 }
@@ -31,13 +31,13 @@ pub struct Rank {
 }
 
 impl Rank {
-    pub fn new(stats: &Stats) -> Self {
-        let Stats { open_at_end, handles, .. } = *stats;
+    pub fn new(stats: &GroupStats) -> Self {
+        let GroupStats { open_at_end, handles, .. } = *stats;
         Self { unreleased: stats.unreleased(), open_at_end, handles }
     }
 }
 
-impl Cut<'_> {
+impl GroupCut<'_> {
     /// Splits groups into those shown, in order, and what is left out. Groups of equal rank are ordered by number.
     pub fn by_rank<T: Clone>(
         self,
@@ -54,7 +54,7 @@ impl Cut<'_> {
     pub fn by_stats<T: Clone>(
         self,
         groups: &[T],
-        stats: impl Fn(&T) -> (Stats, u32),
+        stats: impl Fn(&T) -> (GroupStats, u32),
     ) -> (Vec<T>, GroupsLeftOut) {
         self.of(groups, |group| {
             let (stats, number) = stats(group);
@@ -87,8 +87,8 @@ impl Cut<'_> {
         order.sort_unstable();
         let shown = order.get(skip.min(order.len())..).unwrap_or_default();
         let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
-        let shown = shown.iter().filter_map(|(.., index)| groups.get(*index).cloned());
-        let shown: Vec<T> = shown.collect();
+        let shown: Vec<T> =
+            shown.iter().filter_map(|(.., index)| groups.get(*index).cloned()).collect();
         let left_out =
             GroupsLeftOut { groups: groups.len() - shown.len(), handles: total - handles };
         (shown, left_out)

@@ -8,17 +8,17 @@ use std::ops::Range;
 use handlescope_model::{AcquisitionIdx, sentinel};
 use hashbrown::HashSet;
 
-use super::counted::Handle;
-use super::lifetimes::Times;
-use super::process_stacks::StackNumbers;
-use super::stats::Stats;
+use super::counted::CompactHandle;
+use super::lifetimes::HandleTimes;
+use super::process_stacks::NumberedStacks;
+use super::stats::GroupStats;
 use crate::program_frames::AcquiringFunctions;
 
 /// Handles with their codes in the innermost column.
 #[derive(Default)]
-pub struct Handles {
+pub struct CodedHandles {
     codes: Vec<u32>,
-    handles: Vec<Handle>,
+    handles: Vec<CompactHandle>,
 }
 
 /// The handles in one group of the level above the innermost, as pieces of parts, in order.
@@ -35,14 +35,14 @@ struct Piece {
 #[derive(Clone)]
 pub struct Leaf {
     pub code: u32,
-    /// Where the opened handles of the group are in the result of [`Sorted::groups`].
+    /// Where the opened handles of the group are in the result of [`SortedHandles::groups`].
     pub opened: Range<u32>,
-    pub stats: Stats,
+    pub stats: GroupStats,
 }
 
 /// Handles sorted by code in the innermost column; those of one group stay in order.
-pub struct Sorted<'a> {
-    parts: &'a [Handles],
+pub struct SortedHandles<'a> {
+    parts: &'a [CodedHandles],
     order: Vec<HandleRef>,
 }
 
@@ -52,7 +52,7 @@ type HandleRef = (u32, u32);
 /// The functions that open handles on the stacks of the innermost column, if it has stacks.
 pub struct LeakingStacks<'a> {
     pub functions: Option<&'a AcquiringFunctions>,
-    pub numbers: &'a StackNumbers,
+    pub numbers: &'a NumberedStacks,
 }
 
 impl LeakingStacks<'_> {
@@ -61,9 +61,9 @@ impl LeakingStacks<'_> {
     }
 }
 
-impl Handles {
+impl CodedHandles {
     /// Copies rows in the given order.
-    pub fn ordered(order: &[u32], codes: &[u32], handles: &[Handle]) -> Self {
+    pub fn ordered(order: &[u32], codes: &[u32], handles: &[CompactHandle]) -> Self {
         Self {
             codes: order.iter().filter_map(|row| codes.get(*row as usize)).copied().collect(),
             handles: order.iter().filter_map(|row| handles.get(*row as usize)).copied().collect(),
@@ -76,16 +76,23 @@ impl Leaves {
         self.0.push(Piece { part, rows });
     }
 
-    pub fn sorted<'a>(&self, parts: &'a [Handles]) -> Sorted<'a> {
-        let codes = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
-        let width = codes.max().map_or(1, |largest| largest as usize + 2);
+    pub fn sorted<'a>(&self, parts: &'a [CodedHandles]) -> SortedHandles<'a> {
+        let width = self
+            .codes(parts)
+            .map(|(code, _)| code)
+            .filter(|code| *code != sentinel())
+            .max()
+            .map_or(1, |largest| largest as usize + 2);
         let count = self.0.iter().map(|piece| piece.rows.len()).sum();
         let order = if width <= count { self.counted(parts, width) } else { self.compared(parts) };
-        Sorted { parts, order }
+        SortedHandles { parts, order }
     }
 
     /// Returns the handles with their codes in the innermost column.
-    pub fn handles<'a>(&'a self, parts: &'a [Handles]) -> impl Iterator<Item = (u32, Handle)> + 'a {
+    pub fn handles<'a>(
+        &'a self,
+        parts: &'a [CodedHandles],
+    ) -> impl Iterator<Item = (u32, CompactHandle)> + 'a {
         self.0.iter().flat_map(|piece| {
             let (start, end) = (piece.rows.start as usize, piece.rows.end as usize);
             let part = parts.get(piece.part as usize);
@@ -98,7 +105,7 @@ impl Leaves {
     /// Returns the handle references with their codes in the innermost column.
     fn codes<'a>(
         &'a self,
-        parts: &'a [Handles],
+        parts: &'a [CodedHandles],
     ) -> impl Iterator<Item = (u32, HandleRef)> + Clone + 'a {
         self.0.iter().flat_map(|Piece { part, rows }| {
             let codes = parts.get(*part as usize).map_or(&[][..], |part| &part.codes);
@@ -108,14 +115,14 @@ impl Leaves {
     }
 
     /// Sorts by comparing codes.
-    fn compared(&self, parts: &[Handles]) -> Vec<HandleRef> {
+    fn compared(&self, parts: &[CodedHandles]) -> Vec<HandleRef> {
         let mut order: Vec<(u32, HandleRef)> = self.codes(parts).collect();
         order.sort_unstable();
         order.into_iter().map(|(_, handle)| handle).collect()
     }
 
     /// Sorts by counting, if there are fewer codes than handles; [`sentinel`] counts as the last code.
-    fn counted(&self, parts: &[Handles], width: usize) -> Vec<HandleRef> {
+    fn counted(&self, parts: &[CodedHandles], width: usize) -> Vec<HandleRef> {
         let last = width - 1;
         let slots = self.codes(parts).map(|(code, handle)| ((code as usize).min(last), handle));
         counting_sort(slots, width).0
@@ -150,8 +157,8 @@ pub fn counting_sort<T: Copy + Default>(
     (order, next)
 }
 
-impl Sorted<'_> {
-    fn handle(&self, (part, row): HandleRef) -> Option<Handle> {
+impl SortedHandles<'_> {
+    fn handle(&self, (part, row): HandleRef) -> Option<CompactHandle> {
         self.parts.get(part as usize)?.handles.get(row as usize).copied()
     }
 
@@ -164,14 +171,14 @@ impl Sorted<'_> {
     /// nothing, unless their opening function leaks on another stack.
     pub fn groups(
         &self,
-        times: &Times,
+        times: &HandleTimes,
         leaking: Option<&LeakingStacks<'_>>,
     ) -> (Vec<Leaf>, Vec<AcquisitionIdx>) {
         let (mut leaves, mut opened) = (Vec::new(), Vec::new());
         let groups = || self.order.chunk_by(|one, other| self.code(*one) == self.code(*other));
         let code = |group: &[HandleRef]| group.first().map_or(sentinel(), |it| self.code(*it));
         let leaks = |group: &[HandleRef]| {
-            group.iter().filter_map(|it| self.handle(*it)).any(Handle::is_unreleased)
+            group.iter().filter_map(|it| self.handle(*it)).any(CompactHandle::is_unreleased)
         };
         let functions: HashSet<u32> = leaking
             .map(|stacks| {
@@ -192,7 +199,7 @@ impl Sorted<'_> {
             {
                 continue;
             }
-            let mut stats = Stats::default();
+            let mut stats = GroupStats::default();
             handles().for_each(|handle| stats.add(handle, times.span(handle)));
             let start = opened.len() as u32;
             opened.extend(handles().filter(|handle| handle.is_opened()).map(|handle| handle.row));

@@ -24,25 +24,25 @@ pub use self::coder::Coder;
 pub use self::columns::NamePattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
-pub use self::nodes::{Nodes, Path};
-pub use self::stats::Stats;
+pub use self::nodes::{GroupNodes, Path};
+pub use self::stats::GroupStats;
 pub use self::tree::{GroupTree, NodeIdx};
 
 use std::sync::Arc;
 
 use handlescope_model::{AcquisitionIdx, StackIdx};
 
-use self::columns::{KeyRows, KeyTexts, Keys};
+use self::columns::{HandleKeys, KeyRows, KeyTexts};
 use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
-use self::parts::Parts;
+use self::parts::HandleCounter;
 use self::process_stacks::ProcessStacks;
-use super::acquisition_table::{AcquisitionTable, Needed};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
 use super::criteria::GroupKey;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
-use super::growth::{self, Growth, Lifetime, Window};
+use super::growth::{self, Growth, Lifetime, TimeWindow};
 use super::info::recorded;
 use super::program_frames::AcquiringFunctions;
 use super::selection::Selection;
@@ -61,9 +61,9 @@ pub struct Groups {
     pub functions: Option<Arc<AcquiringFunctions>>,
     pub timed: Option<TimedGroups>,
     /// The time range of the trace, if it has a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// The time range of all events; only an order in a trace without a clock.
-    pub extent: Window,
+    pub extent: TimeWindow,
 }
 
 /// The handles of all groups, for everything that depends on their times.
@@ -80,8 +80,10 @@ impl TimedGroups {
         tree: &GroupTree,
         node: NodeIdx,
     ) -> impl Iterator<Item = AcquisitionIdx> + use<'t> {
-        let ranges = tree.handles(node).into_iter();
-        ranges.flat_map(|range| self.handles.get(range).unwrap_or_default()).copied()
+        tree.handles(node)
+            .into_iter()
+            .flat_map(|range| self.handles.get(range).unwrap_or_default())
+            .copied()
     }
 }
 
@@ -102,9 +104,9 @@ impl Groups {
             ProcessStacks::number(file.trace, file.frames.as_ref(), stacks.as_ref(), file.cancel)?;
         // The executable identifies a process.
         let is_plain = criteria.plain_process_names || criteria.with_identities;
-        let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
+        let mut keys = HandleKeys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
-        let parts = Parts {
+        let counter = HandleCounter {
             lifetimes: LifeTables::load(file)?,
             keys: KeyRows::load(
                 file,
@@ -116,13 +118,17 @@ impl Groups {
             cancel: file.cancel,
         };
         for (selection, is_beside) in selections().zip([false, true]) {
-            parts.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
+            counter.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
         }
         let texts = keys.into_texts(process_stacks.as_ref());
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let of_functions = criteria.groups.leaking && by.last() == Some(&GroupColumn::CreateStack);
-        let functions = file.frames.as_ref().zip(stacks.as_ref()).filter(|_| of_functions);
-        let functions = functions.map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
+        let functions = file
+            .frames
+            .as_ref()
+            .zip(stacks.as_ref())
+            .filter(|_| of_functions)
+            .map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
         let leaking = criteria.groups.leaking.then(|| LeakingStacks {
             functions: functions.as_ref(),
             numbers: texts.stack_numbers(),
@@ -130,14 +136,14 @@ impl Groups {
         let handles = tree.arrange(
             &criteria.groups,
             criteria.top,
-            &parts.lifetimes.times,
+            &counter.lifetimes.times,
             leaking.as_ref(),
             file.cancel,
         )?;
         let info = file.trace.info()?;
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
-            let table = AcquisitionTable::load(file.trace, Needed::HANDLES)?.into();
+            let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?.into();
             timed = Some(TimedGroups { handles, table });
             last_ns = file.trace.event_times()?.last_ns();
         }
@@ -164,7 +170,7 @@ impl Groups {
     }
 
     /// Returns changes in the number of open handles of a group, unordered; empty unless handles are kept.
-    pub fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
+    pub fn changes(&self, node: NodeIdx) -> Vec<growth::TimedChange> {
         let Some(timed) = &self.timed else { return Vec::new() };
         let mut changes = Vec::new();
         let handles = timed.handles(&self.tree, node);
@@ -180,8 +186,10 @@ impl Groups {
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
         let handles = timed.handles(&self.tree, node);
-        let times = handles.filter(|row| timed.table.is_in_time(*row));
-        let times: Vec<Lifetime> = times.filter_map(|row| timed.table.program_time(row)).collect();
+        let times: Vec<Lifetime> = handles
+            .filter(|row| timed.table.is_in_time(*row))
+            .filter_map(|row| timed.table.program_time(row))
+            .collect();
         Some(Growth::new(&times, self.window?))
     }
 

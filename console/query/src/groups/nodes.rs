@@ -7,7 +7,7 @@ use handlescope_model::sentinel;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// A group with its stats.
-pub struct Node<S> {
+pub struct GroupNode<S> {
     /// The parent group; [`sentinel`] for none.
     pub parent: u32,
     /// Code in the column of its level; the first one if there are several columns.
@@ -21,8 +21,8 @@ pub struct Node<S> {
 }
 
 /// Groups of several levels, in the order of their first rows.
-pub struct Nodes<S> {
-    nodes: Vec<Node<S>>,
+pub struct GroupNodes<S> {
+    nodes: Vec<GroupNode<S>>,
     /// The codes of each node: one, or several if several columns make one level.
     codes: Vec<u32>,
     /// Nodes with one small code, by parent plus 1 and then code plus 1; [`sentinel`] for none.
@@ -32,14 +32,14 @@ pub struct Nodes<S> {
     hasher: DefaultHashBuilder,
 }
 
-impl<S> Default for Nodes<S> {
+impl<S> Default for GroupNodes<S> {
     fn default() -> Self {
         let (near, far, hasher) = (Vec::new(), HashTable::new(), DefaultHashBuilder::default());
         Self { nodes: Vec::new(), codes: Vec::new(), near, far, hasher }
     }
 }
 
-impl<S: Default> Nodes<S> {
+impl<S: Default> GroupNodes<S> {
     /// Codes below this are small, such as codes of processes, types and lifetimes.
     const DENSE_LIMIT: usize = 1 << 10;
 
@@ -60,7 +60,7 @@ impl<S: Default> Nodes<S> {
         };
         if node == next {
             let code = codes.first().copied().unwrap_or(sentinel());
-            self.nodes.push(Node { parent, code, level, handles: 0..0, stats: S::default() });
+            self.nodes.push(GroupNode { parent, code, level, handles: 0..0, stats: S::default() });
             self.codes.extend(codes);
         }
         node
@@ -122,7 +122,7 @@ impl<S: Default> Nodes<S> {
     }
 
     /// Returns the groups, each after its parent, and the codes of all groups.
-    pub fn into_nodes(self) -> (Vec<Node<S>>, Vec<u32>) {
+    pub fn into_nodes(self) -> (Vec<GroupNode<S>>, Vec<u32>) {
         (self.nodes, self.codes)
     }
 }
@@ -140,7 +140,7 @@ impl Path {
         &mut self,
         levels: impl Iterator<Item = &'c [Vec<u32>]>,
         at: usize,
-        nodes: &mut Nodes<S>,
+        nodes: &mut GroupNodes<S>,
     ) -> Option<u32> {
         let code = |codes: &Vec<u32>| codes.get(at).copied().unwrap_or(sentinel());
         let mut start = 0;
@@ -171,9 +171,9 @@ mod tests {
     use super::*;
 
     /// Counts the rows of each group on two levels.
-    fn counted(rows: &[[u32; 2]], columns_of_level: usize) -> Nodes<usize> {
+    fn counted(rows: &[[u32; 2]], columns_of_level: usize) -> GroupNodes<usize> {
         let columns = [0, 1].map(|column| rows.iter().map(|row| row[column]).collect::<Vec<_>>());
-        let (mut nodes, mut path) = (Nodes::default(), Path::default());
+        let (mut nodes, mut path) = (GroupNodes::default(), Path::default());
         for at in 0..rows.len() {
             path.follow(columns.chunks(columns_of_level), at, &mut nodes);
             for node in path.nodes() {
@@ -200,7 +200,8 @@ mod tests {
                 let mut sum = counted(first, columns_of_level);
                 sum.add_all(&counted(rest, columns_of_level), |sum, count| *sum += count);
                 let (nodes, codes) = sum.into_nodes();
-                let facts = |node: &Node<usize>| (node.parent, node.code, node.level, node.stats);
+                let facts =
+                    |node: &GroupNode<usize>| (node.parent, node.code, node.level, node.stats);
                 assert!(nodes.iter().map(facts).eq(whole.0.iter().map(facts)), "cut at {cut}");
                 assert_eq!(codes, whole.1);
             }

@@ -2,13 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::columns::{KeyRows, Keys};
-use super::counted::Handle;
-use super::leaves::{Handles, counting_sort};
-use super::lifetimes::{LifeTables, Times};
-use super::nodes::{Nodes, Path};
-use super::stats::Stats;
-use crate::selection::{EventMask, Selected, Selection};
+use super::columns::{HandleKeys, KeyRows};
+use super::counted::CompactHandle;
+use super::leaves::{CodedHandles, counting_sort};
+use super::lifetimes::{HandleTimes, LifeTables};
+use super::nodes::{GroupNodes, Path};
+use super::stats::GroupStats;
+use crate::selection::{EventMask, SelectedObject, Selection};
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
 /// Number of objects that one thread processes at a time.
@@ -17,7 +17,7 @@ const PART: usize = 1 << 14;
 const WAVE: usize = 1 << 19;
 
 /// Where the handles and the keys to group them by come from.
-pub struct Parts<'a> {
+pub struct HandleCounter<'a> {
     pub lifetimes: LifeTables,
     pub keys: KeyRows<'a>,
     pub cancel: &'a Cancel,
@@ -26,7 +26,7 @@ pub struct Parts<'a> {
 /// The handles of some objects with their values in the columns.
 #[derive(Default)]
 struct ObjectHandles {
-    handles: Vec<Handle>,
+    handles: Vec<CompactHandle>,
     /// Values column by column.
     values: Vec<Vec<u32>>,
     /// Distinct values of each column with texts, in order of first occurrence.
@@ -35,37 +35,38 @@ struct ObjectHandles {
 
 /// The handles of some objects in their groups.
 pub struct CountedPart {
-    pub outer: Nodes<Stats>,
+    pub outer: GroupNodes<GroupStats>,
     /// Handles of the groups above the innermost level, one group after the other.
-    pub handles: Handles,
+    pub handles: CodedHandles,
     /// Where the handles of each such group end, by group plus 1; index 0 is for handles in no group.
     pub ends: Vec<u32>,
-    pub all: Sums,
+    pub all: HandleSums,
 }
 
 /// Sums over handles.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sums {
+pub struct HandleSums {
     /// Handles and views.
     pub handles: u64,
     /// Handles that the program did not close.
     pub unreleased: u64,
 }
 
-impl Parts<'_> {
+impl HandleCounter<'_> {
     /// Counts the handles and views of the selected objects and passes them to `add` in order. With `is_beside`, only
     /// closes by process exit count.
     pub fn count(
         &self,
         selection: &Selection,
         is_beside: bool,
-        keys: &mut Keys<'_>,
+        keys: &mut HandleKeys<'_>,
         mut add: impl FnMut(CountedPart),
     ) -> Result<(), Cancelled> {
         for wave in selection.objects().chunks(WAVE) {
             let parts = wave.par_chunks(PART);
-            let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
-            let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
+            let parts: Vec<ObjectHandles> = parts
+                .map(|objects| self.part(objects, &selection.events, is_beside))
+                .collect::<Result<_, Cancelled>>()?;
             // In sequence, because codes follow the order of the handles.
             parts.iter().for_each(|part| keys.learn(&part.distinct));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
@@ -76,7 +77,7 @@ impl Parts<'_> {
 
     fn part(
         &self,
-        objects: &[Selected],
+        objects: &[SelectedObject],
         mask: &EventMask,
         is_beside: bool,
     ) -> Result<ObjectHandles, Cancelled> {
@@ -87,8 +88,8 @@ impl Parts<'_> {
             self.lifetimes.add(*selected, mask, &mut handles);
         }
         if is_beside {
-            handles.retain(|handle| handle.has(Handle::AT_EXIT));
-            handles.iter_mut().for_each(|handle| handle.flags |= Handle::BESIDE);
+            handles.retain(|handle| handle.has(CompactHandle::AT_EXIT));
+            handles.iter_mut().for_each(|handle| handle.flags |= CompactHandle::BESIDE);
         }
         let (values, distinct) = self.keys.values(&self.lifetimes, &handles);
         Ok(ObjectHandles { handles, values, distinct })
@@ -97,15 +98,15 @@ impl Parts<'_> {
 
 impl ObjectHandles {
     /// Counts the handles in their groups on all levels but the innermost, and orders them by group.
-    fn count(mut self, keys: &Keys<'_>, times: &Times) -> CountedPart {
+    fn count(mut self, keys: &HandleKeys<'_>, times: &HandleTimes) -> CountedPart {
         keys.put_codes(&mut self.values);
         let (innermost, outermost) = match self.values.split_last() {
             Some((innermost, outermost)) => (innermost.as_slice(), outermost),
             None => (&[][..], &[][..]),
         };
-        let mut outer = Nodes::<Stats>::default();
+        let mut outer = GroupNodes::<GroupStats>::default();
         let mut path = Path::default();
-        let mut sums = Sums::default();
+        let mut sums = HandleSums::default();
         let mut slots = Vec::with_capacity(self.handles.len());
         for (at, handle) in self.handles.iter().enumerate() {
             let group = path.follow(outermost.chunks(1), at, &mut outer);
@@ -123,7 +124,7 @@ impl ObjectHandles {
         let width = slots.iter().max().map_or(0, |last| *last as usize + 1);
         let rows = slots.iter().map(|slot| *slot as usize).zip(0..);
         let (order, ends) = counting_sort(rows, width);
-        let handles = Handles::ordered(&order, innermost, &self.handles);
+        let handles = CodedHandles::ordered(&order, innermost, &self.handles);
         CountedPart { outer, handles, ends, all: sums }
     }
 }

@@ -10,27 +10,27 @@ use handlescope_session::cancel::{Cancel, Poll};
 
 /// Numbers for the stacks of each process: the first process keeps the row number, others get numbers after the table.
 pub struct ProcessStacks {
-    events: Actors,
+    events: LoggingProcesses,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
-    rows: StackNumbers,
+    rows: NumberedStacks,
 }
 
 /// The processes whose threads logged events; the addresses in their stacks belong to these.
-struct Actors {
+struct LoggingProcesses {
     process: EventProcesses,
     knows_modules: Vec<bool>,
 }
 
 /// Rows of the stack table by number.
 #[derive(Debug, Clone, Default)]
-pub struct StackNumbers {
+pub struct NumberedStacks {
     /// Number of rows in the table; these are their own numbers.
     height: usize,
     /// Rows of the further numbers.
     further: Vec<StackIdx>,
 }
 
-impl Actors {
+impl LoggingProcesses {
     fn get(&self, event: usize) -> Option<ProcessIdx> {
         let process = self.process.caller(event).or_else(|| self.process.get(event));
         // Processes without modules share their code.
@@ -38,7 +38,7 @@ impl Actors {
     }
 }
 
-impl StackNumbers {
+impl NumberedStacks {
     /// Returns the row that a number stands for.
     pub fn row(&self, number: u32) -> StackIdx {
         let further = (number as usize).checked_sub(self.height);
@@ -64,13 +64,13 @@ impl ProcessStacks {
         let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
         let (columns, height) = (EventColumns::with_all(trace)?, trace.event_table()?.height());
         let stack = columns.stacks()?;
-        let events = Actors {
+        let events = LoggingProcesses {
             process: columns.processes()?,
             knows_modules: (0..trace.height(Table::Processes)?)
                 .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))
                 .collect(),
         };
-        let mut rows = StackNumbers { height: stacks.height(), further: Vec::new() };
+        let mut rows = NumberedStacks { height: stacks.height(), further: Vec::new() };
         let mut firsts: HashMap<StackIdx, Option<ProcessIdx>> = HashMap::new();
         let mut numbers = HashMap::new();
         let mut poll = Poll::new(cancel);
@@ -102,7 +102,7 @@ impl ProcessStacks {
     }
 
     /// Returns the rows that the numbers stand for.
-    pub fn rows(&self) -> &StackNumbers {
+    pub fn rows(&self) -> &NumberedStacks {
         &self.rows
     }
 }

@@ -1,20 +1,20 @@
 //! Innermost groups when only a few are shown: ranks all of them cheaply and computes full stats for those shown.
 
-use super::coder::Slots;
-use super::counted::Handle;
-use super::cut::{Cut, GroupsLeftOut, Rank};
-use super::leaves::{Handles, Leaf, Leaves};
-use super::lifetimes::Times;
-use super::stats::Stats;
+use super::coder::NumberMap;
+use super::counted::CompactHandle;
+use super::cut::{GroupCut, GroupsLeftOut, Rank};
+use super::leaves::{CodedHandles, Leaf, Leaves};
+use super::lifetimes::HandleTimes;
+use super::stats::GroupStats;
 
 /// Returns the shown groups of some handles and what is left out. `slots` must be empty; its memory is reused for one
 /// group of the level above after the other.
 pub fn shown(
     leaves: &Leaves,
-    parts: &[Handles],
-    cut: Cut<'_>,
-    times: &Times,
-    slots: &mut Slots,
+    parts: &[CodedHandles],
+    cut: GroupCut<'_>,
+    times: &HandleTimes,
+    slots: &mut NumberMap,
 ) -> (Vec<Leaf>, GroupsLeftOut) {
     let mut ranks: Vec<(u32, Rank)> = Vec::new();
     for (code, handle) in leaves.handles(parts) {
@@ -30,7 +30,7 @@ pub fn shown(
     }
     slots.clear(ranks.iter().map(|(code, _)| *code));
     let (shown, left_out) = cut.by_rank(&ranks, |(code, rank)| (*rank, *code));
-    let leaf = |(code, _)| Leaf { code, opened: 0..0, stats: Stats::default() };
+    let leaf = |(code, _)| Leaf { code, opened: 0..0, stats: GroupStats::default() };
     let mut shown: Vec<Leaf> = shown.into_iter().map(leaf).collect();
     for (slot, leaf) in (0..).zip(&shown) {
         slots.set(leaf.code, slot);
@@ -45,10 +45,10 @@ pub fn shown(
 }
 
 impl Rank {
-    fn add(&mut self, handle: Handle) {
-        if !handle.has(Handle::BESIDE) {
+    fn add(&mut self, handle: CompactHandle) {
+        if !handle.has(CompactHandle::BESIDE) {
             self.handles += u32::from(!handle.is_bare());
-            self.open_at_end += u32::from(handle.has(Handle::OPEN_AT_END));
+            self.open_at_end += u32::from(handle.has(CompactHandle::OPEN_AT_END));
         }
         self.unreleased += u32::from(handle.is_unreleased());
     }

@@ -1,6 +1,6 @@
 //! Stats of a group.
 
-use super::counted::Handle;
+use super::counted::CompactHandle;
 use crate::criteria::Stat;
 
 /// Maximum number of objects named as examples of a group.
@@ -10,7 +10,7 @@ const SAMPLES: usize = 3;
 ///
 /// Counts are 32 bits wide, like row numbers of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct GroupStats {
     /// Distinct objects.
     pub objects: u32,
     /// Handles made by creating or opening.
@@ -41,7 +41,7 @@ pub struct Stats {
     last_object: u32,
 }
 
-impl Stats {
+impl GroupStats {
     /// Returns a figure; `None` for the times of a group without events.
     pub fn get(&self, stat: Stat) -> Option<i64> {
         let count = match stat {
@@ -77,10 +77,10 @@ impl Stats {
     }
 
     /// Counts a handle with its first and last event times.
-    pub fn add(&mut self, handle: Handle, span_ns: Option<(i64, i64)>) {
+    pub fn add(&mut self, handle: CompactHandle, span_ns: Option<(i64, i64)>) {
         let count = |flag: u16| u32::from(handle.has(flag));
         let id = handle.object.0.saturating_add(1);
-        if handle.has(Handle::BESIDE) {
+        if handle.has(CompactHandle::BESIDE) {
             self.closed_at_exit += 1;
             return;
         }
@@ -89,16 +89,16 @@ impl Stats {
             self.objects += 1;
         }
         self.sample(id, handle.is_unreleased());
-        self.handles += 1 - count(Handle::BARE);
-        self.created += count(Handle::CREATED);
-        self.duplicated += count(Handle::DUPLICATED);
-        self.mapped += count(Handle::MAPPED);
-        self.closed += count(Handle::CLOSED);
-        self.unmapped += count(Handle::UNMAPPED);
-        self.open_at_end += count(Handle::OPEN_AT_END);
-        self.leaked += count(Handle::LEAKED);
-        self.closed_at_exit += count(Handle::AT_EXIT);
-        self.closed_unseen += count(Handle::UNSEEN);
+        self.handles += 1 - count(CompactHandle::BARE);
+        self.created += count(CompactHandle::CREATED);
+        self.duplicated += count(CompactHandle::DUPLICATED);
+        self.mapped += count(CompactHandle::MAPPED);
+        self.closed += count(CompactHandle::CLOSED);
+        self.unmapped += count(CompactHandle::UNMAPPED);
+        self.open_at_end += count(CompactHandle::OPEN_AT_END);
+        self.leaked += count(CompactHandle::LEAKED);
+        self.closed_at_exit += count(CompactHandle::AT_EXIT);
+        self.closed_unseen += count(CompactHandle::UNSEEN);
         self.add_span(span_ns);
     }
 
@@ -109,7 +109,7 @@ impl Stats {
     }
 
     /// Adds the stats of other objects, which must come later.
-    pub fn add_all(&mut self, other: &Stats) {
+    pub fn add_all(&mut self, other: &GroupStats) {
         // Without objects, only closes at exit are counted.
         if other.objects > 0 {
             if self.unreleased() == 0 && other.unreleased() > 0 {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     /// Makes five objects with up to three handles each; which of them leak differs from case to case.
-    fn handles(case: u32) -> Vec<(Handle, Option<(i64, i64)>)> {
+    fn handles(case: u32) -> Vec<(CompactHandle, Option<(i64, i64)>)> {
         let mut bits = case.wrapping_mul(0x9E37_79B9);
         let mut next = || {
             bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -163,18 +163,24 @@ mod tests {
         let mut handles = Vec::new();
         for object in 0..5 {
             for _ in 0..1 + next() % 3 {
-                let kinds = [Handle::CREATED, Handle::CREATED | Handle::CLOSED, Handle::LEAKED];
+                let kinds = [
+                    CompactHandle::CREATED,
+                    CompactHandle::CREATED | CompactHandle::CLOSED,
+                    CompactHandle::LEAKED,
+                ];
                 let flags = kinds[next() as usize % kinds.len()];
                 let time = i64::from(next());
-                let span = (flags != Handle::LEAKED).then_some((time, time + 5));
-                handles.push((Handle::with_flags(object, flags), span));
+                let span = (flags != CompactHandle::LEAKED).then_some((time, time + 5));
+                handles.push((CompactHandle::with_flags(object, flags), span));
             }
         }
         handles
     }
 
-    fn counted<'a>(handles: impl Iterator<Item = &'a (Handle, Option<(i64, i64)>)>) -> Stats {
-        let mut stats = Stats::default();
+    fn counted<'a>(
+        handles: impl Iterator<Item = &'a (CompactHandle, Option<(i64, i64)>)>,
+    ) -> GroupStats {
+        let mut stats = GroupStats::default();
         handles.for_each(|(handle, span)| stats.add(*handle, *span));
         stats
     }
@@ -188,7 +194,7 @@ mod tests {
                 let mut sum = counted(handles.iter().filter(|(handle, _)| handle.object.0 < cut));
                 sum.add_all(&counted(handles.iter().filter(|(handle, _)| handle.object.0 >= cut)));
                 let last_object = whole.last_object;
-                assert_eq!(Stats { last_object, ..sum }, whole, "case {case}, cut at {cut}");
+                assert_eq!(GroupStats { last_object, ..sum }, whole, "case {case}, cut at {cut}");
             }
         }
     }

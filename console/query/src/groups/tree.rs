@@ -6,14 +6,14 @@ use handlescope_model::{AcquisitionIdx, sentinel};
 use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
-use super::coder::Slots;
-use super::cut::{Cut, GroupsLeftOut};
-use super::leaves::{Handles, Leaf, LeakingStacks, Leaves};
-use super::lifetimes::Times;
-use super::nodes::{Node, Nodes};
-use super::parts::{CountedPart, Sums};
+use super::coder::NumberMap;
+use super::cut::{GroupCut, GroupsLeftOut};
+use super::leaves::{CodedHandles, Leaf, LeakingStacks, Leaves};
+use super::lifetimes::HandleTimes;
+use super::nodes::{GroupNode, GroupNodes};
+use super::parts::{CountedPart, HandleSums};
 use super::ranked;
-use super::stats::Stats;
+use super::stats::GroupStats;
 use crate::criteria::GroupCriteria;
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::values::TopN;
@@ -26,25 +26,25 @@ pub struct NodeIdx(u32);
 #[derive(Default)]
 pub struct GroupTree {
     /// Groups of all levels, the innermost last.
-    nodes: Vec<Node<Stats>>,
+    nodes: Vec<GroupNode<GroupStats>>,
     /// Groups of the outer levels while handles are being added.
-    outer: Nodes<Stats>,
+    outer: GroupNodes<GroupStats>,
     /// The handles of the innermost groups, by parent node plus 1; index 0 is for those without parent.
     leaves: Vec<Leaves>,
-    parts: Vec<Handles>,
+    parts: Vec<CodedHandles>,
     levels: usize,
-    all: Sums,
+    all: HandleSums,
     /// Number of innermost groups that `-Rows` left out.
     rows_left_out: usize,
     /// Shown groups within each shown group; [`sentinel`] holds the outermost ones.
-    children: HashMap<u32, Shown>,
+    children: HashMap<u32, ShownGroups>,
     /// All groups within each group, without the innermost level.
     all_children: HashMap<u32, Vec<NodeIdx>>,
 }
 
 /// The shown groups within a group, and what was left out.
 #[derive(Debug, Clone, Default)]
-struct Shown {
+struct ShownGroups {
     nodes: Vec<NodeIdx>,
     left_out: GroupsLeftOut,
 }
@@ -68,7 +68,7 @@ impl GroupTree {
     /// Adds the groups and handles of objects that come after all others.
     pub fn add(&mut self, part: CountedPart) {
         let CountedPart { outer, handles, ends, all } = part;
-        let places = self.outer.add_all(&outer, Stats::add_all);
+        let places = self.outer.add_all(&outer, GroupStats::add_all);
         let slots = std::iter::once(0).chain(places.into_iter().map(|node| node + 1));
         let number = self.parts.len() as u32;
         let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -93,12 +93,12 @@ impl GroupTree {
     /// known afterwards.
     ///
     /// Returns the opened handles of all groups if the criteria keep them. With `leaking`, returns only those of the
-    /// groups that [`Sorted::groups`](super::leaves::Sorted::groups) keeps.
+    /// groups that [`SortedHandles::groups`](super::leaves::SortedHandles::groups) keeps.
     pub fn arrange(
         &mut self,
         criteria: &GroupCriteria,
         top: Option<TopN>,
-        times: &Times,
+        times: &HandleTimes,
         leaking: Option<&LeakingStacks<'_>>,
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
@@ -107,12 +107,12 @@ impl GroupTree {
         for (index, node) in (0..).zip(&self.nodes) {
             children.entry(node.parent).or_default().push(NodeIdx(index));
         }
-        let cut = Cut { criteria, top };
+        let cut = GroupCut { criteria, top };
         let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
         for (parent, nodes) in &children {
             if self.level_within(*parent) < depth {
                 let (nodes, left_out) = cut.by_stats(nodes, |node| (self.stats(*node), node.0));
-                self.children.insert(*parent, Shown { nodes, left_out });
+                self.children.insert(*parent, ShownGroups { nodes, left_out });
             }
         }
         self.all_children = children;
@@ -134,7 +134,7 @@ impl GroupTree {
         let is_kept = |node: &NodeIdx| kept.contains(node);
         let mut children = std::mem::take(&mut self.children);
         children.retain(|parent, _| *parent == sentinel() || is_kept(&NodeIdx(*parent)));
-        for Shown { nodes, left_out } in children.values_mut() {
+        for ShownGroups { nodes, left_out } in children.values_mut() {
             for node in nodes.extract_if(.., |node| !is_kept(node)) {
                 left_out.groups += 1;
                 left_out.handles += u64::from(self.stats(node).handles);
@@ -147,15 +147,18 @@ impl GroupTree {
     fn innermost(
         &mut self,
         depth: usize,
-        cut: Cut<'_>,
-        (times, leaking): (&Times, Option<&LeakingStacks<'_>>),
+        cut: GroupCut<'_>,
+        (times, leaking): (&HandleTimes, Option<&LeakingStacks<'_>>),
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
         let keeps_handles = cut.criteria.keeps_handles();
         let mut is_shown = vec![false; self.leaves.len()];
         if depth == self.levels {
-            let parents = self.shown().filter(|node| self.level_and_code(*node).0 + 2 == depth);
-            let parents = parents.map(|node| node.0 as usize + 1).chain((depth == 1).then_some(0));
+            let parents = self
+                .shown()
+                .filter(|node| self.level_and_code(*node).0 + 2 == depth)
+                .map(|node| node.0 as usize + 1)
+                .chain((depth == 1).then_some(0));
             for slot in parents {
                 if let Some(is_shown) = is_shown.get_mut(slot) {
                     *is_shown = true;
@@ -165,7 +168,7 @@ impl GroupTree {
         let level = depth.saturating_sub(1) as u32;
         let (leaves, parts) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.parts));
         let leaves = leaves.into_par_iter().zip(is_shown);
-        let innermost = leaves.map_init(Slots::default, |slots, (leaves, is_shown)| {
+        let innermost = leaves.map_init(NumberMap::default, |slots, (leaves, is_shown)| {
             cancel.check()?;
             let mut innermost = Innermost::default();
             if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
@@ -194,10 +197,10 @@ impl GroupTree {
             let first = self.nodes.len() as u32;
             self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, stats }| {
                 let handles = start + opened.start..start + opened.end;
-                Node { parent, code, level, handles, stats }
+                GroupNode { parent, code, level, handles, stats }
             }));
             let nodes = (first..self.nodes.len() as u32).map(NodeIdx).collect();
-            self.children.insert(parent, Shown { nodes, left_out });
+            self.children.insert(parent, ShownGroups { nodes, left_out });
         }
         self.levels = depth;
         Ok(opened)
@@ -265,13 +268,13 @@ impl GroupTree {
     }
 
     /// Returns the sums over the handles in all groups.
-    pub fn all(&self) -> Sums {
+    pub fn all(&self) -> HandleSums {
         self.all
     }
 
     /// Returns the stats of a group.
-    pub fn stats(&self, node: NodeIdx) -> Stats {
-        self.nodes.get(node.0 as usize).map_or_else(Stats::default, |node| node.stats)
+    pub fn stats(&self, node: NodeIdx) -> GroupStats {
+        self.nodes.get(node.0 as usize).map_or_else(GroupStats::default, |node| node.stats)
     }
 
     /// Returns the level of a group (outermost is 0) and its code in the column of that level.

@@ -15,11 +15,13 @@ const AGES: usize = 32;
 const STEPS: usize = 60;
 
 /// Distributions that are fitted, with their starting parameters.
-const DISTRIBUTIONS: [Lifetimes; 2] =
-    [Lifetimes::Exponential { rate: 0.7 }, Lifetimes::LogNormal { mean: 0.0, deviation: 1.0 }];
+const DISTRIBUTIONS: [LifetimeDistribution; 2] = [
+    LifetimeDistribution::Exponential { rate: 0.7 },
+    LifetimeDistribution::LogNormal { mean: 0.0, deviation: 1.0 },
+];
 
 /// Lifetimes of closed handles and ages of open ones, as multiples of a unit of time.
-pub struct Sample {
+pub struct LifetimeSample {
     /// Number of closed handles that count only as shorter than 1.
     short: f64,
     /// Number of other closed handles; then the sums of their lifetimes, of the logarithms, and of the squared
@@ -32,7 +34,7 @@ pub struct Sample {
     open: Vec<(f64, f64)>,
 }
 
-impl Sample {
+impl LifetimeSample {
     /// Makes a sample of all lifetimes of a group, and ages in order. What matters is whether the tail of the lifetimes
     /// explains the ages, so the shorter half counts only as short. `None` without closed handles.
     pub fn from_group(mut lifetimes: Vec<i64>, ages: &[i64]) -> Option<Self> {
@@ -99,17 +101,19 @@ impl Sample {
         self.evidence_by(&DISTRIBUTIONS[..1])
     }
 
-    fn evidence_by(&self, distributions: &[Lifetimes]) -> f64 {
+    fn evidence_by(&self, distributions: &[LifetimeDistribution]) -> f64 {
         let best = |never: f64| {
-            let fits = distributions.iter().map(|start| self.fit(*start, never));
-            fits.fold(f64::NEG_INFINITY, f64::max)
+            distributions
+                .iter()
+                .map(|start| self.fit(*start, never))
+                .fold(f64::NEG_INFINITY, f64::max)
         };
         best(self.open_count() / self.handles() / 2.0) - best(0.0)
     }
 
     /// Returns the log likelihood of the best fit. `never` is the initial share of handles that are never closed; 0
     /// means there are none.
-    fn fit(&self, mut lifetimes: Lifetimes, mut never: f64) -> f64 {
+    fn fit(&self, mut lifetimes: LifetimeDistribution, mut never: f64) -> f64 {
         for _ in 0..STEPS {
             let mut moments = Moments::default();
             moments.add(self.short, lifetimes.moments_below_one());
@@ -153,7 +157,7 @@ impl Moments {
 
 /// A distribution of lifetimes.
 #[derive(Clone, Copy)]
-enum Lifetimes {
+enum LifetimeDistribution {
     Exponential {
         rate: f64,
     },
@@ -164,7 +168,7 @@ enum Lifetimes {
     },
 }
 
-impl Lifetimes {
+impl LifetimeDistribution {
     /// Returns the share of handles that live longer than `age`.
     fn survival(self, age: f64) -> f64 {
         match self {
@@ -174,8 +178,8 @@ impl Lifetimes {
     }
 
     /// Returns the log density of the longer lifetimes of a sample.
-    fn log_density(self, sample: &Sample) -> f64 {
-        let Sample { long, sum, log_sum, log_squares, .. } = *sample;
+    fn log_density(self, sample: &LifetimeSample) -> f64 {
+        let LifetimeSample { long, sum, log_sum, log_squares, .. } = *sample;
         match self {
             Self::Exponential { rate } => long * rate.ln() - rate * sum,
             Self::LogNormal { mean, deviation } => {
@@ -187,7 +191,7 @@ impl Lifetimes {
     }
 
     /// Returns the sums over the longer lifetimes of a sample.
-    fn moments(self, sample: &Sample) -> Moments {
+    fn moments(self, sample: &LifetimeSample) -> Moments {
         match self {
             Self::Exponential { .. } => Moments { first: sample.sum, second: 0.0 },
             Self::LogNormal { .. } => Moments { first: sample.log_sum, second: sample.log_squares },
@@ -253,8 +257,10 @@ mod tests {
 
     /// Makes lifetimes at equal steps of their probability.
     fn lifetimes(count: u32, quantile: impl Fn(f64) -> f64) -> Vec<i64> {
-        let shares = (0..count).map(|n| (f64::from(n) + 0.5) / f64::from(count));
-        shares.map(|share| (quantile(share) * UNIT) as i64).collect()
+        (0..count)
+            .map(|n| (f64::from(n) + 0.5) / f64::from(count))
+            .map(|share| (quantile(share) * UNIT) as i64)
+            .collect()
     }
 
     fn exponential(share: f64) -> f64 {
@@ -263,7 +269,7 @@ mod tests {
 
     fn evidence(lifetimes: Vec<i64>, ages: &[f64]) -> f64 {
         let ages: Vec<i64> = ages.iter().map(|age| (age * UNIT) as i64).collect();
-        Sample::from_group(lifetimes, &ages).unwrap().evidence()
+        LifetimeSample::from_group(lifetimes, &ages).unwrap().evidence()
     }
 
     #[test]
@@ -283,15 +289,15 @@ mod tests {
 
     #[test]
     fn handles_that_are_all_open_or_all_closed_do_no_harm() {
-        assert!(Sample::from_group(Vec::new(), &[1, 2]).is_none());
-        assert!(Sample::from_late(&[], &[1, 2]).is_none());
+        assert!(LifetimeSample::from_group(Vec::new(), &[1, 2]).is_none());
+        assert!(LifetimeSample::from_late(&[], &[1, 2]).is_none());
         for (lifetimes, ages) in [
             (vec![0], vec![]),
             (vec![0; 9], vec![0; 9]),
             (vec![i64::MIN, i64::MAX], vec![i64::MIN, i64::MAX]),
         ] {
-            let late = Sample::from_late(&lifetimes, &ages).unwrap();
-            let group = Sample::from_group(lifetimes, &ages).unwrap();
+            let late = LifetimeSample::from_late(&lifetimes, &ages).unwrap();
+            let group = LifetimeSample::from_group(lifetimes, &ages).unwrap();
             assert!(!late.exponential_evidence().is_nan() && !group.evidence().is_nan());
         }
     }

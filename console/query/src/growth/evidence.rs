@@ -4,9 +4,9 @@ use std::fmt;
 
 use indicatif::HumanCount;
 
-use super::kept::Kept;
-use super::lifetime::{Bounds, Lifetime, Window};
-use super::outlived::Outlived;
+use super::kept::KeptHandles;
+use super::lifetime::{Bounds, Lifetime, TimeWindow};
+use super::outlived::OutlivingHandles;
 use super::rate::Rate;
 use super::shape::Verdict;
 use handlescope_session::values::Length;
@@ -45,7 +45,7 @@ const MIN_EARLIER: usize = 5;
 
 /// Words for what happens to handles or allocations.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a> {
+pub struct GrowthWords<'a> {
     /// Those that the program releases, such as "closed".
     pub closed: &'a str,
     /// The others, such as "leaked".
@@ -54,7 +54,7 @@ pub struct Words<'a> {
     pub opened: &'a str,
 }
 
-impl Default for Words<'_> {
+impl Default for GrowthWords<'_> {
     fn default() -> Self {
         Self { closed: "closed", leaked: "leaked", opened: "opened" }
     }
@@ -62,7 +62,7 @@ impl Default for Words<'_> {
 
 /// The figures behind a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
+pub struct GrowthEvidence {
     /// Handles of the group.
     pub opened: usize,
     /// Handles that the program closed.
@@ -74,7 +74,7 @@ pub struct Evidence {
     /// Leaked handles that are older than handles of the group get before they are closed.
     pub kept: usize,
     /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
-    pub outlived: Outlived,
+    pub outlived: OutlivingHandles,
     /// Kept handles the verdict is about: those in a burst, or those of a leak's rate.
     pub count: usize,
     /// When the first of these was opened, nanoseconds since session start.
@@ -90,7 +90,7 @@ pub struct Evidence {
     /// The rate at which handles leak, if the verdict is steady.
     pub rate: Option<Rate>,
     /// The time range in which the group was seen.
-    pub window: Window,
+    pub window: TimeWindow,
     /// How to name the start and the end of that range.
     pub bounds: Bounds,
     /// Number of processes that leaked some of them.
@@ -100,7 +100,7 @@ pub struct Evidence {
     pub requests: usize,
 }
 
-impl Evidence {
+impl GrowthEvidence {
     /// Makes evidence from handles without times.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none()).count();
@@ -110,7 +110,7 @@ impl Evidence {
             mean_lifetime_ns: None,
             unreleased,
             kept: unreleased,
-            outlived: Outlived::default(),
+            outlived: OutlivingHandles::default(),
             count: unreleased,
             first_ns: None,
             last_ns: None,
@@ -118,7 +118,7 @@ impl Evidence {
             earlier: 0,
             earlier_until_ns: None,
             rate: None,
-            window: Window { start_ns: 0, end_ns: 0 },
+            window: TimeWindow { start_ns: 0, end_ns: 0 },
             bounds: Bounds::TRACE,
             processes: 1,
             requests: 0,
@@ -128,10 +128,10 @@ impl Evidence {
     /// Makes evidence from the number of all handles and the open times the verdict is about, ascending.
     pub fn new(
         opened: usize,
-        kept: &Kept,
+        kept: &KeptHandles,
         opens: &[i64],
         rate: Option<Rate>,
-        window: Window,
+        window: TimeWindow,
     ) -> Self {
         let first_ns = opens.first().copied();
         let earlier =
@@ -173,7 +173,7 @@ impl Evidence {
     }
 
     /// Returns the evidence for a verdict as a sentence without a full stop.
-    pub fn sentence(&self, verdict: Verdict, words: Words<'_>, opened: u64) -> String {
+    pub fn sentence(&self, verdict: Verdict, words: GrowthWords<'_>, opened: u64) -> String {
         let closed = (self.closed > 0).then(|| self.closes(words.closed, opened));
         let leaks = self.leaks(verdict, words);
         let outlived = match verdict {
@@ -190,7 +190,7 @@ impl Evidence {
     /// Formats the number and age of handles too old to be explained by chance, such as ", 4 of them at least 5.1 times
     /// as old as any that was closed".
     fn outlived(&self, closed: &str) -> String {
-        let Outlived { count, times, .. } = self.outlived;
+        let OutlivingHandles { count, times, .. } = self.outlived;
         let these = match (count, self.unreleased) {
             (0, _) => return String::new(),
             (1, 1) => String::new(),
@@ -243,9 +243,10 @@ impl Evidence {
     /// Formats since when a leak is steady, if it began late.
     fn since(&self) -> String {
         let since_ns = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
-        match since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
-            true => format!(", since {} {}", Length(since_ns), self.bounds.after_start()),
-            false => String::new(),
+        if since_ns >= self.window.length_ns() / 4 && since_ns > 0 {
+            format!(", since {} {}", Length(since_ns), self.bounds.after_start())
+        } else {
+            String::new()
         }
     }
 
@@ -287,13 +288,14 @@ impl Evidence {
     }
 
     /// Formats the number and times of leaked handles.
-    fn leaks(&self, verdict: Verdict, words: Words<'_>) -> String {
-        let Words { leaked, opened, .. } = words;
+    fn leaks(&self, verdict: Verdict, words: GrowthWords<'_>) -> String {
+        let GrowthWords { leaked, opened, .. } = words;
         let (in_verdict, unreleased) =
             (HumanCount(self.count as u64), HumanCount(self.unreleased as u64));
-        let mut count = match self.unreleased == self.count {
-            true => format!("{unreleased} {leaked}"),
-            false => format!("{in_verdict} of {unreleased} {leaked}"),
+        let mut count = if self.unreleased == self.count {
+            format!("{unreleased} {leaked}")
+        } else {
+            format!("{in_verdict} of {unreleased} {leaked}")
         };
         if self.processes > 1 {
             count.push_str(&self.by_process());

@@ -245,7 +245,7 @@ fn the_rate_is_that_of_the_sentence() {
         for seed in (0..SEEDS).step_by(thorough::one_of(20)) {
             let mut group = Group::new(seed);
             (family.fill)(&mut group);
-            let Evidence { count, first_ns, last_ns, rate, .. } = group.growth().evidence;
+            let GrowthEvidence { count, first_ns, last_ns, rate, .. } = group.growth().evidence;
             let Some(((first, last), rate)) = first_ns.zip(last_ns).zip(rate) else { continue };
             let minutes = (last - first) as f64 / 60e9;
             let quotient = (count - 1) as f64 / minutes;

@@ -1,8 +1,8 @@
 //! Tells leaked handles of a group that are kept from those that are only young.
 
-use super::cure::Sample;
-use super::lifetime::{Lifetime, ProcessLifetimes, Window};
-use super::outlived::Outlived;
+use super::cure::LifetimeSample;
+use super::lifetime::{Lifetime, ProcessLifetimes, TimeWindow};
+use super::outlived::OutlivingHandles;
 use super::sweeps::unswept_ns;
 
 /// Handles the estimate needs at an age to say anything about older ones.
@@ -18,7 +18,7 @@ const CURED_LATE: f64 = 1.5;
 const KEPT_PER_LATE_CLOSE: usize = 3;
 
 /// The leaked handles of a group.
-pub struct Kept {
+pub struct KeptHandles {
     /// When the kept ones were opened, ascending.
     pub opens: Vec<i64>,
     /// Number of the others: only as old as handles that were closed.
@@ -30,13 +30,13 @@ pub struct Kept {
     /// Mean lifetime of the closed handles in nanoseconds; `None` if there are none.
     pub mean_lifetime_ns: Option<i64>,
     /// Leaked handles too old to be explained by chance, given the lifetimes of closed ones.
-    pub outlived: Outlived,
+    pub outlived: OutlivingHandles,
     /// Whether the last opened of several open handles is usually closed first. Handles at the bottom are then old,
     /// leaked or not.
     pub is_stack: bool,
 }
 
-impl Kept {
+impl KeptHandles {
     /// Separates kept handles from young ones.
     ///
     /// S(t), the share of handles still open at age t, is estimated as by Kaplan and Meier (1958): at each age from the
@@ -48,7 +48,7 @@ impl Kept {
     /// handles young. No handle is kept if the trace is too short to tell: if handles as old as a third of the window
     /// are young, or if lifetimes without never-closed handles explain the group nearly as well ([`are_never_closed`]).
     /// Handles opened since the last close say nothing if the pause may be chance ([`unswept_ns`]).
-    pub fn new(lifetimes: &[Lifetime], window: Window) -> Self {
+    pub fn new(lifetimes: &[Lifetime], window: TimeWindow) -> Self {
         let mut kept = Self::aged(lifetimes, window);
         kept.judge_stack(|| is_stack(lifetimes));
         kept
@@ -65,31 +65,39 @@ impl Kept {
 
     /// Separates kept handles of several processes from young ones by their ages at the end of their process. Ages are
     /// compared with the mean run time of the processes; `window` spans all of them.
-    pub fn from_processes(processes: &[ProcessLifetimes], window: Window) -> Self {
+    pub fn from_processes(processes: &[ProcessLifetimes], window: TimeWindow) -> Self {
         let lengths = processes.iter().map(|process| i128::from(process.window.length_ns()));
         let mean_ns = lengths.sum::<i128>() / processes.len().max(1) as i128;
         let mean_ns = i64::try_from(mean_ns).unwrap_or(i64::MAX);
         let shift = |process: &ProcessLifetimes, ns: i64| {
             ns.saturating_add(window.end_ns.saturating_sub(process.window.end_ns))
         };
-        let aged = processes.iter().flat_map(|process| {
-            process.lifetimes.iter().map(|lifetime| Lifetime {
-                opened_ns: shift(process, lifetime.opened_ns),
-                closed_ns: lifetime.closed_ns.map(|ns| shift(process, ns)),
+        let aged: Vec<Lifetime> = processes
+            .iter()
+            .flat_map(|process| {
+                process.lifetimes.iter().map(|lifetime| Lifetime {
+                    opened_ns: shift(process, lifetime.opened_ns),
+                    closed_ns: lifetime.closed_ns.map(|ns| shift(process, ns)),
+                })
             })
-        });
-        let aged: Vec<Lifetime> = aged.collect();
+            .collect();
         let start_ns = window.end_ns.saturating_sub(mean_ns);
-        let kept = Self::aged(&aged, Window { start_ns, ..window });
+        let kept = Self::aged(&aged, TimeWindow { start_ns, ..window });
         let oldest_young_ns = window.end_ns.saturating_sub(kept.young_age_ns);
-        let opens = processes.iter().flat_map(|process| {
-            let lifetimes = process.lifetimes.iter().filter(|lifetime| {
-                lifetime.closed_ns.is_none()
-                    && (kept.young == 0 || shift(process, lifetime.opened_ns) < oldest_young_ns)
-            });
-            lifetimes.map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
-        });
-        let mut opens: Vec<i64> = opens.collect();
+        let mut opens: Vec<i64> = processes
+            .iter()
+            .flat_map(|process| {
+                process
+                    .lifetimes
+                    .iter()
+                    .filter(|lifetime| {
+                        lifetime.closed_ns.is_none()
+                            && (kept.young == 0
+                                || shift(process, lifetime.opened_ns) < oldest_young_ns)
+                    })
+                    .map(|lifetime| lifetime.opened_ns.min(process.window.end_ns))
+            })
+            .collect();
         opens.sort_unstable();
         let young = kept.young + kept.opens.len() - opens.len();
         let mut kept = Self { opens, young, ..kept };
@@ -99,19 +107,24 @@ impl Kept {
 
     /// Returns the first handle that each of several processes keeps.
     pub fn first_of_each(&self, processes: &[ProcessLifetimes]) -> Self {
-        let firsts = processes.iter().filter_map(|ProcessLifetimes { lifetimes, window }| {
-            let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
-            let opens = leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns));
-            opens.filter(|open| self.opens.binary_search(open).is_ok()).min()
-        });
-        let mut opens: Vec<i64> = firsts.collect();
+        let mut opens: Vec<i64> = processes
+            .iter()
+            .filter_map(|ProcessLifetimes { lifetimes, window }| {
+                lifetimes
+                    .iter()
+                    .filter(|lifetime| lifetime.closed_ns.is_none())
+                    .map(|lifetime| lifetime.opened_ns.min(window.end_ns))
+                    .filter(|open| self.opens.binary_search(open).is_ok())
+                    .min()
+            })
+            .collect();
         opens.sort_unstable();
         Self { opens, ..*self }
     }
 
     /// Whether two thirds of the handles that several processes keep were opened at process start. Only processes that
     /// started during the `trace` count.
-    pub fn is_filled(&self, processes: &[ProcessLifetimes], trace: Window) -> bool {
+    pub fn is_filled(&self, processes: &[ProcessLifetimes], trace: TimeWindow) -> bool {
         let started = processes.iter().filter(|process| process.window.start_ns > trace.start_ns);
         let early = started.flat_map(|ProcessLifetimes { lifetimes, window }| {
             lifetimes.iter().filter(|lifetime| {
@@ -123,10 +136,12 @@ impl Kept {
     }
 
     /// Separates kept handles from young ones by their ages at the end of the window.
-    fn aged(lifetimes: &[Lifetime], window: Window) -> Self {
-        let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
-        let mut opens: Vec<i64> =
-            leaked.map(|lifetime| lifetime.opened_ns.min(window.end_ns)).collect();
+    fn aged(lifetimes: &[Lifetime], window: TimeWindow) -> Self {
+        let mut opens: Vec<i64> = lifetimes
+            .iter()
+            .filter(|lifetime| lifetime.closed_ns.is_none())
+            .map(|lifetime| lifetime.opened_ns.min(window.end_ns))
+            .collect();
         // The estimate starts with the youngest handle.
         opens.sort_unstable_by(|a, b| b.cmp(a));
         let age = |opened: i64| window.end_ns.saturating_sub(opened);
@@ -155,7 +170,7 @@ impl Kept {
             young_age_ns,
             closed,
             mean_lifetime_ns: mean_lifetime_ns(lifetimes),
-            outlived: Outlived::new(lifetimes, &ages, unswept_ns),
+            outlived: OutlivingHandles::new(lifetimes, &ages, unswept_ns),
             is_stack: false,
         }
     }
@@ -171,16 +186,19 @@ fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool 
     let lengths: Vec<i64> = lifetimes.iter().filter_map(Lifetime::length_ns).collect();
     // Some handles of a pool may live much longer than the others.
     let late_ns = young.last().copied().unwrap_or_default();
-    let late = lengths.iter().filter(|length| **length > late_ns);
-    let late: Vec<i64> = late.map(|length| length.saturating_sub(late_ns)).collect();
+    let late: Vec<i64> = lengths
+        .iter()
+        .filter(|length| **length > late_ns)
+        .map(|length| length.saturating_sub(late_ns))
+        .collect();
     if KEPT_PER_LATE_CLOSE * late.len() >= kept.len() {
         let kept: Vec<i64> = kept.iter().map(|age| age.saturating_sub(late_ns)).collect();
-        let sample = Sample::from_late(&late, &kept);
+        let sample = LifetimeSample::from_late(&late, &kept);
         if sample.is_some_and(|sample| sample.exponential_evidence() <= CURED_LATE) {
             return false;
         }
     }
-    Sample::from_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
+    LifetimeSample::from_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
 }
 
 /// Computes S at the age of each leaked handle, youngest first, and where it ends.
@@ -212,11 +230,10 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
 /// Whether handles are closed in reverse order of opening. That takes at least ten closes while three or more handles
 /// are open that are closed later, and nine in ten must close the last one opened.
 fn is_stack(lifetimes: &[Lifetime]) -> bool {
-    let closed = lifetimes
+    let mut events: Vec<(i64, bool, usize)> = lifetimes
         .iter()
         .enumerate()
-        .filter_map(|(index, lifetime)| Some((index, lifetime, lifetime.closed_ns?)));
-    let mut events: Vec<(i64, bool, usize)> = closed
+        .filter_map(|(index, lifetime)| Some((index, lifetime, lifetime.closed_ns?)))
         .flat_map(|(index, lifetime, closed_ns)| {
             [(lifetime.opened_ns, false, index), (closed_ns, true, index)]
         })
@@ -245,8 +262,9 @@ fn is_stack(lifetimes: &[Lifetime]) -> bool {
 
 /// Returns the mean lifetime of closed handles.
 fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
-    let durations = lifetimes.iter().filter_map(Lifetime::length_ns);
-    let (sum, count) = durations
+    let (sum, count) = lifetimes
+        .iter()
+        .filter_map(Lifetime::length_ns)
         .fold((0i128, 0i128), |(sum, count), lifetime| (sum + i128::from(lifetime), count + 1));
     sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())
 }
@@ -255,7 +273,7 @@ fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
 mod tests {
     use super::*;
 
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 1_000 };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 1_000 };
 
     fn lifetime(opened_ns: i64, duration: Option<i64>) -> Lifetime {
         Lifetime { opened_ns, closed_ns: duration.map(|duration| opened_ns + duration) }
@@ -263,23 +281,24 @@ mod tests {
 
     /// Opens a handle every 10 ns that lives for 40 to 60 ns.
     fn pool() -> Vec<Lifetime> {
-        let lifetimes = (0..100).map(|n| (n * 10, 40 + n * 7 % 20));
-        let handles = lifetimes.map(|(opened, duration)| {
-            lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000))
-        });
-        handles.collect()
+        (0..100)
+            .map(|n| (n * 10, 40 + n * 7 % 20))
+            .map(|(opened, duration)| {
+                lifetime(opened, Some(duration).filter(|l| opened + l <= 1_000))
+            })
+            .collect()
     }
 
     #[test]
     fn without_closes_every_leaked_handle_is_kept() {
         let lifetimes = [lifetime(300, None), lifetime(100, None), lifetime(999, None)];
-        let kept = Kept::new(&lifetimes, WINDOW);
+        let kept = KeptHandles::new(&lifetimes, WINDOW);
         assert_eq!((kept.opens, kept.young, kept.closed), (vec![100, 300, 999], 0, 0));
     }
 
     #[test]
     fn a_leaked_handle_that_is_not_older_than_others_got_is_young() {
-        let kept = Kept::new(&pool(), WINDOW);
+        let kept = KeptHandles::new(&pool(), WINDOW);
         assert_eq!((kept.opens, kept.young, kept.young_age_ns), (vec![], 4, 40));
     }
 
@@ -287,24 +306,26 @@ mod tests {
     fn a_leaked_handle_that_is_older_than_all_others_got_is_kept() {
         let lifetimes: Vec<Lifetime> =
             (0..8).map(|n| lifetime(n * 100 + 3, None)).chain(pool()).collect();
-        let kept = Kept::new(&lifetimes, WINDOW);
+        let kept = KeptHandles::new(&lifetimes, WINDOW);
         assert_eq!(kept.opens, (0..8).map(|n| n * 100 + 3).collect::<Vec<_>>());
         assert_eq!(kept.young, 4);
     }
 
     #[test]
     fn one_very_late_close_does_not_make_leaked_handles_young() {
-        let leaked = (0..8).map(|n| lifetime(n * 100 + 3, None));
-        let lifetimes: Vec<Lifetime> =
-            leaked.chain([lifetime(0, Some(999))]).chain(pool()).collect();
-        assert_eq!(Kept::new(&lifetimes, WINDOW).opens.len(), 8);
+        let lifetimes: Vec<Lifetime> = (0..8)
+            .map(|n| lifetime(n * 100 + 3, None))
+            .chain([lifetime(0, Some(999))])
+            .chain(pool())
+            .collect();
+        assert_eq!(KeptHandles::new(&lifetimes, WINDOW).opens.len(), 8);
     }
 
     #[test]
     fn a_window_of_two_lifetimes_says_nothing() {
         let lifetimes: Vec<Lifetime> =
             (0..100).map(|n| lifetime(n * 10, Some(600).filter(|l| n * 10 + l < 1_000))).collect();
-        let kept = Kept::new(&lifetimes, WINDOW);
+        let kept = KeptHandles::new(&lifetimes, WINDOW);
         assert_eq!((kept.opens.len(), kept.young, kept.closed), (0, 60, 40));
     }
 
@@ -317,8 +338,8 @@ mod tests {
             .chain(extremes.map(|opened| (opened, None)))
             .map(|(opened_ns, closed_ns)| Lifetime { opened_ns, closed_ns })
             .collect();
-        for window in [WINDOW, Window { start_ns: i64::MAX, end_ns: i64::MIN }] {
-            let kept = Kept::new(&lifetimes, window);
+        for window in [WINDOW, TimeWindow { start_ns: i64::MAX, end_ns: i64::MIN }] {
+            let kept = KeptHandles::new(&lifetimes, window);
             assert_eq!(kept.opens.len() + kept.young, 6);
         }
     }

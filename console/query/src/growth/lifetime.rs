@@ -19,19 +19,19 @@ impl Lifetime {
 #[derive(Debug, Clone)]
 pub struct ProcessLifetimes {
     pub lifetimes: Vec<Lifetime>,
-    pub window: Window,
+    pub window: TimeWindow,
 }
 
 /// The time range in which handles of the group could be opened and closed, in nanoseconds since session start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct TimeWindow {
     /// The start of the trace, or of the process if that is later.
     pub start_ns: i64,
     /// The end of the trace, or of the process if that is earlier.
     pub end_ns: i64,
 }
 
-impl Window {
+impl TimeWindow {
     /// Returns the time from the start of the earlier to the end of the later window.
     pub fn hull(self, other: Self) -> Self {
         Self { start_ns: self.start_ns.min(other.start_ns), end_ns: self.end_ns.max(other.end_ns) }
@@ -66,7 +66,7 @@ impl Window {
     }
 }
 
-/// What a [`Window`] starts and ends with: the trace, or the process if it starts or ends in the trace.
+/// What a [`TimeWindow`] starts and ends with: the trace, or the process if it starts or ends in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     starts_in_trace: bool,

@@ -34,19 +34,19 @@ mod sweeps;
 #[cfg(test)]
 mod tests;
 
-pub use self::evidence::{Evidence, Words};
+pub use self::evidence::{GrowthEvidence, GrowthWords};
 pub use self::lifetime::ProcessLifetimes;
-pub use self::lifetime::{Lifetime, Window};
-pub use self::outlived::Outlived;
+pub use self::lifetime::{Lifetime, TimeWindow};
+pub use self::outlived::OutlivingHandles;
 pub use self::outstanding::TimeParts;
-pub use self::outstanding::{Change, most_at_once, most_in_order};
+pub use self::outstanding::{TimedChange, most_at_once, most_in_order};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
 pub use self::shape::Verdict;
 
 use std::fmt;
 
-use self::kept::Kept;
+use self::kept::KeptHandles;
 
 /// A verdict with its evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,14 +54,14 @@ pub struct Growth {
     /// Verdict on the group.
     pub verdict: Verdict,
     /// Evidence for the verdict.
-    pub evidence: Evidence,
+    pub evidence: GrowthEvidence,
 }
 
 impl Growth {
     /// Judges handles without times: all it can say is that they leaked.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let verdict = Verdict::Short;
-        Self { verdict, evidence: Evidence::without_clock(lifetimes) }
+        Self { verdict, evidence: GrowthEvidence::without_clock(lifetimes) }
     }
 
     /// Returns the rate of a steady leak, or else the verdict: `30/min`, `burst`.
@@ -71,19 +71,20 @@ impl Growth {
     }
 
     /// Returns the evidence as a sentence without a full stop; `opened` is the number of all handles.
-    pub fn sentence(&self, words: Words<'_>, opened: u64) -> String {
+    pub fn sentence(&self, words: GrowthWords<'_>, opened: u64) -> String {
         self.evidence.sentence(self.verdict, words, opened)
     }
 
     /// Judges a group of handles in any order.
-    pub fn new(lifetimes: &[Lifetime], window: Window) -> Self {
+    pub fn new(lifetimes: &[Lifetime], window: TimeWindow) -> Self {
         Self::within(lifetimes, window, window)
     }
 
     /// Judges a group of handles, in any order, within the time of its process. A process that leaks everything within
     /// a moment of the `trace` has a burst, however short it lives.
-    pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
-        let mut growth = Self::judge(lifetimes.len(), &Kept::new(lifetimes, window), window, trace);
+    pub fn within(lifetimes: &[Lifetime], window: TimeWindow, trace: TimeWindow) -> Self {
+        let mut growth =
+            Self::judge(lifetimes.len(), &KeptHandles::new(lifetimes, window), window, trace);
         growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
         growth.evidence.bounds = window.bounds(trace, false);
         growth
@@ -92,13 +93,16 @@ impl Growth {
     /// Judges what several processes of a program opened, from the start of the first to the end of the last. Handles
     /// that each process opens at its start and keeps are filled once, even if processes start steadily. Leaking runs
     /// that come steadily are a steady leak, however much each run leaks at once.
-    pub fn from_processes(processes: &[ProcessLifetimes], trace: Window) -> Self {
+    pub fn from_processes(processes: &[ProcessLifetimes], trace: TimeWindow) -> Self {
         if let [ProcessLifetimes { lifetimes, window }] = processes {
             return Self::within(lifetimes, *window, trace);
         }
-        let windows = processes.iter().map(|process| process.window);
-        let window = windows.reduce(Window::hull).unwrap_or(trace);
-        let kept = Kept::from_processes(processes, window);
+        let window = processes
+            .iter()
+            .map(|process| process.window)
+            .reduce(TimeWindow::hull)
+            .unwrap_or(trace);
+        let kept = KeptHandles::from_processes(processes, window);
         let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
         let mut growth = Self::judge(opened, &kept, window, trace);
         let program_verdict = match growth.verdict {
@@ -113,7 +117,7 @@ impl Growth {
             _ => None,
         };
         if let Some((verdict, rate)) = program_verdict {
-            let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
+            let evidence = GrowthEvidence::new(opened, &kept, &kept.opens, rate, window);
             growth = Self { verdict, evidence };
         }
         let leaking = processes.iter().filter(|process| {
@@ -124,7 +128,7 @@ impl Growth {
         growth
     }
 
-    fn judge(opened: usize, kept: &Kept, window: Window, trace: Window) -> Self {
+    fn judge(opened: usize, kept: &KeptHandles, window: TimeWindow, trace: TimeWindow) -> Self {
         let (mut verdict, opens) = shape::verdict(opened, kept, window);
         let moment_ns = trace.length_ns() / 100;
         if let (Verdict::Steady, [first, .., last]) = (verdict, opens.as_slice())
@@ -133,13 +137,13 @@ impl Growth {
             verdict = Verdict::Burst;
         }
         let rate = (verdict == Verdict::Steady).then(|| Rate::new(&opens)).flatten();
-        Self { verdict, evidence: Evidence::new(opened, kept, &opens, rate, window) }
+        Self { verdict, evidence: GrowthEvidence::new(opened, kept, &opens, rate, window) }
     }
 }
 
 /// Writes the evidence as a sentence without a full stop.
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence(Words::default(), self.evidence.opened as u64))
+        f.write_str(&self.sentence(GrowthWords::default(), self.evidence.opened as u64))
     }
 }

@@ -20,7 +20,7 @@ const MIN_LOG: f64 = 0.1;
 
 /// Open handles older than any closed handle of their group.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Outlived {
+pub struct OutlivingHandles {
     /// Number of older open handles; 0 if no handle was closed.
     pub older: usize,
     /// Number of open handles too old to be explained by chance.
@@ -29,12 +29,12 @@ pub struct Outlived {
     pub times: f64,
 }
 
-impl Outlived {
+impl OutlivingHandles {
     /// Compares the `ages` of open handles, ascending, with closed lifetimes. Handles up to age `unswept_ns` do not
     /// count.
     pub fn new(lifetimes: &[Lifetime], ages: &[i64], unswept_ns: i64) -> Self {
-        let closed = lifetimes.iter().filter_map(Lifetime::length_ns);
-        let mut closed: Vec<i64> = closed.map(|length| length.max(1)).collect();
+        let mut closed: Vec<i64> =
+            lifetimes.iter().filter_map(Lifetime::length_ns).map(|length| length.max(1)).collect();
         let count = closed.len();
         let longest_ns = closed.iter().copied().max().unwrap_or(i64::MAX);
         let older = ages.len() - ages.partition_point(|age| *age <= longest_ns);
@@ -52,8 +52,8 @@ impl Outlived {
             let beyond = handles as f64 * (log(age) - log(longest_ns));
             (1.0 + beyond / reached).powf(-(tail as f64))
         };
-        let oldest = (1..).zip(ages.iter().rev()).take(older);
-        let oldest = oldest.take_while(|(_, age)| **age > unswept_ns);
+        let oldest =
+            (1..).zip(ages.iter().rev()).take(older).take_while(|(_, age)| **age > unswept_ns);
         let last = oldest.filter(|(handles, age)| chance(*handles, **age) < LEVEL).last();
         let (count, times) =
             last.map_or((0, 0.0), |(count, age)| (count, *age as f64 / longest_ns as f64));
@@ -73,7 +73,7 @@ mod tests {
     fn outlived(lifetimes: &[i64], ages: &[i64]) -> usize {
         let closed =
             lifetimes.iter().map(|length| Lifetime { opened_ns: 0, closed_ns: Some(*length) });
-        Outlived::new(&closed.collect::<Vec<_>>(), ages, 0).count
+        OutlivingHandles::new(&closed.collect::<Vec<_>>(), ages, 0).count
     }
 
     /// Makes exponential lifetimes of up to 6 s.

@@ -1,6 +1,6 @@
 //! The number of open handles of a group over time.
 
-use super::lifetime::{Lifetime, Window};
+use super::lifetime::{Lifetime, TimeWindow};
 
 /// Bars from lowest to highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -10,7 +10,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Handles opened before the window count from its start; those opened after it do not count.
 pub fn outstanding<'l>(
     lifetimes: impl IntoIterator<Item = &'l Lifetime>,
-    window: Window,
+    window: TimeWindow,
     buckets: usize,
 ) -> Vec<u32> {
     let parts = TimeParts::new(window, buckets);
@@ -31,8 +31,11 @@ pub fn sparkline(counts: &[u32]) -> String {
     let largest = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
     let steps = BARS.len() as u64 - 1;
     // Rounded up, so that only 0 gets the lowest bar.
-    let bars = counts.iter().map(|count| (u64::from(*count) * steps).div_ceil(largest));
-    bars.map(|bar| BARS[bar as usize]).collect()
+    counts
+        .iter()
+        .map(|count| (u64::from(*count) * steps).div_ceil(largest))
+        .map(|bar| BARS[bar as usize])
+        .collect()
 }
 
 /// Like [`sparkline`], for numbers of any size.
@@ -48,16 +51,16 @@ pub fn long_sparkline(numbers: &[u64]) -> String {
 }
 
 /// Time of a change in nanoseconds since session start, and its amount.
-pub type Change = (i64, i64);
+pub type TimedChange = (i64, i64);
 
 /// Returns the largest sum at any time, after all changes at that time; it is 0 before the first change.
-pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
+pub fn most_at_once(mut changes: Vec<TimedChange>) -> u64 {
     changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
     most_in_order(changes)
 }
 
 /// Like [`most_at_once`], for changes in order of time.
-pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
+pub fn most_in_order(changes: impl IntoIterator<Item = TimedChange>) -> u64 {
     let (mut previous_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
     for (time_ns, change) in changes {
         if time_ns != previous_ns {
@@ -70,12 +73,12 @@ pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
 
 /// A window split into equal parts.
 pub struct TimeParts {
-    window: Window,
+    window: TimeWindow,
     parts: usize,
 }
 
 impl TimeParts {
-    pub fn new(window: Window, parts: usize) -> Self {
+    pub fn new(window: TimeWindow, parts: usize) -> Self {
         Self { window, parts }
     }
 
@@ -94,11 +97,12 @@ impl TimeParts {
 
     /// Sums changes up to the end of each part; `changes` may be shorter than the parts.
     pub fn sums(&self, changes: &[i64]) -> Vec<i64> {
-        let sums = (0..self.parts).scan(0_i64, |sum, part| {
-            *sum = sum.saturating_add(changes.get(part).copied().unwrap_or_default());
-            Some(*sum)
-        });
-        sums.collect()
+        (0..self.parts)
+            .scan(0_i64, |sum, part| {
+                *sum = sum.saturating_add(changes.get(part).copied().unwrap_or_default());
+                Some(*sum)
+            })
+            .collect()
     }
 }
 
@@ -106,7 +110,7 @@ impl TimeParts {
 mod tests {
     use super::*;
 
-    const WINDOW: Window = Window { start_ns: 100, end_ns: 200 };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 100, end_ns: 200 };
 
     fn open(lifetimes: &[(i64, Option<i64>)], buckets: usize) -> Vec<u32> {
         let lifetimes = lifetimes.iter().map(|(opened_ns, closed_ns)| Lifetime {
@@ -132,11 +136,14 @@ mod tests {
     #[test]
     fn windows_and_bucket_counts_of_any_size_do_no_harm() {
         assert_eq!(open(&[(120, None)], 0), [0u32; 0]);
-        assert_eq!(outstanding(&[], Window { start_ns: i64::MAX, end_ns: i64::MIN }, 2), [0, 0]);
+        assert_eq!(
+            outstanding(&[], TimeWindow { start_ns: i64::MAX, end_ns: i64::MIN }, 2),
+            [0, 0]
+        );
         let lifetime = Lifetime { opened_ns: 7, closed_ns: None };
-        let half_range = Window { start_ns: i64::MIN / 2, end_ns: i64::MAX / 2 };
+        let half_range = TimeWindow { start_ns: i64::MIN / 2, end_ns: i64::MAX / 2 };
         assert_eq!(outstanding(&[lifetime], half_range, 2), [0, 1]);
-        assert_eq!(outstanding(&[lifetime], Window { start_ns: 7, end_ns: 7 }, 2), [0, 1]);
+        assert_eq!(outstanding(&[lifetime], TimeWindow { start_ns: 7, end_ns: 7 }, 2), [0, 1]);
     }
 
     #[test]

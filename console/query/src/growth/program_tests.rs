@@ -8,7 +8,7 @@ use super::*;
 const SEEDS: u64 = 1_000;
 
 /// A trace of ten minutes.
-const TRACE: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+const TRACE: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600_000_000_000 };
 
 /// The processes of a program.
 struct Program {
@@ -27,7 +27,7 @@ impl Program {
             let length = share * (0.5 + self.fraction());
             let start = (1.0 - length) * self.fraction();
             let ns = |share: f64| (share * TRACE.length_ns() as f64) as i64;
-            let window = Window { start_ns: ns(start), end_ns: ns(start + length) };
+            let window = TimeWindow { start_ns: ns(start), end_ns: ns(start + length) };
             self.processes.push(ProcessLifetimes { lifetimes: Vec::new(), window });
         }
     }
@@ -47,8 +47,9 @@ impl Program {
                 let ns = |share: f64| (share * window.length_ns() as f64) as i64;
                 let opened_ns = window.start_ns + ns(until * self.fraction());
                 let duration = mean.map(|mean| ns(-mean * self.fraction().ln()));
-                let closed_ns = duration.map(|duration| opened_ns.saturating_add(duration));
-                let closed_ns = closed_ns.filter(|closed| *closed <= window.end_ns);
+                let closed_ns = duration
+                    .map(|duration| opened_ns.saturating_add(duration))
+                    .filter(|closed| *closed <= window.end_ns);
                 self.processes[index].lifetimes.push(Lifetime { opened_ns, closed_ns });
             }
         }
@@ -57,12 +58,13 @@ impl Program {
 
 /// Fails if more than `errors` seeds have a verdict that is not accepted.
 fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Program)) {
-    let wrong = (0..SEEDS).filter(|seed| {
-        let mut program = Program { rng: Rng::new(*seed), processes: Vec::new() };
-        fill(&mut program);
-        !accepted.contains(&Growth::from_processes(&program.processes, TRACE).verdict)
-    });
-    let wrong: Vec<u64> = wrong.collect();
+    let wrong: Vec<u64> = (0..SEEDS)
+        .filter(|seed| {
+            let mut program = Program { rng: Rng::new(*seed), processes: Vec::new() };
+            fill(&mut program);
+            !accepted.contains(&Growth::from_processes(&program.processes, TRACE).verdict)
+        })
+        .collect();
     assert!(wrong.len() <= errors, "{} of {SEEDS}: {wrong:?}", wrong.len());
 }
 

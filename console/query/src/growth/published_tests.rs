@@ -29,8 +29,12 @@ fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
     let frames = Frames::read(trace).unwrap();
     let frame_text = |module: Option<&str>, rva: u64| {
         let Some(module) = module else { return "<UnknownMethod>".to_owned() };
-        let functions = symbols[module]["functions"].as_array().into_iter().flatten();
-        let last = functions.take_while(|function| function[0].as_u64() <= Some(rva)).last();
+        let last = symbols[module]["functions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take_while(|function| function[0].as_u64() <= Some(rva))
+            .last();
         match last {
             Some(function) => format!("{module}!{}", function[2].as_str().unwrap()),
             None => format!("{module}+0x{rva:X}"),
@@ -45,7 +49,7 @@ fn stack_texts(trace: &Trace, symbols: &Value) -> Vec<String> {
 }
 
 /// Returns the groups of a trace with their handles and time range.
-fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, Window)> {
+fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, TimeWindow)> {
     let info = TraceInfos::read(trace).unwrap().row(0).unwrap();
     let ticks = info.session_end_filetime.unwrap() - info.session_start_filetime;
     let (events, objects) = (Events::read(trace).unwrap(), Objects::read(trace).unwrap());
@@ -60,7 +64,7 @@ fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, 
     let mut groups = HashMap::new();
     for event in events.rows().filter(|event| OPENING.contains_code(event.kind)) {
         let process = &processes[event.inherited_by.unwrap_or(event.process).row()];
-        let window = Window {
+        let window = TimeWindow {
             start_ns: process.start_ns.unwrap_or(0),
             end_ns: process.end_ns.unwrap_or(ticks * 100),
         };

@@ -35,7 +35,7 @@ impl Segment {
 }
 
 /// Time split into parts.
-pub struct Parts {
+pub struct Segments {
     pub parts: Vec<Segment>,
     /// How many times more the number of leaks varies than at random.
     pub dispersion: f64,
@@ -46,16 +46,17 @@ pub struct Parts {
 ///
 /// The opens of a part are a Poisson process. Opens in batches vary more, so their likelihood is divided by their
 /// dispersion.
-pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
+pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Segments {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
-    let before = (0..=BINS).map(|bin| match bin {
-        // Handles inherited before the start or opened at the very end belong to the first and last part.
-        0 => 0,
-        BINS => opens.len(),
-        bin => opens.partition_point(|open| *open < edge(bin)),
-    });
-    let before: Vec<usize> = before.collect();
+    let before: Vec<usize> = (0..=BINS)
+        .map(|bin| match bin {
+            // Handles inherited before the start or opened at the very end belong to the first and last part.
+            0 => 0,
+            BINS => opens.len(),
+            bin => opens.partition_point(|open| *open < edge(bin)),
+        })
+        .collect();
     let dispersion = dispersion(&before);
     // A change during a time without leaks is likeliest at its start or its end.
     let has_opens = |bin: usize| before[bin] < before[bin + 1];
@@ -65,16 +66,17 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
     // For each end: the greatest likelihood of the parts before it, and the start of the last of them.
     let mut best = vec![(0.0, 0)];
     for to in 1..ends.len() {
-        let from = (0..to).map(|from| {
-            let (start, end) = (ends[from], ends[to]);
-            let count = (before[end] - before[start]) as f64;
-            let likelihood = match count > 0.0 {
-                true => count * (count / (end - start) as f64).ln() / dispersion,
-                false => 0.0,
-            };
-            (best[from].0 + likelihood - PENALTY, from)
-        });
-        let (likeliest, from) = from
+        let (likeliest, from) = (0..to)
+            .map(|from| {
+                let (start, end) = (ends[from], ends[to]);
+                let count = (before[end] - before[start]) as f64;
+                let likelihood = if count > 0.0 {
+                    count * (count / (end - start) as f64).ln() / dispersion
+                } else {
+                    0.0
+                };
+                (best[from].0 + likelihood - PENALTY, from)
+            })
             .fold((f64::NEG_INFINITY, 0), |best, next| if next.0 > best.0 { next } else { best });
         best.push((likeliest, from));
     }
@@ -88,16 +90,18 @@ pub fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
         end = first;
     }
     segments.reverse();
-    Parts { parts: segments, dispersion }
+    Segments { parts: segments, dispersion }
 }
 
 /// Returns how many times more the counts of neighbouring bins differ than in a Poisson process, at least 1. The median
 /// is used, because the few bins at rate changes hardly influence it.
 fn dispersion(before: &[usize]) -> f64 {
     let counts: Vec<f64> = before.windows(2).map(|bin| (bin[1] - bin[0]) as f64).collect();
-    let pairs = counts.windows(2).filter(|pair| pair[0] + pair[1] > 0.0);
-    let mut ratios: Vec<f64> =
-        pairs.map(|pair| (pair[0] - pair[1]).powi(2) / (pair[0] + pair[1])).collect();
+    let mut ratios: Vec<f64> = counts
+        .windows(2)
+        .filter(|pair| pair[0] + pair[1] > 0.0)
+        .map(|pair| (pair[0] - pair[1]).powi(2) / (pair[0] + pair[1]))
+        .collect();
     if ratios.is_empty() {
         return 1.0;
     }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::kept::Kept;
-use super::lifetime::Window;
+use super::kept::KeptHandles;
+use super::lifetime::TimeWindow;
 use super::rate::without_strays;
-use super::segments::{Parts, segments};
+use super::segments::{Segments, segments};
 use super::slowing::is_slowing;
 
 /// Up to this number of handles, there are too few for any verdict.
@@ -24,7 +24,7 @@ const MIN_MOMENTS: usize = 6;
 /// Returns the verdict and the ascending opens it is about.
 ///
 /// `opened` is the number of all handles of the group.
-pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>) {
+pub fn verdict(opened: usize, kept: &KeptHandles, window: TimeWindow) -> (Verdict, Vec<i64>) {
     let opens = &kept.opens;
     if opened <= TOO_FEW {
         return (Verdict::Short, opens.clone());
@@ -35,7 +35,7 @@ pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>
     if kept.is_stack {
         return (Verdict::Short, opens.clone());
     }
-    let time = Time::new(kept, window);
+    let time = ObservedTime::new(kept, window);
     if let Some(steady) = time.steady(opens) {
         return (Verdict::Steady, opens[steady].to_vec());
     }
@@ -60,7 +60,7 @@ pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>
 }
 
 /// Returns the verdict for a group that keeps next to nothing.
-fn without_growth(kept: &Kept, window: Window) -> Verdict {
+fn without_growth(kept: &KeptHandles, window: TimeWindow) -> Verdict {
     let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
     // For a few handles, the mean lifetime is better evidence than the estimate of lifetimes.
     let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
@@ -70,15 +70,15 @@ fn without_growth(kept: &Kept, window: Window) -> Verdict {
 }
 
 /// The time range in which kept handles are seen.
-struct Time {
-    window: Window,
+struct ObservedTime {
+    window: TimeWindow,
     length_ns: i64,
     /// Opens later than this are too young to judge.
     horizon_ns: i64,
 }
 
-impl Time {
-    fn new(kept: &Kept, window: Window) -> Self {
+impl ObservedTime {
+    fn new(kept: &KeptHandles, window: TimeWindow) -> Self {
         Self {
             window,
             length_ns: window.length_ns(),
@@ -90,10 +90,13 @@ impl Time {
     /// longer than a quarter of the time, other parts if they take a tenth. It is steady only if it goes on, with leaks
     /// in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
-        let Parts { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
-        let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
-            true => part.length_ns() > self.length_ns / 4,
-            false => part.length_ns() >= self.length_ns / 10,
+        let Segments { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
+        let until = parts.iter().rposition(|part| {
+            if part.opens.len() < MIN_STEADY {
+                part.length_ns() > self.length_ns / 4
+            } else {
+                part.length_ns() >= self.length_ns / 10
+            }
         })?;
         let parts = &parts[..=until];
         let opens_of_part = parts[until].opens.clone();

@@ -36,8 +36,7 @@ impl Fit {
 ///
 /// Batches vary more than single leaks, so likelihoods are divided by the `dispersion`.
 pub fn is_slowing(opens: &[i64], parts: &[Segment], dispersion: f64) -> bool {
-    let pairs = parts.windows(2).rev();
-    let slower = pairs.take_while(|pair| pair[0].is_faster_than(&pair[1])).count();
+    let slower = parts.windows(2).rev().take_while(|pair| pair[0].is_faster_than(&pair[1])).count();
     let parts = &parts[parts.len().saturating_sub(slower + 1)..];
     let (Some(from), Some(to)) = (parts.first(), parts.last()) else { return false };
     // A part may begin at a leak because of that leak.
@@ -48,11 +47,12 @@ pub fn is_slowing(opens: &[i64], parts: &[Segment], dispersion: f64) -> bool {
     }
     let count = opens.len() as f64;
     let points = opens.len().min(POINTS);
-    let times = (0..points).map(|point| {
-        let open = opens[(2 * point + 1) * opens.len() / (2 * points)];
-        (open.saturating_sub(*first_ns) as f64 / length).clamp(1e-6, 1.0)
-    });
-    let times: Vec<f64> = times.collect();
+    let times: Vec<f64> = (0..points)
+        .map(|point| {
+            let open = opens[(2 * point + 1) * opens.len() / (2 * points)];
+            (open.saturating_sub(*first_ns) as f64 / length).clamp(1e-6, 1.0)
+        })
+        .collect();
     let fits = [exponential(&times), power(&times), logarithmic(&times)];
     let best = fits.into_iter().fold(
         Fit::CONSTANT,
@@ -68,13 +68,15 @@ pub fn is_slowing(opens: &[i64], parts: &[Segment], dispersion: f64) -> bool {
 
 /// Returns the log likelihood ratio of the rates of the parts over one constant rate, for all times after the first.
 fn gain_of_parts(parts: &[Segment], first_ns: i64, length: f64, count: f64) -> f64 {
-    let gains = parts.iter().map(|part| {
-        let is_first = part.from_ns <= first_ns && first_ns <= part.to_ns;
-        let opens = part.opens.len() as f64 - if is_first { 1.0 } else { 0.0 };
-        let share = part.to_ns.saturating_sub(part.from_ns.max(first_ns)) as f64 / length;
-        if opens > 0.0 { opens * (opens / count / share.max(f64::EPSILON)).ln() } else { 0.0 }
-    });
-    gains.sum()
+    parts
+        .iter()
+        .map(|part| {
+            let is_first = part.from_ns <= first_ns && first_ns <= part.to_ns;
+            let opens = part.opens.len() as f64 - if is_first { 1.0 } else { 0.0 };
+            let share = part.to_ns.saturating_sub(part.from_ns.max(first_ns)) as f64 / length;
+            if opens > 0.0 { opens * (opens / count / share.max(f64::EPSILON)).ln() } else { 0.0 }
+        })
+        .sum()
 }
 
 fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -133,8 +135,10 @@ mod tests {
 
     /// Whether `count` leaks at these shares of the time are found to slow down within one part.
     fn slows(count: u32, quantile: impl Fn(f64) -> f64) -> bool {
-        let shares = (0..count).map(|n| quantile((f64::from(n) + 0.5) / f64::from(count)));
-        let opens: Vec<i64> = shares.map(|share| (share * 1e9) as i64).collect();
+        let opens: Vec<i64> = (0..count)
+            .map(|n| quantile((f64::from(n) + 0.5) / f64::from(count)))
+            .map(|share| (share * 1e9) as i64)
+            .collect();
         let part = Segment { from_ns: 0, to_ns: 1_000_000_000, opens: 0..opens.len() };
         is_slowing(&opens, &[part], 1.0)
     }

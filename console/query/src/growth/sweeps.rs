@@ -1,6 +1,6 @@
 //! The time since handles were last closed, if it says nothing about open handles.
 
-use super::lifetime::{Lifetime, Window};
+use super::lifetime::{Lifetime, TimeWindow};
 use super::outstanding::TimeParts;
 
 /// Number of equal parts of the time: handles closed in one part were closed together.
@@ -14,7 +14,7 @@ const LEVEL: f64 = 0.01;
 /// A garbage collector closes all handles dropped since its last run, at irregular times. Handles opened since then are
 /// as old as they can be, leaked or not. If n runs are spread at random over a time, none falls into the last share s
 /// of it with probability (1 - s)^n.
-pub fn unswept_ns(lifetimes: &[Lifetime], window: Window) -> i64 {
+pub fn unswept_ns(lifetimes: &[Lifetime], window: TimeWindow) -> i64 {
     let parts = TimeParts::new(window, PARTS);
     let mut has_closes = vec![false; parts.width()];
     let (mut first_ns, mut last_ns) = (window.end_ns, None);
@@ -37,7 +37,7 @@ pub fn unswept_ns(lifetimes: &[Lifetime], window: Window) -> i64 {
 mod tests {
     use super::*;
 
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 1_000 };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 1_000 };
 
     fn unswept(closes: impl Iterator<Item = i64>) -> i64 {
         let lifetimes = closes.map(|at| Lifetime { opened_ns: 0, closed_ns: Some(at) });

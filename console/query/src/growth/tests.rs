@@ -21,9 +21,9 @@ impl Group {
         Self { rng, length_ns, lifetimes: Vec::new() }
     }
 
-    fn window(&self) -> Window {
+    fn window(&self) -> TimeWindow {
         // A process that starts during the trace does not start at 0.
-        Window { start_ns: START_NS, end_ns: START_NS + self.length_ns as i64 }
+        TimeWindow { start_ns: START_NS, end_ns: START_NS + self.length_ns as i64 }
     }
 
     pub fn growth(&self) -> Growth {
@@ -281,7 +281,7 @@ fn a_slow_leak_after_a_large_warm_up_is_steady_by_itself() {
 fn a_leak_that_begins_late_is_steady_since_then() {
     for (count, wrong) in [(12, 11), (20, 2), (50, 0), (100, 0)] {
         let is_late = |growth: &Growth| {
-            let Evidence { window, first_ns, .. } = growth.evidence;
+            let GrowthEvidence { window, first_ns, .. } = growth.evidence;
             let since_ns = first_ns.expect("some are leaked") - window.start_ns;
             growth.verdict == Verdict::Steady && since_ns >= window.length_ns() / 10 * 8
         };
@@ -373,7 +373,7 @@ fn few_handles_and_recent_ones_are_too_short_to_say() {
 #[test]
 fn the_evidence_is_one_sentence() {
     let second = 1_000_000_000;
-    let window = Window { start_ns: 0, end_ns: 600 * second };
+    let window = TimeWindow { start_ns: 0, end_ns: 600 * second };
     let leaked = |at: i64| Lifetime { opened_ns: at, closed_ns: None };
     let closed = |at: i64| Lifetime { opened_ns: at, closed_ns: Some(at + second / 4) };
     let leak = || (0..101).map(|n| leaked(n * 5 * second));
@@ -431,7 +431,7 @@ fn a_rate_has_the_unit_of_a_person_and_no_digit_that_says_nothing() {
 
 #[test]
 fn leaks_of_a_short_process_are_a_burst_of_the_trace() {
-    let window = |start_ns, end_ns| Window { start_ns, end_ns };
+    let window = |start_ns, end_ns| TimeWindow { start_ns, end_ns };
     let lifetimes: Vec<Lifetime> =
         (0..8).map(|n| Lifetime { opened_ns: n * 1_250_000, closed_ns: None }).collect();
     let of_process = window(0, 10_000_000);
@@ -443,10 +443,9 @@ fn leaks_of_a_short_process_are_a_burst_of_the_trace() {
 #[test]
 fn strays_are_no_part_of_a_burst_or_a_fill_that_goes_on() {
     let second = 1_000_000_000;
-    let window = Window { start_ns: 0, end_ns: 600 * second };
+    let window = TimeWindow { start_ns: 0, end_ns: 600 * second };
     let text = |opens: &[i64]| {
-        let opens = opens.iter();
-        let leaked = opens.map(|open| Lifetime { opened_ns: *open, closed_ns: None });
+        let leaked = opens.iter().map(|open| Lifetime { opened_ns: *open, closed_ns: None });
         let growth = Growth::new(&leaked.collect::<Vec<_>>(), window);
         format!("{}: {growth}", growth.verdict.word())
     };

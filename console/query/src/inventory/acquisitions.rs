@@ -78,8 +78,8 @@ impl AcquisitionColumns {
 
     /// Returns the acquisitions of a group in time order.
     pub fn of(&self, group: &InventoryGroup) -> Vec<Acquisition<'_>> {
-        let rows = group.members.iter().filter_map(|row| self.row(row.row()));
-        let mut rows: Vec<Acquisition<'_>> = rows.collect();
+        let mut rows: Vec<Acquisition<'_>> =
+            group.members.iter().filter_map(|row| self.row(row.row())).collect();
         rows.sort_by_key(|row| row.opened_ns);
         rows
     }

@@ -2,8 +2,8 @@
 
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use crate::acquired::{Acquired, Group, Share, Subject};
-use crate::amounts::{Bytes, Counts};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare, Subject};
+use crate::amounts::{ByteAmounts, Counts};
 
 /// The kind of handles.
 const HANDLE: &str = "handle";
@@ -28,7 +28,7 @@ pub struct InventoryGroup {
     pub stack: Option<StackIdx>,
     pub counts: Counts,
     /// Bytes, for allocations that have them.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteAmounts>,
     /// When the first and the last that the program did not release were acquired, nanoseconds.
     pub leaked_ns: Option<(i64, i64)>,
     /// Mean time until the program released one, nanoseconds.
@@ -41,44 +41,48 @@ pub struct InventoryGroup {
 
 impl InventoryGroup {
     /// Returns what each process has of each group.
-    pub fn all(acquired: &Acquired<'_>) -> Vec<Self> {
-        let groups = acquired.groups.iter().flat_map(|group| {
-            let kind = match (acquired.subject, group.type_name) {
-                (Subject::Handles, FILE_MAPPING_NAME) => VIEW,
-                (Subject::Handles, _) => HANDLE,
-                (Subject::Allocations, kind) => kind,
-            };
-            let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
-            let shares = acquired.shares(group).into_iter();
-            // Heaps have no members and a single share.
-            let members = members.chain(std::iter::repeat_with(Vec::new));
-            let shares = shares
-                .zip(members)
-                .map(|(share, members)| Self::new(acquired, group, kind, &share, members));
-            shares.collect::<Vec<_>>()
-        });
-        groups.collect()
+    pub fn all(acquired: &AcquisitionGroups<'_>) -> Vec<Self> {
+        acquired
+            .groups
+            .iter()
+            .flat_map(|group| {
+                let kind = match (acquired.subject, group.type_name) {
+                    (Subject::Handles, FILE_MAPPING_NAME) => VIEW,
+                    (Subject::Handles, _) => HANDLE,
+                    (Subject::Allocations, kind) => kind,
+                };
+                let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
+                let shares = acquired.shares(group).into_iter();
+                // Heaps have no members and a single share.
+                let members = members.chain(std::iter::repeat_with(Vec::new));
+                shares
+                    .zip(members)
+                    .map(|(share, members)| Self::new(acquired, group, kind, &share, members))
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     fn new(
-        acquired: &Acquired<'_>,
-        group: &Group<'_>,
+        acquired: &AcquisitionGroups<'_>,
+        group: &AcquisitionGroup<'_>,
         kind: &str,
-        share: &Share,
+        share: &ProcessShare,
         members: Vec<AcquisitionIdx>,
     ) -> Self {
         let process = acquired.processes.owner(share.row, share.pid);
         let allocator = group.descriptive_allocator().or(group.lasting_allocator());
         let lifetimes = &share.lifetimes.lifetimes;
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
-        let leaked_ns = unreleased.map(|lifetime| lifetime.opened_ns);
-        let leaked_ns = leaked_ns.fold(None, |range: Option<(i64, i64)>, ns| {
-            Some(range.map_or((ns, ns), |(first, last)| (first.min(ns), last.max(ns))))
-        });
-        let durations = lifetimes.iter().filter_map(|lifetime| {
-            Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns) as f64)
-        });
-        let (count, sum) = durations.fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns));
+        let leaked_ns = unreleased
+            .map(|lifetime| (lifetime.opened_ns, lifetime.opened_ns))
+            .reduce(|(first, last), (ns, _)| (first.min(ns), last.max(ns)));
+        let (count, sum) = lifetimes
+            .iter()
+            .filter_map(|lifetime| {
+                Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns) as f64)
+            })
+            .fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns));
         Self {
             process: share.row,
             process_name: process.name,

@@ -17,15 +17,15 @@ pub use self::open_over_time::{OpenAt, OpenOverTime};
 pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 
 use self::stacks::identities;
-use super::acquired::{Acquired, Kept};
-use super::acquisition_table::{AcquisitionTable, Needed};
-use super::allocations::{AllocatorList, Origin};
+use super::acquired::{AcquisitionGroups, KeptSites};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
+use super::allocations::{AllocationSource, AllocatorList};
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, NamedFrames};
 use super::frame_view::frame_lines;
-use super::growth::Window;
+use super::growth::TimeWindow;
 use super::stacks::StackSet;
 use super::tables::ProcessInfo;
 use super::totals::Totals;
@@ -46,7 +46,7 @@ pub struct Inventory<'a> {
     /// Columns with the details of acquisitions.
     pub columns: AcquisitionColumns,
     /// The time range of the trace; `None` without a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// Number of allocations, each once.
     pub allocations: u64,
     /// Number of allocations that were never freed, or only by process exit.
@@ -77,7 +77,7 @@ impl<'a> Inventory<'a> {
         let mut groups = Vec::new();
         let groups_of_handles = why.file.groups.as_ref();
         let handles =
-            Acquired::from_handles(file, groups_of_handles, &criteria.owners, true, false);
+            AcquisitionGroups::from_handles(file, groups_of_handles, &criteria.owners, true, false);
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::all(handles));
         }
@@ -110,10 +110,12 @@ impl<'a> Inventory<'a> {
         }
         let knows_modules =
             |process| file.frames.as_ref().is_some_and(|frames| frames.knows_modules(process));
-        let stacks = stacks.into_iter().map(|(stack, process)| {
-            (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
-        });
-        let stacks = stacks.collect();
+        let stacks = stacks
+            .into_iter()
+            .map(|(stack, process)| {
+                (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
+            })
+            .collect();
         let trace_id = trace_id(source.trace)?;
         let window = handles.as_ref().and_then(|handles| handles.window);
         groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
@@ -146,7 +148,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// Returns the time range in which the trace shows a process.
-    pub fn observed(&self, process: &ProcessInfo) -> Option<Window> {
+    pub fn observed(&self, process: &ProcessInfo) -> Option<TimeWindow> {
         Some(self.window?.between(process.start_ns, process.end_ns))
     }
 
@@ -195,10 +197,10 @@ fn trace_id(trace: &Trace) -> Result<String, QueryError> {
 fn allocations<'f>(
     why: &'f WhyAnswer<'_>,
     allocators: &'f AllocatorList,
-) -> Result<Option<Acquired<'f>>, QueryError> {
+) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
     let file = &why.file.file;
-    let Some(origin) = Origin::new(file) else { return Ok(None) };
-    let table = AcquisitionTable::load(file.trace, Needed::ALLOCATIONS)?.into();
+    let Some(origin) = AllocationSource::new(file) else { return Ok(None) };
+    let table = AcquisitionTable::load(file.trace, NeededColumns::ALLOCATIONS)?.into();
     let criteria = ResourceCriteria::default();
-    Acquired::from_allocations(origin, allocators, &table, &criteria, true, Kept::All)
+    AcquisitionGroups::from_allocations(origin, allocators, &table, &criteria, true, KeptSites::All)
 }

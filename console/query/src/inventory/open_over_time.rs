@@ -6,17 +6,17 @@ use handlescope_model::ProcessIdx;
 
 use super::acquisitions::Acquisition;
 use super::groups::InventoryGroup;
-use crate::growth::{TimeParts, Window};
+use crate::growth::{TimeParts, TimeWindow};
 
 /// Process, kind and type.
-type Key = (Option<ProcessIdx>, String, String);
+type OpenSeriesKey = (Option<ProcessIdx>, String, String);
 
 /// Numbers of open handles and allocations by process, kind and type, at the ends of equal parts of a time range.
 pub struct OpenOverTime {
-    window: Window,
+    window: TimeWindow,
     steps: usize,
     parts: TimeParts,
-    changes: BTreeMap<Key, Changes>,
+    changes: BTreeMap<OpenSeriesKey, Changes>,
 }
 
 /// How the number of open ones changes in each part of the time.
@@ -45,7 +45,7 @@ pub struct OpenAt<'o> {
 
 impl OpenOverTime {
     /// Splits a time range into `steps` equal parts.
-    pub fn new(window: Window, steps: usize) -> Self {
+    pub fn new(window: TimeWindow, steps: usize) -> Self {
         Self { window, steps, parts: TimeParts::new(window, steps), changes: BTreeMap::new() }
     }
 

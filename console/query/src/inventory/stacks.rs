@@ -36,7 +36,7 @@ impl StackIdentity {
 pub type StackOfProcess = (StackIdx, Option<ProcessIdx>);
 
 /// Facts about a frame or a function inlined into it.
-struct FrameFacts {
+struct FunctionFacts {
     /// Text for comparison.
     text: String,
     class: FrameClass,
@@ -55,36 +55,39 @@ pub fn identities(
 ) -> Vec<(StackOfProcess, StackIdentity)> {
     let named = frames.named();
     // Stacks share most of their frames.
-    let mut known: HashMap<FrameIdx, Vec<FrameFacts>> = HashMap::new();
-    let identities = stacks.map(|(stack, process_row)| {
-        let rows = || frames.stacks.get(stack.row());
-        for frame in rows() {
-            known.entry(frame).or_insert_with(|| facts(&named, frame));
-        }
-        let facts: Vec<&FrameFacts> =
-            rows().filter_map(|frame| known.get(&frame)).flatten().collect();
-        let function = named.representative(stack).map(|view| view.to_string());
-        let process = process_row.map_or_else(|| trace_id.to_owned(), &process_id);
-        ((stack, process_row), identity(&facts, &process, function.unwrap_or_default()))
-    });
-    identities.collect()
+    let mut known: HashMap<FrameIdx, Vec<FunctionFacts>> = HashMap::new();
+    stacks
+        .map(|(stack, process_row)| {
+            let rows = || frames.stacks.get(stack.row());
+            for frame in rows() {
+                known.entry(frame).or_insert_with(|| facts(&named, frame));
+            }
+            let facts: Vec<&FunctionFacts> =
+                rows().filter_map(|frame| known.get(&frame)).flatten().collect();
+            let function = named.representative(stack).map(|view| view.to_string());
+            let process = process_row.map_or_else(|| trace_id.to_owned(), &process_id);
+            ((stack, process_row), identity(&facts, &process, function.unwrap_or_default()))
+        })
+        .collect()
 }
 
-fn facts(named: &NamedFrames<'_>, frame: FrameIdx) -> Vec<FrameFacts> {
-    let views = named.frames_at(frame).map(|view| FrameFacts {
-        text: compared(named, &view),
-        class: view.class(),
-        has_name: view.function().is_some(),
-        is_of_one_process: named.is_of_one_process(frame),
-    });
-    views.collect()
+fn facts(named: &NamedFrames<'_>, frame: FrameIdx) -> Vec<FunctionFacts> {
+    named
+        .frames_at(frame)
+        .map(|view| FunctionFacts {
+            text: compared(named, &view),
+            class: view.class(),
+            has_name: view.function().is_some(),
+            is_of_one_process: named.is_of_one_process(frame),
+        })
+        .collect()
 }
 
-fn identity(facts: &[&FrameFacts], process: &str, function: String) -> StackIdentity {
+fn identity(facts: &[&FunctionFacts], process: &str, function: String) -> StackIdentity {
     let best = facts.iter().map(|facts| facts.class).min();
     let chosen = best.filter(|best| *best <= FrameClass::Windows);
     let of_program = || {
-        let is_chosen = |facts: &&&FrameFacts| {
+        let is_chosen = |facts: &&&FunctionFacts| {
             facts.is_of_one_process || chosen.is_none_or(|class| facts.class == class)
         };
         facts.iter().filter(is_chosen)

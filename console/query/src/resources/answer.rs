@@ -7,20 +7,21 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, ProcessIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
-use super::groups::{Request, ResourceGroup, ResourceGroups};
+use super::groups::{GroupingRequest, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
-use crate::acquisition_table::{AcquisitionTable, Needed};
+use crate::acquisition_table::{AcquisitionTable, NeededColumns};
 use crate::allocations::{
-    AllocatorList, Origin, PART, ResourceSelection, Tables, stacks_of_processes, unreleased,
+    AllocationSource, AllocatorList, FilteredTables, PART, ResourceSelection, stacks_of_processes,
+    unreleased,
 };
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
-use crate::criteria::{GroupKey, KeyKind, ResourceColumn, ResourceCriteria, kind_name};
+use crate::criteria::{GroupKey, ResourceColumn, ResourceCriteria, ResourceKeyKind, kind_name};
 use crate::criterion::Criterion;
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
-use crate::growth::Window;
+use crate::growth::TimeWindow;
 use crate::info::check_clock;
 use crate::stacks::StackSet;
 use crate::suspect_rows::{SuspectRows, check};
@@ -40,7 +41,7 @@ pub struct ResourcesAnswer<'a> {
     /// The groups of `-GroupBy`, if requested.
     pub groups: Option<ResourceGroups>,
     /// The time range of the trace, if it has a clock.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// Whether nothing that would be shown passed.
     is_without_match: bool,
     pub frames: Frames<'a>,
@@ -89,18 +90,24 @@ impl<'a> ResourcesAnswer<'a> {
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
         let allocators = AllocatorList::load(trace)?;
-        let resources = Arc::new(AcquisitionTable::load(trace, Needed::for_criteria(criteria))?);
+        let resources =
+            Arc::new(AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?);
         let frames = frames_for(criteria, source, names, cancel)?;
-        let origin =
-            Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+        let origin = AllocationSource {
+            trace,
+            processes: &processes,
+            frames: &frames,
+            suspect: None,
+            cancel,
+        };
         let tables = || (&allocators, &resources);
         let suspect = criteria.suspect.as_ref();
         let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
-        let origin = Origin { suspect: suspect.as_ref(), ..origin };
-        let tables = Tables::load(origin, &allocators, &resources)?;
+        let origin = AllocationSource { suspect: suspect.as_ref(), ..origin };
+        let tables = FilteredTables::load(origin, &allocators, &resources)?;
         let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
-        let request = Request { tables: &tables, criteria, info: &info };
+        let request = GroupingRequest { tables: &tables, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
@@ -109,17 +116,19 @@ impl<'a> ResourcesAnswer<'a> {
         let totals = has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses));
         let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
         let leaks = has_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
-        let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
-            true => request.groups(by, &unreleased(), &[]),
-            false => request.groups(by, &rows, &misses),
+        let groups = |by: &Vec<ResourceColumn>| {
+            if is_unreleased {
+                request.groups(by, &unreleased(), &[])
+            } else {
+                request.groups(by, &rows, &misses)
+            }
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::for_losses(trace, "allocations, frees and leaks")?;
-        let is_without_match = match is_unreleased {
-            true => unreleased().is_empty(),
-            false => {
-                rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
-            }
+        let is_without_match = if is_unreleased {
+            unreleased().is_empty()
+        } else {
+            rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
         };
         let no_match = is_without_match.then(|| selection.no_match(&tables, criteria));
         let no_match = no_match.transpose()?.flatten();
@@ -208,15 +217,17 @@ impl<'a> ResourcesAnswer<'a> {
     ) -> Option<GroupKey<Cow<'_, str>>> {
         let number = group.number(column);
         Some(match column.kind() {
-            KeyKind::Allocator(text) => GroupKey::Text(text(self.allocator_of(group)?)?.into()),
-            KeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
-            KeyKind::Process(_) => {
+            ResourceKeyKind::Allocator(text) => {
+                GroupKey::Text(text(self.allocator_of(group)?)?.into())
+            }
+            ResourceKeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
+            ResourceKeyKind::Process(_) => {
                 GroupKey::Text(self.processes.get(ProcessIdx(number?)).shown_label(true).into())
             }
-            KeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
-            KeyKind::Number(_) => GroupKey::Number(number?.into()),
-            KeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
-            KeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
+            ResourceKeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
+            ResourceKeyKind::Number(_) => GroupKey::Number(number?.into()),
+            ResourceKeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
+            ResourceKeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
         })
     }
 
@@ -276,7 +287,7 @@ pub fn frames_for<'a>(
 
 /// Collects the facts that caveats are based on.
 fn facts(
-    tables: &Tables<'_>,
+    tables: &FilteredTables<'_>,
     criteria: &ResourceCriteria,
     rows: &[AcquisitionIdx],
     misses: &[ResourceMissIdx],
@@ -296,8 +307,8 @@ fn facts(
 }
 
 /// Counts the allocations of each kind, and those without a stack.
-fn allocations(tables: &Tables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
-    let Tables { resources, allocators, .. } = *tables;
+fn allocations(tables: &FilteredTables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
+    let FilteredTables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> =
         allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
     let counts = rows.par_chunks(PART).map(|rows| {

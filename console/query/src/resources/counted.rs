@@ -6,17 +6,17 @@ use handlescope_model::tables::{ResourceKind, ResourceMissKind};
 use handlescope_model::{AcquisitionIdx, ResourceMissIdx, sentinel};
 use rayon::prelude::*;
 
-use super::keys::Keys;
+use super::keys::ResourceKeys;
 use super::stats::{Once, ResourceStats};
-use crate::allocations::{PART, ResourceRow, Tables};
-use crate::groups::{Nodes, Path};
-use crate::growth::{Change, TimeParts};
+use crate::allocations::{AllocationOrMiss, FilteredTables, PART};
+use crate::groups::{GroupNodes, Path};
+use crate::growth::{TimeParts, TimedChange};
 use handlescope_session::cancel::Cancelled;
 
 /// Tables and options for counting allocations.
 pub struct Counter<'a> {
-    pub keys: &'a Keys<'a>,
-    pub tables: &'a Tables<'a>,
+    pub keys: &'a ResourceKeys<'a>,
+    pub tables: &'a FilteredTables<'a>,
     pub timeline: Option<&'a TimeParts>,
     /// Whether allocations are counted over time instead of bytes.
     pub by_count: bool,
@@ -26,7 +26,7 @@ pub struct Counter<'a> {
 
 /// What is counted for a group.
 #[derive(Default)]
-pub struct Counted {
+pub struct GroupFigures {
     pub stats: ResourceStats,
     /// Changes in allocated bytes for each part of the time.
     pub changes: Vec<i64>,
@@ -34,17 +34,17 @@ pub struct Counted {
 
 /// Groups with their figures, in the order of their first rows.
 #[derive(Default)]
-pub struct Counts {
+pub struct CountedGroups {
     /// One level; each group has a code in each column.
-    pub groups: Nodes<Counted>,
+    pub groups: GroupNodes<GroupFigures>,
     /// Items that count once: group, what, kind, and the first row of the allocation or the number of the call. A call
     /// counts once for each kind that it freed.
     once: Vec<(u32, Once, u32, u32)>,
     /// Changes in what is allocated by group, if kept; sorted once complete.
-    pub moments: Vec<(u32, Change)>,
+    pub moments: Vec<(u32, TimedChange)>,
 }
 
-impl Counted {
+impl GroupFigures {
     fn add_all(&mut self, other: &Self) {
         self.stats.add_all(&other.stats);
         for (part, bytes) in other.changes.iter().enumerate() {
@@ -62,9 +62,9 @@ impl Counted {
     }
 }
 
-impl Counts {
+impl CountedGroups {
     fn add_all(&mut self, counts: Self) {
-        let places = self.groups.add_all(&counts.groups, Counted::add_all);
+        let places = self.groups.add_all(&counts.groups, GroupFigures::add_all);
         let place_of = |group: u32| places.get(group as usize).copied().unwrap_or_default();
         let once = counts.once.into_iter();
         self.once
@@ -92,11 +92,11 @@ impl Counter<'_> {
         &self,
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
-    ) -> Result<Counts, Cancelled> {
+    ) -> Result<CountedGroups, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
             self.tables.origin.cancel.check()?;
-            let codes = self.keys.codes(rows, ResourceRow::Allocation);
-            let (mut counts, mut path) = (Counts::default(), Path::default());
+            let codes = self.keys.codes(rows, AllocationOrMiss::Allocation);
+            let (mut counts, mut path) = (CountedGroups::default(), Path::default());
             for (at, row) in rows.iter().enumerate() {
                 if let Some(group) =
                     path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups)
@@ -106,11 +106,11 @@ impl Counter<'_> {
             }
             Ok(counts)
         });
-        let mut counts = Counts::default();
-        for part in parts.collect::<Result<Vec<Counts>, Cancelled>>()? {
+        let mut counts = CountedGroups::default();
+        for part in parts.collect::<Result<Vec<CountedGroups>, Cancelled>>()? {
             counts.add_all(part);
         }
-        let codes = self.keys.codes(misses, ResourceRow::Miss);
+        let codes = self.keys.codes(misses, AllocationOrMiss::Miss);
         let mut path = Path::default();
         for (at, row) in misses.iter().enumerate() {
             let group = path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups);
@@ -124,7 +124,7 @@ impl Counter<'_> {
         Ok(counts)
     }
 
-    fn add(&self, resource: AcquisitionIdx, group: u32, counts: &mut Counts) {
+    fn add(&self, resource: AcquisitionIdx, group: u32, counts: &mut CountedGroups) {
         let (table, row) = (self.tables.resources, resource.row());
         let end = table.end_of_allocation(resource);
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));
@@ -153,10 +153,8 @@ impl Counter<'_> {
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
             let begin = timeline.part_of(time_ns);
             // Kinds that are counted by number do not end in parts.
-            let change = match self.by_count {
-                true => i64::from(!table.is_further_part(resource)),
-                false => size,
-            };
+            let change =
+                if self.by_count { i64::from(!table.is_further_part(resource)) } else { size };
             counted.change(begin, change);
             let end_ns = table.ended_ns.get(row);
             if let Some(end_ns) = end_ns {
@@ -177,7 +175,7 @@ impl Counter<'_> {
     }
 
     fn kind(&self, resource: AcquisitionIdx) -> u32 {
-        let allocator = self.tables.allocator(ResourceRow::Allocation(resource));
+        let allocator = self.tables.allocator(AllocationOrMiss::Allocation(resource));
         let allocator = allocator.and_then(|allocator| self.tables.allocators.get(allocator));
         allocator.map_or(sentinel(), |allocator| allocator.kind)
     }

@@ -9,12 +9,12 @@ use handlescope_model::tables::{End, ResourceEnd};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, sentinel};
 
 use super::counted::Counter;
-use super::keys::{Keys, bytes};
+use super::keys::{ResourceKeys, bytes};
 use super::stats::ResourceStats;
-use crate::allocations::Tables;
+use crate::allocations::FilteredTables;
 use crate::criteria::{ResourceColumn, ResourceCriteria};
 use crate::error::QueryError;
-use crate::growth::{Change, TimeParts, Window};
+use crate::growth::{TimeParts, TimeWindow, TimedChange};
 use crate::info::recorded;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::values::TopN;
@@ -30,7 +30,7 @@ pub struct ResourceGroups {
     /// Trimmed stacks that the groups share.
     pub stacks: Option<TrimmedStacks>,
     /// Changes by group number, those of each group in order of time.
-    changes: Vec<(u32, Change)>,
+    changes: Vec<(u32, TimedChange)>,
 }
 
 impl ResourceGroups {
@@ -44,7 +44,7 @@ impl ResourceGroups {
     }
 
     /// Returns the changes in bytes or numbers of a group in order of time; empty unless requested.
-    pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = Change> {
+    pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = TimedChange> {
         let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
         changes.iter().map(|(_, change)| *change)
     }
@@ -83,8 +83,12 @@ impl ResourceGroup {
     }
 
     fn codes(&self, column: ResourceColumn) -> impl Iterator<Item = u32> {
-        let codes = self.keys.columns.iter().zip(self.keys.of(self.group));
-        codes.filter(move |(of, _)| **of == Some(column)).map(|(_, code)| *code)
+        self.keys
+            .columns
+            .iter()
+            .zip(self.keys.of(self.group))
+            .filter(move |(of, _)| **of == Some(column))
+            .map(|(_, code)| *code)
     }
 
     /// Returns the number shared in a column of rows, words or other 32-bit numbers.
@@ -115,13 +119,13 @@ impl ResourceGroup {
 }
 
 /// A request to one trace.
-pub struct Request<'a> {
-    pub tables: &'a Tables<'a>,
+pub struct GroupingRequest<'a> {
+    pub tables: &'a FilteredTables<'a>,
     pub criteria: &'a ResourceCriteria,
     pub info: &'a TraceInfo,
 }
 
-impl Request<'_> {
+impl GroupingRequest<'_> {
     /// Groups allocations, and events without one.
     pub fn groups(
         &self,
@@ -129,7 +133,7 @@ impl Request<'_> {
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
-        let keys = Keys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
+        let keys = ResourceKeys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {
@@ -170,7 +174,7 @@ impl Request<'_> {
     }
 
     /// Returns the time range of the trace.
-    pub fn window(&self) -> Window {
+    pub fn window(&self) -> TimeWindow {
         recorded(self.info, self.tables.resources.last_opened_ns().unwrap_or_default())
     }
 }

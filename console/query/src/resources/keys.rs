@@ -7,27 +7,27 @@ use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, Numbers, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
 };
 
-use crate::allocations::{ResourceRow, Tables};
-use crate::criteria::{KeyKind, ResourceColumn, StackTrims};
+use crate::allocations::{AllocationOrMiss, FilteredTables};
+use crate::criteria::{ResourceColumn, ResourceKeyKind, StackTrims};
 use crate::error::QueryError;
 use crate::groups::Coder;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
 /// Makes the codes of allocations, and of frees without one.
-pub struct Keys<'a> {
-    tables: &'a Tables<'a>,
+pub struct ResourceKeys<'a> {
+    tables: &'a FilteredTables<'a>,
     /// Codes of allocators by everything about them that groups share.
     allocators: Coder,
     /// The sources of codes, each with its column if it has one of its own; allocators come first. Groups with equal
     /// figures are ordered by these codes.
-    columns: Vec<(Option<ResourceColumn>, Values)>,
+    columns: Vec<(Option<ResourceColumn>, CodeSource)>,
     /// Trimmed stacks that are grouped by.
     pub stacks: Option<TrimmedStacks>,
 }
 
 /// A source of codes: columns of allocations and of frees without one.
-enum Values {
+enum CodeSource {
     Allocators,
     Processes([Numbers<ProcessIdx>; 2]),
     Stacks([Numbers<StackIdx>; 2]),
@@ -38,10 +38,10 @@ enum Values {
     ProcessOfStack(Vec<u32>),
 }
 
-impl<'a> Keys<'a> {
+impl<'a> ResourceKeys<'a> {
     /// Loads what the columns need, and compares the stacks of the given rows.
     pub fn load(
-        tables: &'a Tables<'a>,
+        tables: &'a FilteredTables<'a>,
         by: &[ResourceColumn],
         trims: &StackTrims,
         rows: &[AcquisitionIdx],
@@ -53,21 +53,21 @@ impl<'a> Keys<'a> {
             allocators
                 .learn(row, || by.iter().map(|column| identity(*column, allocator)).collect());
         }
-        let mut columns = vec![(None, Values::Allocators)];
+        let mut columns = vec![(None, CodeSource::Allocators)];
         let mut by_rank = by.to_vec();
         by_rank.sort_by_key(|column| (column.kind().rank(), *column as usize));
         for column in by_rank {
             let values = match column.kind() {
-                KeyKind::Allocator(_) | KeyKind::Owner => continue,
-                KeyKind::Process(source) => Values::Processes(source.load(trace)?),
-                KeyKind::Stack(source, _) => Values::Stacks(source.load(trace)?),
-                KeyKind::Number(source) | KeyKind::Word(source, _) => {
-                    Values::Numbers(source.load(trace)?)
+                ResourceKeyKind::Allocator(_) | ResourceKeyKind::Owner => continue,
+                ResourceKeyKind::Process(source) => CodeSource::Processes(source.load(trace)?),
+                ResourceKeyKind::Stack(source, _) => CodeSource::Stacks(source.load(trace)?),
+                ResourceKeyKind::Number(source) | ResourceKeyKind::Word(source, _) => {
+                    CodeSource::Numbers(source.load(trace)?)
                 }
-                KeyKind::Bytes(source) => {
+                ResourceKeyKind::Bytes(source) => {
                     let bytes = Arc::new(source.load(trace)?);
-                    columns.push((Some(column), Values::Bytes(Arc::clone(&bytes), high)));
-                    Values::Bytes(bytes, low)
+                    columns.push((Some(column), CodeSource::Bytes(Arc::clone(&bytes), high)));
+                    CodeSource::Bytes(bytes, low)
                 }
             };
             columns.push((Some(column), values));
@@ -79,9 +79,9 @@ impl<'a> Keys<'a> {
             let knows_modules =
                 |process: &ProcessIdx| tables.origin.frames.knows_modules(Some(*process));
             let process = |allocator: &Allocator| allocator.process.filter(knows_modules);
-            let processes = tables.allocators.rows().iter();
-            let processes = processes.map(|it| process(it).unwrap_or(ProcessIdx::NONE).0);
-            keys.columns.push((None, Values::ProcessOfStack(processes.collect())));
+            let processes =
+                tables.allocators.rows().iter().map(|it| process(it).unwrap_or(ProcessIdx::NONE).0);
+            keys.columns.push((None, CodeSource::ProcessOfStack(processes.collect())));
         }
         Ok(keys)
     }
@@ -110,7 +110,7 @@ impl<'a> Keys<'a> {
 
     fn stack_columns(&self) -> impl Iterator<Item = &[Numbers<StackIdx>; 2]> {
         self.columns.iter().filter_map(|(_, values)| match values {
-            Values::Stacks(columns) => Some(columns),
+            CodeSource::Stacks(columns) => Some(columns),
             _ => None,
         })
     }
@@ -132,25 +132,24 @@ impl<'a> Keys<'a> {
     }
 
     /// Returns the codes of rows, column by column.
-    pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> ResourceRow) -> Vec<Vec<u32>> {
-        let columns = self.columns.iter().map(|(_, values)| {
-            let codes = rows.iter().map(|row| self.code(values, row_of(*row)));
-            codes.collect()
-        });
-        columns.collect()
+    pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> AllocationOrMiss) -> Vec<Vec<u32>> {
+        self.columns
+            .iter()
+            .map(|(_, values)| rows.iter().map(|row| self.code(values, row_of(*row))).collect())
+            .collect()
     }
 
-    fn code(&self, values: &Values, row: ResourceRow) -> u32 {
+    fn code(&self, values: &CodeSource, row: AllocationOrMiss) -> u32 {
         let allocator = || self.tables.allocator(row);
         let code = match values {
-            Values::Allocators => allocator().and_then(|it| self.allocators.known(it.0)),
-            Values::Processes(columns) => row.get(columns).map(|process| process.0),
-            Values::Stacks(columns) => row
+            CodeSource::Allocators => allocator().and_then(|it| self.allocators.known(it.0)),
+            CodeSource::Processes(columns) => row.get(columns).map(|process| process.0),
+            CodeSource::Stacks(columns) => row
                 .get(columns)
                 .map(|stack| self.stacks.as_ref().map_or(stack, |stacks| stacks.equal(stack)).0),
-            Values::Numbers(columns) => row.get(columns),
-            Values::Bytes(columns, half) => Some(half(row.get(columns).unwrap_or_default())),
-            Values::ProcessOfStack(processes) => {
+            CodeSource::Numbers(columns) => row.get(columns),
+            CodeSource::Bytes(columns, half) => Some(half(row.get(columns).unwrap_or_default())),
+            CodeSource::ProcessOfStack(processes) => {
                 let is_of_one_process = |columns: &[_; 2]| {
                     let stack = self.stacks.as_ref().zip(row.get(columns));
                     stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack))
@@ -166,8 +165,8 @@ impl<'a> Keys<'a> {
 /// Returns what identifies an allocator in a column; empty if the column is not about allocators.
 fn identity(column: ResourceColumn, allocator: &Allocator) -> String {
     match column.kind() {
-        KeyKind::Allocator(text) => format!("{:?}", text(allocator)),
-        KeyKind::Owner => format!("{:?}", (allocator.process, allocator.pid)),
+        ResourceKeyKind::Allocator(text) => format!("{:?}", text(allocator)),
+        ResourceKeyKind::Owner => format!("{:?}", (allocator.process, allocator.pid)),
         _ => String::new(),
     }
 }

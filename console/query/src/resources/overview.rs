@@ -46,8 +46,10 @@ impl<'a> AllocationsOverview<'a> {
 
 impl ResourcesAnswer<'_> {
     pub fn groups_of<'g>(&'g self, kind: &'g str) -> impl Iterator<Item = &'g ResourceGroup> {
-        let rows = self.groups.iter().flat_map(|groups| &groups.rows);
-        rows.filter(move |group| self.kind(group) == Some(kind))
+        self.groups
+            .iter()
+            .flat_map(|groups| &groups.rows)
+            .filter(move |group| self.kind(group) == Some(kind))
     }
 }
 
@@ -75,12 +77,15 @@ pub fn allocations_overview<'a>(
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
     let groups = answer(&ResourceColumn::COMPARED, None, false)?;
-    let kinds = kinds_of_trace.iter().map(|kind| {
-        let mut stats = ResourceStats::default();
-        groups.groups_of(kind.name()).for_each(|group| stats.add_all(&group.stats));
-        AllocatedKind { name: kind.name(), stats }
-    });
-    let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.stats.allocs > 0).collect();
+    let kinds: Vec<AllocatedKind> = kinds_of_trace
+        .iter()
+        .map(|kind| {
+            let mut stats = ResourceStats::default();
+            groups.groups_of(kind.name()).for_each(|group| stats.add_all(&group.stats));
+            AllocatedKind { name: kind.name(), stats }
+        })
+        .filter(|kind| kind.stats.allocs > 0)
+        .collect();
     let by = [ResourceColumn::Kind, ResourceColumn::Process];
     let bytes = answer(&by, Some(parts), false)?;
     let is_counted = kinds.iter().any(|kind| !kind.has_bytes());

@@ -159,7 +159,7 @@ impl Diagnosis {
 }
 
 /// What was found out about a group besides how much of it leaks.
-pub struct Findings {
+pub struct GroupFindings {
     pub diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
     pub names: LeakedNames,
@@ -243,12 +243,16 @@ impl Causes<'_> {
 
     fn race(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
-        let raced = self.leaked.iter().filter(|handle| {
-            let distance = self.racing_open(**handle);
-            nearest = [nearest, distance].into_iter().flatten().min();
-            distance.is_some()
-        });
-        let raced: Vec<AcquisitionIdx> = raced.copied().collect();
+        let raced: Vec<AcquisitionIdx> = self
+            .leaked
+            .iter()
+            .filter(|handle| {
+                let distance = self.racing_open(**handle);
+                nearest = [nearest, distance].into_iter().flatten().min();
+                distance.is_some()
+            })
+            .copied()
+            .collect();
         let (distance, first, second) = nearest?;
         let at_least = if raced.len() > 1 { "as little as " } else { "" };
         let facts = format!(
@@ -272,11 +276,14 @@ impl Causes<'_> {
                 && columns.closed_by_program(*event).is_some()
         };
         let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
-        let distances = nearest.into_iter().flatten().filter_map(|event| {
-            let distance = columns.time_ns(event)?.abs_diff(time);
-            Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
-        });
-        distances.min()
+        nearest
+            .into_iter()
+            .flatten()
+            .filter_map(|event| {
+                let distance = columns.time_ns(event)?.abs_diff(time);
+                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
+            })
+            .min()
     }
 
     /// Finds other creates of handles to the same object by the same owner within the race window. Returns those before
@@ -323,9 +330,10 @@ impl Causes<'_> {
             Some(_) if source == caller => "into the process".to_owned(),
             source => format!("from {}", self.process(source)),
         };
-        let facts = match source == owner && caller == owner {
-            true => "duplicated within the process and never closed".to_owned(),
-            false => format!("duplicated {from} by {by} and never closed"),
+        let facts = if source == owner && caller == owner {
+            "duplicated within the process and never closed".to_owned()
+        } else {
+            format!("duplicated {from} by {by} and never closed")
         };
         self.diagnosis(cause, &duplicated, facts)
     }
@@ -384,8 +392,10 @@ impl Causes<'_> {
 
     /// Returns the events by which the program closes handles of the group.
     fn closes(&self) -> impl Iterator<Item = usize> {
-        let opened = self.handles.iter().map(|handle| self.columns.opening(*handle));
-        opened.filter_map(|event| self.columns.closed_by_program(event))
+        self.handles
+            .iter()
+            .map(|handle| self.columns.opening(*handle))
+            .filter_map(|event| self.columns.closed_by_program(event))
     }
 
     fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {

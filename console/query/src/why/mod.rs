@@ -26,29 +26,31 @@ pub use self::allocations::causes_of_allocations;
 pub use self::causes::{Diagnosis, causes_of_handles};
 pub use self::names::{LeakedNames, ObjectNames};
 pub use self::not_counted::NotCounted;
-pub use self::suspect::Reason;
+pub use self::suspect::NoSuspectReason;
 pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, remove_backed};
-use self::causes::{Causes, Findings, proved};
+use self::causes::{Causes, GroupFindings, proved};
 use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
-use self::not_counted::Unsuspected;
-use self::suspect::Sums;
-use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
-use super::acquisition_table::{AcquisitionTable, Needed};
-use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
+use self::not_counted::UnsuspectedGroup;
+use self::suspect::SuspectSums;
+use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
+use super::acquisition_table::{AcquisitionTable, NeededColumns};
+use super::allocations::{
+    AllocationSource, AllocatorList, FilteredTables, ResourceSelection, stacks_of_processes,
+};
 use super::context::{FileContext, Source};
-use super::criteria::{GroupCriteria, ObjectCriteria, Picked, WhyCriteria};
+use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
 use super::handle_counts::HandleCounts;
-use super::ignored::{Leak, ignored_by};
+use super::ignored::{IgnoreCandidate, ignored_by};
 use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
-use super::requests::Requests;
+use super::requests::RequestStarts;
 use super::suspect_rows::{check, check_ids};
 use super::targets::Targets;
 use super::totals::Totals;
@@ -106,11 +108,13 @@ pub fn why<'a>(
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
-    let tables = files.iter().map(|answer| is_read.then(|| tables(answer.file.trace)).transpose());
-    let tables = tables.collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
+    let tables = files
+        .iter()
+        .map(|answer| is_read.then(|| tables(answer.file.trace)).transpose())
+        .collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
-            let origin = Origin::new(file).zip(tables.as_ref());
+            let origin = AllocationSource::new(file).zip(tables.as_ref());
             let rows = origin.map(|(origin, (allocators, table))| {
                 allocations_of_suspect(origin, (allocators, table), id)
             });
@@ -128,10 +132,11 @@ pub fn why<'a>(
             *totals = Totals::new(file, selection)?;
         }
     }
-    let files = files.into_iter().zip(tables);
-    let answers =
-        files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names));
-    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    let mut answers = files
+        .into_iter()
+        .zip(tables)
+        .map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names))
+        .collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
     }
@@ -139,24 +144,27 @@ pub fn why<'a>(
 }
 
 /// Keeps only the requested suspect in each trace that has it.
-fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError> {
+fn pick(answers: &mut [WhyAnswer<'_>], picked: &PickedSuspect) -> Result<(), QueryError> {
     let count = answers.iter().map(|answer| answer.suspects.len()).max().unwrap_or_default();
     let id_of_digits = id_of_digits(answers, picked, count).map(Picked::Id);
     let picked = id_of_digits.as_ref().unwrap_or(picked);
     let is_picked = |suspect: &Suspect| match picked {
-        Picked::Rank(rank) => suspect.rank == *rank,
-        Picked::Id(id) => id.begins(&suspect.id),
+        PickedSuspect::Rank(rank) => suspect.rank == *rank,
+        PickedSuspect::Id(id) => id.begins(&suspect.id),
     };
     answers.iter_mut().for_each(|answer| answer.suspects.retain(is_picked));
-    let ids = answers.iter().flat_map(|answer| &answer.suspects).map(|suspect| suspect.id.text());
-    let ids: BTreeSet<&str> = ids.collect();
+    let ids: BTreeSet<&str> = answers
+        .iter()
+        .flat_map(|answer| &answer.suspects)
+        .map(|suspect| suspect.id.text())
+        .collect();
     match picked {
         _ if count == 0 => {}
-        Picked::Rank(rank) if ids.is_empty() => {
+        PickedSuspect::Rank(rank) if ids.is_empty() => {
             return Err(QueryError::NoRank { rank: *rank, count });
         }
-        Picked::Rank(_) => {}
-        Picked::Id(id) => check_ids(id, "handles or allocations", &ids, true)?,
+        PickedSuspect::Rank(_) => {}
+        PickedSuspect::Id(id) => check_ids(id, "handles or allocations", &ids, true)?,
     }
     answers.iter_mut().try_for_each(|answer| answer.show(|_| true))
 }
@@ -174,7 +182,7 @@ type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
 
 fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
     // Causes of leaks name stacks that free.
-    let table = AcquisitionTable::load(trace, Needed::ALLOCATIONS)?;
+    let table = AcquisitionTable::load(trace, NeededColumns::ALLOCATIONS)?;
     Ok((AllocatorList::load(trace)?, Arc::new(table)))
 }
 
@@ -193,11 +201,12 @@ impl<'a> WhyAnswer<'a> {
             .transpose()?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         let mut methods_unnamed = None;
-        let chosen = Origin::new(&file.file).zip(tables).zip(criteria.allocations());
+        let chosen = AllocationSource::new(&file.file).zip(tables).zip(criteria.allocations());
         if let Some(((origin, (allocators, table)), chosen)) = chosen
-            && let (is_plain, kept) = (criteria.is_plain(), Kept::Leaking)
-            && let Some(allocations) =
-                Acquired::from_allocations(origin, allocators, table, &chosen, is_plain, kept)?
+            && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
+            && let Some(allocations) = AcquisitionGroups::from_allocations(
+                origin, allocators, table, &chosen, is_plain, kept,
+            )?
         {
             let causes = SiteCauses::load(origin.trace, allocators, &allocations)?;
             let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
@@ -207,7 +216,7 @@ impl<'a> WhyAnswer<'a> {
             let caveats = &file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
                 let stacks = || Ok(stacks_of_processes(table, allocators));
-                let Origin { trace, frames, processes, .. } = origin;
+                let AllocationSource { trace, frames, processes, .. } = origin;
                 methods_unnamed = unnamed_methods::caveat(trace, frames, processes, stacks)?;
             }
             if allocation_count > 0 {
@@ -215,14 +224,14 @@ impl<'a> WhyAnswer<'a> {
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
-                let tables = Tables::load(origin, allocators, table)?;
+                let tables = FilteredTables::load(origin, allocators, table)?;
                 no_match = ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
             }
         }
         file.about.no_match = no_match;
         file.about.caveats.extend(methods_unnamed);
         let least = criteria.min_leaked.unwrap_or_default();
-        let requests = Requests::load(file.file.trace)?;
+        let requests = RequestStarts::load(file.file.trace)?;
         let (ignored, mut suspects) = ignored_and_others(suspects, &file, &criteria.ignoring.list)?;
         // Ignored suspects rank last.
         suspects.extend(ignored);
@@ -266,8 +275,11 @@ impl<'a> WhyAnswer<'a> {
         let stacks = shown.flat_map(|(_, suspect)| {
             let closing =
                 suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
-            let callers = suspect.function_of_stacks.iter().flat_map(|it| &it.callers);
-            let callers = callers.map(|caller| caller.stack);
+            let callers = suspect
+                .function_of_stacks
+                .iter()
+                .flat_map(|it| &it.callers)
+                .map(|caller| caller.stack);
             suspect.create_stack.into_iter().chain(closing).chain(callers)
         });
         let holding = zombies.holders.iter().filter_map(|holder| holder.create_stack);
@@ -284,13 +296,15 @@ fn ignored_and_others(
     file: &FileAnswer<'_>,
     list: &IgnoreList,
 ) -> Result<(Vec<Suspect>, Vec<Suspect>), QueryError> {
-    let leaks = suspects.iter().map(|suspect| Leak {
-        program: suspect.program(),
-        type_name: &suspect.type_name,
-        function: suspect.function.as_deref(),
-        stacks: suspect.equal_stacks.clone(),
-    });
-    let leaks: Vec<Leak<'_>> = leaks.collect();
+    let leaks: Vec<IgnoreCandidate<'_>> = suspects
+        .iter()
+        .map(|suspect| IgnoreCandidate {
+            program: suspect.program(),
+            type_name: &suspect.type_name,
+            function: suspect.function.as_deref(),
+            stacks: suspect.equal_stacks.clone(),
+        })
+        .collect();
     let ignored = ignored_by(list, &leaks, file.file.frames.as_ref())?;
     drop(leaks);
     suspects.iter_mut().zip(ignored).for_each(|(suspect, by)| suspect.ignored = by);
@@ -305,7 +319,9 @@ fn suspects_of_handles(
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
     let owners = &criteria.owners;
-    let Some(handles) = Acquired::from_handles(&file.file, groups, owners, is_plain, false) else {
+    let Some(handles) =
+        AcquisitionGroups::from_handles(&file.file, groups, owners, is_plain, false)
+    else {
         return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;
@@ -315,8 +331,8 @@ fn suspects_of_handles(
         .window
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
-    let leaking = handles.unreleased().filter_map(|handle| handles.table.object(handle));
-    let leaking = leaking.map(ObjectIdx::row);
+    let leaking =
+        handles.unreleased().filter_map(|handle| handles.table.object(handle)).map(ObjectIdx::row);
     let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
     let columns = HandleEvents::load(&file.file, &leaking)?;
     let mut targets = Targets::load(trace, &leaking, &file.file.types)?;
@@ -329,9 +345,11 @@ fn suspects_of_handles(
             // Handles of an object are adjacent.
             handles_of_group.sort_by_key(|handle| (handles.table.object(*handle), *handle));
         }
-        let unreleased =
-            handles_of_group.iter().copied().filter(|handle| handles.table.is_unreleased(*handle));
-        let unreleased: Vec<AcquisitionIdx> = unreleased.collect();
+        let unreleased: Vec<AcquisitionIdx> = handles_of_group
+            .iter()
+            .copied()
+            .filter(|handle| handles.table.is_unreleased(*handle))
+            .collect();
         let causes = Causes {
             handles: &handles_of_group,
             leaked: &unreleased,
@@ -344,8 +362,8 @@ fn suspects_of_handles(
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
-        let objects = unreleased.iter().map(|handle| columns.object(*handle));
-        let mut objects: Vec<ObjectIdx> = objects.collect();
+        let mut objects: Vec<ObjectIdx> =
+            unreleased.iter().map(|handle| columns.object(*handle)).collect();
         objects.dedup();
         let mut names = names.names(objects.into_iter());
         if handles.window.is_none() {
@@ -358,7 +376,7 @@ fn suspects_of_handles(
             .filter_map(|handle| columns.stack(columns.opening(*handle)))
             .collect();
         let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
-        Some(Findings { diagnoses, names, create_stacks, grown: None, ended })
+        Some(GroupFindings { diagnoses, names, create_stacks, grown: None, ended })
     })?;
     let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();
     let rest = file.totals.leaked_handles.saturating_sub(of_suspects);
@@ -368,7 +386,7 @@ fn suspects_of_handles(
 
 /// Returns the suspects among allocations, and the leaks that belong to none.
 fn suspects_of_allocations(
-    allocations: &Acquired<'_>,
+    allocations: &AcquisitionGroups<'_>,
     causes: &SiteCauses<'_>,
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
@@ -382,18 +400,17 @@ fn suspects_of_allocations(
 /// Returns the suspects, highest score first, and the groups that leak but are no suspects. `findings` says why a group
 /// leaks, or returns `None` if it cannot tell.
 fn suspects<'t>(
-    acquired: &'t Acquired<'_>,
+    acquired: &'t AcquisitionGroups<'_>,
     criteria: &WhyCriteria,
-    findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
-) -> Result<(Vec<Suspect>, Vec<Unsuspected<'t>>), QueryError> {
+    findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings> + Sync,
+) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
-    let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
-    let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =
-        groups.partition_map(|group| {
+    let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) =
+        groups.into_par_iter().filter(|_| !cancel.is_cancelled()).partition_map(|group| {
             match Suspect::new(acquired, &group, criteria.is_plain(), &findings) {
                 Ok(suspect) => Either::Left(suspect),
-                Err(why) => Either::Right(Unsuspected { group, why }),
+                Err(why) => Either::Right(UnsuspectedGroup { group, why }),
             }
         });
     cancel.check()?;

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use handlescope_model::tables::ResourceKind;
 
-use super::suspect::{NoSuspect, Reason, Suspect};
-use crate::acquired::{Acquired, ProgramGroup};
+use super::suspect::{NoSuspect, NoSuspectReason, Suspect};
+use crate::acquired::{AcquisitionGroups, ProgramGroup};
 
 /// Leaked handles, or allocations of one kind, that belong to no suspect for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotCounted {
     /// Kind of the allocations; `None` for handles.
     pub kind: Option<String>,
-    pub reason: Reason,
+    pub reason: NoSuspectReason,
     /// Number of their groups.
     pub groups: u64,
     /// Number of leaked handles, or of allocations that only process exit freed or nothing did.
@@ -24,16 +24,16 @@ pub struct NotCounted {
 }
 
 /// A group that leaks but is no suspect.
-pub struct Unsuspected<'t> {
+pub struct UnsuspectedGroup<'t> {
     pub group: ProgramGroup<'t>,
     pub why: NoSuspect,
 }
 
 impl NotCounted {
     /// Counts the handle groups that are no suspects; `leaked` is what they leak together.
-    pub fn for_handles(unsuspected: &[Unsuspected<'_>], leaked: u64) -> Vec<Self> {
-        let mut sums = Sums::default();
-        for Unsuspected { why, .. } in unsuspected {
+    pub fn for_handles(unsuspected: &[UnsuspectedGroup<'_>], leaked: u64) -> Vec<Self> {
+        let mut sums = NotCountedSums::default();
+        for UnsuspectedGroup { why, .. } in unsuspected {
             sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
         }
         let mut not_counted = sums.all();
@@ -50,12 +50,12 @@ impl NotCounted {
 
     /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
     pub fn for_allocations(
-        allocations: &Acquired<'_>,
-        unsuspected: &[Unsuspected<'_>],
+        allocations: &AcquisitionGroups<'_>,
+        unsuspected: &[UnsuspectedGroup<'_>],
         backed: &[Suspect],
     ) -> Vec<Self> {
-        let mut sums = Sums::default();
-        for Unsuspected { group: ProgramGroup { groups, .. }, why } in unsuspected {
+        let mut sums = NotCountedSums::default();
+        for UnsuspectedGroup { group: ProgramGroup { groups, .. }, why } in unsuspected {
             let kind = groups.first().map(|group| group.type_name);
             // Kinds from a newer layout are not judged.
             let kind = kind.filter(|name| ResourceKind::ALL.iter().any(|it| it.name() == *name));
@@ -66,7 +66,7 @@ impl NotCounted {
         }
         for suspect in backed {
             let kind = suspect.type_name.as_str();
-            sums.add(Reason::Committed, Some(kind), (suspect.counts.unreleased(), 0, 0));
+            sums.add(NoSuspectReason::Committed, Some(kind), (suspect.counts.unreleased(), 0, 0));
         }
         sums.all()
     }
@@ -74,12 +74,12 @@ impl NotCounted {
 
 /// Groups, leaked, closed at exit and older, by reason and kind.
 #[derive(Default)]
-struct Sums<'a>(BTreeMap<(Reason, Option<&'a str>), [u64; 4]>);
+struct NotCountedSums<'a>(BTreeMap<(NoSuspectReason, Option<&'a str>), [u64; 4]>);
 
-impl<'a> Sums<'a> {
+impl<'a> NotCountedSums<'a> {
     fn add(
         &mut self,
-        reason: Reason,
+        reason: NoSuspectReason,
         kind: Option<&'a str>,
         (count, at_exit, older): (u64, u64, u64),
     ) {
@@ -88,15 +88,16 @@ impl<'a> Sums<'a> {
     }
 
     fn all(self) -> Vec<NotCounted> {
-        let sums = self.0.into_iter();
-        let sums = sums.map(|((reason, kind), [groups, count, at_exit, older])| NotCounted {
-            kind: kind.map(str::to_owned),
-            reason,
-            groups,
-            count,
-            at_exit,
-            older,
-        });
-        sums.collect()
+        self.0
+            .into_iter()
+            .map(|((reason, kind), [groups, count, at_exit, older])| NotCounted {
+                kind: kind.map(str::to_owned),
+                reason,
+                groups,
+                count,
+                at_exit,
+                older,
+            })
+            .collect()
     }
 }

@@ -95,8 +95,7 @@ impl Causes<'_> {
     fn unmatched_closes(&self, handle: AcquisitionIdx) -> impl Iterator<Item = usize> {
         let opened = self.columns.opening(handle);
         let (owner, value) = (self.columns.processes.owner(opened), self.columns.slot(opened));
-        let later = self.columns.around(handle).1.iter().copied().take(MAX_EVENTS);
-        later.filter(move |event| {
+        self.columns.around(handle).1.iter().copied().take(MAX_EVENTS).filter(move |event| {
             self.columns.kind(*event) == Some(EventKind::HandleClose)
                 && self.columns.slot(*event) == value
                 && self.columns.processes.get(*event) != owner

@@ -24,10 +24,10 @@ pub fn of(growth: &Growth, raced: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::growth::{Lifetime, ProcessLifetimes, Window};
+    use crate::growth::{Lifetime, ProcessLifetimes, TimeWindow};
 
     const SECOND: i64 = 1_000_000_000;
-    const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
+    const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600 * SECOND };
 
     fn score(opens: impl Iterator<Item = i64>, lived: Option<i64>) -> Option<f64> {
         let lifetimes: Vec<Lifetime> = opens
@@ -57,11 +57,13 @@ mod tests {
     #[test]
     fn one_that_outlives_all_others_makes_a_balanced_group_a_suspect() {
         let pool = |open_s: i64| -> Vec<Lifetime> {
-            let closed = (0..60).map(|at| Lifetime {
-                opened_ns: at * 10 * SECOND,
-                closed_ns: Some(at * 10 * SECOND + SECOND),
-            });
-            closed.chain([Lifetime { opened_ns: open_s * SECOND, closed_ns: None }]).collect()
+            (0..60)
+                .map(|at| Lifetime {
+                    opened_ns: at * 10 * SECOND,
+                    closed_ns: Some(at * 10 * SECOND + SECOND),
+                })
+                .chain([Lifetime { opened_ns: open_s * SECOND, closed_ns: None }])
+                .collect()
         };
         assert_eq!(score_of(pool(100)), Some(0.25));
         assert_eq!(score_of(pool(595)), None, "it is young");

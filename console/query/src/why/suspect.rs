@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use super::causes::{Diagnosis, Findings, RACE};
+use super::causes::{Diagnosis, GroupFindings, RACE};
 use super::names::LeakedNames;
 use super::score;
-use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share, SharedFunction, Subject};
-use crate::amounts::{Bytes, Counts};
-use crate::growth::{
-    Growth, Lifetime, ProcessLifetimes, TimeParts, Verdict, Window, Words, outstanding,
+use crate::acquired::{
+    AcquisitionGroups, AllocationEnds, PRIVATE_HEAP, ProcessShare, ProgramGroup, SharedFunction,
+    Subject,
 };
-use crate::requests::Requests;
+use crate::amounts::{ByteAmounts, Counts};
+use crate::growth::{
+    Growth, GrowthWords, Lifetime, ProcessLifetimes, TimeParts, TimeWindow, Verdict, outstanding,
+};
+use crate::requests::RequestStarts;
 use crate::tables::ProcessList;
 use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{Length, SuspectId};
@@ -51,13 +54,13 @@ pub struct Suspect {
     pub function_of_stacks: Option<SharedFunction>,
     pub counts: Counts,
     /// The bytes of allocations; `None` for handles.
-    pub bytes: Option<Bytes>,
+    pub bytes: Option<ByteAmounts>,
     pub growth: Growth,
     /// Number not yet released by the program at the end of each of [`PARTS`](Self::PARTS) equal parts of the trace;
     /// empty without a clock.
     pub open_over_time: Vec<u32>,
     /// The time range of the trace, if it has a clock.
-    pub trace: Option<Window>,
+    pub trace: Option<TimeWindow>,
     /// Word for how those that are not leaked end, such as "closed".
     pub ended: String,
     /// Causes of the leak, as far as the events show.
@@ -90,18 +93,18 @@ pub struct SuspectProcess {
 
 /// Sums over the processes of a suspect.
 #[derive(Default)]
-pub struct Sums {
+pub struct SuspectSums {
     pub counts: Counts,
-    pub bytes: Bytes,
-    pub ends: Ends,
+    pub bytes: ByteAmounts,
+    pub ends: AllocationEnds,
     /// Whether leaked ones are older than the ends of the others explain.
     pub is_beyond_chance: bool,
 }
 
-impl Sums {
-    fn new(shares: &[Share]) -> Self {
+impl SuspectSums {
+    fn new(shares: &[ProcessShare]) -> Self {
         let mut sums = Self::default();
-        for Share { counts, bytes, ends, .. } in shares {
+        for ProcessShare { counts, bytes, ends, .. } in shares {
             sums.counts.add(*counts);
             sums.bytes.unreleased = sums.bytes.unreleased.saturating_add(bytes.unreleased);
             sums.bytes.allocated = sums.bytes.allocated.saturating_add(bytes.allocated);
@@ -112,7 +115,7 @@ impl Sums {
 }
 
 impl SuspectProcess {
-    fn new(share: &Share, processes: &ProcessList, is_plain: bool) -> Self {
+    fn new(share: &ProcessShare, processes: &ProcessList, is_plain: bool) -> Self {
         let process = processes.owner(share.row, share.pid);
         Self {
             process: process.shown_label(is_plain),
@@ -141,14 +144,14 @@ impl Suspect {
     /// # Errors
     /// If it is no suspect, with the reason.
     pub fn new(
-        acquired: &Acquired<'_>,
+        acquired: &AcquisitionGroups<'_>,
         group: &ProgramGroup<'_>,
         is_plain: bool,
-        findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
+        findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings>,
     ) -> Result<Self, NoSuspect> {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
-        let shares = Share::from_each_process(shares);
-        let sums = Sums::new(&shares);
+        let shares = ProcessShare::from_each_process(shares);
+        let sums = SuspectSums::new(&shares);
         let process = |share| SuspectProcess::new(share, acquired.processes, is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
@@ -164,19 +167,23 @@ impl Suspect {
         let open_over_time = acquired.window.map(|trace| outstanding(all, trace, Self::PARTS));
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;
-        let sums = Sums { is_beyond_chance, ..sums };
+        let sums = SuspectSums { is_beyond_chance, ..sums };
         let no_suspect = NoSuspect::new(&growth, sums.counts.leaked, sums.counts.closed_at_exit);
         let findings = findings(group, &sums).ok_or(no_suspect)?;
-        let Findings { diagnoses, names, create_stacks, grown, ended } = findings;
+        let GroupFindings { diagnoses, names, create_stacks, grown, ended } = findings;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
-        let Sums { counts, bytes, .. } = sums;
+        let SuspectSums { counts, bytes, .. } = sums;
         // For allocations with bytes, the score counts the mean bytes of each.
         let mean_size = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
         let score = score::of(&growth, races.map_or(0, |races| races.count));
         // A block that grows leaks like many blocks.
         let grown_score = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
-        let score = score.map(|score| score * mean_size).into_iter().chain(grown_score);
-        let score = score.reduce(f64::max).ok_or(no_suspect)?;
+        let score = score
+            .map(|score| score * mean_size)
+            .into_iter()
+            .chain(grown_score)
+            .reduce(f64::max)
+            .ok_or(no_suspect)?;
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
         let per_minute =
             rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);
@@ -203,7 +210,7 @@ impl Suspect {
             function_of_stacks: function.clone(),
             counts,
             bytes: (acquired.subject == Subject::Allocations)
-                .then_some(Bytes { per_minute, ..bytes }),
+                .then_some(ByteAmounts { per_minute, ..bytes }),
             growth,
             open_over_time: open_over_time.unwrap_or_default(),
             trace: acquired.window,
@@ -261,7 +268,7 @@ impl Suspect {
     }
 
     /// Counts the requests its processes began while it leaked.
-    pub fn count_requests(&mut self, requests: &Requests) {
+    pub fn count_requests(&mut self, requests: &RequestStarts) {
         let evidence = &mut self.growth.evidence;
         let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };
         let rows = self.processes.iter().filter_map(|process| process.row);
@@ -275,7 +282,8 @@ impl Suspect {
             Some(_) => self.counts.opened,
             None => self.growth.evidence.opened as u64,
         };
-        let words = Words { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
+        let words =
+            GrowthWords { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
         self.growth.sentence(words, total)
     }
 
@@ -303,7 +311,7 @@ impl Suspect {
 
 /// The reason why a group is no suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
+pub enum NoSuspectReason {
     /// None is older than one that was closed.
     Young,
     /// Some are older, but that may be chance.
@@ -317,7 +325,7 @@ pub enum Reason {
 /// Counts of a group that is no suspect.
 #[derive(Debug, Clone, Copy)]
 pub struct NoSuspect {
-    pub reason: Reason,
+    pub reason: NoSuspectReason,
     pub leaked: u64,
     pub at_exit: u64,
     pub older: u64,
@@ -327,9 +335,9 @@ impl NoSuspect {
     pub fn new(growth: &Growth, leaked: u64, at_exit: u64) -> Self {
         let older = growth.evidence.outlived.older as u64;
         let reason = match (growth.verdict, older) {
-            (Verdict::Balanced, 0) => Reason::Young,
-            (Verdict::Balanced, _) => Reason::Chance,
-            _ => Reason::LongLived,
+            (Verdict::Balanced, 0) => NoSuspectReason::Young,
+            (Verdict::Balanced, _) => NoSuspectReason::Chance,
+            _ => NoSuspectReason::LongLived,
         };
         Self { reason, leaked, at_exit, older }
     }

@@ -9,7 +9,7 @@ use crate::event_item::EventItem;
 use crate::text::{ProcessStyle, TargetStyle};
 use crate::time::Clock;
 use handlescope_query::{
-    FileAnswer, Listing, PerProcess, ProcessInfo, Selected, Target, UNKNOWN_LIFETIME_NS,
+    EventListing, FileAnswer, PerProcess, ProcessInfo, SelectedObject, Target, UNKNOWN_LIFETIME_NS,
 };
 use handlescope_session::settings::Display;
 
@@ -25,7 +25,7 @@ pub struct CsvRow<'a> {
 /// The facts that the rows of a trace share.
 pub struct FileFacts<'a> {
     pub answer: &'a FileAnswer<'a>,
-    pub listing: &'a Listing,
+    pub listing: &'a EventListing,
     /// File name without extension; includes folders if another file has the same name.
     pub name: String,
     /// Start of the recording; empty if unknown.
@@ -82,7 +82,7 @@ impl<'a> FileFacts<'a> {
     pub fn new(
         answer: &'a FileAnswer<'a>,
         name: &Path,
-        listing: &'a Listing,
+        listing: &'a EventListing,
         has_command_line: bool,
         display: &Display,
     ) -> Self {
@@ -145,7 +145,7 @@ impl TargetFacts {
 }
 
 impl<'a> ObjectFacts<'a> {
-    pub fn new(file: &FileFacts<'a>, selected: Selected) -> Self {
+    pub fn new(file: &FileFacts<'a>, selected: SelectedObject) -> Self {
         let (listing, tables) = (file.listing, &file.answer.file);
         let object = selected.object();
         let table = &tables.objects.table;

@@ -9,7 +9,7 @@ use crate::json;
 use crate::no_match::{NoMatchRow, first_no_match};
 use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_query::{CountedEvent, EventsAnswer};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A kind of events, with the number of its file.
 pub type EventCountRow<'a> = (u32, &'a CountedEvent);
@@ -88,9 +88,9 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     let file_rows = answers.iter().map(|answer| {
         let counts = answer.rows.iter().map(|row| row.counted.count);
         let passed = counts.fold(0, u64::saturating_add);
-        let (passed, total) = (HumanCount(passed), Counted(answer.total, "event"));
+        let (passed, total) = (HumanCount(passed), CountedNoun(answer.total, "event"));
         let kinds = answer.rows.len();
-        let kinds_text = Counted(kinds as u64, "kind");
+        let kinds_text = CountedNoun(kinds as u64, "kind");
         let scope = if answer.is_of_kept { "that the extract keeps" } else { "of the source" };
         FileRows::new(answer.path, kinds)
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))

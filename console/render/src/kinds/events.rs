@@ -16,7 +16,7 @@ use crate::{
     traces::{StackNumbers, Traces, traces},
 };
 use handlescope_query::{
-    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected, Target,
+    EventListing, FileAnswer, ListedDuplicate, ObjectRefAnswer, ProcessInfo, SelectedObject, Target,
 };
 use handlescope_session::cancel::{Cancel, Poll};
 
@@ -30,9 +30,9 @@ const EXISTING: &str = "existing_handle";
 #[derive(Clone)]
 pub struct ObjectRow<'a> {
     answer: &'a FileAnswer<'a>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     numbers: StackNumbers,
-    object: Selected,
+    object: SelectedObject,
     parts: Rc<Parts<'a>>,
 }
 
@@ -407,7 +407,7 @@ impl<'a> ObjectRow<'a> {
 }
 
 impl EventRow<'_> {
-    fn pid_of(&self, process: impl Fn(DuplicateRow) -> Option<ProcessIdx>) -> Option<u32> {
+    fn pid_of(&self, process: impl Fn(ListedDuplicate) -> Option<ProcessIdx>) -> Option<u32> {
         let process = process(self.item.duplicate()?)?;
         Some(self.object.answer.file.processes.get(process).pid)
     }

@@ -11,8 +11,8 @@ use crate::{
     traces::{OfTraces, StackNumbers, totals_columns, traces},
 };
 use handlescope_query::{
-    FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
-    ObjectRefAnswer, Stat, Stats,
+    FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, Growth,
+    NodeIdx, ObjectRefAnswer, Stat,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -109,7 +109,10 @@ fn key_member(column: GroupColumn) -> MemberMeaning {
 }
 
 /// Adds the statistics of a group.
-pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stats + Copy + 'a) {
+pub fn add_stats<'a, R>(
+    columns: &mut Columns<'a, R>,
+    stats: impl Fn(&R) -> GroupStats + Copy + 'a,
+) {
     for (stat, name, title, meaning) in Stat::ALL {
         let value = move |row: &R| stats(row).get(stat);
         match stat.is_time() {

@@ -70,11 +70,11 @@ pub use self::{
 };
 use crate::no_match::InOptions;
 use handlescope_model::Untrusted;
-use handlescope_query::{NoMatch, Subject};
+use handlescope_query::{ListSubject, NoMatch};
 
 /// Returns the line shown instead of rows if a filter matches nothing.
 fn no_match_line(no_match: &NoMatch) -> String {
-    let noun = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
+    let noun = if no_match.subject == ListSubject::Allocation { "allocation" } else { "handle" };
     format!("No {noun} matches {}", Untrusted(&InOptions(no_match).option()))
 }
 

@@ -11,7 +11,7 @@ use crate::{
     table::{Columns, FileRows, Show, Table},
 };
 use handlescope_query::{LoadedModule, ModuleAnswer};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A module of a trace.
 pub struct ModuleRow<'a> {
@@ -112,7 +112,7 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
         let count = answer.modules.len();
         let without =
             answer.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
-        let modules = Counted(count as u64, "module");
+        let modules = CountedNoun(count as u64, "module");
         let line = format!("{modules}, {without} without a PDB identity");
         FileRows::new(answer.path, count).below(line)
     });

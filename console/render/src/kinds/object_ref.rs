@@ -10,7 +10,7 @@ use crate::table::{Around, Columns};
 use crate::text::ObjectRefStyle;
 use crate::traces::{OfTraces, totals_columns, traces};
 use handlescope_query::{
-    CountBy, CountRows, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer,
+    CountBy, CountRows, CountedHandles, GuiHandles, HandleCounts, ObjectRefAnswer, ObjectsLeftOut,
 };
 use handlescope_session::values::JsonMode;
 
@@ -91,10 +91,10 @@ pub fn object_ref_document<'a>() -> Columns<'a, ObjectRefHead<'a>> {
 }
 
 /// Declares the columns for what `-TopN` leaves out.
-fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
+fn left_out_columns<'a>() -> Columns<'a, ObjectsLeftOut> {
     const OMITTED: &str =
         "number of omitted objects, and of the handles and views that their events opened";
-    let mut columns = Columns::<LeftOut>::default();
+    let mut columns = Columns::<ObjectsLeftOut>::default();
     columns.member("objects", OMITTED, |sum| sum.objects);
     columns.member("handles", OMITTED, |sum| sum.handles + sum.views);
     columns.member("views", "the views among these", |sum| sum.views);
@@ -107,8 +107,8 @@ fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
     columns
 }
 
-fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
-    let mut sum = LeftOut::default();
+fn left_out(answer: &ObjectRefAnswer<'_>) -> ObjectsLeftOut {
+    let mut sum = ObjectsLeftOut::default();
     answer.files.iter().for_each(|file| sum += file.left_out);
     sum
 }
@@ -152,12 +152,12 @@ pub fn not_closed_columns<'a>() -> Columns<'a, NotClosed<'a>> {
         |row| row.by,
     );
     columns.member("counted", "see above", |row| match row.counts.counted {
-        Counted::OpenAtEnd => "open_at_end",
-        Counted::OpenByEvents { has_start: true } => "open_by_events_and_start",
-        Counted::OpenByEvents { has_start: false } => "open_by_events",
-        Counted::Leaked => "leaked",
-        Counted::ClosedAtExit => "closed_at_exit",
-        Counted::LeakedOrAtExit => "leaked_or_closed_at_exit",
+        CountedHandles::OpenAtEnd => "open_at_end",
+        CountedHandles::OpenByEvents { has_start: true } => "open_by_events_and_start",
+        CountedHandles::OpenByEvents { has_start: false } => "open_by_events",
+        CountedHandles::Leaked => "leaked",
+        CountedHandles::ClosedAtExit => "closed_at_exit",
+        CountedHandles::LeakedOrAtExit => "leaked_or_closed_at_exit",
     });
     columns.member(
         "order",

@@ -9,7 +9,7 @@ use crate::{
     table::{self, Columns, FileRows, Table},
     text::{self, TreeColumns},
 };
-use handlescope_query::{FileAnswer, Listing, ObjectRefAnswer, Selected};
+use handlescope_query::{EventListing, FileAnswer, ObjectRefAnswer, SelectedObject};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::Overwrite;
 use handlescope_session::settings::Display;
@@ -75,12 +75,12 @@ pub const OBJECT_COLUMNS: [&str; 6] = ["id", "type", "name", "lifetime", "create
 
 fn object_table<'a>(
     file: &'a FileAnswer<'_>,
-    listing: &'a Listing,
-    objects: &[Selected],
+    listing: &'a EventListing,
+    objects: &[SelectedObject],
 ) -> io::Result<Table<'a>> {
     let tables = &file.file;
     let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
-    let mut columns = Columns::<Selected>::default();
+    let mut columns = Columns::<SelectedObject>::default();
     columns.add(id, "number of the object", |object| object.id());
     columns.add(type_name, "name of its type", move |object| {
         tables.types.get(tables.objects.type_id(object.object()))

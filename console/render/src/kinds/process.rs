@@ -13,7 +13,7 @@ use crate::{
 };
 use handlescope_query::{ListedProcess, ProcessAnswer, pretty_name};
 use handlescope_session::settings::Display;
-use handlescope_session::values::{Counted, TimeFormat};
+use handlescope_session::values::{CountedNoun, TimeFormat};
 
 /// The line below an empty list of zombies.
 const NO_ZOMBIES: &str = "no ended process is known to be still in memory";
@@ -117,7 +117,7 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
             return file_rows.below(line.unwrap_or_else(|| NO_ZOMBIES.to_owned()));
         }
         let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
-        let processes = Counted(count as u64, "process");
+        let processes = CountedNoun(count as u64, "process");
         file_rows.below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));

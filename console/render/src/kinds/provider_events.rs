@@ -13,7 +13,7 @@ use crate::table::{Columns, FileRows, Show, Table};
 use crate::text::{ProcessStyle, StackStyle};
 use handlescope_query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
 use handlescope_session::settings::{Display, StackDisplayArgs};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// An event and its file.
 #[derive(Clone, Copy)]
@@ -146,7 +146,8 @@ impl<'a> ProviderEventRow<'a> {
 }
 
 fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
-    let (passed, kept) = (Counted(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
+    let (passed, kept) =
+        (CountedNoun(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
     FileRows::new(answer.path, answer.rows.len())
         .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
 }

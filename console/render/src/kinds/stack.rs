@@ -14,10 +14,10 @@ use crate::{
     text::{ProcessStyle, StackStyle},
     traces::StackJson,
 };
-use handlescope_query::{FrameStats, StackRow, StacksAnswer};
+use handlescope_query::{FrameStats, ProcessStack, StacksAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
-use handlescope_session::values::{Counted, Format};
+use handlescope_session::values::{CountedNoun, Format};
 
 /// Note for an extract that lacks the stacks of some events.
 const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept provider events; \
@@ -26,7 +26,7 @@ const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept p
 /// A stack and its presentation.
 pub struct StackItem<'a> {
     file: Rc<FileStyle<'a>>,
-    stack: StackRow,
+    stack: ProcessStack,
 }
 
 /// The presentation of the stacks of a trace.
@@ -144,10 +144,11 @@ impl<'a> StackItem<'a> {
 }
 
 fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
-    let (passed, recorded) = (Counted(answer.passed, "stack"), Counted(answer.recorded, "time"));
+    let (passed, recorded) =
+        (CountedNoun(answer.passed, "stack"), CountedNoun(answer.recorded, "time"));
     let FrameStats { frames_total, frames_in_modules, frames_managed, frames_unknown } =
         answer.stats;
-    let total = Counted(frames_total, "frame");
+    let total = CountedNoun(frames_total, "frame");
     let [modules, managed, unknown] =
         [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
     let file_rows = FileRows::new(answer.path, answer.rows.len())

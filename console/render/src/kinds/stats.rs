@@ -18,7 +18,7 @@ use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
-use handlescope_session::values::{Counted, Length, TimeDigits, finding};
+use handlescope_session::values::{CountedNoun, Length, TimeDigits, finding};
 
 /// A kind of events and the number of its file.
 pub type EventCountRow<'a> = (u32, &'a EventCount);
@@ -491,8 +491,8 @@ fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -
         Some((events, buffers)) => format!(
             "LOST while recording: {}, {}. {LOST_CLOSES}: record again with more or larger buffers before trusting \
              counts.",
-            Counted(events, "event"),
-            Counted(buffers, "buffer")
+            CountedNoun(events, "event"),
+            CountedNoun(buffers, "buffer")
         ),
     };
     writeln!(out, "{}", display.screen.paint(Role::Alarm, display.whole(&text)))

@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 use super::index;
 use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_query::{ModuleSymbols, SymbolsAnswer};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A module and the number of its file.
 pub type ModuleSymbolsRow<'a> = (u32, &'a ModuleSymbols);
@@ -156,7 +156,7 @@ fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
     let (named, frames) = (sum(|module| module.named), sum(|module| module.frames));
     FileRows::new(answer.path, modules.len()).below(format!(
         "{}, {resolved} with symbols; {named} of {frames} frames have names",
-        Counted(modules.len() as u64, "module")
+        CountedNoun(modules.len() as u64, "module")
     ))
 }
 

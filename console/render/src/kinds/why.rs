@@ -18,13 +18,13 @@ use crate::{
     },
 };
 use handlescope_query::{
-    Caller, Diagnosis, Leaked, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer,
+    Caller, CallerLeaks, Diagnosis, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer,
     ZombieHolder,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A function that returns the command for the handles of a suspect; its first argument is the file number.
 type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
@@ -204,7 +204,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             "other_callers_leaked",
             "number that other callers of the function did not release, if these do not leak alike; \
              else null",
-            (|leaked| leaked.leaked) as fn(Leaked) -> u64,
+            (|leaked| leaked.leaked) as fn(CallerLeaks) -> u64,
         ),
         ("other_callers_created", "number that these opened or allocated", |it| it.acquired),
     ] {
@@ -531,7 +531,7 @@ fn lines_of_left_out(
         lines.push(format!("+ {more}: {command} {which}{rank}, {command} -All"));
     }
     if !starts.is_empty() {
-        let groups = Counted(starts.len() as u64, "more suspect");
+        let groups = CountedNoun(starts.len() as u64, "more suspect");
         let handles = "of handles opened at process start";
         lines.push(format!("+ {groups} {handles}: {} -All", Untrusted(command)));
     }
@@ -626,7 +626,7 @@ pub fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String
         .map(|process| format!("{} {}", process.process, HumanCount(process.counts.unreleased())));
     let mut text = format!(
         "in {}: {}",
-        Counted(processes.len() as u64, "process"),
+        CountedNoun(processes.len() as u64, "process"),
         named.collect::<Vec<_>>().join(", ")
     );
     if let more @ 1.. = processes.len().saturating_sub(shown) {

@@ -6,13 +6,13 @@ use std::path::Path;
 use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 
 use handlescope_query::{
-    FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, Stats, TraceAnswer,
+    FileAnswer, FrameView, GroupColumn, GroupKey, GroupStats, Groups, NodeIdx, TraceAnswer,
     TrimmedStacks, with_program,
 };
 use handlescope_session::paths::stem;
 
 /// A function that returns how many handles of a group count.
-pub type Weight = fn(&Stats) -> u32;
+pub type Weight = fn(&GroupStats) -> u32;
 
 /// Unit of handles.
 const HANDLES: &str = "handles";

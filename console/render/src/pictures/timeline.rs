@@ -10,8 +10,8 @@ use super::folded::UNKNOWN;
 use super::ticks::{Round, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
-    Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
-    ResourceGroups, ResourcesAnswer, Window, most_at_once, most_in_order,
+    FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
+    ResourceKeyKind, ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
 };
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
@@ -28,7 +28,7 @@ pub struct Timeline {
     /// The name of the trace.
     pub file: String,
     /// The time span of the trace, in nanoseconds since session start.
-    pub window: Window,
+    pub window: TimeWindow,
     /// The groups with the highest peaks, then the sum of the others.
     pub series: Vec<Series>,
     pub axis: Axis,
@@ -151,7 +151,7 @@ impl Timeline {
             GrowthAxis::Days => (Axis::Days(labels.clone()), labels.len() as i64),
             GrowthAxis::Steps => (Axis::Percent, 100),
         };
-        let window = Window { start_ns: 0, end_ns: seconds.saturating_mul(1_000_000_000) };
+        let window = TimeWindow { start_ns: 0, end_ns: seconds.saturating_mul(1_000_000_000) };
         let measure = if has_bytes { Measure::Bytes } else { Measure::Handles };
         let file = Untrusted(dataset).to_string();
         Self { measure, file, window, series, axis }
@@ -190,7 +190,7 @@ impl Timeline {
 
     /// Returns round times of the window in seconds, each with its text.
     pub fn time_ticks(&self) -> Vec<(f64, String)> {
-        let Window { start_ns, end_ns } = self.window;
+        let TimeWindow { start_ns, end_ns } = self.window;
         let round = if matches!(self.axis, Axis::Seconds) { Round::Decimal } else { Round::Whole };
         let Ticks { values, decimals } =
             Ticks::new(start_ns as f64 / 1e9, end_ns as f64 / 1e9, round);
@@ -199,7 +199,7 @@ impl Timeline {
 
     /// Returns the end of each bucket in seconds since session start.
     pub fn ends(&self, buckets: usize) -> impl Iterator<Item = f64> {
-        let Window { start_ns, end_ns } = self.window;
+        let TimeWindow { start_ns, end_ns } = self.window;
         let length = (end_ns as f64 - start_ns as f64) / 1e9;
         let count = buckets as f64;
         (1..=buckets).map(move |bucket| start_ns as f64 / 1e9 + length * bucket as f64 / count)
@@ -218,7 +218,7 @@ fn peaks<'g>(
 fn series<G>(
     mut peaks: Vec<(u64, &G)>,
     open: impl Fn(&G) -> Vec<u64>,
-    changes: impl Fn(&G) -> Vec<Change>,
+    changes: impl Fn(&G) -> Vec<TimedChange>,
     name: impl Fn(&G) -> String,
     buckets: usize,
     top: usize,
@@ -261,7 +261,7 @@ fn allocated_name(
     group: &ResourceGroup,
 ) -> String {
     let text = |column: &ResourceColumn| match column.kind() {
-        KeyKind::Owner => marked(answer, group),
+        ResourceKeyKind::Owner => marked(answer, group),
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

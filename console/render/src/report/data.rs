@@ -19,7 +19,7 @@ use crate::kinds::{
 use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, colors, folded, folded_leaks};
 use crate::text::{StackStyle, callers, ignored_because};
 use handlescope_query::{
-    AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
+    AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
 };
 
 /// Returns the data about the traces.
@@ -81,7 +81,7 @@ fn file<'a>(
         .with("suspects", rows)
         .with("listed", listed)
         .with("unit", Measure::Handles.unit());
-    let document = with_pictures(document, open, folded(file, Stats::unreleased), table);
+    let document = with_pictures(document, open, folded(file, GroupStats::unreleased), table);
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
 }
 

@@ -17,7 +17,7 @@ use crate::text::ignored_because;
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// Number of suspects in the table that is visible without the script.
 const LISTED: usize = 12;
@@ -77,7 +77,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
         });
         table(&mut html, &titles, rows);
         if let more @ 1.. = why.suspects.len().saturating_sub(LISTED) {
-            paragraph(&mut html, "dim", &format!("+ {}", Counted(more as u64, "more suspect")));
+            paragraph(&mut html, "dim", &format!("+ {}", CountedNoun(more as u64, "more suspect")));
         }
         html.push_str("</div>\n");
     }

@@ -10,7 +10,8 @@ use crate::json::Document;
 use crate::table::{Columns, RowsOf, Show};
 use crate::{add_amounts, add_stats};
 use handlescope_query::{
-    FileAnswer, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceStats, ResourcesAnswer, Stats,
+    FileAnswer, GroupKey, GroupStats, Groups, NodeIdx, ResourceGroup, ResourceStats,
+    ResourcesAnswer,
 };
 
 /// Maximum number of listed groups of a trace; the others are counted.
@@ -94,7 +95,7 @@ impl<'a> Handles<'a> {
         rows
     }
 
-    fn stats(&self) -> Stats {
+    fn stats(&self) -> GroupStats {
         self.groups.tree.stats(self.leaf)
     }
 

@@ -17,7 +17,7 @@ use crate::time::Clock;
 use handlescope_query::{AllocatedKind, Suspect, WhyAnswer};
 use handlescope_session::paths::stem;
 use handlescope_session::trace::CaveatKind;
-use handlescope_session::values::{Counted, Length, Size};
+use handlescope_session::values::{CountedNoun, Length, Size};
 
 /// Maximum number of programs named at the top; the others are counted.
 const PROGRAMS: usize = 5;
@@ -136,11 +136,11 @@ fn totals(why: &WhyAnswer<'_>) -> String {
     let leaked = totals.leaked_handles.saturating_sub(totals.leaked_views);
     let views = match totals.leaked_views {
         0 => String::new(),
-        views => format!(", {}", Counted(views, "leaked view")),
+        views => format!(", {}", CountedNoun(views, "leaked view")),
     };
     format!(
         "{} opened, {} closed ({} only by process exit), {} leaked{views}",
-        Counted(opened, "handle"),
+        CountedNoun(opened, "handle"),
         HumanCount(totals.handles_closed),
         HumanCount(totals.closed_at_exit),
         HumanCount(leaked)

@@ -9,7 +9,7 @@ use super::size::{GridSize, cut};
 use super::{ColumnSpec, FileRows, Table};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// Number of rows measured to choose between one line per row and one line per value.
 const MEASURED_ROWS: usize = 1_000;
@@ -192,7 +192,7 @@ impl FileRows {
             None if self.left_out > 0 => {
                 let count = self.left_out as u64;
                 match self.noun {
-                    Some(noun) => writeln!(out, "+ {}", Counted(count, noun))?,
+                    Some(noun) => writeln!(out, "+ {}", CountedNoun(count, noun))?,
                     None => writeln!(out, "+ {} more", HumanCount(count))?,
                 }
             }

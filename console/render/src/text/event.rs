@@ -8,14 +8,16 @@ use super::{ObjectRefStyle, OrUnknown, grouped};
 use crate::time::Clock;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
-use handlescope_query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, Selected};
+use handlescope_query::{
+    EventListing, FileAnswer, ListedEvent, PerProcess, ProcessInfo, SelectedObject,
+};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 
 /// Writes the events of objects.
 pub struct EventWriter<'a> {
     pub answer: &'a FileAnswer<'a>,
-    pub listing: &'a Listing,
+    pub listing: &'a EventListing,
     pub args: &'a ObjectRefStyle<'a>,
     pub display: &'a Display,
     pub clock: Clock,
@@ -52,14 +54,14 @@ struct InheritedHandle {
 
 impl InheritedHandle {
     /// Whether the child closed this handle.
-    fn is_closed_by(&self, close: &EventRow) -> bool {
+    fn is_closed_by(&self, close: &ListedEvent) -> bool {
         self.child == close.process && self.handle.map(handle_slot) == close.handle.map(handle_slot)
     }
 }
 
 impl EventWriter<'_> {
     /// Writes the events of an object that passed the filters, in time order.
-    pub fn write(&self, out: &mut impl Write, selected: Selected) -> io::Result<()> {
+    pub fn write(&self, out: &mut impl Write, selected: SelectedObject) -> io::Result<()> {
         let inherited = self.inherited(selected);
         for row in self.answer.events(selected) {
             if let Some(event) = self.listing.event(row).filter(|event| is_shown(event, self.args))
@@ -77,7 +79,7 @@ impl EventWriter<'_> {
         out: &mut impl Write,
         inherited: &[InheritedHandle],
         row: usize,
-        event: &EventRow,
+        event: &ListedEvent,
     ) -> io::Result<()> {
         let Layout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
@@ -101,7 +103,7 @@ impl EventWriter<'_> {
     }
 
     /// Returns the name of the event and its role.
-    fn label(&self, row: usize, event: &EventRow) -> (Role, &'static str) {
+    fn label(&self, row: usize, event: &ListedEvent) -> (Role, &'static str) {
         match event.kind {
             EventKind::HandleCreate => (Role::Opened, "HandleCreate"),
             EventKind::HandleDuplicate => (Role::Notable, "HandleDuplicate"),
@@ -123,7 +125,7 @@ impl EventWriter<'_> {
         out: &mut impl Write,
         inherited: &[InheritedHandle],
         row: usize,
-        event: &EventRow,
+        event: &ListedEvent,
     ) -> io::Result<()> {
         match event.kind {
             EventKind::HandleCreate => {}
@@ -163,7 +165,7 @@ impl EventWriter<'_> {
         &self,
         out: &mut impl Write,
         row: usize,
-        event: &EventRow,
+        event: &ListedEvent,
     ) -> io::Result<()> {
         let duplicate = self.listing.duplicate(row);
         if let Some(child) = duplicate.inherited_by {
@@ -185,7 +187,7 @@ impl EventWriter<'_> {
         &self,
         out: &mut impl Write,
         caller: Option<ProcessIdx>,
-        event: &EventRow,
+        event: &ListedEvent,
     ) -> io::Result<()> {
         let Some(caller) = caller.filter(|caller| *caller != event.process) else { return Ok(()) };
         let line_break = self.display.line_break();
@@ -205,7 +207,7 @@ impl EventWriter<'_> {
     }
 
     /// Returns the handles of an object that children inherited, even if a filter removed their events.
-    fn inherited(&self, selected: Selected) -> Vec<InheritedHandle> {
+    fn inherited(&self, selected: SelectedObject) -> Vec<InheritedHandle> {
         let events = self.answer.file.objects.events(selected.object());
         let handles = events.filter_map(|row| {
             let child = self.listing.inherited_by(row)?;
@@ -217,7 +219,7 @@ impl EventWriter<'_> {
 }
 
 /// Whether an event gets a line.
-pub fn is_shown(event: &EventRow, args: &ObjectRefStyle<'_>) -> bool {
+pub fn is_shown(event: &ListedEvent, args: &ObjectRefStyle<'_>) -> bool {
     args.criteria.show_ref || !REFERENCE_CHANGES.contains(event.kind)
 }
 
@@ -232,7 +234,7 @@ pub struct Layout {
 
 impl Layout {
     /// Fits the widths to events and the ids of their processes.
-    pub fn of(events: impl Iterator<Item = (EventRow, u32)>, clock: &Clock) -> Self {
+    pub fn of(events: impl Iterator<Item = (ListedEvent, u32)>, clock: &Clock) -> Self {
         let (mut pid, mut tid, mut handle) = (0, 0, 0);
         let mut times: Option<(i64, i64)> = None;
         for (event, process) in events {

@@ -10,7 +10,8 @@ use super::{ObjectRefStyle, counted, grouped, handles_and_views};
 use crate::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::time::Clock;
 use handlescope_query::{
-    FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, Stat, Stats, sparkline,
+    FileAnswer, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, NodeIdx, Stat,
+    sparkline,
 };
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::{table, wrapped};
@@ -236,7 +237,7 @@ impl Writer<'_> {
         &self,
         column: TreeColumn,
         node: NodeIdx,
-        stats: &Stats,
+        stats: &GroupStats,
         open: &LazyCell<Vec<u32>, impl FnOnce() -> Vec<u32>>,
     ) -> String {
         let joined =
@@ -263,7 +264,7 @@ impl Writer<'_> {
         }
     }
 
-    fn stat(&self, stats: &Stats, stat: Stat) -> String {
+    fn stat(&self, stats: &GroupStats, stat: Stat) -> String {
         match stats.get(stat) {
             Some(time) if stat.is_time() => self.clock.at(time).to_string(),
             Some(count) => {

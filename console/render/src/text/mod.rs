@@ -27,7 +27,7 @@ pub use self::stack::{StackStyle, within};
 pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
 pub use self::target::TargetStyle;
 pub use self::zombies::{line_of_holders, line_of_zombies};
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// Formats a number; `separate` adds separators between thousands.
 pub fn grouped(number: u64, separate: bool) -> String {
@@ -57,14 +57,14 @@ impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
 
 /// Formats a count and its noun, in the plural if needed. It has no separators, like ETWAnalyzer's lines.
 pub fn counted(count: u64, noun: &'static str) -> String {
-    format!("{count} {noun}{}", Counted(count, noun).plural())
+    format!("{count} {noun}{}", CountedNoun(count, noun).plural())
 }
 
 /// Formats a number of handles, or of handles and views if there are any views.
 pub fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
     let number = grouped(count, separate);
     match (count, has_views) {
-        (_, false) => format!("{number} handle{}", Counted(count, "handle").plural()),
+        (_, false) => format!("{number} handle{}", CountedNoun(count, "handle").plural()),
         (1, true) => "1 handle or view".to_owned(),
         (_, true) => format!("{number} handles and views"),
     }

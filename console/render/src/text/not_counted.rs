@@ -4,9 +4,9 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::handles_and_views;
-use handlescope_query::{CountBy, CountOrder, NotCounted, Reason, Totals, WhyAnswer};
+use handlescope_query::{CountBy, CountOrder, NoSuspectReason, NotCounted, Totals, WhyAnswer};
 use handlescope_session::settings::IgnoreEntry;
-use handlescope_session::values::{Counted, TopN};
+use handlescope_session::values::{CountedNoun, TopN};
 
 /// Maximum number of types of open handles in the text.
 const OPEN_TYPES: usize = 6;
@@ -23,7 +23,7 @@ pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item
 
 /// Returns the line about known leaks that are left out.
 pub fn line_of_ignored(number: usize, noun: &'static str) -> Option<String> {
-    let ignored = Counted(number as u64, noun);
+    let ignored = CountedNoun(number as u64, noun);
     (number > 0).then(|| format!("ignored: {ignored}; -Ignored shows them with their reasons"))
 }
 
@@ -42,7 +42,7 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
     let leaked = match kind {
         None => handles_and_views(*count, has_views, true),
         Some(kind) => {
-            format!("{} {kind} allocation{}", HumanCount(*count), Counted(*count, "").plural())
+            format!("{} {kind} allocation{}", HumanCount(*count), CountedNoun(*count, "").plural())
         }
     };
     let (counted, option) = match (count, at_exit) {
@@ -54,24 +54,24 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
         }
         _ => (format!("{leaked}, and {exits},"), "-Leak -LeakAtExit"),
     };
-    let groups = Counted(*groups, "group");
+    let groups = CountedNoun(*groups, "group");
     let reason = match reason {
-        Reason::Young => {
+        NoSuspectReason::Young => {
             format!(
                 "where {noun} are usually {closed}; none is older than the oldest {closed} one was"
             )
         }
-        Reason::Chance => format!(
+        NoSuspectReason::Chance => format!(
             "where {noun} are usually {closed}; {} older than any {closed} one was, but that may be chance",
             match older {
                 1 => "1 is".to_owned(),
                 older => format!("{} are", HumanCount(*older)),
             }
         ),
-        Reason::LongLived => {
+        NoSuspectReason::LongLived => {
             format!("where {noun} live too long for this trace to tell whether any leaks")
         }
-        Reason::Committed => "with commit allocations that are counted".to_owned(),
+        NoSuspectReason::Committed => "with commit allocations that are counted".to_owned(),
     };
     format!("not counted: {counted} of {groups} {reason}; also in {list} {option}")
 }
@@ -84,17 +84,17 @@ pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
     let mut lines = vec![match (answer.has_events, answer.allocations) {
         (false, 0) => return lines_of_unknown(answer),
         (false, allocations) => {
-            format!("{verdict}: {}", Counted(allocations as u64, "allocation"))
+            format!("{verdict}: {}", CountedNoun(allocations as u64, "allocation"))
         }
         (true, _) if dropped > 0 => format!(
             "Unknown whether anything leaks: {} of unknown processes, which are not counted",
-            Counted(dropped, "event")
+            CountedNoun(dropped, "event")
         ),
         (true, _) => {
             let opened = handles_created.saturating_add(handles_duplicated);
             let opened = opened.saturating_add(map_count);
             let opened = match map_count {
-                0 => Counted(opened, "handle").to_string(),
+                0 => CountedNoun(opened, "handle").to_string(),
                 _ => format!("{} handles and views", HumanCount(opened)),
             };
             let left = HumanCount(answer.file.totals.unreleased());
@@ -107,7 +107,7 @@ pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
 
 /// Returns the verdict on a trace without suspects.
 fn nothing_leaks(answer: &WhyAnswer<'_>) -> &'static str {
-    let is_unclear = |not_counted: &NotCounted| not_counted.reason == Reason::LongLived;
+    let is_unclear = |not_counted: &NotCounted| not_counted.reason == NoSuspectReason::LongLived;
     match (answer.not_counted.iter().any(is_unclear), answer.ignored.is_empty()) {
         (true, true) => "Nothing is known to leak",
         (true, false) => "Nothing else is known to leak",
@@ -127,11 +127,11 @@ fn lines_of_unknown(answer: &WhyAnswer<'_>) -> Vec<String> {
     let mut types: Vec<String> =
         types.map(|row| format!("{} {}", HumanCount(row.count), row.name)).collect();
     if rows.left_out > 0 {
-        let others = Counted(rows.left_out as u64, "other type");
+        let others = CountedNoun(rows.left_out as u64, "other type");
         types.push(format!("{} of {others}", HumanCount(rows.left_out_sum)));
     }
     let (is, them) = if sum == 1 { ("is", "it") } else { ("are", "them") };
-    let handles = Counted(sum, "handle");
+    let handles = CountedNoun(sum, "handle");
     lines.extend((sum > 0).then(|| {
         format!(
             "{handles} {is} open, and no event says what opened {them}: {}; also in .dump ObjectRef \

@@ -14,8 +14,8 @@ use super::{OrUnknown, counted};
 use crate::time::{Clock, Seconds};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectCriteria, ObjectRefAnswer, Selected,
-    ShowTotal,
+    CountBy, EventListing, FileAnswer, GuiHandles, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
+    SelectedObject, ShowTotal,
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
@@ -122,7 +122,7 @@ fn gui_handles(handles: &GuiHandles) -> String {
 
 /// Writes how many objects are not printed, if there are any.
 fn write_left_out(
-    LeftOut { objects, handles, views, existing }: LeftOut,
+    ObjectsLeftOut { objects, handles, views, existing }: ObjectsLeftOut,
     out: &mut impl Write,
 ) -> io::Result<()> {
     if objects == 0 {
@@ -193,7 +193,7 @@ fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
 
 fn write_objects(
     file: &FileAnswer<'_>,
-    listing: &Listing,
+    listing: &EventListing,
     args: &ObjectRefStyle<'_>,
     display: &Display,
     out: &mut impl Write,
@@ -232,10 +232,10 @@ fn write_objects(
 /// The line above the events of an object.
 struct ObjectLine<'a> {
     file: &'a FileAnswer<'a>,
-    listing: &'a Listing,
+    listing: &'a EventListing,
     display: &'a Display,
     style: &'a ProcessStyle,
-    selected: Selected,
+    selected: SelectedObject,
 }
 
 impl ObjectLine<'_> {

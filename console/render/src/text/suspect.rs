@@ -8,8 +8,8 @@ use handlescope_model::{FILE_MAPPING_NAME, UNKNOWN_TYPE_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::handles_and_views;
-use handlescope_query::{Bytes, Counts, Leaked, PRIVATE_HEAP, SharedFunction, Suspect};
-use handlescope_session::values::{Counted, Size};
+use handlescope_query::{ByteAmounts, CallerLeaks, Counts, PRIVATE_HEAP, SharedFunction, Suspect};
+use handlescope_session::values::{CountedNoun, Size};
 
 /// Returns the verb for the end of a handle, view or allocation.
 fn closed(suspect: &Suspect) -> &'static str {
@@ -31,7 +31,7 @@ fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
     // An unknown type needs no name.
     let name = if name == UNKNOWN_TYPE_NAME { "" } else { name };
     let things = format!("{name}{noun}");
-    format!("{} {}{}", HumanCount(count), things.trim_start(), Counted(count, noun).plural())
+    format!("{} {}{}", HumanCount(count), things.trim_start(), CountedNoun(count, noun).plural())
 }
 
 /// Returns how many leaked, or only process exit `closed`, and the words that say so.
@@ -57,7 +57,9 @@ pub fn amounts(suspect: &Suspect) -> String {
     };
     let opened = acquired(suspect, &name, opened);
     let text = format!("{} of {opened} {rest}", HumanCount(count));
-    let Some(Bytes { unreleased, allocated, per_minute }) = suspect.bytes else { return text };
+    let Some(ByteAmounts { unreleased, allocated, per_minute }) = suspect.bytes else {
+        return text;
+    };
     // Events may have negative sizes, or none.
     if unreleased <= 0 {
         return text;
@@ -78,7 +80,7 @@ pub fn callers(suspect: &Suspect, shown: usize) -> Vec<String> {
     let Some(SharedFunction { path, callers, others, .. }) = &suspect.function_of_stacks else {
         return Vec::new();
     };
-    let leaked = |leaked: &Leaked| {
+    let leaked = |leaked: &CallerLeaks| {
         format!("{} of {}", HumanCount(leaked.leaked), HumanCount(leaked.acquired))
     };
     let mut lines = Vec::new();
@@ -93,7 +95,7 @@ pub fn callers(suspect: &Suspect, shown: usize) -> Vec<String> {
             0 => String::new(),
             more => format!(" and {} more", HumanCount(more as u64)),
         };
-        let count = Counted(callers.len() as u64, "caller");
+        let count = CountedNoun(callers.len() as u64, "caller");
         lines.push(format!("{count}: {}{more}", texts.join(", ")));
     }
     if let (1.., Some(function)) = (others.stacks, path.first()) {
@@ -145,7 +147,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
         _ => (suspects.to_vec(), leaks + exits),
     };
     let acquired = match shown.iter().all(|suspect| suspect.type_name == FILE_MAPPING_NAME) {
-        true => Counted(count, "view").to_string(),
+        true => CountedNoun(count, "view").to_string(),
         false => counted(first, count, has_views(&shown)),
     };
     let (programs, of_exits) = (programs(&shown), programs(&of_exits));
@@ -157,7 +159,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     // Suspects that do not count as leaking.
     let more = match suspects.len().saturating_sub(shown.len()) {
         0 => String::new(),
-        more => format!(" ({})", Counted(more as u64, "more suspect")),
+        more => format!(" ({})", CountedNoun(more as u64, "more suspect")),
     };
     let (verb, rest) = match (leaks, exits, first.bytes) {
         (_, 0, _) => ("leaked", String::new()),
@@ -166,7 +168,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
         (_, _, None) => ("leaked", format!("; {exits_shown} more {closed} only by {exit}{more}")),
         (..) => ("leaked", format!(", including {exits_shown} {closed} only by {exit}")),
     };
-    let suspects = Counted(shown.len() as u64, "suspect");
+    let suspects = CountedNoun(shown.len() as u64, "suspect");
     format!("{bytes}{acquired} {verb} by {suspects} of {}{rest}", named(&programs))
 }
 
@@ -178,7 +180,7 @@ fn programs<'a>(suspects: &[&'a Suspect]) -> BTreeSet<&'a str> {
 pub fn named(programs: &BTreeSet<&str>) -> String {
     match programs.first() {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
-        _ => Counted(programs.len() as u64, "program").to_string(),
+        _ => CountedNoun(programs.len() as u64, "program").to_string(),
     }
 }
 
@@ -214,13 +216,13 @@ pub fn more(left_out: &[&Suspect]) -> String {
         .map(|suspect| suspect.counts.unreleased());
     let without_size = of_allocations.len() - sized;
     let counts =
-        range(unsized_counts, HumanCount, |count| Counted(count, "allocation").to_string());
+        range(unsized_counts, HumanCount, |count| CountedNoun(count, "allocation").to_string());
     let texts =
         [(of_handles.len(), unreleased), (sized, bytes), (without_size, counts)].into_iter();
     let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate();
     let texts = texts.map(|(index, (count, range))| {
         let (more, suspects) = if index == 0 { (" more", " suspect") } else { ("", "") };
-        let plural = if index == 0 { Counted(count as u64, suspects).plural() } else { "" };
+        let plural = if index == 0 { CountedNoun(count as u64, suspects).plural() } else { "" };
         let each = if count == 1 { "" } else { " each" };
         format!("{}{more}{suspects}{plural} with {range}{each}", HumanCount(count as u64))
     });

@@ -9,7 +9,7 @@ use handlescope_model::rules::EXIT_FUNCTIONS;
 use super::{capitalized, grouped};
 use handlescope_model::Untrusted;
 use handlescope_query::{
-    CountBy, CountRow, Counted, ExitStacks, HandleCounts, ObjectCriteria, Totals,
+    CountBy, CountRow, CountedHandles, ExitStacks, HandleCounts, ObjectCriteria, Totals,
 };
 use handlescope_session::terminal::{Screen, table, wrapped};
 
@@ -91,12 +91,12 @@ impl fmt::Display for LeakLines<'_> {
 impl LeakLines<'_> {
     fn write_leaks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Totals { leaked_handles, closed_at_exit, .. } = self.totals;
-        let counted = Counted::new(self.criteria);
+        let counted = CountedHandles::new(self.criteria);
         let count = match counted {
-            Counted::OpenAtEnd | Counted::OpenByEvents { .. } => return Ok(()),
-            Counted::Leaked => leaked_handles,
-            Counted::ClosedAtExit => closed_at_exit,
-            Counted::LeakedOrAtExit => leaked_handles.saturating_add(closed_at_exit),
+            CountedHandles::OpenAtEnd | CountedHandles::OpenByEvents { .. } => return Ok(()),
+            CountedHandles::Leaked => leaked_handles,
+            CountedHandles::ClosedAtExit => closed_at_exit,
+            CountedHandles::LeakedOrAtExit => leaked_handles.saturating_add(closed_at_exit),
         };
         write!(f, "\n{}: {count}", capitalized(counted.text()))?;
         if self.without_leak > 0 {
@@ -120,7 +120,7 @@ impl LeakLines<'_> {
             let functions = EXIT_FUNCTIONS.join(", ");
             write!(f, "\nConfirmed by their stacks ({functions}): {confirmed} of {closes} closes")?;
         }
-        if counted != Counted::Leaked || closed_at_exit == 0 {
+        if counted != CountedHandles::Leaked || closed_at_exit == 0 {
             return Ok(());
         }
         let (handles, their) =
@@ -166,18 +166,18 @@ impl CountTable<'_> {
         let count = self.counts.process_count();
         let processes = if count == 1 { "process" } else { "processes" };
         match (self.counts.counted, self.by) {
-            (Counted::OpenAtEnd, CountBy::Type) => {
+            (CountedHandles::OpenAtEnd, CountBy::Type) => {
                 format!("Handles not closed at the end of the trace, of {count} {processes} (rundown):")
             }
-            (Counted::OpenAtEnd, _) => {
+            (CountedHandles::OpenAtEnd, _) => {
                 "Handles not closed at the end of the trace (rundown):".to_owned()
             }
-            (Counted::OpenByEvents { has_start: true }, _) => {
+            (CountedHandles::OpenByEvents { has_start: true }, _) => {
                 "Handles not closed at the end of the trace, by its events and the rundown at its start (it \
                  has no rundown at its end):"
                     .to_owned()
             }
-            (Counted::OpenByEvents { has_start: false }, _) => {
+            (CountedHandles::OpenByEvents { has_start: false }, _) => {
                 "Handles opened and not closed in the trace (it has no rundown, so older handles are \
                  unknown):"
                     .to_owned()

@@ -17,7 +17,7 @@ mod pattern;
 use std::sync::LazyLock;
 
 pub use self::days::{Days, DaysError};
-use self::pattern::{Alternatives, Parts, expression};
+use self::pattern::{Alternatives, PatternParts, expression};
 pub use self::pattern::{FilterError, Wildcard, literal, word};
 
 /// A filter that tests text line by line: object names, type names, pointers, handle values, stacks.
@@ -67,7 +67,7 @@ impl Filter {
 
     /// Compiles a filter; `expression` turns each part into a regular expression.
     pub fn from_parts(text: &str, expression: fn(&str) -> String) -> Result<Filter, FilterError> {
-        let parts = Parts::of(text);
+        let parts = PatternParts::of(text);
         Ok(Filter {
             text: text.to_owned(),
             has_included: !parts.included.is_empty(),

@@ -42,15 +42,15 @@ impl Wildcard {
 
 /// A filter split at `;`, exclusions without their `!`.
 #[derive(Debug, PartialEq)]
-pub struct Parts<'a> {
+pub struct PatternParts<'a> {
     pub included: Vec<&'a str>,
     pub excluded: Vec<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> PatternParts<'a> {
     /// Splits a filter; spaces belong to their part.
-    pub fn of(filter: &'a str) -> Parts<'a> {
-        let mut parts = Parts { included: Vec::new(), excluded: Vec::new() };
+    pub fn of(filter: &'a str) -> PatternParts<'a> {
+        let mut parts = PatternParts { included: Vec::new(), excluded: Vec::new() };
         for part in filter.split(';').filter(|part| !part.is_empty()) {
             match part.strip_prefix('!') {
                 Some(excluded) => parts.excluded.push(excluded),
@@ -64,13 +64,15 @@ impl<'a> Parts<'a> {
 /// Makes text from a trace safe for a filter and a terminal. `?` replaces characters that would end the part or control
 /// the terminal, and a leading `!`, which would exclude.
 pub fn literal(text: &str) -> String {
-    let characters = text.chars().enumerate().map(|(index, character)| match character {
-        ';' => '?',
-        '!' if index == 0 => '?',
-        _ if is_harmful(character) => '?',
-        _ => character,
-    });
-    characters.collect()
+    text.chars()
+        .enumerate()
+        .map(|(index, character)| match character {
+            ';' => '?',
+            '!' if index == 0 => '?',
+            _ if is_harmful(character) => '?',
+            _ => character,
+        })
+        .collect()
 }
 
 /// Like [`literal`], for a command line, which cannot hold a quote and where a leading `-` starts an option. Also
@@ -165,8 +167,8 @@ mod tests {
 
     #[test]
     fn empty_parts_are_ignored_and_spaces_kept() {
-        let parts = Parts::of(";a ;;! b;!;");
-        assert_eq!(parts, Parts { included: vec!["a "], excluded: vec![" b", ""] });
+        let parts = PatternParts::of(";a ;;! b;!;");
+        assert_eq!(parts, PatternParts { included: vec!["a "], excluded: vec![" b", ""] });
     }
 
     #[test]

@@ -7,8 +7,8 @@ mod token;
 pub mod value;
 
 pub use option::{
-    Arguments, Choices, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, To, choice,
-    to, words,
+    Arguments, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, To, WordChoices,
+    choice, to, words,
 };
 pub use parse::ParseError;
 pub use redirect::{Redirect, Target, definition, definition_start};

@@ -2,7 +2,7 @@
 //! the help.
 
 use super::token::Token;
-use super::value::{Value, Words};
+use super::value::{ValueKind, WordMeanings};
 use crate::values::ValueError;
 
 /// Arguments that may follow the name of a command.
@@ -18,7 +18,7 @@ pub enum Arguments {
     /// A folder on disk.
     Folder,
     /// One of these words, then anything.
-    Word(fn() -> Words),
+    Word(fn() -> WordMeanings),
     /// Tables and views of SQL.
     Relations,
     /// A query, with options around it.
@@ -93,18 +93,18 @@ impl<A> Clone for Opt<A> {
 impl<A> Copy for Opt<A> {}
 
 /// A value and the setter of its field. They share a type, so they cannot disagree.
-pub type To<A, T> = (Value<T>, fn(&mut A, T));
+pub type To<A, T> = (ValueKind<T>, fn(&mut A, T));
 
 /// [`To`] for values of any type.
 pub trait Take<A>: Sync {
-    fn value(&self) -> Value<()>;
+    fn value(&self) -> ValueKind<()>;
 
     /// Reads the value and sets the field. If an option is given twice, the last one counts.
     fn apply(&self, args: &mut A, words: &[&str]) -> Result<(), ValueError>;
 }
 
 impl<A, T: Sync> Take<A> for To<A, T> {
-    fn value(&self) -> Value<()> {
+    fn value(&self) -> ValueKind<()> {
         self.0.any()
     }
 
@@ -121,15 +121,15 @@ pub const fn to<A, T: Sync>(to: &'static To<A, T>) -> &'static dyn Take<A> {
 }
 
 /// Words, their meanings, and the value of each.
-pub type Choices<T> = [(&'static str, &'static str, T)];
+pub type WordChoices<T> = [(&'static str, &'static str, T)];
 
 /// Returns the words with their meanings.
-pub fn words<T>(choices: &Choices<T>) -> Words {
+pub fn words<T>(choices: &WordChoices<T>) -> WordMeanings {
     choices.iter().map(|(word, meaning, _)| (*word, *meaning)).collect()
 }
 
 /// Returns the value of the word at an index.
-pub fn choice<T: Copy>(choices: &Choices<T>, index: usize) -> Option<T> {
+pub fn choice<T: Copy>(choices: &WordChoices<T>, index: usize) -> Option<T> {
     choices.get(index).map(|(.., choice)| *choice)
 }
 
@@ -137,7 +137,7 @@ pub fn choice<T: Copy>(choices: &Choices<T>, index: usize) -> Option<T> {
 pub trait OptionSpec: Sync {
     /// Documentation of the option.
     fn doc(&self) -> Doc;
-    fn value(&self) -> Value<()>;
+    fn value(&self) -> ValueKind<()>;
     /// Whether it would accept these values.
     fn check(&self, values: &[Token]) -> Result<(), ValueError>;
 
@@ -175,7 +175,7 @@ impl<A: Default> OptionSpec for Opt<A> {
         Doc { names, help, details, example }
     }
 
-    fn value(&self) -> Value<()> {
+    fn value(&self) -> ValueKind<()> {
         self.take.value()
     }
 
@@ -209,11 +209,13 @@ pub struct GroupView {
 impl GroupView {
     /// Creates views of groups, without the type of their arguments.
     pub fn all<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
-        let views = groups.iter().map(|group| GroupView {
-            title: group.title,
-            options: group.options.iter().map(|option| option as _).collect(),
-        });
-        views.collect()
+        groups
+            .iter()
+            .map(|group| GroupView {
+                title: group.title,
+                options: group.options.iter().map(|option| option as _).collect(),
+            })
+            .collect()
     }
 
     /// Adds the shared groups, without shared options that have the name of another option.

@@ -131,8 +131,10 @@ pub fn known_items<'t>(
         };
         let value = spec.value();
         let (_, most) = value.arity;
-        let mut words = rest.iter().take(most).enumerate();
-        let taken = words
+        let taken = rest
+            .iter()
+            .take(most)
+            .enumerate()
             .position(|(index, word)| word.is_switch() || !value.takes(index, &word.text))
             .unwrap_or(most.min(rest.len()));
         let (values, behind) = rest.split_at(taken);
@@ -144,11 +146,13 @@ pub fn known_items<'t>(
 
 /// Returns the words between options.
 pub fn words<'t>(options: &[&'static dyn OptionSpec], tokens: &'t [Token]) -> Vec<&'t Token> {
-    let words = known_items(options, tokens).into_iter().filter_map(|item| match item {
-        Item::Word(token) => Some(token),
-        _ => None,
-    });
-    words.collect()
+    known_items(options, tokens)
+        .into_iter()
+        .filter_map(|item| match item {
+            Item::Word(token) => Some(token),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Returns the last option if it still needs values.
@@ -257,8 +261,8 @@ fn set<A: Default>(
     values: &[Token],
     args: &mut A,
 ) -> Option<Result<(), ValueError>> {
-    let mut options = groups.iter().flat_map(|group| group.options);
-    let option = options.find(|option| option.is_named(name))?;
+    let option =
+        groups.iter().flat_map(|group| group.options).find(|option| option.is_named(name))?;
     Some(option.apply(args, values))
 }
 
@@ -268,8 +272,11 @@ fn specs<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<&'static dyn Opti
 
 /// Returns the error for a token that belongs to no option.
 fn unknown(page: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
-    let effective = known.iter().filter(|option| option.has_effect());
-    let names = effective.flat_map(|option| option.doc().names).copied();
+    let names = known
+        .iter()
+        .filter(|option| option.has_effect())
+        .flat_map(|option| option.doc().names)
+        .copied();
     let nearest = suggest::nearest(&token.text, names)
         .and_then(|name| Some((name, known.iter().find(|option| option.is_named(name))?)));
     let (hint, help) = match nearest {

@@ -144,9 +144,10 @@ mod tests {
     /// force.
     fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
         let tokens = split(line);
-        let Redirect { line, tokens, file } = match is_query {
-            true => Redirect::from_query(line, &tokens),
-            false => Redirect::from_words(line, &tokens),
+        let Redirect { line, tokens, file } = if is_query {
+            Redirect::from_query(line, &tokens)
+        } else {
+            Redirect::from_words(line, &tokens)
         };
         let file = file.map(|Target { file, append, force }| {
             let (append, force) = (if append { "+" } else { "" }, if force { "!" } else { "" });

@@ -14,10 +14,10 @@ use crate::values::{
 };
 
 /// Words, each with its meaning.
-pub type Words = Vec<(&'static str, &'static str)>;
+pub type WordMeanings = Vec<(&'static str, &'static str)>;
 
-/// A kind of value that is read as a `T`. Help, completion and highlighting use `Value<()>`.
-pub struct Value<T: 'static> {
+/// A kind of value that is read as a `T`. Help, completion and highlighting use `ValueKind<()>`.
+pub struct ValueKind<T: 'static> {
     /// Placeholder for the value in the help, unless `words` are shown; empty if there is no value.
     pub placeholder: &'static str,
     /// Minimum and maximum number of words. An optional word takes the next token unless that looks like an option.
@@ -30,10 +30,10 @@ pub struct Value<T: 'static> {
     /// Whether the option does anything, rather than just being accepted.
     pub has_effect: bool,
     /// The words the value may be, or be made of, if there are only a few.
-    pub words: fn() -> Words,
+    pub words: fn() -> WordMeanings,
     pub offers: Offers,
     /// Reads the words after the option's name.
-    pub read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
+    pub read: fn(&ValueKind<T>, &[&str]) -> Result<T, ValueError>,
 }
 
 /// What completion offers for a value.
@@ -45,7 +45,7 @@ pub enum Offers {
     /// Several of the words, separated by commas.
     List,
     /// Texts that a filter is matched against.
-    Texts(Texts),
+    Texts(FilterTextKind),
     Processes,
     Suspects,
     /// Files to write.
@@ -64,7 +64,7 @@ pub enum Offers {
 
 /// Kind of text that a filter is matched against, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Texts {
+pub enum FilterTextKind {
     ObjectNames,
     ObjectTypes,
     /// Frames: `module!function`.
@@ -78,15 +78,15 @@ pub enum Texts {
     Other,
 }
 
-impl<T> Value<T> {
+impl<T> ValueKind<T> {
     /// A value of one word.
     const fn new(
         placeholder: &'static str,
-        read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
-    ) -> Value<T> {
+        read: fn(&ValueKind<T>, &[&str]) -> Result<T, ValueError>,
+    ) -> ValueKind<T> {
         let (is_repeatable, has_effect, offers) = (true, true, Offers::Nothing);
         let (arity, words, ends_with_number) = ((1, 1), Vec::new, false);
-        Value {
+        ValueKind {
             placeholder,
             arity,
             ends_with_number,
@@ -99,11 +99,11 @@ impl<T> Value<T> {
     }
 
     /// Returns the same value without the type it is read as.
-    pub fn any(&self) -> Value<()> {
-        let Value { placeholder, arity, ends_with_number, is_repeatable, .. } = *self;
-        let Value { has_effect, words, offers, .. } = *self;
-        let read: fn(&Value<()>, &[&str]) -> Result<(), ValueError> = |_, _| Ok(());
-        Value {
+    pub fn any(&self) -> ValueKind<()> {
+        let ValueKind { placeholder, arity, ends_with_number, is_repeatable, .. } = *self;
+        let ValueKind { has_effect, words, offers, .. } = *self;
+        let read: fn(&ValueKind<()>, &[&str]) -> Result<(), ValueError> = |_, _| Ok(());
+        ValueKind {
             placeholder,
             arity,
             ends_with_number,
@@ -179,53 +179,58 @@ fn check_exclusions(filter: &str) -> Result<(), ValueError> {
 }
 
 /// No value.
-pub const SWITCH: Value<()> = Value { arity: (0, 0), ..Value::new("", |_, _| Ok(())) };
+pub const SWITCH: ValueKind<()> = ValueKind { arity: (0, 0), ..ValueKind::new("", |_, _| Ok(())) };
 
 /// A filter on texts that may be empty: objects without a name, events without a stack. A lone `!` excludes these.
-const fn filter(texts: Texts) -> Value<Filter> {
-    let filter = Value::new("FILTER", |_, words| Filter::new(first(words)).map_err(refused));
-    Value { is_repeatable: false, offers: Offers::Texts(texts), ..filter }
+const fn filter(texts: FilterTextKind) -> ValueKind<Filter> {
+    let filter = ValueKind::new("FILTER", |_, words| Filter::new(first(words)).map_err(refused));
+    ValueKind { is_repeatable: false, offers: Offers::Texts(texts), ..filter }
 }
 
 /// A filter on texts that are never empty.
-const fn filter_of_some(texts: Texts) -> Value<Filter> {
-    let read: fn(&Value<Filter>, &[&str]) -> _ = |_, words| {
+const fn filter_of_some(texts: FilterTextKind) -> ValueKind<Filter> {
+    let read: fn(&ValueKind<Filter>, &[&str]) -> _ = |_, words| {
         check_exclusions(first(words))?;
         Filter::new(first(words)).map_err(refused)
     };
-    Value { read, ..filter(texts) }
+    ValueKind { read, ..filter(texts) }
 }
 
-pub const OBJECT_NAMES: Value<Filter> = filter(Texts::ObjectNames);
-pub const OBJECT_TYPES: Value<Filter> = filter_of_some(Texts::ObjectTypes);
-pub const FRAMES: Value<Filter> = filter(Texts::Frames);
-pub const ALLOCATION_KINDS: Value<Filter> = filter_of_some(Texts::AllocationKinds);
-pub const ALLOCATORS: Value<Filter> = filter(Texts::Allocators);
-pub const TEXTS: Value<Filter> = filter(Texts::Other);
+pub const OBJECT_NAMES: ValueKind<Filter> = filter(FilterTextKind::ObjectNames);
+pub const OBJECT_TYPES: ValueKind<Filter> = filter_of_some(FilterTextKind::ObjectTypes);
+pub const FRAMES: ValueKind<Filter> = filter(FilterTextKind::Frames);
+pub const ALLOCATION_KINDS: ValueKind<Filter> = filter_of_some(FilterTextKind::AllocationKinds);
+pub const ALLOCATORS: ValueKind<Filter> = filter(FilterTextKind::Allocators);
+pub const TEXTS: ValueKind<Filter> = filter(FilterTextKind::Other);
 /// Loaded files, optionally by several filters.
-pub const LOADED_FILES: Value<Filter> =
-    Value { placeholder: "FILES", is_repeatable: true, ..filter_of_some(Texts::LoadedFiles) };
-pub const PROCESSES: Value<ProcessFilter> = Value {
+pub const LOADED_FILES: ValueKind<Filter> = ValueKind {
+    placeholder: "FILES",
+    is_repeatable: true,
+    ..filter_of_some(FilterTextKind::LoadedFiles)
+};
+pub const PROCESSES: ValueKind<ProcessFilter> = ValueKind {
     is_repeatable: false,
     offers: Offers::Processes,
-    ..Value::new("PROCESSES", |_, words| {
+    ..ValueKind::new("PROCESSES", |_, words| {
         check_exclusions(first(words))?;
         ProcessFilter::new(first(words)).map_err(refused)
     })
 };
 /// Days: `FROM..TO` or a filter.
-pub const DAYS: Value<Days> = Value {
+pub const DAYS: ValueKind<Days> = ValueKind {
     is_repeatable: false,
-    ..Value::new("DAYS", |_, words| Days::parse(first(words)).map_err(refused))
+    ..ValueKind::new("DAYS", |_, words| Days::parse(first(words)).map_err(refused))
 };
 /// The id of a suspect, or its beginning.
-pub const SUSPECT: Value<SuspectId> =
-    Value { offers: Offers::Suspects, ..Value::new("ID", |_, words| SuspectId::new(first(words))) };
+pub const SUSPECT: ValueKind<SuspectId> = ValueKind {
+    offers: Offers::Suspects,
+    ..ValueKind::new("ID", |_, words| SuspectId::new(first(words)))
+};
 
 /// A suspect by rank or id, or processes by name.
-pub const WHICH: Value<Which> = Value {
+pub const WHICH: ValueKind<Which> = ValueKind {
     offers: Offers::Suspects,
-    ..Value::new("RANK|ID|PROCESSES", |_, words| Which::new(first(words)))
+    ..ValueKind::new("RANK|ID|PROCESSES", |_, words| Which::new(first(words)))
 };
 
 /// A suspect of `.why`, or the processes to list suspects of.
@@ -258,134 +263,140 @@ impl Which {
 }
 
 /// What fails a gate; several are combined.
-pub const FAIL_ON: Value<FailOn> =
-    Value::new("leak|steady|PROCESSES:N", |_, words| FailOn::parse(first(words)));
+pub const FAIL_ON: ValueKind<FailOn> =
+    ValueKind::new("leak|steady|PROCESSES:N", |_, words| FailOn::parse(first(words)));
 
 /// `min [max]` in seconds.
-pub const TIMES: Value<TimeRange> = Value {
+pub const TIMES: ValueKind<TimeRange> = ValueKind {
     arity: (1, 2),
     ends_with_number: true,
-    ..Value::new("SECONDS [MAX]", |_, words| TimeRange::parse(first(words), words.get(1).copied()))
+    ..ValueKind::new("SECONDS [MAX]", |_, words| {
+        TimeRange::parse(first(words), words.get(1).copied())
+    })
 };
 /// A start time in seconds.
-pub const SINCE: Value<TimeRange> =
-    Value::new("SECONDS", |_, words| TimeRange::parse(first(words), None));
+pub const SINCE: ValueKind<TimeRange> =
+    ValueKind::new("SECONDS", |_, words| TimeRange::parse(first(words), None));
 /// A duration in nanoseconds, not negative.
-pub const LENGTH: Value<i64> = Value::new("SECONDS", |_, words| length(first(words)));
+pub const LENGTH: ValueKind<i64> = ValueKind::new("SECONDS", |_, words| length(first(words)));
 /// `min [max]` of a count.
-pub const COUNTS: Value<CountRange> = Value {
+pub const COUNTS: ValueKind<CountRange> = ValueKind {
     arity: (1, 2),
     ends_with_number: true,
-    ..Value::new("MIN [MAX]", |_, words| {
+    ..ValueKind::new("MIN [MAX]", |_, words| {
         CountRange::parse(CountUnit::None, first(words), words.get(1).copied())
     })
 };
 /// `min [max]` of a number of bytes.
-pub const SIZES: Value<CountRange> = Value {
+pub const SIZES: ValueKind<CountRange> = ValueKind {
     arity: (1, 2),
     ends_with_number: true,
-    ..Value::new("BYTES [MAX]", |_, words| {
+    ..ValueKind::new("BYTES [MAX]", |_, words| {
         CountRange::parse(CountUnit::Bytes, first(words), words.get(1).copied())
     })
 };
 /// `n [skip]`.
-pub const TOP: Value<TopN> = Value {
+pub const TOP: ValueKind<TopN> = ValueKind {
     arity: (1, 2),
     ends_with_number: true,
-    ..Value::new("N [SKIP]", |_, words| TopN::parse(first(words), words.get(1).copied()))
+    ..ValueKind::new("N [SKIP]", |_, words| TopN::parse(first(words), words.get(1).copied()))
 };
-pub const ADDRESS: Value<u64> = Value::new("ADDRESS", |_, words| address(first(words)));
+pub const ADDRESS: ValueKind<u64> = ValueKind::new("ADDRESS", |_, words| address(first(words)));
 /// A number of bytes.
-pub const SIZE: Value<u64> = Value::new("BYTES", |_, words| bytes(first(words)));
+pub const SIZE: ValueKind<u64> = ValueKind::new("BYTES", |_, words| bytes(first(words)));
 /// A whole number, at least 1.
-pub const NUMBER: Value<u64> = Value::new("N", |_, words| number(first(words)));
+pub const NUMBER: ValueKind<u64> = ValueKind::new("N", |_, words| number(first(words)));
 /// Like [`NUMBER`], but optional.
-pub const MAYBE_NUMBER: Value<Option<u64>> = Value {
+pub const MAYBE_NUMBER: ValueKind<Option<u64>> = ValueKind {
     arity: (0, 1),
     ends_with_number: true,
-    ..Value::new("[N]", |_, words| words.first().map(|word| number(word)).transpose())
+    ..ValueKind::new("[N]", |_, words| words.first().map(|word| number(word)).transpose())
 };
-pub const DIGITS: Value<TimeDigits> =
-    Value::new("DIGITS", |_, words| TimeDigits::parse(first(words)));
+pub const DIGITS: ValueKind<TimeDigits> =
+    ValueKind::new("DIGITS", |_, words| TimeDigits::parse(first(words)));
 
 /// A file to write.
-pub const FILE: Value<PathBuf> =
-    Value { offers: Offers::Files, ..Value::new("FILE", |_, words| path(words)) };
+pub const FILE: ValueKind<PathBuf> =
+    ValueKind { offers: Offers::Files, ..ValueKind::new("FILE", |_, words| path(words)) };
 /// A file to write, optional.
-pub const MAYBE_FILE: Value<Option<PathBuf>> = Value {
+pub const MAYBE_FILE: ValueKind<Option<PathBuf>> = ValueKind {
     arity: (0, 1),
     offers: Offers::Files,
-    ..Value::new("[FILE]", |_, words| words.first().map(|_| path(words)).transpose())
+    ..ValueKind::new("[FILE]", |_, words| words.first().map(|_| path(words)).transpose())
 };
 /// Returns the value for the file an answer may go to.
-pub const fn file_in(names: NamesFile) -> Value<Option<PathBuf>> {
+pub const fn file_in(names: NamesFile) -> ValueKind<Option<PathBuf>> {
     match names {
-        NamesFile::Never => Value { arity: (0, 0), ..Value::new("", |_, _| Ok(None)) },
+        NamesFile::Never => ValueKind { arity: (0, 0), ..ValueKind::new("", |_, _| Ok(None)) },
         NamesFile::Maybe => MAYBE_FILE,
-        NamesFile::Always => Value { arity: (1, 1), placeholder: FILE.placeholder, ..MAYBE_FILE },
+        NamesFile::Always => {
+            ValueKind { arity: (1, 1), placeholder: FILE.placeholder, ..MAYBE_FILE }
+        }
     }
 }
-pub const FOLDER: Value<PathBuf> =
-    Value { offers: Offers::Folders, ..Value::new("FOLDER", |_, words| path(words)) };
+pub const FOLDER: ValueKind<PathBuf> =
+    ValueKind { offers: Offers::Folders, ..ValueKind::new("FOLDER", |_, words| path(words)) };
 /// Files to read: a name, folder or pattern.
-pub const QUERY: Value<String> =
-    Value { offers: Offers::Traces, ..Value::new("QUERY", |_, words| text(words)) };
+pub const QUERY: ValueKind<String> =
+    ValueKind { offers: Offers::Traces, ..ValueKind::new("QUERY", |_, words| text(words)) };
 /// Symbol servers, separated by semicolons.
-pub const SYMBOL_SERVERS: Value<Vec<ServerChoice>> = Value {
+pub const SYMBOL_SERVERS: ValueKind<Vec<ServerChoice>> = ValueKind {
     offers: Offers::Servers,
-    ..Value::new("SERVER", |_, words| {
+    ..ValueKind::new("SERVER", |_, words| {
         let refused = |error: SymbolSourcesError| ValueError::Server { reason: error.to_string() };
         ServerChoice::parse_list(first(words)).map_err(refused)
     })
 };
 /// A column of the answer's table.
-pub const COLUMN: Value<String> =
-    Value { offers: Offers::Column, ..Value::new("COLUMN", |_, words| text(words)) };
+pub const COLUMN: ValueKind<String> =
+    ValueKind { offers: Offers::Column, ..ValueKind::new("COLUMN", |_, words| text(words)) };
 /// Several of its columns, separated by commas, or all.
-pub const COLUMN_LIST: Value<ColumnChoice> = Value {
+pub const COLUMN_LIST: ValueKind<ColumnChoice> = ValueKind {
     offers: Offers::Columns,
-    ..Value::new("COLUMN,…", |_, words| Ok(ColumnChoice::parse(first(words))))
+    ..ValueKind::new("COLUMN,…", |_, words| Ok(ColumnChoice::parse(first(words))))
 };
 /// A point in time: a time or a name.
-pub const POINT: Value<String> =
-    Value { offers: Offers::Points, ..Value::new("TIME", |_, words| text(words)) };
+pub const POINT: ValueKind<String> =
+    ValueKind { offers: Offers::Points, ..ValueKind::new("TIME", |_, words| text(words)) };
 /// Words joined by spaces.
-pub const TEXT: Value<String> = Value::new("TEXT", |_, words| Ok(words.join(" ")));
+pub const TEXT: ValueKind<String> = ValueKind::new("TEXT", |_, words| Ok(words.join(" ")));
 /// Two texts that belong together.
-pub const PAIR: Value<[String; 2]> = Value {
+pub const PAIR: ValueKind<[String; 2]> = ValueKind {
     arity: (2, 2),
-    ..Value::new("A B", |_, words| {
+    ..ValueKind::new("A B", |_, words| {
         Ok([0, 1].map(|index| words.get(index).copied().unwrap_or_default().to_owned()))
     })
 };
 
-pub const TIME_FORMAT: Value<TimeFormat> = Value {
+pub const TIME_FORMAT: ValueKind<TimeFormat> = ValueKind {
     words: || time_words().collect(),
     offers: Offers::Words,
-    ..Value::new("", |_, words| time_format(first(words)))
+    ..ValueKind::new("", |_, words| time_format(first(words)))
 };
 /// Format of starts and ends of processes.
-pub const PROCESS_FORMAT: Value<ProcessFormat> = Value {
+pub const PROCESS_FORMAT: ValueKind<ProcessFormat> = ValueKind {
     words: || process_words().collect(),
     offers: Offers::Words,
-    ..Value::new("", |_, words| process_format(first(words)))
+    ..ValueKind::new("", |_, words| process_format(first(words)))
 };
 /// Index of one of the words.
-pub const WORD: Value<usize> =
-    Value { offers: Offers::Words, ..Value::new("", |value, words| value.position(first(words))) };
+pub const WORD: ValueKind<usize> = ValueKind {
+    offers: Offers::Words,
+    ..ValueKind::new("", |value, words| value.position(first(words)))
+};
 /// Like [`WORD`]; the first one by default.
-pub const MAYBE_WORD: Value<usize> = Value {
+pub const MAYBE_WORD: ValueKind<usize> = ValueKind {
     arity: (0, 1),
     offers: Offers::Words,
-    ..Value::new("", |value, words| words.first().map_or(Ok(0), |word| value.position(word)))
+    ..ValueKind::new("", |value, words| words.first().map_or(Ok(0), |word| value.position(word)))
 };
 /// Indices of some of the words, separated by commas, in the order given.
-pub const WORDS: Value<Vec<usize>> = Value {
+pub const WORDS: ValueKind<Vec<usize>> = ValueKind {
     offers: Offers::List,
-    ..Value::new("WORD,…", |value, words| {
+    ..ValueKind::new("WORD,…", |value, words| {
         first(words).split(',').map(|word| value.position(word)).collect()
     })
 };
 
 /// No value, and no effect.
-pub const IGNORED: Value<()> = Value { has_effect: false, ..SWITCH };
+pub const IGNORED: ValueKind<()> = ValueKind { has_effect: false, ..SWITCH };

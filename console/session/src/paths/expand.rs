@@ -46,7 +46,7 @@ pub enum ExpandError {
 
 /// The files a query expands to, and how they were found.
 #[derive(Debug, Default)]
-pub struct Expanded {
+pub struct PathExpansion {
     /// The files, sorted by name.
     pub files: Vec<PathBuf>,
     /// Whether they were found in a folder or by a pattern rather than named.
@@ -62,12 +62,12 @@ pub struct Expanded {
 /// * A pattern stands for all traces and extracts with a matching name or path.
 ///
 /// Adds all problems to `problems`. A subfolder that cannot be read does not stop the search.
-pub fn expand(query: &str, recursive: bool, problems: &mut Vec<ExpandError>) -> Expanded {
+pub fn expand(query: &str, recursive: bool, problems: &mut Vec<ExpandError>) -> PathExpansion {
     match expanded(query, recursive, problems) {
         Ok(expanded) => expanded,
         Err(error) => {
             problems.push(error);
-            Expanded::default()
+            PathExpansion::default()
         }
     }
 }
@@ -76,7 +76,7 @@ fn expanded(
     query: &str,
     recursive: bool,
     problems: &mut Vec<ExpandError>,
-) -> Result<Expanded, ExpandError> {
+) -> Result<PathExpansion, ExpandError> {
     let path = with_home(query);
     if path.is_dir() {
         let folder = if path.as_os_str() == "." { Path::new("") } else { &path };
@@ -93,7 +93,7 @@ fn expanded(
         return found_files(files).ok_or(ExpandError::NothingIn { folder: path, hint });
     }
     if let Some(file) = existing(&path) {
-        return Ok(Expanded { files: vec![file], is_found: false });
+        return Ok(PathExpansion { files: vec![file], is_found: false });
     }
     match Pattern::new(&path)? {
         Some((folder, pattern)) => {
@@ -106,9 +106,9 @@ fn expanded(
 }
 
 /// Keeps each trace once; `None` if there are none.
-fn found_files(files: Vec<PathBuf>) -> Option<Expanded> {
+fn found_files(files: Vec<PathBuf>) -> Option<PathExpansion> {
     let files = once_each(files);
-    (!files.is_empty()).then_some(Expanded { files, is_found: true })
+    (!files.is_empty()).then_some(PathExpansion { files, is_found: true })
 }
 
 /// Returns the file of this name, or the extract if the name lacks its extension or has ETWAnalyzer's.

@@ -94,8 +94,8 @@ pub struct SameTrace {
 impl SameTrace {
     /// Returns the key of a trace or an extract.
     pub fn new(path: &Path) -> SameTrace {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         let is_extracts =
             folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));

@@ -128,9 +128,10 @@ impl Overwrite {
         match fs::metadata(&full_path) {
             Ok(data) if data.is_file() => {
                 let full_path = full_path.canonicalize().map_err(unknown)?;
-                match self.is_source(&full_path) {
-                    true => Err(OverwriteError::Source { path: shown() }),
-                    false => Ok((full_path, true)),
+                if self.is_source(&full_path) {
+                    Err(OverwriteError::Source { path: shown() })
+                } else {
+                    Ok((full_path, true))
                 }
             }
             Err(_) if fs::symlink_metadata(&full_path).is_err() && !is_device(&full_path) => {

@@ -35,20 +35,30 @@ impl Roots {
     /// # Errors
     /// Names the first one that is not a folder.
     pub fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
-        let folders = folders.iter().map(|folder| {
-            let real = folder.canonicalize().and_then(|real| match real.is_dir() {
-                true => Ok(real),
-                false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file")),
-            });
-            real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
-        });
-        folders.collect::<Result<_, _>>().map(Roots)
+        folders
+            .iter()
+            .map(|folder| {
+                let real = folder.canonicalize().and_then(|real| {
+                    if real.is_dir() {
+                        Ok(real)
+                    } else {
+                        Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file"))
+                    }
+                });
+                real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
+            })
+            .collect::<Result<_, _>>()
+            .map(Roots)
     }
 
     /// Returns the shortest name that finds a file again: relative to a root, or its path.
     pub fn name(&self, path: &Path) -> String {
-        let below = self.0.iter().filter_map(|root| path.strip_prefix(root).ok());
-        let name = below.min_by_key(|name| name.as_os_str().len()).unwrap_or(path);
+        let name = self
+            .0
+            .iter()
+            .filter_map(|root| path.strip_prefix(root).ok())
+            .min_by_key(|name| name.as_os_str().len())
+            .unwrap_or(path);
         name.to_string_lossy().into_owned()
     }
 
@@ -81,10 +91,7 @@ impl Roots {
     /// If it is not.
     pub fn check(&self, path: &Path) -> Result<(), RootError> {
         let real = path.ancestors().find_map(|path| path.canonicalize().ok());
-        match real.is_some_and(|real| self.contain(&real)) {
-            true => Ok(()),
-            false => Err(self.outside(path)),
-        }
+        if real.is_some_and(|real| self.contain(&real)) { Ok(()) } else { Err(self.outside(path)) }
     }
 
     /// Checks that a file opened by a path in the roots really is there. A link may have replaced a part of the path
@@ -146,9 +153,10 @@ fn real_path(_: &Path, file: &File) -> io::Result<PathBuf> {
 fn real_path(path: &Path, file: &File) -> io::Result<PathBuf> {
     use same_file::Handle;
     let real = path.canonicalize()?;
-    match Handle::from_path(&real)? == Handle::from_file(file.try_clone()?)? {
-        true => Ok(real),
-        false => Err(io::Error::other("it was replaced while it was opened")),
+    if Handle::from_path(&real)? == Handle::from_file(file.try_clone()?)? {
+        Ok(real)
+    } else {
+        Err(io::Error::other("it was replaced while it was opened"))
     }
 }
 

@@ -19,8 +19,12 @@ fn walked(folder: &Path, query: &str, recursive: bool) -> Vec<String> {
     let mut problems = Vec::new();
     let expanded = expand(&folder.join(query).to_string_lossy(), recursive, &mut problems);
     assert!(problems.is_empty(), "{query}: {problems:?}");
-    let paths = expanded.files.iter().map(|path| path.strip_prefix(folder).expect("in it"));
-    paths.map(|path| path.to_string_lossy().replace('\\', "/")).collect()
+    expanded
+        .files
+        .iter()
+        .map(|path| path.strip_prefix(folder).expect("in it"))
+        .map(|path| path.to_string_lossy().replace('\\', "/"))
+        .collect()
 }
 
 fn files(folder: &Path, query: &str) -> Vec<String> {

@@ -23,10 +23,10 @@ const MAX_BYTES: u64 = 1 << 22;
 const LONG: u64 = 1 << 18;
 
 /// Size in bytes, and last change in nanoseconds since 1970.
-type State = (u64, u128);
+type FileState = (u64, u128);
 
 /// Files written in this session, in case the list cannot be kept.
-static IN_SESSION: LazyLock<Mutex<HashMap<PathBuf, State>>> = LazyLock::new(Mutex::default);
+static IN_SESSION: LazyLock<Mutex<HashMap<PathBuf, FileState>>> = LazyLock::new(Mutex::default);
 
 /// Another process may have written a file younger than this and not remembered it yet.
 const JUST_NOW: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ pub fn exclusive_lock(name: &str) -> Option<File> {
     }
 }
 
-fn state(path: &Path) -> Option<State> {
+fn state(path: &Path) -> Option<FileState> {
     let data = fs::metadata(path).ok()?;
     let changed = data.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some((data.len(), changed.as_nanos()))
@@ -95,20 +95,23 @@ fn list_file() -> Option<PathBuf> {
 }
 
 /// Reads the list. It has one line per file: size, time, path.
-fn list() -> Vec<(PathBuf, State)> {
+fn list() -> Vec<(PathBuf, FileState)> {
     let mut text = String::new();
     let file = list_file().and_then(|path| File::open(path).ok());
     let read = file.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text).ok());
-    let lines = read.map(|_| text.lines()).into_iter().flatten().filter_map(|line| {
-        let mut fields = line.splitn(3, ' ');
-        let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        Some((PathBuf::from(fields.next()?), (size, changed)))
-    });
-    lines.collect()
+    read.map(|_| text.lines())
+        .into_iter()
+        .flatten()
+        .filter_map(|line| {
+            let mut fields = line.splitn(3, ' ');
+            let (size, changed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            Some((PathBuf::from(fields.next()?), (size, changed)))
+        })
+        .collect()
 }
 
 /// Returns the line of a file; `None` if a line cannot hold its name, which is then remembered only in this session.
-fn line(path: &Path, state: State) -> Option<String> {
+fn line(path: &Path, state: FileState) -> Option<String> {
     let (size, changed) = state;
     let path = path.to_str().filter(|path| !path.contains(['\n', '\r']))?;
     Some(format!("{size} {changed} {path}\n"))
@@ -116,7 +119,7 @@ fn line(path: &Path, state: State) -> Option<String> {
 
 /// Adds a file to the list in one write, so that lines of other processes survive. Returns the size of the list in
 /// bytes.
-fn add(path: &Path, now: State) -> Option<u64> {
+fn add(path: &Path, now: FileState) -> Option<u64> {
     let mut file = File::options().append(true).create(true).open(list_file()?).ok()?;
     file.write_all(line(path, now)?.as_bytes()).ok()?;
     file.metadata().ok().map(|data| data.len())

@@ -115,8 +115,12 @@ impl Aliases {
         let mut used: Vec<&str> = Vec::new();
         while let Some((name, start, rest)) = self.first_of(&expanded) {
             if used.contains(&name) {
-                let cycle = used.into_iter().chain([name]).map(|name| format!(".{name}"));
-                let cycle = cycle.collect::<Vec<_>>().join(" → ");
+                let cycle = used
+                    .into_iter()
+                    .chain([name])
+                    .map(|name| format!(".{name}"))
+                    .collect::<Vec<_>>()
+                    .join(" → ");
                 return Err(AliasError::Circle { name: name.to_owned(), cycle });
             }
             if used.len() == MAX_DEPTH {
@@ -130,11 +134,11 @@ impl Aliases {
 
     /// Expands a line that starts with an alias, so that it can be completed or coloured like the command it stands
     /// for.
-    pub fn expanded(&self, line: &str) -> Option<Expanded> {
+    pub fn expanded(&self, line: &str) -> Option<AliasExpansion> {
         let (_, _, rest) = self.first_of(line)?;
         let expanded = self.expand(line).ok()?.into_owned();
         let (typed_start, start) = (line.len() - rest.len(), expanded.len() - rest.len());
-        Some(Expanded { line: expanded, typed_start, start })
+        Some(AliasExpansion { line: expanded, typed_start, start })
     }
 
     /// Returns the alias a line starts with, what it stands for, and the rest of the line.
@@ -147,7 +151,7 @@ impl Aliases {
 }
 
 /// A line with its alias expanded.
-pub struct Expanded {
+pub struct AliasExpansion {
     pub line: String,
     /// Where the rest of the line starts in the line as typed.
     pub typed_start: usize,

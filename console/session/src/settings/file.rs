@@ -11,7 +11,7 @@ use toml_edit::{Document, Item, Table, TomlError, Value};
 
 use super::aliases::{AliasError, Aliases};
 use super::ignore::{IGNORE, IgnoreList, IgnoreProblem};
-use super::key::{Choices, FILE_NAME, Key};
+use super::key::{FILE_NAME, SettingChoices, SettingKey};
 use crate::cancel::Cancel;
 use crate::paths::{Overwrite, OverwriteError, exclusive_lock, write_whole};
 use crate::suggest::followed_by;
@@ -30,19 +30,19 @@ pub enum ConfigError {
         "{}: the {} cannot be read: {}; name another file with {}",
         Untrusted(.path), .role.noun, Reason(.source), .role.option
     )]
-    Unread { path: PathBuf, role: Role, source: io::Error },
+    Unread { path: PathBuf, role: FileRole, source: io::Error },
     #[error(
         "{}: larger than {MAX_BYTES} bytes, so not a {}; name another file with {}",
         Untrusted(.path), .role.noun, .role.option
     )]
-    TooLong { path: PathBuf, role: Role },
+    TooLong { path: PathBuf, role: FileRole },
     #[error(
         "{}: is not UTF-8; save it as UTF-8, or name another file with {}",
         Untrusted(.path), .role.option
     )]
-    NotText { path: PathBuf, role: Role },
+    NotText { path: PathBuf, role: FileRole },
     #[error("{}: line {line}: {problem}", Untrusted(.path))]
-    Content { path: PathBuf, line: usize, problem: Box<Problem> },
+    Content { path: PathBuf, line: usize, problem: Box<ConfigProblem> },
     #[error("no configuration folder on this system; name a file with --config")]
     NoPlace,
     #[error(
@@ -56,17 +56,17 @@ pub enum ConfigError {
 
 /// What a file is read as, and the option that names another file.
 #[derive(Debug, Clone, Copy)]
-pub struct Role {
+pub struct FileRole {
     noun: &'static str,
     option: &'static str,
 }
 
-const CONFIGURATION: Role = Role { noun: "configuration", option: "--config" };
-const KNOWN_LEAKS: Role = Role { noun: "list of known leaks", option: "-Ignore" };
+const CONFIGURATION: FileRole = FileRole { noun: "configuration", option: "--config" };
+const KNOWN_LEAKS: FileRole = FileRole { noun: "list of known leaks", option: "-Ignore" };
 
 /// An error in a line of the configuration file.
 #[derive(Debug, Error)]
-pub enum Problem {
+pub enum ConfigProblem {
     #[error("{0}")]
     Syntax(String),
     #[error("{}", followed_by(.0, &format!("aliases go below [{ALIASES}]")))]
@@ -95,8 +95,8 @@ pub struct ConfigFile {
 
 /// Contents of the file.
 #[derive(Debug, Default)]
-pub struct Contents {
-    pub choices: Choices,
+pub struct ConfigContents {
+    pub choices: SettingChoices,
     pub aliases: Aliases,
     /// Known leaks.
     pub ignored: IgnoreList,
@@ -104,8 +104,8 @@ pub struct Contents {
 
 /// A change to the file: a new value, or `None` to remove the entry.
 #[derive(Debug, Clone, Copy)]
-pub enum Entry<'a> {
-    Setting(Key, Option<&'a str>),
+pub enum ConfigEntry<'a> {
+    Setting(SettingKey, Option<&'a str>),
     Alias(&'a str, Option<&'a str>),
 }
 
@@ -127,10 +127,10 @@ impl ConfigFile {
         self.path.as_deref()
     }
 
-    pub fn read(&self, is_command: impl Fn(&str) -> bool) -> Result<Contents, ConfigError> {
+    pub fn read(&self, is_command: impl Fn(&str) -> bool) -> Result<ConfigContents, ConfigError> {
         match &self.path {
             Some(path) => contents(path, &self.text(path)?, is_command),
-            None => Ok(Contents::default()),
+            None => Ok(ConfigContents::default()),
         }
     }
 
@@ -149,7 +149,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// If the file cannot be read or written. Then it stays as it was.
-    pub fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
+    pub fn write(&self, entry: ConfigEntry<'_>) -> Result<&Path, ConfigError> {
         let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
         // Another process may write the file at the same time.
         let _lock = exclusive_lock("configuration.lock");
@@ -157,12 +157,12 @@ impl ConfigFile {
         let document =
             Document::parse(text.as_str()).map_err(|error| syntax(path, &text, &error))?;
         let edited = match entry {
-            Entry::Setting(key, Some(value)) => {
+            ConfigEntry::Setting(key, Some(value)) => {
                 let mut document = document.into_mut();
                 put(document.as_table_mut(), key.name(), setting(key, value));
                 document.to_string()
             }
-            Entry::Alias(name, Some(line)) => {
+            ConfigEntry::Alias(name, Some(line)) => {
                 let mut document = document.into_mut();
                 let aliases = document.entry(ALIASES).or_insert_with(toml_edit::table);
                 if let Some(aliases) = aliases.as_table_mut() {
@@ -170,19 +170,20 @@ impl ConfigFile {
                 }
                 document.to_string()
             }
-            Entry::Setting(key, None) => {
+            ConfigEntry::Setting(key, None) => {
                 without(&text, document.as_table(), key.name()).unwrap_or_else(|| text.clone())
             }
-            Entry::Alias(name, None) => {
+            ConfigEntry::Alias(name, None) => {
                 let aliases = document.get(ALIASES).and_then(Item::as_table);
                 let edited = aliases.and_then(|aliases| without(&text, aliases, name));
                 edited.unwrap_or_else(|| text.clone())
             }
         };
         // toml_edit writes LF.
-        let edited = match text.contains("\r\n") {
-            true => edited.replace("\r\n", "\n").replace('\n', "\r\n"),
-            false => edited,
+        let edited = if text.contains("\r\n") {
+            edited.replace("\r\n", "\n").replace('\n', "\r\n")
+        } else {
+            edited
         };
         let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
         fs::create_dir_all(folder_of(path)).map_err(unwritten)?;
@@ -206,7 +207,7 @@ impl IgnoreList {
         for (name, item) in document.iter() {
             let line = line_at(&text, document.as_table(), name);
             if name != IGNORE {
-                return Err(wrong(path, line, Problem::NoLeak(name.to_owned())));
+                return Err(wrong(path, line, ConfigProblem::NoLeak(name.to_owned())));
             }
             let read = Self::read(item, line, &text, path);
             list = read.map_err(|(line, problem)| wrong(path, line, problem.into()))?;
@@ -216,7 +217,7 @@ impl IgnoreList {
 }
 
 /// Reads the text of a file.
-fn text_of(path: &Path, role: Role) -> Result<String, ConfigError> {
+fn text_of(path: &Path, role: FileRole) -> Result<String, ConfigError> {
     let path_of_error = || path.to_path_buf();
     let unread = |source| ConfigError::Unread { path: path_of_error(), role, source };
     let mut bytes = Vec::new();
@@ -229,26 +230,29 @@ fn text_of(path: &Path, role: Role) -> Result<String, ConfigError> {
 }
 
 /// Converts a value to the type of its setting.
-fn setting(key: Key, text: &str) -> Value {
+fn setting(key: SettingKey, text: &str) -> Value {
     match key {
-        Key::TimeDigits => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
-        Key::FullFileNames | Key::Clip | Key::Pager => {
+        SettingKey::TimeDigits => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
+        SettingKey::FullFileNames | SettingKey::Clip | SettingKey::Pager => {
             text.parse::<bool>().map_or_else(|_| text.into(), Value::from)
         }
-        Key::SymbolPath
-        | Key::SymbolDownload
-        | Key::TimeFormat
-        | Key::ProcessFormat
-        | Key::Color
-        | Key::SystemModules
-        | Key::SqlViews => text.into(),
+        SettingKey::SymbolPath
+        | SettingKey::SymbolDownload
+        | SettingKey::TimeFormat
+        | SettingKey::ProcessFormat
+        | SettingKey::Color
+        | SettingKey::SystemModules
+        | SettingKey::SqlViews => text.into(),
     }
 }
 
 /// Returns a name as the table spells it, ignoring case.
 fn known(table: &Table, name: &str) -> Option<String> {
-    let mut names = table.iter().map(|(known, _)| known);
-    names.find(|known| known.eq_ignore_ascii_case(name)).map(str::to_owned)
+    table
+        .iter()
+        .map(|(known, _)| known)
+        .find(|known| known.eq_ignore_ascii_case(name))
+        .map(str::to_owned)
 }
 
 /// Replaces a value in place, or adds it.
@@ -278,12 +282,12 @@ fn contents(
     path: &Path,
     text: &str,
     is_command: impl Fn(&str) -> bool,
-) -> Result<Contents, ConfigError> {
+) -> Result<ConfigContents, ConfigError> {
     let document = Document::parse(text).map_err(|error| syntax(path, text, &error))?;
-    let mut contents = Contents::default();
+    let mut contents = ConfigContents::default();
     for (name, item) in document.iter() {
         let line_at = |table: &Table, name: &str| line_at(text, table, name);
-        let wrong = |line: usize, problem: Problem| wrong(path, line, problem);
+        let wrong = |line: usize, problem: ConfigProblem| wrong(path, line, problem);
         let line = line_at(document.as_table(), name);
         if name == IGNORE {
             let read = IgnoreList::read(item, line, text, path);
@@ -291,7 +295,7 @@ fn contents(
             continue;
         }
         if name == ALIASES {
-            let table = item.as_table().ok_or_else(|| wrong(line, Problem::Aliases))?;
+            let table = item.as_table().ok_or_else(|| wrong(line, ConfigProblem::Aliases))?;
             for (name, item) in table.iter() {
                 let wrong = |problem| wrong(line_at(table, name), problem);
                 let line = item.as_str().unwrap_or_default();
@@ -300,11 +304,14 @@ fn contents(
             }
             continue;
         }
-        let key = Key::named(name).map_err(|error| wrong(line, Problem::Name(error)))?;
+        let key =
+            SettingKey::named(name).map_err(|error| wrong(line, ConfigProblem::Name(error)))?;
         let name = name.to_owned();
-        let Some(value) = value(item) else { return Err(wrong(line, Problem::Type { name })) };
+        let Some(value) = value(item) else {
+            return Err(wrong(line, ConfigProblem::Type { name }));
+        };
         let set = contents.choices.set(key, Some(&value));
-        set.map_err(|source| wrong(line, Problem::Value { name, source }))?;
+        set.map_err(|source| wrong(line, ConfigProblem::Value { name, source }))?;
     }
     let symbol_path = contents.choices.symbol_path.take();
     contents.choices.symbol_path = symbol_path.map(|symbols| symbols.based_on(folder_of(path)));
@@ -325,10 +332,10 @@ fn value(item: &Item) -> Option<String> {
 
 fn syntax(path: &Path, text: &str, error: &TomlError) -> ConfigError {
     let line = line_of(text, error.span().map_or(0, |span| span.start));
-    wrong(path, line, Problem::Syntax(error.message().replace('\n', ", ")))
+    wrong(path, line, ConfigProblem::Syntax(error.message().replace('\n', ", ")))
 }
 
-fn wrong(path: &Path, line: usize, problem: Problem) -> ConfigError {
+fn wrong(path: &Path, line: usize, problem: ConfigProblem) -> ConfigError {
     ConfigError::Content { path: path.to_path_buf(), line, problem: Box::new(problem) }
 }
 
@@ -408,7 +415,7 @@ mod tests {
         assert_eq!(second.expired().expect("a day").to_string(), "2026-02-03");
         assert_eq!(ignored.active().count(), 1);
         // The setting is written above the tables.
-        file.write(Entry::Setting(Key::TimeDigits, Some("3"))).expect("written");
+        file.write(ConfigEntry::Setting(SettingKey::TimeDigits, Some("3"))).expect("written");
         assert_eq!(file.read(|_| false).expect("a configuration").ignored.entries().len(), 2);
     }
 
@@ -436,15 +443,16 @@ mod tests {
         let (folder, file) = folder_with(
             "\u{feff}time-digits = 3\nclip = false\npager = \"0\"\ncolor = 'Never'\nsymbol-path = 'a;/b'\n",
         );
-        let Contents { choices, aliases, .. } = file.read(|_| false).expect("a configuration");
+        let ConfigContents { choices, aliases, .. } =
+            file.read(|_| false).expect("a configuration");
         let symbols = format!("{};/b", folder.path().join("a").display());
         for (key, expected) in [
-            (Key::TimeDigits, Some("3")),
-            (Key::Clip, Some("false")),
-            (Key::Pager, Some("false")),
-            (Key::Color, Some("never")),
-            (Key::TimeFormat, None),
-            (Key::SymbolPath, Some(symbols.as_str())),
+            (SettingKey::TimeDigits, Some("3")),
+            (SettingKey::Clip, Some("false")),
+            (SettingKey::Pager, Some("false")),
+            (SettingKey::Color, Some("never")),
+            (SettingKey::TimeFormat, None),
+            (SettingKey::SymbolPath, Some(symbols.as_str())),
         ] {
             assert_eq!(choices.text(key).as_deref(), expected, "{key}");
         }
@@ -455,21 +463,21 @@ mod tests {
     fn entries_are_written_in_their_places_and_comments_stay() {
         let (_folder, file) = folder_with("# mine\nclip = true # why\n\n[aliases]\na = '.list'\n");
         for entry in [
-            Entry::Setting(Key::Clip, Some("false")),
-            Entry::Setting(Key::TimeDigits, Some("3")),
-            Entry::Setting(Key::TimeFormat, Some("s")),
-            Entry::Alias("B", Some(r".load C:\x")),
-            Entry::Alias("A", Some(".dump Stats")),
+            ConfigEntry::Setting(SettingKey::Clip, Some("false")),
+            ConfigEntry::Setting(SettingKey::TimeDigits, Some("3")),
+            ConfigEntry::Setting(SettingKey::TimeFormat, Some("s")),
+            ConfigEntry::Alias("B", Some(r".load C:\x")),
+            ConfigEntry::Alias("A", Some(".dump Stats")),
         ] {
             file.write(entry).expect("written");
         }
         let expected = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
                      a = \".dump Stats\"\nB = '.load C:\\x'\n";
         assert_eq!(text_of(&file), expected);
-        file.write(Entry::Setting(Key::TimeDigits, None)).expect("written");
-        file.write(Entry::Alias("b", None)).expect("written");
-        file.write(Entry::Setting(Key::Clip, None)).expect("written");
-        file.write(Entry::Setting(Key::Color, None)).expect("nothing to write");
+        file.write(ConfigEntry::Setting(SettingKey::TimeDigits, None)).expect("written");
+        file.write(ConfigEntry::Alias("b", None)).expect("written");
+        file.write(ConfigEntry::Setting(SettingKey::Clip, None)).expect("written");
+        file.write(ConfigEntry::Setting(SettingKey::Color, None)).expect("nothing to write");
         let rest = "# mine\ntime-format = \"s\"\n\n[aliases]\na = \".dump Stats\"\n";
         assert_eq!(text_of(&file), rest);
     }
@@ -477,22 +485,23 @@ mod tests {
     #[test]
     fn lines_end_as_before() {
         let (_folder, file) = folder_with("# mine\r\nclip = true\r\npager = true\r\n");
-        file.write(Entry::Setting(Key::Clip, Some("false"))).expect("written");
-        file.write(Entry::Setting(Key::Pager, None)).expect("written");
-        file.write(Entry::Setting(Key::Color, Some("auto"))).expect("written");
+        file.write(ConfigEntry::Setting(SettingKey::Clip, Some("false"))).expect("written");
+        file.write(ConfigEntry::Setting(SettingKey::Pager, None)).expect("written");
+        file.write(ConfigEntry::Setting(SettingKey::Color, Some("auto"))).expect("written");
         assert_eq!(text_of(&file), "# mine\r\nclip = false\r\ncolor = \"auto\"\r\n");
     }
 
     #[test]
     fn a_broken_file_is_not_written_and_a_missing_one_is_made() {
         let (folder, broken) = folder_with("clip = ");
-        assert!(broken.write(Entry::Setting(Key::Clip, Some("true"))).is_err());
+        assert!(broken.write(ConfigEntry::Setting(SettingKey::Clip, Some("true"))).is_err());
         assert_eq!(text_of(&broken), "clip = ");
         let path = folder.path().join("new").join(FILE_NAME);
         let missing = ConfigFile { path: Some(path), is_named: false };
-        missing.write(Entry::Setting(Key::Clip, Some("true"))).expect("written");
+        missing.write(ConfigEntry::Setting(SettingKey::Clip, Some("true"))).expect("written");
         assert_eq!(text_of(&missing), "clip = true\n");
-        let nowhere = ConfigFile::default().write(Entry::Alias("a", None)).expect_err("no place");
+        let nowhere =
+            ConfigFile::default().write(ConfigEntry::Alias("a", None)).expect_err("no place");
         assert_eq!(
             nowhere.to_string(),
             "no configuration folder on this system; name a file with --config"

@@ -168,15 +168,18 @@ impl IgnoreList {
         path: &Path,
     ) -> Result<Self, (usize, IgnoreProblem)> {
         let tables = item.as_array_of_tables().ok_or((line, IgnoreProblem::Tables))?;
-        let entries = tables.iter().map(|table| {
-            let line = table.span().map_or(line, |span| line_of(text, span.start));
-            let entry = IgnoreEntry::new(table, path, line).map(Arc::new);
-            entry.map_err(|(key, problem)| {
-                let key = key.and_then(|key| table.key(&key)?.span());
-                (key.map_or(line, |span| line_of(text, span.start)), problem)
+        tables
+            .iter()
+            .map(|table| {
+                let line = table.span().map_or(line, |span| line_of(text, span.start));
+                let entry = IgnoreEntry::new(table, path, line).map(Arc::new);
+                entry.map_err(|(key, problem)| {
+                    let key = key.and_then(|key| table.key(&key)?.span());
+                    (key.map_or(line, |span| line_of(text, span.start)), problem)
+                })
             })
-        });
-        entries.collect::<Result<_, _>>().map(Self)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Adds the entries of another list.

@@ -9,19 +9,19 @@ mod key;
 use std::env;
 use std::path::Path;
 
-pub use self::aliases::{AliasError, Aliases, Expanded};
+pub use self::aliases::{AliasError, AliasExpansion, Aliases};
 pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
-use self::file::Contents;
-pub use self::file::{ConfigError, ConfigFile, Entry};
+use self::file::ConfigContents;
+pub use self::file::{ConfigEntry, ConfigError, ConfigFile};
 pub use self::ignore::{IgnoreEntry, IgnoreList, IgnoreProblem, Ignoring};
-pub use self::key::{Choices, FILE_NAME, Key, SymbolDownload};
+pub use self::key::{FILE_NAME, SettingChoices, SettingKey, SymbolDownload};
 use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 use handlescope_symbols::SymbolPath;
 
 /// Where the value of a setting comes from; the first source that has one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum SettingSource {
     Session,
     CommandLine,
     Environment,
@@ -33,13 +33,13 @@ pub enum Source {
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Chosen by commands.
-    pub session: Choices,
-    pub command_line: Choices,
-    pub environment: Choices,
+    pub session: SettingChoices,
+    pub command_line: SettingChoices,
+    pub environment: SettingChoices,
     /// The configuration file.
     pub file: ConfigFile,
     /// Settings from the file as read, with changes made since.
-    pub in_file: Choices,
+    pub in_file: SettingChoices,
     pub aliases: Aliases,
     /// Known leaks from the file.
     pub ignored: IgnoreList,
@@ -54,46 +54,47 @@ impl Settings {
         file: ConfigFile,
         is_command: impl Fn(&str) -> bool,
     ) -> Result<Settings, ConfigError> {
-        let Contents { choices: in_file, aliases, ignored } = file.read(is_command)?;
-        let environment = Choices {
+        let ConfigContents { choices: in_file, aliases, ignored } = file.read(is_command)?;
+        let environment = SettingChoices {
             symbol_path: SymbolPath::from_environment().map(|path| settled(&path)),
             display: DisplayArgs {
                 pager: refuses_pager().then_some(false),
                 ..DisplayArgs::default()
             },
             color: refuses_color().then_some(ColorChoice::Never),
-            ..Choices::default()
+            ..SettingChoices::default()
         };
         Ok(Settings { environment, file, in_file, aliases, ignored, ..Settings::default() })
     }
 
     /// Default settings, without colours.
     pub fn colorless() -> Settings {
-        let command_line = Choices { color: Some(ColorChoice::Never), ..Choices::default() };
+        let command_line =
+            SettingChoices { color: Some(ColorChoice::Never), ..SettingChoices::default() };
         Settings { command_line, ..Settings::default() }
     }
 
-    fn layers(&self) -> [(Source, &Choices); 4] {
+    fn layers(&self) -> [(SettingSource, &SettingChoices); 4] {
         [
-            (Source::Session, &self.session),
-            (Source::CommandLine, &self.command_line),
-            (Source::Environment, &self.environment),
-            (Source::File, &self.in_file),
+            (SettingSource::Session, &self.session),
+            (SettingSource::CommandLine, &self.command_line),
+            (SettingSource::Environment, &self.environment),
+            (SettingSource::File, &self.in_file),
         ]
     }
 
     /// Returns the choice of the first source that made one.
-    fn first<'a, T>(&'a self, choice: impl Fn(&'a Choices) -> Option<T>) -> Option<T> {
+    fn first<'a, T>(&'a self, choice: impl Fn(&'a SettingChoices) -> Option<T>) -> Option<T> {
         self.layers().into_iter().find_map(|(_, choices)| choice(choices))
     }
 
     /// Returns the value of a setting as text, without secrets, and where it comes from.
-    pub fn value(&self, key: Key) -> (String, Source) {
+    pub fn value(&self, key: SettingKey) -> (String, SettingSource) {
         let value = self
             .layers()
             .into_iter()
             .find_map(|(source, choices)| Some((choices.text(key)?, source)));
-        value.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
+        value.unwrap_or_else(|| (key.usual().to_owned(), SettingSource::Usual))
     }
 
     /// Where to look for symbols.
@@ -143,8 +144,11 @@ impl Settings {
 
     /// Returns the display settings of commands without options of their own.
     pub fn display_args(&self) -> DisplayArgs {
-        let layers = self.layers().map(|(_, choices)| choices.display);
-        layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
+        self.layers()
+            .map(|(_, choices)| choices.display)
+            .into_iter()
+            .reduce(DisplayArgs::or)
+            .unwrap_or_default()
     }
 }
 
@@ -158,8 +162,8 @@ mod tests {
     use super::*;
 
     /// Choices of one setting.
-    fn choices_of(key: Key, value: &str) -> Choices {
-        let mut choices = Choices::default();
+    fn choices_of(key: SettingKey, value: &str) -> SettingChoices {
+        let mut choices = SettingChoices::default();
         choices.set(key, Some(value)).expect(value);
         choices
     }
@@ -167,33 +171,33 @@ mod tests {
     #[test]
     fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
         for (key, values) in [
-            (Key::TimeFormat, ["s", "UTC", "Here", "LocalTime"]),
-            (Key::Clip, ["false", "true", "false", "true"]),
-            (Key::Color, ["always", "never", "always", "never"]),
-            (Key::SymbolPath, ["/a", "/b", "/c", "/d"]),
-            (Key::SystemModules, ["a", "b", "c", "d"]),
+            (SettingKey::TimeFormat, ["s", "UTC", "Here", "LocalTime"]),
+            (SettingKey::Clip, ["false", "true", "false", "true"]),
+            (SettingKey::Color, ["always", "never", "always", "never"]),
+            (SettingKey::SymbolPath, ["/a", "/b", "/c", "/d"]),
+            (SettingKey::SystemModules, ["a", "b", "c", "d"]),
         ] {
             let mut settings = Settings::default();
-            assert_eq!(settings.value(key), (key.usual().to_owned(), Source::Usual));
+            assert_eq!(settings.value(key), (key.usual().to_owned(), SettingSource::Usual));
             let [session, command_line, environment, in_file] = values;
             settings.in_file = choices_of(key, in_file);
-            assert_eq!(settings.value(key), (in_file.to_owned(), Source::File));
+            assert_eq!(settings.value(key), (in_file.to_owned(), SettingSource::File));
             settings.environment = choices_of(key, environment);
-            assert_eq!(settings.value(key), (environment.to_owned(), Source::Environment));
+            assert_eq!(settings.value(key), (environment.to_owned(), SettingSource::Environment));
             settings.command_line = choices_of(key, command_line);
-            assert_eq!(settings.value(key), (command_line.to_owned(), Source::CommandLine));
+            assert_eq!(settings.value(key), (command_line.to_owned(), SettingSource::CommandLine));
             settings.session = choices_of(key, session);
-            assert_eq!(settings.value(key), (session.to_owned(), Source::Session));
+            assert_eq!(settings.value(key), (session.to_owned(), SettingSource::Session));
         }
     }
 
     #[test]
     fn shown_settings_are_those_in_effect() {
         let settings = Settings {
-            in_file: Choices {
+            in_file: SettingChoices {
                 display: DisplayArgs { clip: Some(false), ..DisplayArgs::default() },
                 color: Some(ColorChoice::Never),
-                ..choices_of(Key::SystemModules, "a.dll")
+                ..choices_of(SettingKey::SystemModules, "a.dll")
             },
             ..Settings::default()
         };
@@ -203,11 +207,11 @@ mod tests {
         assert!(settings.system_modules().has("a.dll") && !settings.system_modules().has("nt"));
         let usual = Settings::default().display(&DisplayArgs::default(), terminal);
         let shown = [
-            (Key::TimeFormat, usual.time_format.to_string()),
-            (Key::TimeDigits, usual.time_digits.get().to_string()),
-            (Key::FullFileNames, usual.full_file_name.to_string()),
-            (Key::Clip, usual.clip.to_string()),
-            (Key::Pager, Settings::default().pager().to_string()),
+            (SettingKey::TimeFormat, usual.time_format.to_string()),
+            (SettingKey::TimeDigits, usual.time_digits.get().to_string()),
+            (SettingKey::FullFileNames, usual.full_file_name.to_string()),
+            (SettingKey::Clip, usual.clip.to_string()),
+            (SettingKey::Pager, Settings::default().pager().to_string()),
         ];
         for (key, value) in shown {
             assert_eq!(Settings::default().value(key).0, value, "{key}");

@@ -21,7 +21,7 @@ pub struct FullScreen {
 
 /// A pressed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pressed {
+pub enum KeyPress {
     Letter(char),
     Up,
     Down,
@@ -58,7 +58,7 @@ impl FullScreen {
     ///
     /// # Errors
     /// When the terminal cannot be read.
-    pub fn key(&mut self, wait: Duration) -> io::Result<Option<Pressed>> {
+    pub fn key(&mut self, wait: Duration) -> io::Result<Option<KeyPress>> {
         if !event::poll(wait)? {
             return Ok(None);
         }
@@ -69,15 +69,15 @@ impl FullScreen {
     }
 }
 
-fn pressed(key: KeyEvent) -> Option<Pressed> {
+fn pressed(key: KeyEvent) -> Option<KeyPress> {
     Some(match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Pressed::Leave,
-        KeyCode::Char(letter) => Pressed::Letter(letter.to_ascii_lowercase()),
-        KeyCode::Up => Pressed::Up,
-        KeyCode::Down => Pressed::Down,
-        KeyCode::PageUp => Pressed::PageUp,
-        KeyCode::PageDown => Pressed::PageDown,
-        KeyCode::Esc => Pressed::Leave,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => KeyPress::Leave,
+        KeyCode::Char(letter) => KeyPress::Letter(letter.to_ascii_lowercase()),
+        KeyCode::Up => KeyPress::Up,
+        KeyCode::Down => KeyPress::Down,
+        KeyCode::PageUp => KeyPress::PageUp,
+        KeyCode::PageDown => KeyPress::PageDown,
+        KeyCode::Esc => KeyPress::Leave,
         _ => return None,
     })
 }

@@ -31,11 +31,11 @@ use std::{env, fmt, io};
 use terminal_size::{Width, terminal_size_of};
 
 pub use self::command_output::CommandOutput;
-pub use self::full_screen::{FullScreen, Pressed};
+pub use self::full_screen::{FullScreen, KeyPress};
 pub use self::messages::{Messages, print_usage, report_panics};
 pub use self::neutral::{Neutral, neutral, same_length};
-pub use self::pager::{Paged, refuses_pager};
-pub use self::piped::Piped;
+pub use self::pager::{PagedOutput, refuses_pager};
+pub use self::piped::PipedOutput;
 pub use self::progress::{Activity, Progress, Spinner};
 pub use self::theme::Role;
 pub use self::wrap::{phrases, wrapped, wrapped_name};
@@ -118,8 +118,8 @@ impl Screen {
     }
 
     /// Wraps a value in the style of its role; unchanged without colours.
-    pub fn paint<T: fmt::Display>(&self, role: Role, value: T) -> Painted<T> {
-        Painted { role: if self.color { role } else { Role::Plain }, value }
+    pub fn paint<T: fmt::Display>(&self, role: Role, value: T) -> StyledValue<T> {
+        StyledValue { role: if self.color { role } else { Role::Plain }, value }
     }
 }
 
@@ -136,12 +136,12 @@ pub fn is_dumb() -> bool {
 
 /// A value with the style of a role around it. Format widths apply to the value, not to the invisible codes.
 #[derive(Debug, Clone, Copy)]
-pub struct Painted<T> {
+pub struct StyledValue<T> {
     role: Role,
     value: T,
 }
 
-impl<T> Painted<T> {
+impl<T> StyledValue<T> {
     fn write(
         &self,
         formatter: &mut fmt::Formatter<'_>,
@@ -157,13 +157,13 @@ impl<T> Painted<T> {
     }
 }
 
-impl<T: fmt::Display> fmt::Display for Painted<T> {
+impl<T: fmt::Display> fmt::Display for StyledValue<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(formatter, T::fmt)
     }
 }
 
-impl<T: fmt::UpperHex> fmt::UpperHex for Painted<T> {
+impl<T: fmt::UpperHex> fmt::UpperHex for StyledValue<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(formatter, T::fmt)
     }

@@ -48,7 +48,7 @@ impl Escaping {
 }
 
 /// What to do with the first bytes of the input.
-enum Step {
+enum InputStep {
     /// Pass this number of bytes.
     Pass(usize),
     /// Pass this number of bytes, which start or end a style.
@@ -82,8 +82,8 @@ impl<W: Write> Neutral<W> {
                 continue;
             }
             match step(self.escaping, rest) {
-                Step::Pass(count) => end += count,
-                Step::Style(count) => {
+                InputStep::Pass(count) => end += count,
+                InputStep::Style(count) => {
                     let style = rest.get(..count).unwrap_or_default();
                     if END_OF_STYLES.contains(&style) {
                         self.styles.clear();
@@ -92,8 +92,8 @@ impl<W: Write> Neutral<W> {
                     }
                     end += count;
                 }
-                Step::Line if self.styles.is_empty() => end += 1,
-                Step::Line => {
+                InputStep::Line if self.styles.is_empty() => end += 1,
+                InputStep::Line => {
                     self.out.write_all(bytes.get(start..end).unwrap_or_default())?;
                     self.out.write_all(RESET)?;
                     self.out.write_all(b"\n")?;
@@ -101,11 +101,11 @@ impl<W: Write> Neutral<W> {
                     end += 1;
                     start = end;
                 }
-                Step::Wait => {
+                InputStep::Wait => {
                     self.held.extend_from_slice(rest);
                     break;
                 }
-                Step::Escape(count, character) => {
+                InputStep::Escape(count, character) => {
                     self.out.write_all(bytes.get(start..end).unwrap_or_default())?;
                     match self.escaping {
                         Escaping::Json => {
@@ -146,46 +146,48 @@ impl<W: Write> Write for Neutral<W> {
     }
 }
 
-fn step(escaping: Escaping, bytes: &[u8]) -> Step {
+fn step(escaping: Escaping, bytes: &[u8]) -> InputStep {
     let (Some(&first), is_json) = (bytes.first(), escaping == Escaping::Json) else {
-        return Step::Wait;
+        return InputStep::Wait;
     };
     match first {
-        b'\n' if !is_json => Step::Line,
-        b'\n' | b'\t' => Step::Pass(1),
+        b'\n' if !is_json => InputStep::Line,
+        b'\n' | b'\t' => InputStep::Pass(1),
         // JSON strings contain none of these; elsewhere they are its white space.
-        0..b' ' if is_json => Step::Pass(1),
+        0..b' ' if is_json => InputStep::Pass(1),
         0x1B => style(bytes),
-        0..b' ' | 0x7F => Step::Escape(1, char::from(first)),
+        0..b' ' | 0x7F => InputStep::Escape(1, char::from(first)),
         0xC2..=0xDF => character(bytes, 2),
         0xE0..=0xEF => character(bytes, 3),
         0xF0..=0xF4 => character(bytes, 4),
-        _ => Step::Pass(1),
+        _ => InputStep::Pass(1),
     }
 }
 
 /// Decides what to do with a character of `count` bytes.
-fn character(bytes: &[u8], count: usize) -> Step {
-    let Some(bytes) = bytes.get(..count) else { return Step::Wait };
+fn character(bytes: &[u8], count: usize) -> InputStep {
+    let Some(bytes) = bytes.get(..count) else { return InputStep::Wait };
     let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
     match character {
-        Some(character) if is_harmful(character) => Step::Escape(count, character),
-        Some(_) => Step::Pass(count),
-        None => Step::Pass(1),
+        Some(character) if is_harmful(character) => InputStep::Escape(count, character),
+        Some(_) => InputStep::Pass(count),
+        None => InputStep::Pass(1),
     }
 }
 
 /// Recognizes `ESC [ numbers m` if the numbers are of styles that hide nothing: bold, dim, underlined, and text
 /// colours, except black and those the theme does not use.
-fn style(bytes: &[u8]) -> Step {
-    let Some(behind) = bytes.get(1..).filter(|rest| !rest.is_empty()) else { return Step::Wait };
-    let Some(rest) = behind.strip_prefix(b"[") else { return Step::Escape(1, '\u{1b}') };
+fn style(bytes: &[u8]) -> InputStep {
+    let Some(behind) = bytes.get(1..).filter(|rest| !rest.is_empty()) else {
+        return InputStep::Wait;
+    };
+    let Some(rest) = behind.strip_prefix(b"[") else { return InputStep::Escape(1, '\u{1b}') };
     let length = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
     let numbers = rest.get(..length).unwrap_or_default();
     match rest.get(length) {
-        None if length < MAX_STYLE_LENGTH => Step::Wait,
-        Some(b'm') if is_visible(numbers) => Step::Style(length + 3),
-        _ => Step::Escape(1, '\u{1b}'),
+        None if length < MAX_STYLE_LENGTH => InputStep::Wait,
+        Some(b'm') if is_visible(numbers) => InputStep::Style(length + 3),
+        _ => InputStep::Escape(1, '\u{1b}'),
     }
 }
 

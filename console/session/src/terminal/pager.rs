@@ -20,7 +20,7 @@ const SETTINGS: [(&str, &str); 2] = [("LESS", "FRXK"), ("LESSCHARSET", "utf-8")]
 
 /// An output that waits until an answer is complete or longer than the screen; in the latter case a pager shows it.
 /// [`Write::flush`] ends an answer, and returns once the user has left the pager.
-pub struct Paged<'a> {
+pub struct PagedOutput<'a> {
     out: &'a mut dyn Write,
     /// The program with its arguments; `None` if everything goes to `out` directly.
     command: Option<Vec<String>>,
@@ -49,7 +49,7 @@ impl PageSize {
     }
 }
 
-impl<'a> Paged<'a> {
+impl<'a> PagedOutput<'a> {
     /// Creates an output to `out`, which is a terminal if `is_on`.
     pub fn new(out: &'a mut dyn Write, is_on: bool) -> Self {
         let size = terminal_size_of(standard::out()).filter(|_| is_on && !is_dumb());
@@ -106,7 +106,7 @@ fn command(pager: Option<&str>) -> Option<Vec<String>> {
     Some(words).filter(|words| !words.is_empty())
 }
 
-impl Write for Paged<'_> {
+impl Write for PagedOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(pager) = &mut self.pager {
             let write = |pager: &mut Child| pager.stdin.as_mut().map(|input| input.write(bytes));
@@ -145,7 +145,7 @@ impl Write for Paged<'_> {
     }
 }
 
-impl Drop for Paged<'_> {
+impl Drop for PagedOutput<'_> {
     /// Shows what an answer wrote before it failed.
     fn drop(&mut self) {
         let _ = self.flush();
@@ -159,7 +159,7 @@ mod tests {
     const SCREEN: PageSize = PageSize { columns: 20, lines: 3 };
 
     fn paged(out: &mut Vec<u8>, pager: &str) -> (bool, io::Result<()>) {
-        let mut paged = Paged::with(out, command(Some(pager)), SCREEN);
+        let mut paged = PagedOutput::with(out, command(Some(pager)), SCREEN);
         let written = (0..100_000).try_for_each(|line| writeln!(paged, "{line}"));
         let written = written.and_then(|()| paged.flush());
         (paged.was_left(), written)
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn an_answer_that_fits_the_screen_is_passed_on_when_it_is_complete() {
         let mut out = Vec::new();
-        let mut paged = Paged::with(&mut out, command(None), SCREEN);
+        let mut paged = PagedOutput::with(&mut out, command(None), SCREEN);
         paged.write_all(b"one\ntwo\n").expect("held");
         assert_eq!(paged.held, b"one\ntwo\n");
         paged.flush().expect("written");
@@ -188,7 +188,7 @@ mod tests {
         ] {
             let mut out = Vec::new();
             let screen = PageSize { lines: 9, ..SCREEN };
-            let mut paged = Paged::with(&mut out, command(None), screen);
+            let mut paged = PagedOutput::with(&mut out, command(None), screen);
             // A line may come in pieces.
             text.bytes().for_each(|byte| paged.write_all(&[byte]).expect("held"));
             assert_eq!(paged.lines, lines, "{text:?}");

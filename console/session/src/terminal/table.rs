@@ -76,9 +76,10 @@ pub fn fitting(
     left_out.truncate(count);
     let names: Vec<&str> =
         left_out.iter().filter_map(|index| header.get(*index).copied()).collect();
-    let line = match rows.is_empty() || names.is_empty() {
-        true => String::new(),
-        false => format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", ")),
+    let line = if rows.is_empty() || names.is_empty() {
+        String::new()
+    } else {
+        format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", "))
     };
     Some(Fitting {
         columns: indexes.filter(|index| !left_out.contains(index)).collect(),
@@ -119,8 +120,7 @@ pub fn text_with(mut table: Table, clipped: &[usize], below: &[String]) -> Strin
 
 /// Returns the number of lines of a row that fits.
 fn height(row: &Row) -> usize {
-    let lines = row.cell_iter().map(|cell| cell.content().split('\n').count());
-    lines.max().unwrap_or(1)
+    row.cell_iter().map(|cell| cell.content().split('\n').count()).max().unwrap_or(1)
 }
 
 /// Breaks or cuts the lines of cells that are wider than their columns.
@@ -155,9 +155,12 @@ fn fit(table: &mut Table, screen: usize, clipped: &[usize]) {
 /// Returns the maximum text width of each column. If there is room, that is its natural width. Otherwise the wider
 /// columns share one width, unless a column's longest word is even wider.
 fn widths(table: &Table, screen: usize, clipped: &[usize]) -> Vec<usize> {
-    let rows = table.header().into_iter().chain(table.row_iter());
-    let rows: Vec<Vec<String>> =
-        rows.map(|row| row.cell_iter().map(Cell::content).collect()).collect();
+    let rows: Vec<Vec<String>> = table
+        .header()
+        .into_iter()
+        .chain(table.row_iter())
+        .map(|row| row.cell_iter().map(Cell::content).collect())
+        .collect();
     let texts = rows.iter().map(|row| row.iter().map(String::as_str));
     let least = LeastWidths::new(texts, MIN_LONG_WIDTH, clipped);
     let keeps_words = least.sum() <= screen;
@@ -235,8 +238,11 @@ impl LeastWidths {
                 let width = if clipped.contains(&index) {
                     measure_text_width(cell).min(long)
                 } else {
-                    let words = cell.lines().flat_map(words).map(|word| least(word, long));
-                    words.max().unwrap_or_default()
+                    cell.lines()
+                        .flat_map(words)
+                        .map(|word| least(word, long))
+                        .max()
+                        .unwrap_or_default()
                 };
                 widths[index] = widths[index].max(width);
             }
@@ -250,9 +256,13 @@ impl LeastWidths {
     }
 
     fn sum_without(&self, left_out: &[usize]) -> usize {
-        let columns = self.0.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
-        let widths = columns.map(|(_, width)| width + GAP);
-        widths.sum::<usize>().saturating_sub(GAP - MARGIN)
+        self.0
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !left_out.contains(index))
+            .map(|(_, width)| width + GAP)
+            .sum::<usize>()
+            .saturating_sub(GAP - MARGIN)
     }
 
     /// Returns how many of the `spare` columns to leave out, in order, so that the rest fits the screen; `None` if even
@@ -273,9 +283,10 @@ impl LeastWidths {
 /// Splits a line of a cell into parts that stay together.
 fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
-    match is_quantity && measure_text_width(line) <= MAX_QUANTITY {
-        true => Box::new(iter::once(line.trim_end())),
-        false => Box::new(line.split(' ')),
+    if is_quantity && measure_text_width(line) <= MAX_QUANTITY {
+        Box::new(iter::once(line.trim_end()))
+    } else {
+        Box::new(line.split(' '))
     }
 }
 
@@ -287,9 +298,10 @@ fn least(word: &str, long: usize) -> usize {
     {
         return width;
     }
-    match width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
-        true => width.min(long),
-        false => width,
+    if width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
+        width.min(long)
+    } else {
+        width
     }
 }
 

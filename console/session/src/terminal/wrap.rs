@@ -36,8 +36,7 @@ pub fn wrapped(text: &str, width: Option<usize>) -> String {
 
 /// Returns the parts of a text that stay on one line, each with the spaces behind it: together they are the text.
 pub fn phrases(text: &str) -> impl Iterator<Item = &str> {
-    let phrases = PHRASES.iter().flat_map(move |phrases| phrases.find_iter(text));
-    phrases.map(|phrase| phrase.as_str())
+    PHRASES.iter().flat_map(move |phrases| phrases.find_iter(text)).map(|phrase| phrase.as_str())
 }
 
 fn wrapped_line(line: &str, width: usize) -> String {
@@ -80,15 +79,19 @@ pub fn wrapped_cell(text: &str, width: usize) -> String {
 }
 
 fn cell_lines(line: &str, width: usize) -> Vec<String> {
-    let words = WORDS.iter().flat_map(|words| words.find_iter(line));
-    let words =
-        words.map(|word| Word::from(word.as_str())).flat_map(|word| split_word(word, width));
+    let words = WORDS
+        .iter()
+        .flat_map(|words| words.find_iter(line))
+        .map(|word| Word::from(word.as_str()))
+        .flat_map(|word| split_word(word, width));
     let words = break_words(words, width);
-    let lines = wrap_first_fit(&words, &[width as f64]).into_iter().map(|words| {
-        let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
-        text.trim_end_matches(' ').to_owned()
-    });
-    lines.collect()
+    wrap_first_fit(&words, &[width as f64])
+        .into_iter()
+        .map(|words| {
+            let text: String = words.iter().flat_map(|word| [word.word, word.whitespace]).collect();
+            text.trim_end_matches(' ').to_owned()
+        })
+        .collect()
 }
 
 /// Splits a word that is too wide into parts, each with its divider at the end.

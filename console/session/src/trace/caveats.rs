@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::losses::{has_end_rundown, loss_times, unseen_closes};
 use crate::terminal::Messages;
-use crate::values::{Counted, Length, finding, listed};
+use crate::values::{CountedNoun, Length, finding, listed};
 
 /// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -76,14 +76,13 @@ impl Caveat {
                 _ => "its allocations are in .dump Resource and .why; for handles ",
             };
             let info = trace.info()?;
-            let text = match info.is_converted() {
-                true => format!(
+            let text = if info.is_converted() {
+                format!(
                     "no handle events: the extract has no object references; {hint}extract the trace \
                      with them, or load the trace itself"
-                ),
-                false => {
-                    format!("no handle events: not recorded with handle tracing; {hint}{RECORD}")
-                }
+                )
+            } else {
+                format!("no handle events: not recorded with handle tracing; {hint}{RECORD}")
             };
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
@@ -158,9 +157,10 @@ impl Caveat {
             1 => ("1 handle or view was".to_owned(), "its value was"),
             _ => (format!("{} handles and views were", HumanCount(count)), "their values were"),
         };
-        let reason = match times.is_empty() {
-            true => "as the ring overwrote closes".to_owned(),
-            false => format!("as events are missing{}", times_text(&times)),
+        let reason = if times.is_empty() {
+            "as the ring overwrote closes".to_owned()
+        } else {
+            format!("as events are missing{}", times_text(&times))
         };
         let text = format!(
             "{handles} closed unseen, {reason}: {values} reused, or no longer open at process exit \
@@ -173,7 +173,7 @@ impl Caveat {
     pub fn for_doubtful_exits(closes: u64) -> Option<Caveat> {
         let text = format!(
             "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
-            Counted(closes, "close"),
+            CountedNoun(closes, "close"),
             EXIT_FUNCTIONS.join(", ")
         );
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
@@ -275,9 +275,10 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     }
     let length = Length(to_ns.saturating_sub(from_ns));
     let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
-    let reason = match is_ring(info.log_file_mode) {
-        true => "older events were overwritten",
-        false => "older events are missing or incomplete, as in a ring that overwrites them",
+    let reason = if is_ring(info.log_file_mode) {
+        "older events were overwritten"
+    } else {
+        "older events are missing or incomplete, as in a ring that overwrites them"
     };
     Some(format!("the trace has the last {length} of a session of {session}: {reason}"))
 }
@@ -287,8 +288,8 @@ fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<Stri
     (events > 0 || buffers > 0).then(|| {
         format!(
             "{} and {} were lost while recording; {subject} may be wrong",
-            Counted(events, "event"),
-            Counted(buffers, "buffer")
+            CountedNoun(events, "event"),
+            CountedNoun(buffers, "buffer")
         )
     })
 }
@@ -317,8 +318,8 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
         (is_unnamed, "programs"),
         (is_unlisted, "earlier handles"),
     ];
-    let unknown = unknown.into_iter().filter(|(is_unknown, _)| *is_unknown);
-    let unknown: Vec<&str> = unknown.map(|(_, what)| what).collect();
+    let unknown: Vec<&str> =
+        unknown.into_iter().filter(|(is_unknown, _)| *is_unknown).map(|(_, what)| what).collect();
     let (last, others) = unknown.split_last().unwrap_or((&"times", &[]));
     Ok(Some(format!(
         "it is text of !htrace, so {} and {last} are unknown; events have only an order",
@@ -335,7 +336,7 @@ fn of_list(trace: &Trace) -> Result<String, ArchiveError> {
     Ok(format!(
         "it is a list of {}{}, so it does not say what opened them and when; .dump ObjectRef \
          -ShowTotal counts them, and .diff of two lists shows which grow",
-        Counted(open, "open handle"),
+        CountedNoun(open, "open handle"),
         if is_counted { " without values and names" } else { "" }
     ))
 }
@@ -356,18 +357,18 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
         (true, 0) if info.product.is_some() => format!(
             "it does not say what opened its {}; .dump ObjectRef -ShowTotal counts them, and .diff of two \
              dumps shows which grow",
-            Counted(open, "file descriptor")
+            CountedNoun(open, "file descriptor")
         ),
         (true, 0) => format!(
             "it does not say what opened its {}, because neither handle tracing (!htrace -enable) nor \
              Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two dumps \
              shows which grow",
-            Counted(open, "handle")
+            CountedNoun(open, "handle")
         ),
         (true, _) => format!(
             "it shows what opened {} of its {}",
             HumanCount(traced),
-            Counted(open, "open handle")
+            CountedNoun(open, "open handle")
         ),
     };
     Ok(format!("it is a dump, so times and lifetimes are unknown; {opened}"))
@@ -416,8 +417,11 @@ pub fn counted(
     is_counted: fn(&str) -> bool,
 ) -> Result<Option<String>, ArchiveError> {
     let warnings = Warnings::read(trace)?;
-    let counted_warnings = warnings.rows().filter(|warning| is_counted(&warning.kind));
-    let lines: Vec<String> = counted_warnings.map(|warning| finding(&warning)).collect();
+    let lines: Vec<String> = warnings
+        .rows()
+        .filter(|warning| is_counted(&warning.kind))
+        .map(|warning| finding(&warning))
+        .collect();
     Ok((!lines.is_empty()).then(|| lines.join("; ")))
 }
 

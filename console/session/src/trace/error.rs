@@ -149,9 +149,12 @@ impl LoadError {
         if more > 0 {
             errors.sort_by_key(LoadError::is_about_something_else);
             let is_note = errors.iter().all(LoadError::is_about_something_else);
-            let examples =
-                errors.iter().take(MAX_NAMED).map(|error| error.to_string().replace('\n', " "));
-            let examples = examples.collect::<Vec<_>>().join("; ");
+            let examples = errors
+                .iter()
+                .take(MAX_NAMED)
+                .map(|error| error.to_string().replace('\n', " "))
+                .collect::<Vec<_>>()
+                .join("; ");
             let several = LoadError::Several { shown: MAX_NAMED as u64, more, examples };
             return if is_note { (Vec::new(), vec![several]) } else { (vec![several], Vec::new()) };
         }
@@ -170,8 +173,9 @@ fn listed(files: &[PathBuf]) -> String {
 
 /// Returns how to raise the limit, if a file is refused because of its size.
 fn remedy(is_about_size: bool) -> &'static str {
-    match is_about_size {
-        true => "; if you trust it, raise the limit with -MaxSize of .load or .extract",
-        false => "",
+    if is_about_size {
+        "; if you trust it, raise the limit with -MaxSize of .load or .extract"
+    } else {
+        ""
     }
 }

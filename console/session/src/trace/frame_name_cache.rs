@@ -14,9 +14,9 @@ use super::stack_verdicts::VerdictCache;
 
 /// Names by row of the frames table; an empty chain means no name.
 #[derive(Debug, Clone, Default)]
-pub struct KnownNames(Vec<Option<FrameChain>>);
+pub struct CachedFrameNames(Vec<Option<FrameChain>>);
 
-impl KnownNames {
+impl CachedFrameNames {
     /// Returns the names of a frame, if they were requested.
     pub fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
         self.0.get(frame.row())?.as_ref()
@@ -24,8 +24,10 @@ impl KnownNames {
 
     /// Returns the frames with requested names, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
-        let rows = self.0.iter().enumerate();
-        rows.filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
     }
 
     fn add(&mut self, frame: FrameIdx, chain: FrameChain) {
@@ -44,7 +46,7 @@ impl KnownNames {
 /// Belongs to one loaded trace and one symbol path; make a new one if either changes.
 #[derive(Debug, Default)]
 pub struct FrameNameCache {
-    names: Mutex<Arc<KnownNames>>,
+    names: Mutex<Arc<CachedFrameNames>>,
     /// Names in the extract itself.
     stored: OnceLock<StoredNames>,
     /// Modules with frame names from the extract.
@@ -55,7 +57,7 @@ pub struct FrameNameCache {
 
 impl FrameNameCache {
     /// Returns the names known now. More may be found while the caller holds them.
-    pub fn known(&self) -> Arc<KnownNames> {
+    pub fn known(&self) -> Arc<CachedFrameNames> {
         Arc::clone(&lock(&self.names))
     }
 
@@ -109,12 +111,14 @@ fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
         };
         chains.entry(owner).or_default().push((depth, named));
     }
-    let chains = chains.into_iter().map(|(frame, mut chain)| {
-        // Innermost first.
-        chain.sort_by_key(|(depth, _)| Reverse(*depth));
-        (frame, chain.into_iter().map(|(_, named)| named).collect())
-    });
-    Ok(chains.collect())
+    Ok(chains
+        .into_iter()
+        .map(|(frame, mut chain)| {
+            // Innermost first.
+            chain.sort_by_key(|(depth, _)| Reverse(*depth));
+            (frame, chain.into_iter().map(|(_, named)| named).collect())
+        })
+        .collect())
 }
 
 /// Whether a loaded extract is unchanged on disk, so that names may be stored in it: they refer to rows of its frames

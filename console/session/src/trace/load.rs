@@ -20,9 +20,9 @@ use crate::terminal::Messages;
 use crate::trace::caveats::{Caveat, warn_of};
 use crate::trace::error::LoadError;
 use crate::trace::extraction::{
-    self, Freshness, Kept, MadeFolders, Opened, beside, differing_trace, for_session,
-    for_want_of_cache, freshness, imported, in_cache, is_foreign, kept, prepare_folder,
-    side_by_side,
+    self, ExtractLocation, Freshness, MadeFolders, OpenedExtract, beside, differing_trace,
+    for_session, for_want_of_cache, freshness, imported, in_cache, is_foreign, kept,
+    prepare_folder, side_by_side,
 };
 use crate::trace::{LoadedTrace, Snapshot};
 
@@ -192,7 +192,12 @@ fn check_text(path: &Path, cancel: &Cancel) -> Result<(), LoadError> {
 
 /// Opens an extract that was named itself. It is what the user asked for, but warn if it does not belong to the trace
 /// beside it.
-fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_>) -> Opened {
+fn named(
+    path: &Path,
+    opened: Trace,
+    access: &Access,
+    messages: &mut Messages<'_>,
+) -> OpenedExtract {
     let differing = differing_trace(path, &opened).filter(|(trace, _)| access.allows(trace));
     if let Some((trace, difference)) = differing {
         let (path, trace) = (Untrusted(path), Untrusted(trace));
@@ -200,16 +205,16 @@ fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_
             "{path} {difference}; load {trace} beside it to extract it again"
         ));
     }
-    Opened::found(opened)
+    OpenedExtract::found(opened)
 }
 
 /// Creates the loaded trace, after reporting its warnings and the caveats about its answers.
 fn with_caveats(
     path: PathBuf,
-    opened: Opened,
+    opened: OpenedExtract,
     messages: &mut Messages<'_>,
 ) -> Result<LoadedTrace, LoadError> {
-    let Opened { trace, line, temporary } = opened;
+    let OpenedExtract { trace, line, temporary } = opened;
     extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
     line.iter().for_each(|line| messages.note(line));
     warn_of(&path, &Caveat::for_load(&trace)?, messages);
@@ -264,7 +269,7 @@ fn extracted(
     args: &LoadArgs,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<Opened, LoadError> {
+) -> Result<OpenedExtract, LoadError> {
     let LoadArgs { max_size, access, .. } = args;
     let (beside, in_cache) = (beside(path), in_cache(path));
     let mut is_taken = false;
@@ -272,7 +277,7 @@ fn extracted(
         [beside.clone(), side_by_side(path)].into_iter().filter(|extract| access.allows(extract));
     for extract in near.chain([in_cache.clone()]) {
         match freshness(path, &extract) {
-            Freshness::UpToDate(trace) => return Ok(Opened::found(*trace)),
+            Freshness::UpToDate(trace) => return Ok(OpenedExtract::found(*trace)),
             Freshness::Missing => {}
             Freshness::Foreign => is_taken |= extract == beside,
             Freshness::Stale(reason) => {
@@ -285,7 +290,7 @@ fn extracted(
         for_session(&beside)?
     } else {
         match prepare_beside(&beside, is_taken, access) {
-            Ok(made) => Kept { path: beside, folder: None, made },
+            Ok(made) => ExtractLocation { path: beside, folder: None, made },
             Err(reason) => {
                 let target = kept(in_cache, messages)?;
                 let (preferred, used) = (Untrusted(&beside), Untrusted(&target.path));
@@ -316,9 +321,9 @@ fn extracted(
         }
         result => result,
     }?;
-    let Kept { path: output, folder: temporary, made: _made } = target;
+    let ExtractLocation { path: output, folder: temporary, made: _made } = target;
     let line = extraction::line(&output, &summary);
-    Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
+    Ok(OpenedExtract { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
 /// Creates the folder for an extract beside its trace, or says why nothing is written there, for example because

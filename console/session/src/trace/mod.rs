@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub use self::caveats::{Caveat, CaveatKind, has_handle_events, warn_of};
 pub use self::error::{LoadError, NoFile};
 pub use self::extraction::MappingsError;
-pub use self::frame_name_cache::{FrameNameCache, KnownNames, StoredNames, is_still_loaded};
+pub use self::frame_name_cache::{CachedFrameNames, FrameNameCache, StoredNames, is_still_loaded};
 pub use self::load::{LoadArgs, Loading};
 pub use self::losses::{
     has_end_rundown, knows_losses, lists_open_handles, loss_times, most_lost_events, unseen_closes,
@@ -65,12 +65,14 @@ impl Snapshot {
     /// Returns the debugger's snapshots, named `snapshot1` and so on.
     pub fn from_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
         let lists = trace.values(TraceInfos::snapshots)?;
-        let snapshots = (1..).zip(lists.get(0)).map(|(number, before): (usize, u32)| Snapshot {
-            name: format!("snapshot{number}"),
-            ns: Some(i64::from(before) - 1),
-            of_debugger: true,
-        });
-        Ok(snapshots.collect())
+        Ok((1..)
+            .zip(lists.get(0))
+            .map(|(number, before): (usize, u32)| Snapshot {
+                name: format!("snapshot{number}"),
+                ns: Some(i64::from(before) - 1),
+                of_debugger: true,
+            })
+            .collect())
     }
 }
 

@@ -84,8 +84,12 @@ impl ResourceFacts {
 
     /// Sums a count over the requested ones of some kinds.
     fn sum(&self, kinds: &[ResourceKind], count: fn(&KindFacts) -> u64) -> u64 {
-        let requested = kinds.iter().filter(|kind| self.requested.contains(kind));
-        requested.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(count).sum()
+        kinds
+            .iter()
+            .filter(|kind| self.requested.contains(kind))
+            .filter_map(|kind| self.kinds.get(kind.code() as usize))
+            .map(count)
+            .sum()
     }
 
     /// Whether a kind is requested that is recorded this way.
@@ -155,8 +159,11 @@ impl Caveat {
 
 /// Returns the text for when nothing that was requested was recorded.
 fn without_events(facts: &ResourceFacts) -> String {
-    let requested = Recording::ALL.into_iter().filter(|recording| facts.has_requested(*recording));
-    let remedies: Vec<&str> = requested.map(remedy).collect();
+    let remedies: Vec<&str> = Recording::ALL
+        .into_iter()
+        .filter(|recording| facts.has_requested(*recording))
+        .map(remedy)
+        .collect();
     if remedies.is_empty() {
         let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
         return format!("no such kind of allocation; the kinds are {names}");

@@ -19,9 +19,9 @@ use super::frame_name_cache::FrameNameCache;
 use super::{LoadedTrace, choose};
 use crate::filter::Filter;
 use crate::paths::Overwrite;
-use crate::settings::{FILE_NAME, Key, Settings, Source, SymbolDownload, settled};
+use crate::settings::{FILE_NAME, SettingKey, SettingSource, Settings, SymbolDownload, settled};
 use crate::terminal::Messages;
-use crate::values::{Counted, listed};
+use crate::values::{CountedNoun, listed};
 
 /// The state between two commands.
 #[derive(Default)]
@@ -93,8 +93,10 @@ impl Session {
     pub fn search_beside(&mut self, traces: &[PathBuf]) {
         // The current folder may change later.
         let path = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
-        let loaded = self.files.iter().map(|file| &file.path);
-        let mut beside: Vec<_> = loaded
+        let mut beside: Vec<_> = self
+            .files
+            .iter()
+            .map(|file| &file.path)
             .chain(&self.replayed)
             .chain(traces)
             .flat_map(|trace| symbols_beside(&path(trace)))
@@ -220,7 +222,7 @@ impl Session {
         let clause = if has_filter { FILTER_FAILS } else { "" };
         let remedy = match offer.filter(|_| !self.offers_symbols) {
             Some(SymbolOffer { modules, .. }) => {
-                let modules = Counted(modules as u64, "module");
+                let modules = CountedNoun(modules as u64, "module");
                 format!("--symserver ms downloads symbols of {modules} from Microsoft")
             }
             None => ".dump Symbols lists why".to_owned(),
@@ -318,12 +320,16 @@ impl SymbolNotes {
         if self.has_path.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (_, source) = settings.value(Key::SymbolPath);
+        let (_, source) = settings.value(SettingKey::SymbolPath);
         for problem in settings.symbol_path().problems() {
             match source {
-                Source::Environment => messages.warning(format_args!("_NT_SYMBOL_PATH: {problem}")),
-                Source::File => messages.warning(format_args!("{FILE_NAME}: {problem}")),
-                Source::Session | Source::CommandLine | Source::Usual => messages.warning(problem),
+                SettingSource::Environment => {
+                    messages.warning(format_args!("_NT_SYMBOL_PATH: {problem}"))
+                }
+                SettingSource::File => messages.warning(format_args!("{FILE_NAME}: {problem}")),
+                SettingSource::Session | SettingSource::CommandLine | SettingSource::Usual => {
+                    messages.warning(problem)
+                }
             }
         }
     }
@@ -368,13 +374,13 @@ mod tests {
     use handlescope_symbols::{Outcome, PdbIdentity, SearchFailure};
 
     use super::*;
-    use crate::settings::Choices;
+    use crate::settings::SettingChoices;
     use crate::terminal::Screen;
 
     #[test]
     fn the_path_that_was_set_wins_and_starts_a_new_symbolizer() {
         let symbol_path = Some(SymbolPath::parse("/a"));
-        let command_line = Choices { symbol_path, ..Choices::default() };
+        let command_line = SettingChoices { symbol_path, ..SettingChoices::default() };
         let mut session = Session::new(Settings { command_line, ..Settings::default() });
         assert_eq!(session.symbolizer().path().to_string(), "/a");
         session.set_symbol_path(&SymbolPath::parse("/b;c"));
@@ -444,7 +450,7 @@ mod tests {
     fn the_prompt_offers_once_what_no_setting_refuses() {
         let session = |download: &str| {
             let mut settings = Settings::default();
-            settings.in_file.set(Key::SymbolDownload, Some(download)).expect(download);
+            settings.in_file.set(SettingKey::SymbolDownload, Some(download)).expect(download);
             Session { offers_symbols: true, ..Session::new(settings) }
         };
         let modules = [module("a.dll", pdb("a.pdb")), module("b.dll", None)];
@@ -488,7 +494,7 @@ mod tests {
     #[test]
     fn a_problem_of_the_symbol_path_is_said_once_with_its_source() {
         let path = Some(SymbolPath::parse("srv*"));
-        let environment = Choices { symbol_path: path, ..Choices::default() };
+        let environment = SettingChoices { symbol_path: path, ..SettingChoices::default() };
         let session = Session::new(Settings { environment, ..Settings::default() });
         let text = warned(&session, &[module("a.dll", None)]);
         assert!(text.starts_with("warning: _NT_SYMBOL_PATH: srv* names no server"), "{text}");

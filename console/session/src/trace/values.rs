@@ -107,8 +107,8 @@ fn read_processes(trace: &Trace) -> Result<Vec<(String, u32)>, ArchiveError> {
 fn read_allocators(trace: &Trace) -> Result<Vec<(String, ResourceKind)>, ArchiveError> {
     let Allocators { name, kind, .. } = Allocators::read(trace)?;
     let kinds = kind.into_iter().map(ResourceKind::from_code);
-    let known = name.into_iter().zip(kinds).filter_map(|(name, kind)| Some((name, kind?)));
-    let allocators: BTreeSet<(String, ResourceKind)> = known.collect();
+    let allocators: BTreeSet<(String, ResourceKind)> =
+        name.into_iter().zip(kinds).filter_map(|(name, kind)| Some((name, kind?))).collect();
     Ok(allocators.into_iter().collect())
 }
 

@@ -7,9 +7,9 @@ use handlescope_model::tables::Warning;
 use indicatif::{HumanBytes, HumanCount};
 
 /// A count of something, with thousands separators and the right plural.
-pub struct Counted(pub u64, pub &'static str);
+pub struct CountedNoun(pub u64, pub &'static str);
 
-impl Counted {
+impl CountedNoun {
     /// The ending to add to the singular.
     pub fn plural(&self) -> &'static str {
         match self.1 {
@@ -37,7 +37,7 @@ pub fn finding(warning: &Warning) -> String {
     }
 }
 
-impl fmt::Display for Counted {
+impl fmt::Display for CountedNoun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", HumanCount(self.0), self.1, self.plural())
     }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn one_is_singular() {
         let texts = [(0, "free"), (1, "free"), (1200, "free"), (1, "process"), (2, "process")]
-            .map(|(count, noun)| Counted(count, noun).to_string());
+            .map(|(count, noun)| CountedNoun(count, noun).to_string());
         assert_eq!(texts, ["0 frees", "1 free", "1,200 frees", "1 process", "2 processes"]);
     }
 

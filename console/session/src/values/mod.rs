@@ -6,7 +6,7 @@ mod gate;
 mod output_formats;
 mod ranges;
 
-pub use counted::{Counted, Length, Size, finding, joined, listed};
+pub use counted::{CountedNoun, Length, Size, finding, joined, listed};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub use formats::{no_choice, on_or_off, process_format, process_words, time_format, time_words};
 pub use gate::{FailOn, FindingFormat};

@@ -99,9 +99,10 @@ impl ColumnChoice {
 
     /// Reads comma-separated names.
     pub fn parse(text: &str) -> ColumnChoice {
-        match text.eq_ignore_ascii_case(ColumnChoice::ALL) {
-            true => ColumnChoice::All,
-            false => ColumnChoice::Named(text.split(',').map(str::to_owned).collect()),
+        if text.eq_ignore_ascii_case(ColumnChoice::ALL) {
+            ColumnChoice::All
+        } else {
+            ColumnChoice::Named(text.split(',').map(str::to_owned).collect())
         }
     }
 }

@@ -211,9 +211,10 @@ fn decimal_digits<'a>(number: &'a str, text: &str) -> Result<(bool, &'a str, &'a
     let digits = number.strip_prefix('-').unwrap_or(number);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut bytes = whole.bytes().chain(fraction.bytes()).peekable();
-    match bytes.peek().is_some() && bytes.all(|digit| digit.is_ascii_digit()) {
-        true => Ok((digits.len() < number.len(), whole, fraction)),
-        false => Err(ValueError::NoNumber { value: text.to_owned() }),
+    if bytes.peek().is_some() && bytes.all(|digit| digit.is_ascii_digit()) {
+        Ok((digits.len() < number.len(), whole, fraction))
+    } else {
+        Err(ValueError::NoNumber { value: text.to_owned() })
     }
 }
 

@@ -38,7 +38,7 @@ fn filters(values: Vec<FilterValue>) -> Vec<String> {
 #[test]
 fn names_are_completed_level_by_level_and_their_last_parts_anywhere() {
     let known = known();
-    let of = |filter| filters(texts(filter, Texts::ObjectNames, &known));
+    let of = |filter| filters(texts(filter, FilterTextKind::ObjectNames, &known));
     let names = [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X"];
     assert_eq!(of(""), [&[r"\Sessions\"][..], &names, &["plain"]].concat());
     assert_eq!(of(r"\sess"), [&[r"\Sessions\"][..], &names].concat());
@@ -64,15 +64,15 @@ fn processes_are_completed_by_program_then_one_by_one_or_by_pid() {
 #[test]
 fn types_and_loaded_files_are_completed() {
     let known = known();
-    assert_eq!(filters(texts("ev", Texts::ObjectTypes, &known)), ["Event"]);
-    assert_eq!(filters(texts("de", Texts::LoadedFiles, &known)), ["demo.etl"]);
-    assert_eq!(filters(texts("", Texts::Other, &known)), Vec::<String>::new());
+    assert_eq!(filters(texts("ev", FilterTextKind::ObjectTypes, &known)), ["Event"]);
+    assert_eq!(filters(texts("de", FilterTextKind::LoadedFiles, &known)), ["demo.etl"]);
+    assert_eq!(filters(texts("", FilterTextKind::Other, &known)), Vec::<String>::new());
 }
 
 #[test]
 fn modules_stand_for_all_of_their_functions() {
     let known = known();
-    let of = |filter| filters(texts(filter, Texts::Frames, &known));
+    let of = |filter| filters(texts(filter, FilterTextKind::Frames, &known));
     assert_eq!(of("nt"), ["ntdll.dll!*"]);
     assert_eq!(of("*ap"), ["*app.exe!*"]);
 }
@@ -97,23 +97,27 @@ fn many_names_make_a_short_menu_that_says_so() {
     let values = TraceValues::new(Arc::new(fixture.save().trace));
     let known = Known { values: vec![Arc::new(values)], ..Known::default() };
     for typed in [r"\Many\", "name"] {
-        let offered = texts(typed, Texts::ObjectNames, &known);
+        let offered = texts(typed, FilterTextKind::ObjectNames, &known);
         assert_eq!(offered.len(), MAX_VALUES, "{typed}");
         assert!(offered.last().is_some_and(|last| last.description.contains("more")), "{typed}");
     }
-    assert_eq!(filters(texts("", Texts::ObjectNames, &known)), [r"\Many\"], "no whole names");
+    assert_eq!(
+        filters(texts("", FilterTextKind::ObjectNames, &known)),
+        [r"\Many\"],
+        "no whole names"
+    );
 }
 
 #[test]
 fn kinds_of_allocations_that_are_loaded_come_first() {
     let known = known();
-    let of = |filter| filters(texts(filter, Texts::AllocationKinds, &known));
+    let of = |filter| filters(texts(filter, FilterTextKind::AllocationKinds, &known));
     assert_eq!(of(""), ["commit", "reserve", "resource", "user", "heap", "gdi"]);
     assert_eq!(of("heap;!RE"), ["heap;!reserve", "heap;!resource"]);
-    let described = texts("", Texts::AllocationKinds, &known);
+    let described = texts("", FilterTextKind::AllocationKinds, &known);
     assert_eq!(described[0].description, "committed pages");
     assert_eq!(described[4].description, "blocks of heaps; none is loaded");
-    let of_nothing = texts("", Texts::AllocationKinds, &Known::default());
+    let of_nothing = texts("", FilterTextKind::AllocationKinds, &Known::default());
     assert_eq!(of_nothing[0].description, "blocks of heaps");
     let known_kinds = ["heap", "commit", "reserve", "resource", "gdi", "user"];
     assert_eq!(filters(of_nothing), known_kinds, "the known ones, in their order");
@@ -122,7 +126,7 @@ fn kinds_of_allocations_that_are_loaded_come_first() {
 #[test]
 fn allocators_are_completed_once_each_with_what_they_allocate() {
     let known = known();
-    let of = |filter| filters(texts(filter, Texts::Allocators, &known));
+    let of = |filter| filters(texts(filter, FilterTextKind::Allocators, &known));
     assert_eq!(of("wi"), ["Window"]);
     assert_eq!(of("Window;!v"), ["Window;!VirtualAlloc"]);
     assert_eq!(
@@ -130,10 +134,13 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
         [handlescope_session::filter::literal("Tiles*")],
         "a star of a name is not a wildcard"
     );
-    let offered = texts("v", Texts::Allocators, &known);
+    let offered = texts("v", FilterTextKind::Allocators, &known);
     assert_eq!(offered[0].description, "committed pages, reserved addresses");
-    assert_eq!(texts("", Texts::Allocators, &known).len(), 3);
-    assert_eq!(filters(texts("", Texts::Allocators, &Known::default())), Vec::<String>::new());
+    assert_eq!(texts("", FilterTextKind::Allocators, &known).len(), 3);
+    assert_eq!(
+        filters(texts("", FilterTextKind::Allocators, &Known::default())),
+        Vec::<String>::new()
+    );
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
-    self as query, self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer,
-    Span, TraceAnswer, TracesDiff,
+    self as query, self, ComparableAnswer, DiffCriteria, Domain, FileAnswer, PointSpan, PointsDiff,
+    ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 use handlescope_render as render;
 use handlescope_render::output::Target;
@@ -131,7 +131,7 @@ impl Command for Diff {
 }
 
 /// The words of a command about handles or about allocations.
-trait Words<'a>: Compared<'a> {
+trait Words<'a>: ComparableAnswer<'a> {
     /// Noun for what is compared, as in "handles".
     const NOUN: &'static str;
     /// Message if the second of two traces leaks nothing.
@@ -344,17 +344,17 @@ fn point_names(args: &DiffArgs) -> [&str; 2] {
 }
 
 /// Returns the points of each queried trace.
-fn spans(args: &DiffArgs, dump: &DumpContext<'_, '_>) -> Result<Vec<Span>, CommandError> {
+fn spans(args: &DiffArgs, dump: &DumpContext<'_, '_>) -> Result<Vec<PointSpan>, CommandError> {
     let files = dump.sources.iter().filter_map(|source| dump.session.files.get(source.index));
-    let spans: Result<Vec<Span>, CommandError> = files.map(|file| span(file, args)).collect();
+    let spans: Result<Vec<PointSpan>, CommandError> = files.map(|file| span(file, args)).collect();
     // A span without points needs nothing from the session.
     let mut spans = spans?;
-    spans.resize(dump.sources.len(), Span { after_ns: None, until_ns: None });
+    spans.resize(dump.sources.len(), PointSpan { after_ns: None, until_ns: None });
     Ok(spans)
 }
 
 /// Returns the requested points of a trace.
-fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
+fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<PointSpan, CommandError> {
     let point_of = |text: &Option<String>| text.as_ref().map(|text| point(file, text)).transpose();
     let (after, until) = (point_of(&args.from)?, point_of(&args.to)?);
     // The end of a trace is after everything in it.
@@ -366,7 +366,7 @@ fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
         let (from, to) = (text(&args.from, "start"), text(&args.to, "end"));
         return Err(CommandError::PointOrder { from, to });
     }
-    Ok(Span { after_ns: after.map(ns), until_ns: until.flatten() })
+    Ok(PointSpan { after_ns: after.map(ns), until_ns: until.flatten() })
 }
 
 /// Returns the time of a snapshot, or a time in a trace; `None` for the end.

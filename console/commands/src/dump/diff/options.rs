@@ -13,7 +13,7 @@ use crate::shared::{fields, groups};
 use handlescope_query::{DiffCriteria, ProcessCriteria};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
-    ALLOCATION_KINDS, FILE, OBJECT_TYPES, POINT, SUSPECT, Value,
+    ALLOCATION_KINDS, FILE, OBJECT_TYPES, POINT, SUSPECT, ValueKind,
 };
 use handlescope_session::grammar::{Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
@@ -61,14 +61,14 @@ static WHICH: &[Opt<DiffArgs>] = &[
         details: "A .snapshot name or a time as for .converttime, in quotes if it has a space. \
              Default: the start of the trace. After .diff the option name may be omitted.",
         example: "-From 0.5s",
-        take: to(&(Value { placeholder: "A", ..POINT }, |args, point| args.from = Some(point))),
+        take: to(&(ValueKind { placeholder: "A", ..POINT }, |args, point| args.from = Some(point))),
     },
     Opt {
         names: &["-To"],
         help: "handles open at this point",
         details: "As for -From. Default: the end of the trace.",
         example: "-To 1.5s",
-        take: to(&(Value { placeholder: "B", ..POINT }, |args, point| args.to = Some(point))),
+        take: to(&(ValueKind { placeholder: "B", ..POINT }, |args, point| args.to = Some(point))),
     },
     process_option(
         "handles and allocations that these processes own",

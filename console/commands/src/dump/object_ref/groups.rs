@@ -3,7 +3,7 @@
 use super::args::ObjectRefArgs;
 use crate::shared::choice::{add_columns, fold_stack_option, stack_from_option};
 use handlescope_query::GroupColumn;
-use handlescope_session::grammar::value::{MAYBE_NUMBER, NUMBER, TOP, Value, WORDS};
+use handlescope_session::grammar::value::{MAYBE_NUMBER, NUMBER, TOP, ValueKind, WORDS};
 use handlescope_session::grammar::{Opt, to};
 
 /// Default number of time intervals.
@@ -21,7 +21,7 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              in each. Open: listed by the rundown at the end of the trace or, without one, opened \
              and not closed in the trace.",
         example: "-GroupBy process,type,createstack",
-        take: to(&(Value { words: GroupColumn::words, ..WORDS }, |args, indices| {
+        take: to(&(ValueKind { words: GroupColumn::words, ..WORDS }, |args, indices| {
             add_columns(&mut args.criteria.groups.by, GroupColumn::ALL, &indices);
         })),
     },

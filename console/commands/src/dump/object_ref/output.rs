@@ -3,12 +3,12 @@
 use super::args::ObjectRefArgs;
 use crate::shared::options::{sort_details, sort_option};
 use handlescope_query::ShowTotal;
-use handlescope_session::grammar::value::{COLUMN, MAYBE_FILE, MAYBE_WORD, SWITCH, TOP, Value};
-use handlescope_session::grammar::{Choices, Opt, choice, to, words};
+use handlescope_session::grammar::value::{COLUMN, MAYBE_FILE, MAYBE_WORD, SWITCH, TOP, ValueKind};
+use handlescope_session::grammar::{Opt, WordChoices, choice, to, words};
 use handlescope_session::values::{CSV, RequestedFormat};
 
 /// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, Method prints the same as File.
-const TOTALS_OF: &Choices<ShowTotal> = &[
+const TOTALS_OF: &WordChoices<ShowTotal> = &[
     ("Total", "handles by object type", ShowTotal::Total),
     ("Process", "handles by process", ShowTotal::Process),
     ("File", "handles and totals of each file", ShowTotal::File),
@@ -25,7 +25,7 @@ pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
              the filters; with -Leak or -LeakAtExit, the handles these print. A leaked handle \
              that a child inherited counts for the parent; with -GroupBy process for the child.",
         example: "-ShowTotal Process",
-        take: to(&(Value { words: || words(TOTALS_OF), ..MAYBE_WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(TOTALS_OF), ..MAYBE_WORD }, |args, index| {
             args.criteria.show_total = choice(TOTALS_OF, index);
         })),
     },

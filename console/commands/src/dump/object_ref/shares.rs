@@ -2,8 +2,8 @@
 
 use super::args::ObjectRefArgs;
 use handlescope_query::MapMode;
-use handlescope_session::grammar::value::{ADDRESS, SIZES, SWITCH, TEXTS, Value, WORD};
-use handlescope_session::grammar::{Choices, Opt, choice, to, words};
+use handlescope_session::grammar::value::{ADDRESS, SIZES, SWITCH, TEXTS, ValueKind, WORD};
+use handlescope_session::grammar::{Opt, WordChoices, choice, to, words};
 
 /// Options about objects that several processes or threads use.
 pub static SHARED: &[Opt<ObjectRefArgs>] = &[
@@ -32,7 +32,7 @@ pub static SHARED: &[Opt<ObjectRefArgs>] = &[
     },
 ];
 
-const MAPS: &Choices<MapMode> = &[
+const MAPS: &WordChoices<MapMode> = &[
     ("0", "objects with handles or references", MapMode::Objects),
     ("1", "file mappings", MapMode::Mappings),
 ];
@@ -45,7 +45,7 @@ pub static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
                   imply 1, and override it.",
         example: "-Map 1",
-        take: to(&(Value { words: || words(MAPS), ..WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(MAPS), ..WORD }, |args, index| {
             args.criteria.map = choice(MAPS, index);
         })),
     },

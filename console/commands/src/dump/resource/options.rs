@@ -10,9 +10,9 @@ use crate::shared::{fields, groups};
 use handlescope_query::{ProcessCriteria, ResourceColumn, ResourceCriteria, StackTrims};
 use handlescope_session::grammar::value::{
     ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_NUMBER, MAYBE_WORD, SIZES, SUSPECT, SWITCH,
-    TIMES, Value, WORDS,
+    TIMES, ValueKind, WORDS,
 };
-use handlescope_session::grammar::{Choices, Opt, OptionGroup, choice, to, words};
+use handlescope_session::grammar::{Opt, OptionGroup, WordChoices, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 
 /// Arguments of `.dump Resource`.
@@ -132,7 +132,7 @@ static STACKS: &[Opt<ResourceArgs>] = &[
     },
 ];
 
-const TOTALS: &Choices<&[ResourceColumn]> = &[
+const TOTALS: &WordChoices<&[ResourceColumn]> = &[
     ("Total", "by kind", &BY_KIND),
     ("Kind", "by kind", &BY_KIND),
     ("Allocator", "by kind and allocator, of all processes", &BY_ALLOCATOR),
@@ -147,7 +147,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, separated by commas. Groups with the most leaked bytes come \
              first. Stacks with the same functions count as one.",
         example: "-GroupBy process,createstack",
-        take: to(&(Value { words: ResourceColumn::words, ..WORDS }, |args, indices| {
+        take: to(&(ValueKind { words: ResourceColumn::words, ..WORDS }, |args, indices| {
             add_columns(&mut args.by, ResourceColumn::ALL, &indices);
         })),
     },
@@ -159,7 +159,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
              leaked ones.",
         example: "-ShowTotal Process",
-        take: to(&(Value { words: || words(TOTALS), ..MAYBE_WORD }, |args, index| {
+        take: to(&(ValueKind { words: || words(TOTALS), ..MAYBE_WORD }, |args, index| {
             args.total = choice(TOTALS, index);
         })),
     },

@@ -9,7 +9,7 @@ use handlescope_session::values::RequestedFormat;
 const SEPARATOR_LINE: &str = "sep = ;\n";
 
 /// Returns the output of `-csv` for some traces.
-fn csv_text(saved: &[&Saved], options: &str) -> String {
+fn csv_text(saved: &[&SavedTrace], options: &str) -> String {
     printed(saved, &format!(".dump ObjectRef -csv {options}"), Screen::PLAIN)
 }
 
@@ -28,7 +28,7 @@ impl Sheet {
         Self(rows.collect())
     }
 
-    fn new(saved: &Saved, options: &str) -> Self {
+    fn new(saved: &SavedTrace, options: &str) -> Self {
         Self::read(&csv_text(&[saved], options))
     }
 

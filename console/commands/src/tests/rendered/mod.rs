@@ -17,7 +17,7 @@ use crate::registry::REGISTRY;
 use crate::{DumpContext, Flow};
 use handlescope_query::Source;
 use handlescope_query::fixture::{
-    APP, CHILD, Fixture, NewObject, OTHER, Saved, With, close, create, duplicate, map,
+    APP, CHILD, Fixture, NewObject, OTHER, SavedTrace, With, close, create, duplicate, map,
     object_create, object_delete, reference, unmap,
 };
 use handlescope_session::cancel::Cancel;
@@ -26,7 +26,7 @@ use handlescope_session::terminal::{Messages, Screen};
 use handlescope_session::trace::Session;
 
 /// Returns the output of a `.dump` for some traces.
-fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
+fn printed(saved: &[&SavedTrace], line: &str, screen: Screen) -> String {
     let sources = saved.iter().enumerate();
     let sources: Vec<Source<'_>> =
         sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
@@ -47,17 +47,17 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
     String::from_utf8(out).expect("text")
 }
 
-fn text(saved: &Saved, options: &str) -> String {
+fn text(saved: &SavedTrace, options: &str) -> String {
     printed(&[saved], &format!(".dump ObjectRef {options}"), Screen::PLAIN)
 }
 
-fn json_of(saved: &[&Saved], line: &str) -> Value {
+fn json_of(saved: &[&SavedTrace], line: &str) -> Value {
     let text = printed(saved, line, Screen::PLAIN);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// Returns a trace with an event, a file, a mapping, and a handle from before the trace.
-fn mixed() -> Saved {
+fn mixed() -> SavedTrace {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&["nt.exe!NtCreateEvent", "app.exe+0x1a2b", "0x1F4B0000123"]);
     fixture.object(NewObject {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Returns an event on a stack with an inlined function.
-fn inlined() -> Saved {
+fn inlined() -> SavedTrace {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&["nt.exe!NtCreateEvent", "app.exe!Find < Cache::Open"]);
     fixture.event_object(vec![create(APP, 1, 4).on(stack)]);

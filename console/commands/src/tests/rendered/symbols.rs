@@ -26,7 +26,7 @@ fn report(name: &str, outcome: Outcome) -> ModuleReport {
 }
 
 /// Returns modules with every kind of outcome.
-fn saved() -> Saved {
+fn saved() -> SavedTrace {
     let frames = ["a.dll!one", "a.dll!two", "b.dll+0x1", "c.dll+0x1", "d.dll+0x1", "d.dll!x"];
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&frames);

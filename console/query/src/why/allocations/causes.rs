@@ -7,11 +7,11 @@ use handlescope_model::tables::{Acquisitions, End, ResourceKind};
 use handlescope_model::{AcquisitionIdx, Numbers, Trace};
 use indicatif::HumanCount;
 
-use super::super::causes::{Cause, Diagnosis, Findings, proved};
+use super::super::causes::{Cause, Diagnosis, GroupFindings, proved};
 use super::super::names::LeakedNames;
-use super::super::suspect::Sums;
+use super::super::suspect::SuspectSums;
 use super::commits::Commits;
-use crate::acquired::{Acquired, Group, PRIVATE_HEAP};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, PRIVATE_HEAP};
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::AllocatorList;
 use crate::error::QueryError;
@@ -25,7 +25,7 @@ const CHAIN: usize = 3;
 
 /// The data that causes are found in.
 pub struct SiteCauses<'a> {
-    allocations: &'a Acquired<'a>,
+    allocations: &'a AcquisitionGroups<'a>,
     table: &'a AcquisitionTable,
     allocators: &'a AllocatorList,
     key: Numbers<u64>,
@@ -38,18 +38,18 @@ pub struct SiteCauses<'a> {
 }
 
 /// One site with the data that its causes are found in.
-pub struct Site<'a> {
+pub struct ExaminedSite<'a> {
     causes: &'a SiteCauses<'a>,
     rows: &'a [AcquisitionIdx],
-    sums: &'a Sums,
+    sums: &'a SuspectSums,
     /// The leaked rows.
     leaked: Vec<AcquisitionIdx>,
     /// Leaked blocks that only grew.
-    chains: Vec<Chain>,
+    chains: Vec<ReallocationChain>,
 }
 
 /// A block that grew by reallocation.
-struct Chain {
+struct ReallocationChain {
     steps: usize,
     first_size: i64,
     size: i64,
@@ -61,7 +61,7 @@ impl<'a> SiteCauses<'a> {
     pub fn load(
         trace: &Trace,
         allocators: &'a AllocatorList,
-        allocations: &'a Acquired<'_>,
+        allocations: &'a AcquisitionGroups<'_>,
     ) -> Result<Self, QueryError> {
         let table = &allocations.table;
         let key = trace.values(Acquisitions::key)?;
@@ -78,34 +78,51 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// Returns the findings on the groups of a program; `None` for a kind from a newer layout.
-    pub fn findings(&self, groups: &[&Group<'_>], sums: &Sums) -> Option<Findings> {
+    pub fn findings(
+        &self,
+        groups: &[&AcquisitionGroup<'_>],
+        sums: &SuspectSums,
+    ) -> Option<GroupFindings> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
-            let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
+            let diagnoses = proved(&SuspectSums::CAUSES_OF_HEAPS, sums);
             let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
-            return Some(Findings { diagnoses, names, create_stacks: None, grown: None, ended });
+            return Some(GroupFindings {
+                diagnoses,
+                names,
+                create_stacks: None,
+                grown: None,
+                ended,
+            });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.of_groups(groups);
         let leaked: Vec<AcquisitionIdx> =
             rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
-        let chains: Vec<Chain> = leaked.iter().filter_map(|row| self.chain(*row)).collect();
-        let growths = chains.iter().map(|chain| (chain.size, chain.per_minute()));
-        let grown =
-            growths.reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
-        let site = Site { causes: self, rows: &rows, sums, leaked, chains };
-        let diagnoses = proved(&Site::CAUSES, &site);
+        let chains: Vec<ReallocationChain> =
+            leaked.iter().filter_map(|row| self.chain(*row)).collect();
+        let grown = chains
+            .iter()
+            .map(|chain| (chain.size, chain.per_minute()))
+            .reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
+        let site = ExaminedSite { causes: self, rows: &rows, sums, leaked, chains };
+        let diagnoses = proved(&ExaminedSite::CAUSES, &site);
         let (names, ended) = (LeakedNames::default(), sums.ends.words());
-        Some(Findings { diagnoses, names, create_stacks: None, grown, ended })
+        Some(GroupFindings { diagnoses, names, create_stacks: None, grown, ended })
     }
 
     /// Follows the reallocations that made a block; `None` if there are too few or one did not make it larger.
-    fn chain(&self, last: AcquisitionIdx) -> Option<Chain> {
+    fn chain(&self, last: AcquisitionIdx) -> Option<ReallocationChain> {
         let size = |row: AcquisitionIdx| self.table.size.get(row.row());
         let time = |row: AcquisitionIdx| self.table.opened_ns.get(row.row());
         let (last_size, last_ns) = (size(last)?, time(last)?);
-        let mut chain =
-            Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
+        let mut chain = ReallocationChain {
+            steps: 0,
+            first_size: last_size,
+            size: last_size,
+            first_ns: last_ns,
+            last_ns,
+        };
         let mut row = last;
         while let Some(before) = self.grown_from.get(row.row()) {
             let is_left = self
@@ -116,14 +133,19 @@ impl<'a> SiteCauses<'a> {
                 return None;
             }
             let first_ns = time(before)?;
-            chain = Chain { steps: chain.steps + 1, first_size: before_size, first_ns, ..chain };
+            chain = ReallocationChain {
+                steps: chain.steps + 1,
+                first_size: before_size,
+                first_ns,
+                ..chain
+            };
             row = before;
         }
         (chain.steps >= CHAIN).then_some(chain)
     }
 }
 
-impl Site<'_> {
+impl ExaminedSite<'_> {
     /// Causes of leaked allocations, in the order in which they are reported.
     pub const CAUSES: [Cause<Self>; 5] = [
         (
@@ -182,9 +204,11 @@ impl Site<'_> {
 
     /// Returns the rows that ended in the given way.
     fn ended(&self, end: End) -> impl Iterator<Item = usize> {
-        let rows = self.rows.iter().copied();
-        let ended = rows.filter(move |row| self.causes.table.end(*row) == Some(end));
-        ended.map(AcquisitionIdx::row)
+        self.rows
+            .iter()
+            .copied()
+            .filter(move |row| self.causes.table.end(*row) == Some(end))
+            .map(AcquisitionIdx::row)
     }
 
     fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -201,7 +225,7 @@ impl Site<'_> {
 
     fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
         self.ended(End::Freed).next()?;
-        let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
+        let (SuspectSums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
             freed => {
@@ -231,7 +255,7 @@ impl Site<'_> {
     }
 }
 
-impl Sums {
+impl SuspectSums {
     /// Causes of leaked heaps.
     pub const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
         [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
@@ -255,7 +279,7 @@ impl Sums {
     }
 }
 
-impl Chain {
+impl ReallocationChain {
     fn per_minute(&self) -> f64 {
         let grown = self.size.saturating_sub(self.first_size) as f64;
         let minutes = self.last_ns.saturating_sub(self.first_ns) as f64 / 60e9;

@@ -12,10 +12,10 @@ use crate::allocations::AllocatorList;
 const PAGE: u64 = 4096;
 
 /// A process, or its id if the process is unknown.
-type Owner = (Option<ProcessIdx>, Option<u32>);
+type CommitOwner = (Option<ProcessIdx>, Option<u32>);
 
 /// Commits of each process.
-pub struct Commits(HashMap<Owner, ProcessCommits>);
+pub struct Commits(HashMap<CommitOwner, ProcessCommits>);
 
 /// The commits of a process by their first page. Windows commits within one reservation, so the first page tells which
 /// reservation the pages belong to. How many pages follow is unknown if the allocation found some of them already
@@ -30,7 +30,7 @@ struct ProcessCommits {
 
 impl Commits {
     pub fn load(table: &AcquisitionTable, allocators: &AllocatorList, key: &Numbers<u64>) -> Self {
-        let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
+        let mut commits: HashMap<CommitOwner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
             let resources = table.allocations().map(AcquisitionIdx::of);
@@ -99,7 +99,7 @@ fn page(address: u64) -> u64 {
     address - address % PAGE
 }
 
-fn owner(allocator: &Allocator) -> Owner {
+fn owner(allocator: &Allocator) -> CommitOwner {
     (allocator.process, allocator.pid)
 }
 

@@ -6,7 +6,7 @@ use handlescope_model::{AllocatorIdx, StackIdx};
 
 use crate::criteria::WhyCriteria;
 use crate::fixture::Fixture;
-use crate::fixture::Saved;
+use crate::fixture::SavedTrace;
 use crate::why::{Diagnosis, Suspect, why};
 use handlescope_session::cancel::Cancel;
 
@@ -58,7 +58,7 @@ impl Pages {
     }
 
     fn suspect(self, kind: ResourceKind) -> Option<Suspect> {
-        let saved: Saved = self.fixture.save();
+        let saved: SavedTrace = self.fixture.save();
         let (sources, cancel) = ([saved.source()], Cancel::default());
         let answers = why(&sources, &WhyCriteria::default(), &saved, &cancel).expect("an answer");
         let mut suspects = answers.into_iter().flat_map(|answer| answer.suspects);

@@ -19,7 +19,7 @@ use crate::{
     text::{StackStyle, ignored_because},
     traces::{OfTraces, header_columns},
 };
-use handlescope_query::{Domain, Side, State, Window};
+use handlescope_query::{Domain, GroupState, SideLeaks, TimeWindow};
 use handlescope_session::settings::{Display, IgnoreEntry, StackDisplayArgs};
 
 /// The compared time of a trace; null if the trace has no clock.
@@ -31,7 +31,7 @@ struct Span {
 }
 
 impl Span {
-    fn new(file: usize, window: Option<Window>) -> Self {
+    fn new(file: usize, window: Option<TimeWindow>) -> Self {
         let (from_ns, to_ns) = window.map(|window| (window.start_ns, window.end_ns)).unzip();
         Self { file, from_ns, to_ns }
     }
@@ -123,9 +123,9 @@ pub fn states_line(
     noun: &str,
     groups: usize,
     worse: usize,
-    count: impl Fn(State) -> usize,
+    count: impl Fn(GroupState) -> usize,
 ) -> String {
-    let uncertain = match count(State::Uncertain) {
+    let uncertain = match count(GroupState::Uncertain) {
         0 => String::new(),
         number => format!(", {} uncertain", HumanCount(number as u64)),
     };
@@ -134,16 +134,16 @@ pub fn states_line(
         "Got worse: {} of {} groups{noun}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
         HumanCount(worse as u64),
         HumanCount(groups as u64),
-        count(State::Worse),
-        count(State::New),
-        count(State::Gone),
-        count(State::Better),
-        count(State::Same)
+        count(GroupState::Worse),
+        count(GroupState::New),
+        count(GroupState::Gone),
+        count(GroupState::Better),
+        count(GroupState::Same)
     )
 }
 
 /// Returns the growth of a group in a trace, if it leaks there.
-fn growth(side: &Side) -> Option<&'static str> {
+fn growth(side: &SideLeaks) -> Option<&'static str> {
     side.verdict.map(|verdict| verdict.word())
 }
 

@@ -15,7 +15,7 @@ use crate::{
     text::{StackStyle, line_of_ignored},
     traces::{OfTraces, StackNumbers, traces},
 };
-use handlescope_query::{Amount, Between, Domain, OpenedGroup, PointsDiff, TraceAnswer};
+use handlescope_query::{Amount, Domain, OpenedGroup, PointAmounts, PointsDiff, TraceAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::trace::CaveatKind;
@@ -124,7 +124,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
 }
 
 /// The names of a count and of its bytes, the title, the meaning, and the value.
-type AmountColumns = ([&'static str; 2], &'static str, &'static str, fn(&Between) -> Amount);
+type AmountColumns = ([&'static str; 2], &'static str, &'static str, fn(&PointAmounts) -> Amount);
 
 /// Amounts of a group of allocations.
 const AMOUNTS: [AmountColumns; 4] = [
@@ -195,7 +195,7 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
     let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
     let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
     let (from, to) = (Untrusted(from), Untrusted(to));
-    let mut sum = Between::default();
+    let mut sum = PointAmounts::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));
     let without = match domain {
         Domain::Handles => CaveatKind::NoHandleEvents,
@@ -261,7 +261,7 @@ impl GrowthRow<'_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let Between { opened, kept, sample_ids, .. } = &self.group.between;
+        let PointAmounts { opened, kept, sample_ids, .. } = &self.group.between;
         let [open, opened] = [kept, opened].map(|amount| HumanCount(amount.count).to_string());
         let rate = rate(self.group.per_minute).map(|rate| format!(", {rate} per minute"));
         let ids: Vec<String> = sample_ids.iter().map(u64::to_string).collect();
@@ -280,7 +280,7 @@ impl GrowthRow<'_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let Between { opened, kept, at_first, at_second, .. } = self.group.between;
+        let PointAmounts { opened, kept, at_first, at_second, .. } = self.group.between;
         let [kept, opened] = [kept, opened].map(shown_amount);
         let mut text = format!("{kept} still allocated of {opened} allocated");
         if let Some(rate) = self.group.bytes_per_minute.filter(|rate| *rate != 0.0) {

@@ -15,7 +15,9 @@ use crate::{
     text::{StackStyle, line_of_ignored},
     traces::{OfTraces, StackNumbers, TraceJson, traces},
 };
-use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff, Verdict};
+use handlescope_query::{
+    ComparedGroup, Domain, Frames, GroupState, TraceAnswer, TracesDiff, Verdict,
+};
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
@@ -362,12 +364,12 @@ impl<'a> DiffRow<'a> {
         let is_uncertain = self.group.is_uncertain;
         let role = match state {
             _ if *got_worse => Role::Error,
-            State::Gone | State::Better => Role::Opened,
+            GroupState::Gone | GroupState::Better => Role::Opened,
             _ => Role::Plain,
         };
         let also = match (*got_worse, is_uncertain) {
-            (true, _) if *state != State::Worse => ", worse",
-            (false, true) if *state != State::Uncertain => ", uncertain",
+            (true, _) if *state != GroupState::Worse => ", worse",
+            (false, true) if *state != GroupState::Uncertain => ", uncertain",
             _ => "",
         };
         let state = display.screen.paint(role, format!("{}{also}", state.word()));

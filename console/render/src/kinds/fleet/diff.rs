@@ -11,11 +11,11 @@ use crate::kinds::diff::{rate, states_line};
 use crate::table::{CellType, Columns, FileRows, Table};
 use crate::text::{ignored_because, line_of_ignored};
 use handlescope_fleet::{BuildSide, BuildsDiff, ComparedStack};
-use handlescope_query::State;
+use handlescope_query::GroupState;
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
-use handlescope_session::values::Counted;
+use handlescope_session::values::CountedNoun;
 
 /// A group and its presentation.
 pub struct StackRow<'a> {
@@ -107,8 +107,8 @@ pub fn fleet_diff<'a>(
     let rows = answer.groups.iter().map(|group| StackRow { group, system });
     let sides = ["before:", "after: "].into_iter().zip(&answer.builds).enumerate();
     let above = sides.map(|(side, (word, build))| {
-        let traces = Counted(answer.traces[side] as u64, "trace");
-        let machines = Counted(answer.machines[side] as u64, "machine");
+        let traces = CountedNoun(answer.traces[side] as u64, "trace");
+        let machines = CountedNoun(answer.machines[side] as u64, "machine");
         format!("{word} build {} ({traces} of {machines})\n", Untrusted(build))
     });
     let groups = answer.groups.len();
@@ -126,12 +126,12 @@ impl StackRow<'_> {
         let group = self.group;
         let role = match group.state {
             _ if group.got_worse => Role::Error,
-            State::Gone | State::Better => Role::Opened,
+            GroupState::Gone | GroupState::Better => Role::Opened,
             _ => Role::Plain,
         };
         let also = match (group.got_worse, group.is_uncertain) {
-            (true, _) if group.state != State::Worse => ", worse",
-            (false, true) if group.state != State::Uncertain => ", uncertain",
+            (true, _) if group.state != GroupState::Worse => ", worse",
+            (false, true) if group.state != GroupState::Uncertain => ", uncertain",
             _ => "",
         };
         let state = display.screen.paint(role, format!("{}{also}", group.state.word()));
@@ -139,7 +139,7 @@ impl StackRow<'_> {
         let heading = format!("{} {}", Untrusted(&site.process), Untrusted(&site.type_name));
         let heading = display.screen.paint(Role::Heading, heading);
         let side = |side: BuildSide, word| {
-            let machines = Counted(side.machines as u64, "machine");
+            let machines = CountedNoun(side.machines as u64, "machine");
             format!("{} leaked {word} on {machines}", HumanCount(side.unreleased))
         };
         let [before, after] = group.sides;

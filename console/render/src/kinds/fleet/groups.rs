@@ -13,7 +13,7 @@ use crate::table::{Columns, FileRows, MemberMeaning, Show, Table};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
 use handlescope_session::settings::Display;
-use handlescope_session::values::{Counted, Size};
+use handlescope_session::values::{CountedNoun, Size};
 
 /// Columns that the text drops, in this order, if the screen is too narrow for all.
 const SPARE: [&str; 8] =
@@ -132,8 +132,8 @@ pub fn fleet_groups<'a>(
     }
     let below = format!(
         "{amounts}, in {} of {}",
-        Counted(answer.traces as u64, "trace"),
-        Counted(answer.machines as u64, "machine"),
+        CountedNoun(answer.traces as u64, "trace"),
+        CountedNoun(answer.machines as u64, "machine"),
     );
     let part = FileRows::rows_of(answer.groups.len()).below(below);
     let table = Table::new(columns, rows.collect(), [part])?;
@@ -201,8 +201,8 @@ impl GroupRow<'_> {
         let Amounts { leaked, closed_at_exit, acquired, .. } = handles;
         let mut text = format!(
             "{}, {}: {} leaked of {}",
-            Counted(machines as u64, "machine"),
-            Counted(traces as u64, "trace"),
+            CountedNoun(machines as u64, "machine"),
+            CountedNoun(traces as u64, "trace"),
             HumanCount(count(leaked)),
             HumanCount(count(acquired)),
         );
@@ -212,7 +212,7 @@ impl GroupRow<'_> {
         if allocations.acquired > 0 {
             let Amounts { leaked, closed_at_exit, acquired, .. } = allocations;
             let (leaked, acquired) =
-                (HumanCount(count(leaked)), Counted(count(acquired), "allocation"));
+                (HumanCount(count(leaked)), CountedNoun(count(acquired), "allocation"));
             text += &format!("; {leaked} unfreed of {acquired}");
             if closed_at_exit > 0 {
                 text +=

@@ -15,7 +15,7 @@ use handlescope_query::{causes_of_allocations, causes_of_handles};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
-use handlescope_session::values::{Counted, Size};
+use handlescope_session::values::{CountedNoun, Size};
 
 /// Indentation that aligns the following lines with the text after the rank.
 const INDENT: &str = "   ";
@@ -191,7 +191,7 @@ pub fn line_of_ignored_suspects(answer: &FleetWhy) -> Option<String> {
 /// Sums up everything that leaks in one sentence. Handles that only process exit closed do not count as *leaked*.
 pub fn headline(answer: &FleetWhy) -> String {
     let (machines, traces) = (answer.machines as u64, answer.traces as u64);
-    let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
+    let of = format!("{} of {}", CountedNoun(traces, "trace"), CountedNoun(machines, "machine"));
     if answer.suspects.is_empty() {
         let verdict = match (answer.matches, answer.ignored.is_empty()) {
             (false, _) => "matches",
@@ -208,27 +208,27 @@ pub fn headline(answer: &FleetWhy) -> String {
     let all = answer.suspects.len() as u64;
     let of_handles = handles().count() as u64;
     // Without handle suspects, all of them are allocations.
-    let suspects = Counted(if of_handles > 0 { of_handles } else { all }, "suspect");
+    let suspects = CountedNoun(if of_handles > 0 { of_handles } else { all }, "suspect");
     let rest = match all.saturating_sub(of_handles) {
         0 => String::new(),
         _ if of_handles == 0 => String::new(),
-        rest => format!("; {} of allocations", Counted(rest, "more suspect")),
+        rest => format!("; {} of allocations", CountedNoun(rest, "more suspect")),
     };
     let (leaked, at_exit) = (count(leaked), count(at_exit));
     match (leaked, at_exit) {
         (0, 0) => format!("{suspects} of {programs} leak in {of}{rest}"),
         (0, _) => {
-            let handles = Counted(at_exit, "handle");
+            let handles = CountedNoun(at_exit, "handle");
             format!(
                 "{handles} opened by {suspects} of {programs}, closed only by process exit, in {of}{rest}"
             )
         }
         (_, 0) => format!(
             "{} leaked by {suspects} of {programs} in {of}{rest}",
-            Counted(leaked, "handle")
+            CountedNoun(leaked, "handle")
         ),
         (_, _) => {
-            let (leaked, more) = (Counted(leaked, "handle"), HumanCount(at_exit));
+            let (leaked, more) = (CountedNoun(leaked, "handle"), HumanCount(at_exit));
             format!(
                 "{leaked} leaked by {suspects} of {programs} in {of}; {more} more closed only by process \
                  exit{rest}"
@@ -250,7 +250,7 @@ pub fn amount(suspect: &FleetSuspect) -> String {
         None => type_name.clone(),
     };
     let acquired = count(suspect.acquired);
-    let plural = Counted(acquired, noun).plural();
+    let plural = CountedNoun(acquired, noun).plural();
     let (leaked, at_exit) = (count(suspect.leaked), count(suspect.closed_at_exit));
     let (number, rest) = unreleased(leaked, at_exit, verb);
     let bytes = match suspect.bytes_unreleased {
@@ -276,7 +276,7 @@ pub fn builds(suspect: &FleetSuspect) -> String {
     match suspect.builds_without.as_slice() {
         [] => seen,
         [first, ..] => {
-            let traces = Counted(suspect.traces_without as u64, "trace");
+            let traces = CountedNoun(suspect.traces_without as u64, "trace");
             format!("{seen}; not since build {first} ({traces})")
         }
     }
@@ -339,7 +339,7 @@ pub fn causes(suspect: &FleetSuspect) -> String {
     let causes = suspect.causes.iter().map(|(word, traces)| {
         // A newer version may have written causes that this one does not know.
         let meaning = known.iter().find(|(cause, _)| cause == word).map(|(_, meaning)| *meaning);
-        let traces = Counted(*traces as u64, "trace");
+        let traces = CountedNoun(*traces as u64, "trace");
         format!("{} ({traces})", meaning.unwrap_or(word))
     });
     causes.collect::<Vec<_>>().join("; ")
@@ -374,7 +374,7 @@ impl SuspectRow<'_> {
             let text = Untrusted(text).to_string();
             display.screen.paint(role, display.whole(&text)).to_string()
         };
-        let machines = Counted(suspect.machines_of_process as u64, "machine");
+        let machines = CountedNoun(suspect.machines_of_process as u64, "machine");
         let heading = format!(
             "{}  {} of {machines}   {} {}",
             suspect.rank, suspect.machines, site.process, site.type_name
@@ -387,7 +387,7 @@ impl SuspectRow<'_> {
         } else {
             line(Role::Heading, &calls(site, self.system))?;
         }
-        let traces = Counted(suspect.traces_of_process as u64, "trace");
+        let traces = CountedNoun(suspect.traces_of_process as u64, "trace");
         line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
         line(Role::Plain, &self.growth())?;
         line(Role::Plain, &capitalized(&builds(suspect)))?;

@@ -19,11 +19,11 @@ use crate::{
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    KeyKind, ResourceColumn, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
-    StackNames, long_sparkline,
+    ResourceColumn, ResourceCriteria, ResourceGroup, ResourceKeyKind, ResourceStats,
+    ResourcesAnswer, StackNames, long_sparkline,
 };
 use handlescope_session::settings::Display;
-use handlescope_session::values::{Counted, Format, Size};
+use handlescope_session::values::{CountedNoun, Format, Size};
 
 /// Declares the columns of a group. `has_text`: files have the frames of its stacks.
 pub fn resource_columns<'a>(
@@ -181,16 +181,16 @@ fn add_key<'a>(
 ) {
     let (name, title, help) = (column.name(), column.title(), column.help());
     match column.kind() {
-        KeyKind::Allocator(text) => {
+        ResourceKeyKind::Allocator(text) => {
             let text =
                 move |row: &AllocationRow<'a>| text(row.file.answer.allocator_of(row.group)?);
             columns.add(name, help, text).title(title).rows_only();
         }
-        KeyKind::Word(_, word) => {
+        ResourceKeyKind::Word(_, word) => {
             let word = move |row: &AllocationRow<'a>| word(row.group.number(column)?);
             columns.add(name, help, word).title(title).rows_only();
         }
-        KeyKind::Owner => {
+        ResourceKeyKind::Owner => {
             columns.add(name, help, move |row| row.text(column)).rows_only();
             add_owner(columns);
             columns
@@ -198,14 +198,14 @@ fn add_key<'a>(
                 .title(title)
                 .text_only();
         }
-        KeyKind::Process(_) => {
+        ResourceKeyKind::Process(_) => {
             columns
                 .add(name, help, move |row| row.text(column))
                 .title(title)
                 .unknown("")
                 .rows_only();
         }
-        KeyKind::Stack(_, StackNames { frame, text, .. }) => {
+        ResourceKeyKind::Stack(_, StackNames { frame, text, .. }) => {
             let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
             columns.add(name, help, move |row| Some(stack(row)?.0)).title(title).rows_only();
             let innermost = columns
@@ -217,10 +217,10 @@ fn add_key<'a>(
                     .rows_only();
             }
         }
-        KeyKind::Number(_) => {
+        ResourceKeyKind::Number(_) => {
             columns.add(name, help, move |row| row.group.number(column)).title(title).rows_only();
         }
-        KeyKind::Bytes(_) => {
+        ResourceKeyKind::Bytes(_) => {
             let bytes = columns.add(name, help, move |row| row.group.bytes(column)).title(title);
             bytes.show(Show::Bytes).rows_only();
         }
@@ -251,15 +251,15 @@ fn file_rows(
         Size(sum.at_exit_bytes)
     );
     if criteria.is_of_leaks() {
-        return file_rows.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
+        return file_rows.below(format!("{}: {unreleased}", CountedNoun(allocs, "allocation")));
     }
     file_rows.below(format!(
         "{} ({}), {} ({}), {unreleased}, {}",
-        Counted(allocs, "allocation"),
+        CountedNoun(allocs, "allocation"),
         Size(alloc_bytes),
-        Counted(frees, "free"),
+        CountedNoun(frees, "free"),
         Size(freed_bytes),
-        Counted(sum.orphan_frees, "orphan free")
+        CountedNoun(sum.orphan_frees, "orphan free")
     ))
 }
 

@@ -17,7 +17,8 @@ use crate::{
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{
-    GroupKey, KeyKind, ResourceColumn, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
+    GroupKey, ResourceColumn, ResourceGroup, ResourceKeyKind, ResourceStats, ResourcesAnswer,
+    TraceAnswer,
 };
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
@@ -138,16 +139,18 @@ impl AllocationRow<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         match (column.kind(), self.key(column)) {
-            (KeyKind::Owner, _) => {
+            (ResourceKeyKind::Owner, _) => {
                 let process = self.process().unwrap_or_else(|| "unknown".to_owned());
                 let process = display.screen.paint(Role::Process, Untrusted(&process));
                 write!(out, " {}: {process}", column.title())
             }
-            (KeyKind::Process(_), GroupKey::Text(process)) => {
+            (ResourceKeyKind::Process(_), GroupKey::Text(process)) => {
                 write!(out, " {} {}", column.word(), Untrusted(process.as_ref()))
             }
             (_, GroupKey::Text(text)) => write!(out, " {}", Untrusted(text.as_ref())),
-            (KeyKind::Bytes(_), GroupKey::Number(number)) => write!(out, " {}", Size(number)),
+            (ResourceKeyKind::Bytes(_), GroupKey::Number(number)) => {
+                write!(out, " {}", Size(number))
+            }
             (_, GroupKey::Number(number)) => write!(out, " {}: {number}", column.title()),
             (_, GroupKey::Stack(_) | GroupKey::None) => Ok(()),
         }

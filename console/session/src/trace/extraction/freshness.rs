@@ -32,7 +32,8 @@ pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
     if !trace.exists() || !extract.exists() {
         return Freshness::Missing;
     }
-    let recorded = Trace::open(extract).and_then(|opened| Ok((Recorded::new(&opened)?, opened)));
+    let recorded =
+        Trace::open(extract).and_then(|opened| Ok((RecordedIdentity::new(&opened)?, opened)));
     let (recorded, opened) = match recorded {
         Err(ArchiveError::NotAnExtract { .. }) => return Freshness::Foreign,
         Err(ArchiveError::Layout { version, supported, .. }) => {
@@ -56,7 +57,7 @@ pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
 /// Finds the trace beside an extract that was named itself, and how the two differ. `None` if there is no trace, or the
 /// extract was made from it.
 pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
-    let recorded = Recorded::new(opened).ok()?;
+    let recorded = RecordedIdentity::new(opened).ok()?;
     let folder = extract.parent().unwrap_or(Path::new(""));
     let is_in_extracts =
         folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
@@ -83,7 +84,7 @@ pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, Strin
 }
 
 /// Identity of the file an extract was made from, as recorded in it.
-struct Recorded {
+struct RecordedIdentity {
     size: u64,
     modified_ns: Option<i64>,
     /// `None` in an extract by ETWAnalyzer.
@@ -92,7 +93,7 @@ struct Recorded {
     name: String,
 }
 
-impl Recorded {
+impl RecordedIdentity {
     fn new(trace: &Trace) -> Result<Self, ArchiveError> {
         let text = trace.values(TraceInfos::source_content)?.get(0).map(str::to_owned);
         let paths = trace.values(TraceInfos::source_path)?;
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn every_part_of_the_identity_counts() {
         let now = SourceIdentity { size: 7, modified_ns: Some(100), content: "ab".to_owned() };
-        let recorded = |archive: &str| Recorded {
+        let recorded = |archive: &str| RecordedIdentity {
             size: 7,
             modified_ns: Some(100),
             content: Some("ab".to_owned()),
@@ -166,19 +167,19 @@ mod tests {
         };
         let same = || recorded("a.etl");
         let trace = Path::new("new/a.etl");
-        let difference = |recorded: &Recorded| recorded.difference(trace, &now);
+        let difference = |recorded: &RecordedIdentity| recorded.difference(trace, &now);
         assert_eq!(difference(&same()), None);
         for archive in ["a.zip", r"C:\traces\a.zip"] {
             assert_eq!(recorded(archive).difference(Path::new("new/a.zip"), &now), None);
         }
         assert_eq!(difference(&recorded(r"C:\traces\a.etl")), None);
         for (recorded, reason) in [
-            (Recorded { size: 8, ..same() }, "another size"),
-            (Recorded { modified_ns: Some(99), ..same() }, "older than the trace"),
-            (Recorded { modified_ns: None, ..same() }, "older than the trace"),
-            (Recorded { modified_ns: Some(101), ..same() }, "another time"),
-            (Recorded { content: Some("ac".to_owned()), ..same() }, "other content"),
-            (Recorded { content: None, ..same() }, "does not identify its trace"),
+            (RecordedIdentity { size: 8, ..same() }, "another size"),
+            (RecordedIdentity { modified_ns: Some(99), ..same() }, "older than the trace"),
+            (RecordedIdentity { modified_ns: None, ..same() }, "older than the trace"),
+            (RecordedIdentity { modified_ns: Some(101), ..same() }, "another time"),
+            (RecordedIdentity { content: Some("ac".to_owned()), ..same() }, "other content"),
+            (RecordedIdentity { content: None, ..same() }, "does not identify its trace"),
             (recorded("b.zip"), "an archive with another name"),
         ] {
             assert!(difference(&recorded).is_some_and(|d| d.contains(reason)), "{reason}");

@@ -8,7 +8,7 @@ use handlescope_model::stable_hash::name_of;
 use handlescope_model::{Trace, Untrusted};
 use handlescope_sources::{ImportLimits, import, import_sources};
 
-use super::{Kept, Opened, for_session, kept, line, paths};
+use super::{ExtractLocation, OpenedExtract, for_session, kept, line, paths};
 use crate::cancel::Cancel;
 use crate::paths::{Access, shortened, stem};
 use crate::terminal::Messages;
@@ -20,31 +20,34 @@ use crate::trace::LoadError;
 /// must match exactly. Extracts of one trace all have the same time. But an archive starts with a checksum of its table
 /// of contents, which holds the checksums of the members.
 #[derive(PartialEq, Eq)]
-struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
+struct ExtractState(Vec<(PathBuf, Option<SourceIdentity>)>);
 
-impl State {
-    fn new(extract: &Path) -> State {
+impl ExtractState {
+    fn new(extract: &Path) -> ExtractState {
         let files = import_sources(extract).into_iter().map(|file| {
             // The import reports a file that cannot be read.
             let identity = SourceIdentity::new(&file).ok();
             (file, identity)
         });
-        State(files.collect())
+        ExtractState(files.collect())
     }
 
     /// Returns a name for the state, used for the converted file.
     fn name(&self) -> String {
-        let State(files) = self;
-        let fields = files.iter().flat_map(|(file, identity)| {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (modified, content) = identity.as_ref().map_or_else(Default::default, |identity| {
-                let modified = identity.modified_ns.map(i64::to_le_bytes);
-                (modified.map_or_else(Vec::new, Vec::from), identity.content.clone())
-            });
-            // The content includes the size.
-            [name.into_bytes(), modified, content.into_bytes()]
-        });
-        let fields: Vec<Vec<u8>> = fields.collect();
+        let ExtractState(files) = self;
+        let fields: Vec<Vec<u8>> = files
+            .iter()
+            .flat_map(|(file, identity)| {
+                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let (modified, content) =
+                    identity.as_ref().map_or_else(Default::default, |identity| {
+                        let modified = identity.modified_ns.map(i64::to_le_bytes);
+                        (modified.map_or_else(Vec::new, Vec::from), identity.content.clone())
+                    });
+                // The content includes the size.
+                [name.into_bytes(), modified, content.into_bytes()]
+            })
+            .collect();
         name_of(fields.iter().map(Vec::as_slice))
     }
 }
@@ -59,26 +62,26 @@ pub fn imported(
     access: &Access,
     cancel: &Cancel,
     messages: &mut Messages<'_>,
-) -> Result<Opened, LoadError> {
+) -> Result<OpenedExtract, LoadError> {
     for file in import_sources(extract) {
         access.check(&file)?;
     }
     let name = shortened(stem(extract)).to_string_lossy().into_owned();
     let folder = paths::converted(extract);
-    let before = State::new(extract);
+    let before = ExtractState::new(extract);
     let output = folder.join(file_name(&name, &before.name()));
     if let Ok(trace) = Trace::open(&output)
         && trace.verify().is_ok()
     {
-        return Ok(Opened::found(trace));
+        return Ok(OpenedExtract::found(trace));
     }
-    let Kept { path: output, folder: temporary, made: _made } =
+    let ExtractLocation { path: output, folder: temporary, made: _made } =
         if access.read_only { for_session(&output)? } else { kept(output, messages)? };
     let summary = {
         let progress = messages.progress(extract);
         import(extract, &output, limits(max_size), &progress, cancel)?
     };
-    if State::new(extract) != before {
+    if ExtractState::new(extract) != before {
         // The extract changed while it was converted.
         let _ = fs::remove_file(&output);
         return Err(ExtractError::Changed { path: extract.to_path_buf() }.into());
@@ -86,7 +89,7 @@ pub fn imported(
     remove_older(&folder, &name, &output);
     let (extract, line) = (Untrusted(extract), line(&output, &summary));
     let line = format!("{extract} is ETWAnalyzer's and was converted: {line}");
-    Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
+    Ok(OpenedExtract { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
 fn limits(max_size: Option<u64>) -> ImportLimits {
@@ -145,10 +148,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let extract = folder.path().join("a.json7z");
         fs::write(&extract, "a").expect("a file");
-        let before = State::new(&extract).name();
-        assert_eq!(State::new(&extract).name(), before);
+        let before = ExtractState::new(&extract).name();
+        assert_eq!(ExtractState::new(&extract).name(), before);
         fs::write(&extract, "ab").expect("a file");
-        assert_ne!(State::new(&extract).name(), before);
+        assert_ne!(ExtractState::new(&extract).name(), before);
     }
 
     #[test]
@@ -159,7 +162,7 @@ mod tests {
             fs::write(&extract, content).expect("a file");
             let file = File::options().write(true).open(&extract).expect("a file");
             file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
-            State::new(&extract).name()
+            ExtractState::new(&extract).name()
         });
         states.sort_unstable();
         assert_ne!(states[0], states[1]);
@@ -169,7 +172,7 @@ mod tests {
     fn the_name_of_a_state_stays_the_same_in_every_build() {
         let content = "7 bytes".to_owned();
         let identity = SourceIdentity { size: 7, modified_ns: Some(5), content };
-        let state = State(vec![(PathBuf::from("/x/a.7z"), Some(identity))]);
+        let state = ExtractState(vec![(PathBuf::from("/x/a.7z"), Some(identity))]);
         assert_eq!(file_name("a", &state.name()), "a.ada2b85c7eb8bb18.json7z");
     }
 }

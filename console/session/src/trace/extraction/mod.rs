@@ -18,8 +18,8 @@ pub use freshness::{Freshness, differing_trace, freshness, is_foreign};
 pub use import::imported;
 pub use mappings::{MappingsError, mappings};
 pub use paths::{
-    Kept, MadeFolders, beside, file_name, for_session, for_want_of_cache, in_cache, kept,
-    prepare_folder, side_by_side,
+    ExtractLocation, MadeFolders, beside, file_name, for_session, for_want_of_cache, in_cache,
+    kept, prepare_folder, side_by_side,
 };
 pub use report::{line, warn};
 
@@ -34,17 +34,17 @@ pub fn options(max_size: Option<u64>) -> ExtractOptions {
 }
 
 /// An opened extract, and the line about it if it was just made.
-pub struct Opened {
+pub struct OpenedExtract {
     pub trace: Trace,
     pub line: Option<String>,
     /// Folder of its tables, when they are kept for this session only.
     pub temporary: Option<TempDir>,
 }
 
-impl Opened {
+impl OpenedExtract {
     /// An extract that already existed.
-    pub fn found(trace: Trace) -> Opened {
-        Opened { trace, line: None, temporary: None }
+    pub fn found(trace: Trace) -> OpenedExtract {
+        OpenedExtract { trace, line: None, temporary: None }
     }
 }
 

@@ -73,8 +73,11 @@ impl Drop for MadeFolders {
 /// If they cannot.
 pub fn prepare_folder(extract: &Path) -> io::Result<MadeFolders> {
     let folder = output::folder_of(extract);
-    let missing = folder.ancestors().take_while(|folder| !folder.exists());
-    let made = missing.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    let made = folder
+        .ancestors()
+        .take_while(|folder| !folder.exists())
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(Path::to_owned);
     let made = MadeFolders(made.collect());
     output::prepare_folder(folder).map(|()| made)
 }
@@ -87,7 +90,7 @@ fn real(folder: PathBuf) -> PathBuf {
 }
 
 /// Where an extract is kept.
-pub struct Kept {
+pub struct ExtractLocation {
     pub path: PathBuf,
     /// The folder that is deleted with the session, if the cache cannot be written.
     pub folder: Option<TempDir>,
@@ -96,9 +99,9 @@ pub struct Kept {
 }
 
 /// Returns a place in the cache or, with a note, one for this session only.
-pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
+pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<ExtractLocation, LoadError> {
     match prepare_folder(&extract) {
-        Ok(made) => Ok(Kept { path: extract, folder: None, made }),
+        Ok(made) => Ok(ExtractLocation { path: extract, folder: None, made }),
         Err(reason) => for_want_of_cache(&extract, &reason, messages),
     }
 }
@@ -108,7 +111,7 @@ pub fn for_want_of_cache(
     extract: &Path,
     reason: &io::Error,
     messages: &mut Messages<'_>,
-) -> Result<Kept, LoadError> {
+) -> Result<ExtractLocation, LoadError> {
     let kept = for_session(extract)?;
     messages.note(format_args!(
         "{} cannot be written ({}); working without a cache, so the next session does this again",
@@ -119,11 +122,11 @@ pub fn for_want_of_cache(
 }
 
 /// Returns a place for this session only.
-pub fn for_session(extract: &Path) -> Result<Kept, LoadError> {
+pub fn for_session(extract: &Path) -> Result<ExtractLocation, LoadError> {
     let folder = output::temporary_folder()
         .map_err(|source| LoadError::NoCache { path: extract.to_owned(), source })?;
     let path = real(folder.path().to_owned()).join(extract.file_name().unwrap_or_default());
-    Ok(Kept { path, folder: Some(folder), made: MadeFolders::default() })
+    Ok(ExtractLocation { path, folder: Some(folder), made: MadeFolders::default() })
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use handlescope_model::tables::Warning;
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::terminal::Messages;
-use crate::values::{Counted, finding};
+use crate::values::{CountedNoun, finding};
 
 /// Warns of problems counted while a trace was read, except losses: a caveat says what those put in doubt.
 pub fn warn(
@@ -27,7 +27,8 @@ pub fn warn(
 /// Returns the line that ends the extraction of a file.
 pub fn line(output: &Path, summary: &ExtractSummary) -> String {
     let ExtractSummary { leaked_views, closed_at_exit, closed_unseen, .. } = *summary;
-    let views = if_any(leaked_views, format_args!(", {}", Counted(leaked_views, "leaked view")));
+    let views =
+        if_any(leaked_views, format_args!(", {}", CountedNoun(leaked_views, "leaked view")));
     // Handles that look closed but are leaks of programs that ended.
     let closed = HumanCount(closed_at_exit);
     let at_exit = format_args!(" (and {closed} closed only by process exit)");
@@ -37,15 +38,15 @@ pub fn line(output: &Path, summary: &ExtractSummary) -> String {
     format!(
         "{}: {}, {}, {}{}{}{}{}, {}, {}, {} in {}{}",
         Untrusted(output),
-        Counted(summary.objects, "object"),
-        Counted(summary.handle_events, "handle event"),
-        Counted(summary.leaked_handles, "leaked handle"),
+        CountedNoun(summary.objects, "object"),
+        CountedNoun(summary.handle_events, "handle event"),
+        CountedNoun(summary.leaked_handles, "leaked handle"),
         views,
         at_exit,
         unseen,
         allocations(summary),
-        Counted(summary.stacks_distinct, "stack"),
-        Counted(summary.events_lost, "lost event"),
+        CountedNoun(summary.stacks_distinct, "stack"),
+        CountedNoun(summary.events_lost, "lost event"),
         HumanBytes(summary.output_bytes),
         seconds(summary.elapsed),
         rate(summary.bytes_read, summary.elapsed),
@@ -59,7 +60,7 @@ fn if_any(count: u64, text: impl fmt::Display) -> String {
 
 /// Describes the allocations, if such events were recorded.
 fn allocations(summary: &ExtractSummary) -> String {
-    let allocations = Counted(summary.allocations, "allocation");
+    let allocations = CountedNoun(summary.allocations, "allocation");
     let [never_freed, at_exit] = [summary.never_freed, summary.freed_at_exit].map(HumanCount);
     match (summary.allocations, summary.freed_at_exit) {
         (0, _) => String::new(),
