@@ -138,6 +138,13 @@ impl GroupState {
     }
 }
 
+impl<'t, F: TraceAnswer<'t>> TracesDiff<F> {
+    /// Whether both traces are dumps or lists. In these, everything that is open counts, leaked or not.
+    pub fn are_of_one_moment(&self) -> bool {
+        self.files.iter().all(|file| file.about().info.is_of_one_moment())
+    }
+}
+
 impl<F> TracesDiff<F> {
     /// Returns the number of groups that got worse.
     pub fn worse(&self) -> usize {

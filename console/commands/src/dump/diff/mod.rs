@@ -258,8 +258,7 @@ fn compare<'a, F: Words<'a>>(
         file.check_events(dump.session, dump.messages)?;
         write_caveats(file, dump.session, dump.messages);
     }
-    let are_dumps = answer.files.iter().all(|file| file.about().info.is_of_one_moment());
-    let doubt = if are_dumps { FORGOTTEN } else { LOST };
+    let doubt = if answer.are_of_one_moment() { FORGOTTEN } else { LOST };
     got_worse(answer.worse(), answer.uncertain(), doubt, F::NOUN, dump);
     match &args.flame {
         None if let Some(format) = args.gate.format => {

@@ -35,7 +35,7 @@ pub struct DiffRow<'a> {
 
 /// Returns groups that got worse, or may have, as findings. Only groups that did get worse fail the gate.
 pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings {
-    let counted = if are_dumps(&answer.files) { "open" } else { "leaked" };
+    let counted = counted(answer);
     let is_finding =
         |group: &&ComparedGroup| (group.got_worse || group.is_uncertain) && group.ignored.is_none();
     let list = answer.groups.iter().filter(is_finding).map(|group| {
@@ -72,9 +72,9 @@ fn rates(group: &ComparedGroup) -> Option<(String, String)> {
     rates.filter(|_| !is_short)
 }
 
-/// Whether all files are dumps. In dumps everything that is open counts, leaked or not.
-fn are_dumps<'t, F: TraceAnswer<'t>>(files: &[F]) -> bool {
-    files.iter().all(|file| file.about().info.is_of_one_moment())
+/// Returns the word for what the traces count.
+fn counted<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> &'static str {
+    if answer.are_of_one_moment() { "open" } else { "leaked" }
 }
 
 /// Declares the columns of a group.
@@ -286,8 +286,9 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 ) -> io::Result<Table<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
+    let rows = answer.groups.iter();
     let rows =
-        answer.groups.iter().filter_map(|group| DiffRow::new(&files, group, stacks)).collect();
+        rows.filter_map(|group| DiffRow::new(&files, group, stacks, counted(answer))).collect();
     let (mut columns, display) = (trace_columns(F::DOMAIN), *display);
     match F::DOMAIN {
         Domain::Handles => {
@@ -333,6 +334,7 @@ impl<'a> DiffRow<'a> {
         files: &[(&'a F, &TraceJson<'_>)],
         group: &'a ComparedGroup,
         stacks: StackDisplayArgs,
+        counted: &'static str,
     ) -> Option<Self> {
         let [before, after] = files else { return None };
         let ((file, trace), stack) = match group.after.create_stack {
@@ -340,9 +342,6 @@ impl<'a> DiffRow<'a> {
             stack => (*after, stack),
         };
         let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
-        // In a comparison of two dumps everything that is open counts, leaked or not.
-        let are_dumps = files.iter().all(|(file, _)| file.about().info.is_of_one_moment());
-        let counted = if are_dumps { "open" } else { "leaked" };
         Some(DiffRow { group, stacks, stack, numbers, counted })
     }
 
