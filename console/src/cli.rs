@@ -190,8 +190,8 @@ impl Cli {
         let is_misplaced =
             |file: &&String| Self::is_subcommand(&action(file)) && !Path::new(file).exists();
         let Some(misplaced) = self.files.iter().find(is_misplaced) else { return Ok(()) };
-        let files = self.files.iter().filter(|file| *file != misplaced);
-        let files: Vec<&str> = files.map(String::as_str).collect();
+        let files: Vec<&str> =
+            self.files.iter().filter(|file| *file != misplaced).map(String::as_str).collect();
         let line = format!("handlescope {} {}", action(misplaced), files.join(" "));
         let text = format!("'{misplaced}' is no file; write {}", line.trim_end());
         Err(Cli::command().error(ErrorKind::ArgumentConflict, text))

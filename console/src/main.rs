@@ -100,9 +100,10 @@ fn main() -> ExitCode {
         Ok(start) => start,
         Err(Refusal::Globals(error)) => {
             // Help and version are also such errors, with status 0; invalid usage has status 2.
-            let screen = match error.use_stderr() {
-                true => Screen::stderr(ColorChoice::Auto),
-                false => Screen::stdout(ColorChoice::Auto),
+            let screen = if error.use_stderr() {
+                Screen::stderr(ColorChoice::Auto)
+            } else {
+                Screen::stdout(ColorChoice::Auto)
             };
             let status = match print_usage(&error, screen) {
                 Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {

@@ -233,8 +233,10 @@ impl Registry {
     /// Returns the available commands, in the order of the help.
     pub fn commands(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
         let are_there = [Scope::Anything, self.loaded];
-        let list = self.list.iter().filter(move |(loaded, _)| are_there.contains(loaded));
-        list.map(|(_, command)| *command)
+        self.list
+            .iter()
+            .filter(move |(loaded, _)| are_there.contains(loaded))
+            .map(|(_, command)| *command)
     }
 
     /// Returns the kinds of `.dump`, in the order of the help.
@@ -297,9 +299,10 @@ impl Registry {
             return line.into();
         };
         let command = self.command_of_line(name).map(|command| command.signature().arguments);
-        match starts_comment(rest.trim_start()) && matches!(command, Some(Arguments::Sql)) {
-            true => format!("{name} {}", without_comments(rest)).into(),
-            false => line.into(),
+        if starts_comment(rest.trim_start()) && matches!(command, Some(Arguments::Sql)) {
+            format!("{name} {}", without_comments(rest)).into()
+        } else {
+            line.into()
         }
     }
 
@@ -400,8 +403,11 @@ impl Registry {
         };
         let is_command = |kind: &str| self.command(&format!(".{kind}")).is_some();
         let dump = |kind: &str| format!("{} {kind}", entered.syntax.command(".dump"));
-        let kinds = self.kinds().iter().filter(|kind| !is_command(kind.name()));
-        let kinds = kinds.filter(|kind| has_option(&kind.options()));
+        let kinds = self
+            .kinds()
+            .iter()
+            .filter(|kind| !is_command(kind.name()))
+            .filter(|kind| has_option(&kind.options()));
         let commands = self.commands().filter(|command| has_option(&command.options()));
         let places: Vec<String> = kinds
             .map(|kind| dump(kind.name()))
@@ -416,9 +422,10 @@ impl Registry {
             _ => entered.command(),
         };
         // Naming one more takes no more room than saying "1 more".
-        let places = match places.len() <= MAX_PLACES + 1 {
-            true => joined(&places),
-            false => listed(&places, MAX_PLACES),
+        let places = if places.len() <= MAX_PLACES + 1 {
+            joined(&places)
+        } else {
+            listed(&places, MAX_PLACES)
         };
         ParseError::OptionElsewhere { name: name.clone(), command, places }
     }

@@ -311,10 +311,8 @@ impl Invocation {
         let file = with_home(&file);
         let append = append || is_null_device(&file);
         let overwrite = context.session.overwrite(force);
-        let output = match append {
-            true => overwrite.appending(&file)?,
-            false => overwrite.replacing(&file)?,
-        };
+        let output =
+            if append { overwrite.appending(&file)? } else { overwrite.replacing(&file)? };
         let (write, option): (fn(&_, &_, _) -> _, _) =
             if append { (append_whole, ">>") } else { (write_whole, ">") };
         let mut result = Ok(());

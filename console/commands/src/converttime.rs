@@ -209,10 +209,11 @@ fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     });
     let mut candidates: Vec<(i32, Timestamp)> = candidates.collect();
     candidates.sort_unstable_by_key(|(_, instant)| *instant);
-    let shown = candidates
+    let mut shown: Vec<Timestamp> = candidates
         .iter()
-        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes);
-    let mut shown: Vec<Timestamp> = shown.map(|(_, instant)| *instant).collect();
+        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes)
+        .map(|(_, instant)| *instant)
+        .collect();
     if shown.is_empty() {
         shown.extend(candidates.last().map(|(_, instant)| *instant));
     }

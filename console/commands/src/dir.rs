@@ -109,8 +109,7 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
 /// not changed.
 fn with_dash(token: &Token) -> Token {
     let mut options = OPTIONS.iter().flat_map(|group| group.options);
-    let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}"));
-    let dashed = dashed.filter(|name| {
+    let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}")).filter(|name| {
         options.any(|option| option.is_named(name)) && !Path::new(&token.text).exists()
     });
     Token { text: dashed.unwrap_or_else(|| token.text.clone()), ..token.clone() }

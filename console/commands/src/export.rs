@@ -48,8 +48,8 @@ impl ExportArgs {
         if self.formats.is_empty() {
             return vec![(usual.format, usual.extension)];
         }
-        let formats = self.formats.iter();
-        formats
+        self.formats
+            .iter()
             .map(|format| (format.spec.with_text(self.csv_text), format.spec.extension))
             .collect()
     }
@@ -227,9 +227,10 @@ fn query(view: &View) -> String {
     let excluded =
         EXCLUDED.into_iter().filter(|name| view.columns.iter().any(|column| column.name == *name));
     let excluded: Vec<&str> = excluded.collect();
-    match excluded.is_empty() {
-        true => format!("SELECT * FROM {}", view.name),
-        false => format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.name),
+    if excluded.is_empty() {
+        format!("SELECT * FROM {}", view.name)
+    } else {
+        format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.name)
     }
 }
 

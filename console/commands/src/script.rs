@@ -108,13 +108,11 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
             let message = format!("line {number} is longer than {MAX_LINE_LENGTH} bytes");
             return Some(Err(io::Error::new(ErrorKind::InvalidData, message)));
         }
-        let line = match is_utf16 {
-            true => {
-                let units =
-                    bytes.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
-                String::from_utf16_lossy(&units.collect::<Vec<_>>()).into()
-            }
-            false => String::from_utf8_lossy(&bytes),
+        let line = if is_utf16 {
+            let units = bytes.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+            String::from_utf16_lossy(&units.collect::<Vec<_>>()).into()
+        } else {
+            String::from_utf8_lossy(&bytes)
         };
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let line = line.trim_end_matches(['\r', '\n']).to_owned();
@@ -126,9 +124,10 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
 fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
     while !(bytes.ends_with(b"\n\0") && bytes.len().is_multiple_of(2)) {
         let is_half = bytes.len() % 2 == 1;
-        let read = match is_half {
-            true => input.take(1).read_to_end(bytes)?,
-            false => input.read_until(b'\n', bytes)?,
+        let read = if is_half {
+            input.take(1).read_to_end(bytes)?
+        } else {
+            input.read_until(b'\n', bytes)?
         };
         if read == 0 {
             break;
@@ -295,8 +294,10 @@ mod tests {
     #[test]
     fn a_query_goes_on_until_something_ends_it() {
         let of = |script: &str| -> Vec<(String, String)> {
-            let steps = steps(script.as_bytes()).map(|step| step.expect("a step"));
-            steps.map(|Step { position, line }| (position, line)).collect()
+            steps(script.as_bytes())
+                .map(|step| step.expect("a step"))
+                .map(|Step { position, line }| (position, line))
+                .collect()
         };
         let count = |line: &str| of(line).len();
         let joined = of("\n.sql SELECT type,\r\n  count(*)\nFROM leaks;\n.list\n");

@@ -133,8 +133,8 @@ impl Unloaded<'_> {
         match matching.as_slice() {
             [] => Err(CommandError::NotLoaded { name: self.typed.to_owned() }),
             [_, _, ..] if !self.typed.contains(['*', '?']) => {
-                let paths = matching.iter().map(|path| path.to_string_lossy());
-                let paths = paths.collect::<Vec<_>>().join(", ");
+                let paths: Vec<_> = matching.iter().map(|path| path.to_string_lossy()).collect();
+                let paths = paths.join(", ");
                 Err(CommandError::SeveralLoaded { name: self.typed.to_owned(), paths })
             }
             _ => Ok(matching),

@@ -71,9 +71,10 @@ impl SettingChanges {
 impl Call for SettingChanges {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let message = self.apply(&mut context.session.settings)?;
-        match self.to_results {
-            true => writeln!(context.out, "{message}")?,
-            false => context.messages.note(message),
+        if self.to_results {
+            writeln!(context.out, "{message}")?;
+        } else {
+            context.messages.note(message);
         }
         Ok(())
     }
@@ -186,9 +187,12 @@ pub static CLIP: SettingCommand = SettingCommand {
     },
     keys: &[Key::Clip],
     takes: "0 or 1",
-    message: |settings| match settings.display_args().clip.unwrap_or(true) {
-        true => "Clipping is on; .clip 0 turns it off".to_owned(),
-        false => "Clipping is off; .clip 1 turns it on".to_owned(),
+    message: |settings| {
+        if settings.display_args().clip.unwrap_or(true) {
+            "Clipping is on; .clip 0 turns it off".to_owned()
+        } else {
+            "Clipping is off; .clip 1 turns it on".to_owned()
+        }
     },
 };
 

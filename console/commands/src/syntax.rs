@@ -130,9 +130,10 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
 fn quoted(token: &Token) -> String {
     let is_arrow = token.quotes == Quotes::No && token.text == ">";
     let mut characters = token.text.chars();
-    match is_arrow || characters.all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c)) {
-        true => token.text.clone(),
-        false => single_quoted(&token.text),
+    if is_arrow || characters.all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c)) {
+        token.text.clone()
+    } else {
+        single_quoted(&token.text)
     }
 }
 

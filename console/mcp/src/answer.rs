@@ -177,13 +177,15 @@ impl<'a> Filling<'a> {
     fn shown(&self, row: Value) -> Shown {
         let mut numbers = Vec::new();
         collect_stacks(&row, &mut numbers);
-        let new = numbers.into_iter().map(|number| number.to_string());
-        let new = new.filter(|name| !self.stacks.contains_key(name));
-        let stacks = new.filter_map(|name| {
-            let mut stack = self.all_stacks?.get(&name)?.clone();
-            frames_as_lines(&mut stack);
-            Some((name, stack))
-        });
+        let stacks = numbers
+            .into_iter()
+            .map(|number| number.to_string())
+            .filter(|name| !self.stacks.contains_key(name))
+            .filter_map(|name| {
+                let mut stack = self.all_stacks?.get(&name)?.clone();
+                frames_as_lines(&mut stack);
+                Some((name, stack))
+            });
         let stacks = stacks.collect();
         Shown { row, stacks }
     }
@@ -200,9 +202,10 @@ impl<'a> Filling<'a> {
         let (mut fitting, mut too_many) = (0, elements.len() + 1);
         while fitting + 1 < too_many {
             let middle = fitting.midpoint(too_many);
-            match with(middle).is_some_and(|shown| shown.size() <= self.room) {
-                true => fitting = middle,
-                false => too_many = middle,
+            if with(middle).is_some_and(|shown| shown.size() <= self.room) {
+                fitting = middle;
+            } else {
+                too_many = middle;
             }
         }
         let kept = if fitting > 0 { fitting } else { elements.len() };

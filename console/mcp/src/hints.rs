@@ -113,8 +113,11 @@ impl States {
 /// The arguments of these names.
 fn kept(asked: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
     let is_kept = |name: &str, value: &Value| names.contains(&name) && !value.is_null();
-    let arguments = asked.iter().filter(|(name, value)| is_kept(name, value));
-    arguments.map(|(name, value)| (name.clone(), value.clone())).collect()
+    asked
+        .iter()
+        .filter(|(name, value)| is_kept(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// The arguments that choose the objects of a group; `None` where they choose others, too.

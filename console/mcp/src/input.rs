@@ -156,8 +156,12 @@ impl Shape {
         let text = |value: &Value| value.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
         let number = |value: &Value| value.as_u64().map(|number| number.to_string());
         let list = |word: &dyn Fn(&Value) -> Option<String>| {
-            let items = value.as_array().filter(|items| !items.is_empty())?;
-            items.iter().map(word).collect::<Option<Vec<String>>>()
+            value
+                .as_array()
+                .filter(|items| !items.is_empty())?
+                .iter()
+                .map(word)
+                .collect::<Option<Vec<String>>>()
         };
         match self {
             Shape::Flag => value.as_bool().map(|_| Vec::new()),
@@ -259,8 +263,9 @@ impl<'a> Inputs<'a> {
     /// The options that were given, with their values, over traces or over a dataset.
     pub fn options(&self, over_dataset: bool) -> Vec<String> {
         let is_on = |value: &Value| *value != Value::Bool(false);
-        let given = self.given.iter().filter(|(_, value, _)| is_on(value));
-        given
+        self.given
+            .iter()
+            .filter(|(_, value, _)| is_on(value))
             .filter_map(|(input, _, words)| Some((input.option(over_dataset)?, words)))
             .flat_map(|(option, words)| {
                 [option.to_owned()].into_iter().chain(words.iter().cloned())
@@ -286,8 +291,9 @@ impl<'a> Inputs<'a> {
 
     /// Whether a flag is set.
     pub fn flag(&self, name: &str) -> bool {
-        let mut given = self.given.iter();
-        given.any(|(input, value, _)| input.name == name && **value == Value::Bool(true))
+        self.given
+            .iter()
+            .any(|(input, value, _)| input.name == name && **value == Value::Bool(true))
     }
 }
 

@@ -125,9 +125,8 @@ pub fn run(
 
 async fn serve(server: Server, signals: Cancel) -> Result<Outcome, CommandError> {
     let failed = |reason: String| CommandError::Server { reason };
-    let outcome = |signals: &Cancel| match signals.is_cancelled() {
-        true => Outcome::Cancelled,
-        false => Outcome::Worked,
+    let outcome = |signals: &Cancel| {
+        if signals.is_cancelled() { Outcome::Cancelled } else { Outcome::Worked }
     };
     let stop = Default::default();
     let input_ended = Cancel::default();

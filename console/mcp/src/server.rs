@@ -191,9 +191,10 @@ impl ServerHandler for Server {
                 }
                 let mut result = CallToolResult::structured(page);
                 // Each form once: older clients know no other content than text, which is JSON for them.
-                match has_structure {
-                    true => result.content = vec![ContentBlock::text(text)],
-                    false => result.structured_content = None,
+                if has_structure {
+                    result.content = vec![ContentBlock::text(text)];
+                } else {
+                    result.structured_content = None;
                 }
                 result
             }

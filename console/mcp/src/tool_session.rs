@@ -261,9 +261,10 @@ impl ToolSession {
             let number = row["file"].as_u64().and_then(|number| usize::try_from(number).ok());
             let asked = number.or_else(|| compared(row, &traces));
             let file = asked.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
-            let next = match over_dataset {
-                true => next_in_dataset(tool, row),
-                false => next_of_row(tool, row, arguments, file),
+            let next = if over_dataset {
+                next_in_dataset(tool, row)
+            } else {
+                next_of_row(tool, row, arguments, file)
             };
             match spec.brief {
                 Brief::Suspects if !has_detail => brief::suspect(row, &left_out),
@@ -471,8 +472,11 @@ impl ToolSession {
 
 /// The tools that answer over a dataset.
 fn names_over_dataset() -> String {
-    let tools = TOOLS.iter().filter(|tool| tool.is_paged() && tool.rows(true).is_some());
-    let names: Vec<String> = tools.map(|tool| tool.name.to_owned()).collect();
+    let names: Vec<String> = TOOLS
+        .iter()
+        .filter(|tool| tool.is_paged() && tool.rows(true).is_some())
+        .map(|tool| tool.name.to_owned())
+        .collect();
     joined(&names)
 }
 

@@ -432,15 +432,20 @@ impl RowSpec {
     /// Names of the members of rows that an answer leaves out.
     pub fn left_out(&self, has_detail: bool) -> Vec<String> {
         let depth = if has_detail { Depth::Detail } else { Depth::Brief };
-        let members = (self.members)().into_iter().filter(|member| member.depth > depth);
-        members.map(|member| member.name).collect()
+        (self.members)()
+            .into_iter()
+            .filter(|member| member.depth > depth)
+            .map(|member| member.name)
+            .collect()
     }
 
     /// Names of the members of documents that an answer leaves out.
     pub fn left_out_of_document(&self) -> Vec<String> {
-        let members = (self.document)().into_iter();
-        let members = members.filter(|member| member.depth == Depth::Programs);
-        members.map(|member| member.name).collect()
+        (self.document)()
+            .into_iter()
+            .filter(|member| member.depth == Depth::Programs)
+            .map(|member| member.name)
+            .collect()
     }
 }
 
@@ -464,9 +469,10 @@ impl Tool {
         let is_writing = !read_only && matches!(self.work, Work::Load);
         let described = Described::new(self.name, self.about, Arc::new(input))
             .with_annotations(ToolAnnotations::new().read_only(!is_writing));
-        match has_structure {
-            true => described.with_raw_output_schema(Arc::new(output::schema(self))),
-            false => described,
+        if has_structure {
+            described.with_raw_output_schema(Arc::new(output::schema(self)))
+        } else {
+            described
         }
     }
 
@@ -484,8 +490,9 @@ impl Tool {
         count: usize,
     ) -> serde_json::Result<Answer> {
         let members = columns.in_document();
-        let rows = rows.map(|row| to_value(RowOf(&members, &row)));
-        let rows = rows.collect::<serde_json::Result<Vec<Value>>>()?;
+        let rows = rows
+            .map(|row| to_value(RowOf(&members, &row)))
+            .collect::<serde_json::Result<Vec<Value>>>()?;
         let document = Value::Object(Map::from_iter([(self.names.rows.to_owned(), rows.into())]));
         let part = Window { names: self.names, first: at, count, counts: None };
         let part = part.deserialize(document)?;
@@ -544,8 +551,12 @@ impl Tool {
             _ => true,
         };
         let Some(refused) = inputs.given().find(|input| !is_there(input)) else { return Ok(()) };
-        let known = self.inputs().into_iter().filter(|input| is_there(input));
-        let known: Vec<&str> = known.map(|input| input.name).collect();
+        let known: Vec<&str> = self
+            .inputs()
+            .into_iter()
+            .filter(|input| is_there(input))
+            .map(|input| input.name)
+            .collect();
         let loaded = if over_dataset { "a dataset" } else { "traces" };
         Err(ToolError::NotOver { name: refused.name, loaded, known: known.join(", ") })
     }

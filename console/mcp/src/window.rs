@@ -233,14 +233,13 @@ impl<'de> Visitor<'de> for Elements<'_> {
             let is_shown = length >= self.skip
                 && shown.len() < self.most
                 && (shown.is_empty() || self.budget.left.get() > MAX_VALUE / 4);
-            let found = match is_shown {
-                true => {
-                    let element = elements.next_element_seed(self.budget)?;
-                    let found = element.is_some();
-                    shown.extend(element);
-                    found
-                }
-                false => elements.next_element::<IgnoredAny>()?.is_some(),
+            let found = if is_shown {
+                let element = elements.next_element_seed(self.budget)?;
+                let found = element.is_some();
+                shown.extend(element);
+                found
+            } else {
+                elements.next_element::<IgnoredAny>()?.is_some()
             };
             if !found {
                 return Ok((shown.into(), length));

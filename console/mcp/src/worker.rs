@@ -113,8 +113,12 @@ impl Worker {
         };
         let (sender, replies) = channel();
         thread::spawn(move || {
-            let lines = BufReader::new(output).lines().map_while(Result::ok);
-            lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+            BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .map(|line| sender.send(line))
+                .take_while(Result::is_ok)
+                .for_each(drop);
         });
         let mut worker = Worker { process, input, replies };
         let file = |file: &LoadedTrace| (file.path.clone(), file.trace.path().to_owned());
@@ -180,8 +184,13 @@ impl Drop for Worker {
 pub fn serve(mut console: Console) -> Result<(), CommandError> {
     let (sender, lines) = channel();
     thread::spawn(move || {
-        let lines = io::stdin().lock().lines().map_while(Result::ok);
-        lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+        io::stdin()
+            .lock()
+            .lines()
+            .map_while(Result::ok)
+            .map(|line| sender.send(line))
+            .take_while(Result::is_ok)
+            .for_each(drop);
         // The server has gone, and waits for no answer.
         process::exit(0);
     });

@@ -112,8 +112,11 @@ fn junit(findings: &[Findings], out: &mut dyn Write) -> io::Result<()> {
         of.iter().map(|findings| findings.list.len().max(1)).sum::<usize>().to_string()
     };
     let failures = |of: &[Findings]| {
-        let list = of.iter().flat_map(|findings| &findings.list);
-        list.filter(|finding| finding.is_failure).count().to_string()
+        of.iter()
+            .flat_map(|findings| &findings.list)
+            .filter(|finding| finding.is_failure)
+            .count()
+            .to_string()
     };
     writer
         .create_element("testsuites")
@@ -163,11 +166,12 @@ fn test_case(writer: &mut Writer<&mut dyn Write>, finding: &Finding) -> io::Resu
     let text = harmless(&text.join("\n"));
     let title = harmless(&finding.title);
     case.write_inner_content(|writer| {
-        let element = match finding.is_failure {
-            true => writer
+        let element = if finding.is_failure {
+            writer
                 .create_element("failure")
-                .with_attributes([("message", title.as_str()), ("type", finding.rule)]),
-            false => writer.create_element("system-out"),
+                .with_attributes([("message", title.as_str()), ("type", finding.rule)])
+        } else {
+            writer.create_element("system-out")
         };
         element.write_text_content(BytesText::new(&text)).map(drop)
     })

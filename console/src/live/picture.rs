@@ -166,12 +166,15 @@ pub fn draw_table(
     let columns: [Rect; 6] = Layout::horizontal(widths(&titles, &shown)).spacing(1).areas(middle);
     let widths = columns.map(|column| column.width);
     let rows = shown.iter().map(|cells| {
-        let fitted = cells.iter().zip(widths);
-        let fitted = fitted.map(|(cell, width)| cut_in_the_middle(cell, width.into()));
-        let lines = fitted.zip(0..).map(|(cell, column)| match column {
-            0 | 1 => Line::from(cell).right_aligned(),
-            _ => Line::from(cell),
-        });
+        let lines = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| cut_in_the_middle(cell, width.into()))
+            .zip(0..)
+            .map(|(cell, column)| match column {
+                0 | 1 => Line::from(cell).right_aligned(),
+                _ => Line::from(cell),
+            });
         Row::new(lines)
     });
     let header = Row::new(titles.clone()).style(Role::Titles);
@@ -191,8 +194,12 @@ pub fn draw_table(
 /// Returns column widths that fit the content, so that only long names push a pid out. The function gets the rest.
 fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
     let width = |column: usize| {
-        let cells = rows.iter().chain([titles]).map(|row| measure_text_width(&row[column]));
-        let widest = cells.max().unwrap_or_default();
+        let widest = rows
+            .iter()
+            .chain([titles])
+            .map(|row| measure_text_width(&row[column]))
+            .max()
+            .unwrap_or_default();
         Constraint::Length(u16::try_from(widest.min(WIDEST)).unwrap_or(u16::MAX))
     };
     [width(0), width(1), width(2), width(3), width(4), Constraint::Fill(1)]
@@ -203,9 +210,13 @@ pub fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]);
     let [text, bottom] = areas.areas(frame.area());
     let width = text.width.into();
-    let shown = lines.iter().skip(first).take(text.height.into());
-    let shown = shown.map(|line| neutral(&line.replace('\t', "  ")));
-    let shown: Vec<_> = shown.map(|line| Line::from(cut(&line, width).into_owned())).collect();
+    let shown: Vec<_> = lines
+        .iter()
+        .skip(first)
+        .take(text.height.into())
+        .map(|line| neutral(&line.replace('\t', "  ")))
+        .map(|line| Line::from(cut(&line, width).into_owned()))
+        .collect();
     frame.render_widget(Paragraph::new(shown), text);
     frame.render_widget(Line::from("q back  arrows and pages scroll").style(Role::Aside), bottom);
 }

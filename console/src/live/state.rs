@@ -201,11 +201,13 @@ impl Live {
     pub fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
         let stem = self.window.recording.source.file_stem().unwrap_or_default().to_string_lossy();
         let stem = if stem == "live" { stem.into_owned() } else { format!("{stem}.live") };
-        let mut paths = (1..).map(|number: u32| match number {
-            1 => PathBuf::from(format!("{stem}.json7z")),
-            number => PathBuf::from(format!("{stem}-{number}.json7z")),
-        });
-        let path = paths.find(|path| !Path::exists(path)).unwrap_or_default();
+        let path = (1..)
+            .map(|number: u32| match number {
+                1 => PathBuf::from(format!("{stem}.json7z")),
+                number => PathBuf::from(format!("{stem}-{number}.json7z")),
+            })
+            .find(|path| !Path::exists(path))
+            .unwrap_or_default();
         self.window.save(&path, cancel).map_err(CommandError::Replay)?;
         Ok(path)
     }

@@ -128,8 +128,7 @@ impl Form {
     fn from_switch(word: &str) -> Option<Form> {
         let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
         let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
-        let mut forms = known.chain(refused);
-        forms.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
+        known.chain(refused).find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
     }
 
     /// Returns the form of a subcommand.
@@ -200,8 +199,7 @@ struct Split {
 /// rather than [`Cli`]'s with two.
 fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
     let find = |name: &str| {
-        let mut options = program_options().map(|(option, _)| option);
-        options.find(|option| option.eq_ignore_ascii_case(name))
+        program_options().map(|(option, _)| option).find(|option| option.eq_ignore_ascii_case(name))
     };
     match word.strip_prefix("--") {
         Some(name) => Some((find(name)?, false)),
@@ -458,9 +456,8 @@ fn command(
     let name = std::iter::once(form.command().to_owned());
     let words: Vec<String> = name.chain(words.iter().cloned()).collect();
     let over_dataset = std::ptr::eq(commands, registry(true));
-    commands.parse_words(&words).map_err(|error| match over_dataset {
-        true => explained(error, &join(&words).1),
-        false => with_program_options(error),
+    commands.parse_words(&words).map_err(|error| {
+        if over_dataset { explained(error, &join(&words).1) } else { with_program_options(error) }
     })
 }
 
@@ -556,12 +553,11 @@ pub fn names_files(word: &str) -> bool {
 
 /// Returns how to load the named files, or else the trace in the current folder; with `recursive`, all traces there.
 fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
-    match queries.is_empty() {
-        true => {
-            let current_folder = LoadArgs::replacing(vec![".".to_owned()]);
-            LoadArgs { recursive, single: !recursive, ..current_folder }
-        }
-        false => LoadArgs { recursive, ..LoadArgs::replacing(queries) },
+    if queries.is_empty() {
+        let current_folder = LoadArgs::replacing(vec![".".to_owned()]);
+        LoadArgs { recursive, single: !recursive, ..current_folder }
+    } else {
+        LoadArgs { recursive, ..LoadArgs::replacing(queries) }
     }
 }
 

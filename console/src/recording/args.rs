@@ -302,8 +302,5 @@ fn profile_name(name: &str) -> Result<PathBuf, ArgError> {
 
 fn named(name: &str, extension: &'static str) -> Result<PathBuf, ArgError> {
     let path = with_home(name);
-    match has_extension(&path, &[extension]) {
-        true => Ok(path),
-        false => Err(ArgError::Name { extension }),
-    }
+    if has_extension(&path, &[extension]) { Ok(path) } else { Err(ArgError::Name { extension }) }
 }

@@ -33,9 +33,10 @@ pub fn record(
     messages: &mut Messages<'_>,
     cancel: &Cancel,
 ) -> Result<(), CommandError> {
-    match args.dry_run {
-        true => print(&SessionPlan::new(&args.options()), out),
-        false => record::run(args, force, recorder(), out, messages, cancel),
+    if args.dry_run {
+        print(&SessionPlan::new(&args.options()), out)
+    } else {
+        record::run(args, force, recorder(), out, messages, cancel)
     }
 }
 

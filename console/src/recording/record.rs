@@ -193,9 +193,10 @@ pub fn run(
     if let Some(reason) = unmerged {
         merge(&file, &further, &reason, messages, cancel);
     }
-    match args.extract || is_extraction_confirmed(messages) {
-        true => extract(&args.file, out, messages, cancel),
-        false => Ok(()),
+    if args.extract || is_extraction_confirmed(messages) {
+        extract(&args.file, out, messages, cancel)
+    } else {
+        Ok(())
     }
 }
 
@@ -331,9 +332,10 @@ pub fn decodable<'a>(event: &SessionEvent<'a>) -> Event<'a> {
     let guid = Guid(event.provider);
     let known = |id: u32| Some(id).filter(|id| *id != UNKNOWN);
     Event {
-        id: match event.is_classic {
-            true => EventId::Classic { guid, opcode: event.opcode },
-            false => EventId::Manifest { guid, id: event.id },
+        id: if event.is_classic {
+            EventId::Classic { guid, opcode: event.opcode }
+        } else {
+            EventId::Manifest { guid, id: event.id }
         },
         version: event.version,
         time: event.time,

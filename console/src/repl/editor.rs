@@ -159,10 +159,7 @@ pub struct QueryValidator;
 
 impl Validator for QueryValidator {
     fn validate(&self, text: &str) -> ValidationResult {
-        match is_waiting(text) {
-            true => ValidationResult::Incomplete,
-            false => ValidationResult::Complete,
-        }
+        if is_waiting(text) { ValidationResult::Incomplete } else { ValidationResult::Complete }
     }
 }
 

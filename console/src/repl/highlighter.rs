@@ -216,9 +216,10 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
         } else if is_word(first) {
             let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let word = rest.get(..length).unwrap_or_default();
-            let role = match is_keyword(word) {
-                true => Some(Role::Option),
-                false => Relation::named(word).map(|_| Role::Kind),
+            let role = if is_keyword(word) {
+                Some(Role::Option)
+            } else {
+                Relation::named(word).map(|_| Role::Kind)
             };
             (length, role)
         } else {
@@ -287,8 +288,11 @@ mod tests {
 
     /// Returns the words of a line that are marked as wrong.
     fn wrong(line: &str) -> Vec<String> {
-        let wrong = shown(line).into_iter().filter(|(_, role)| *role == Role::Wrong);
-        wrong.map(|(word, _)| word).collect()
+        shown(line)
+            .into_iter()
+            .filter(|(_, role)| *role == Role::Wrong)
+            .map(|(word, _)| word)
+            .collect()
     }
 
     #[test]
@@ -301,8 +305,11 @@ mod tests {
                 let tokens = split(option.doc().example);
                 let behind =
                     tokens.iter().skip_while(|token| !option.is_named(&token.text)).skip(1);
-                let values = behind.take_while(|token| !token.is_switch());
-                let values = values.map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
+                let values = behind
+                    .take_while(|token| !token.is_switch())
+                    .map(|token| token.text.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 for name in option.doc().names {
                     let line = format!("{start} {name} {values} ");
                     assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));

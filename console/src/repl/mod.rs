@@ -32,20 +32,17 @@ pub fn run(
 ) -> Result<(), CommandError> {
     let mut color = console.session.settings.color();
     let known = SharedKnown::default();
-    let mut input = match standard::is_screen() {
-        true => {
-            let editor = editor::editor(Arc::clone(&known), color, messages);
-            messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
-            Input::Editor(Box::new(editor))
-        }
+    let mut input = if standard::is_screen() {
+        let editor = editor::editor(Arc::clone(&known), color, messages);
+        messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
+        Input::Editor(Box::new(editor))
+    } else {
         // The editor queries the terminal through both outputs, and would wait for an answer from a file.
-        false => {
-            messages.note(
-                ".help lists the commands, Ctrl-D leaves; Tab completes only where both results and messages go \
-                 to the terminal",
-            );
-            Input::Lines
-        }
+        messages.note(
+            ".help lists the commands, Ctrl-D leaves; Tab completes only where both results and messages go \
+             to the terminal",
+        );
+        Input::Lines
     };
     // Nobody is reading an answer that goes elsewhere, so symbols are only offered at a terminal.
     console.session.offers_symbols = io::stdin().is_terminal() && standard::out().is_terminal();
@@ -162,9 +159,10 @@ fn execute(
         Err(error) if error.is_broken_pipe() => Ok(Flow::Quit),
         Err(error) => {
             out.flush()?;
-            match error.is_cancelled() {
-                true => messages.note(Cancelled),
-                false => messages.error(error),
+            if error.is_cancelled() {
+                messages.note(Cancelled);
+            } else {
+                messages.error(error);
             }
             Ok(Flow::Continue)
         }

@@ -51,9 +51,10 @@ pub fn offer(
 ) -> io::Result<Option<Accepted>> {
     let Some(offer) = session.take_symbol_offer() else { return Ok(None) };
     let question = Question::about(&offer);
-    let mut input = match is_editor {
-        true => Input::Editor(Box::new(Reedline::create().with_ansi_colors(false))),
-        false => Input::Lines,
+    let mut input = if is_editor {
+        Input::Editor(Box::new(Reedline::create().with_ansi_colors(false)))
+    } else {
+        Input::Lines
     };
     let reply = match cancel::waiting(Wait::Prompt, || input.read(&question))? {
         Signal::Success(text) => Reply::parse(&text),

@@ -100,8 +100,11 @@ fn known(words: &[String]) -> Known {
     let pairs = words.iter().zip(words.iter().skip(1));
     let files =
         pairs.filter(|(option, _)| one_shot::names_files(option)).map(|(_, file)| Path::new(file));
-    let traces = files.filter(|file| is_extract(file)).filter_map(|file| Trace::open(file).ok());
-    let values = traces.map(|trace| Arc::new(TraceValues::new(Arc::new(trace)))).collect();
+    let values = files
+        .filter(|file| is_extract(file))
+        .filter_map(|file| Trace::open(file).ok())
+        .map(|trace| Arc::new(TraceValues::new(Arc::new(trace))))
+        .collect();
     Known { values, ..Known::default() }
 }
 
@@ -134,8 +137,7 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
 
 /// Returns the option with this name, if it takes a value.
 fn option_named<'a>(scope: &'a Command, program: &'a Command, name: &str) -> Option<&'a Arg> {
-    let mut options = scope.get_arguments().chain(program.get_arguments());
-    options.find(|arg| {
+    scope.get_arguments().chain(program.get_arguments()).find(|arg| {
         let is_long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
         let is_short = arg.get_short().is_some_and(|short| *name == format!("-{short}"));
         arg.get_action().takes_values() && (is_long || is_short)

@@ -136,8 +136,10 @@ pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
         }
         // Single processes are offered once the name is typed.
         if pids.len() > 1 && starts_with(typed.pattern, name) || typed.pattern.contains('(') {
-            let labels = pids.iter().map(|pid| format!("{name}({pid})"));
-            let fitting = labels.filter(|label| starts_with(label, typed.pattern));
+            let fitting = pids
+                .iter()
+                .map(|pid| format!("{name}({pid})"))
+                .filter(|label| starts_with(label, typed.pattern));
             values.extend(fitting.map(|label| typed.value(label, "one process")));
         }
     }
@@ -172,11 +174,13 @@ pub fn texts(filter: &str, texts: Texts, known: &Known) -> Vec<FilterValue> {
         Texts::Frames => modules(&typed, known),
         Texts::AllocationKinds => allocation_kinds(&typed, known),
         Texts::Allocators => allocators(&typed, known),
-        Texts::LoadedFiles => {
-            let names = known.loaded.iter().filter_map(|path| path.rsplit(['/', '\\']).next());
-            let fitting = names.filter(|name| starts_with(name, typed.pattern));
-            fitting.map(|name| typed.value(name, "loaded")).collect()
-        }
+        Texts::LoadedFiles => known
+            .loaded
+            .iter()
+            .filter_map(|path| path.rsplit(['/', '\\']).next())
+            .filter(|name| starts_with(name, typed.pattern))
+            .map(|name| typed.value(name, "loaded"))
+            .collect(),
         Texts::Other => Vec::new(),
     };
     capped(values)
@@ -191,13 +195,14 @@ fn distinct<'a>(
 
 /// Returns kinds of allocations; those in the loaded traces come first.
 fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
-    let loaded = known.values.iter().flat_map(|values| values.allocators());
-    let loaded: BTreeSet<ResourceKind> = loaded.map(|(_, kind)| *kind).collect();
+    let loaded: BTreeSet<ResourceKind> =
+        known.values.iter().flat_map(|values| values.allocators()).map(|(_, kind)| *kind).collect();
     let mut kinds = ResourceKind::ALL;
     kinds.sort_by_key(|kind| !loaded.contains(kind));
     let missing = if known.values.is_empty() { "" } else { "; none is loaded" };
-    let fitting = kinds.into_iter().filter(|kind| starts_with(kind.name(), typed.pattern));
-    fitting
+    kinds
+        .into_iter()
+        .filter(|kind| starts_with(kind.name(), typed.pattern))
         .map(|kind| {
             let missing = if loaded.contains(&kind) { "" } else { missing };
             typed.value(kind.name(), format!("{}{missing}", about(kind)))
@@ -216,10 +221,12 @@ fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
             break;
         }
     }
-    let values = kinds_by_name.into_iter().map(|(name, kinds)| {
-        typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
-    });
-    values.collect()
+    kinds_by_name
+        .into_iter()
+        .map(|(name, kinds)| {
+            typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
+        })
+        .collect()
 }
 
 /// Completes a module to all of its functions, because frames are `module!function`. Keeps stars at the start.
@@ -269,15 +276,22 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         }
     }
     let is_few = whole.len() <= MAX_DEEP;
-    let deeper = whole.iter().filter(|name| is_few && !levels.contains(&(**name, false)));
-    let deeper = deeper.map(|name| typed.value(name, NAME));
-    let below = Some(typed.pattern).filter(|prefix| prefix.ends_with('\\') && whole.len() > 1);
-    let below = below.map(|prefix| typed.value(format!("{prefix}*"), "everything below"));
-    let levels = levels.iter().map(|&(level, is_open)| FilterValue {
-        is_open,
-        ..typed.value(level, if is_open { "names below" } else { NAME })
-    });
-    levels.chain(deeper).chain(below).collect()
+    let deeper = whole
+        .iter()
+        .filter(|name| is_few && !levels.contains(&(**name, false)))
+        .map(|name| typed.value(name, NAME));
+    let below = Some(typed.pattern)
+        .filter(|prefix| prefix.ends_with('\\') && whole.len() > 1)
+        .map(|prefix| typed.value(format!("{prefix}*"), "everything below"));
+    levels
+        .iter()
+        .map(|&(level, is_open)| FilterValue {
+            is_open,
+            ..typed.value(level, if is_open { "names below" } else { NAME })
+        })
+        .chain(deeper)
+        .chain(below)
+        .collect()
 }
 
 /// Returns a name up to the next backslash after the typed text, and whether it continues; `None` if the name has no

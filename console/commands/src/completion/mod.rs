@@ -173,13 +173,15 @@ impl Position<'_> {
         let Some(query) = self.line.get(start..) else { return Vec::new() };
         let (span, candidates) =
             sql_completer::candidates(query, self.span.end - start, known.views.get());
-        let suggestions = candidates.into_iter().map(|candidate| Suggestion {
-            value: candidate.text,
-            description: Some(candidate.description),
-            span: Span::new(start + span.start, start + span.end),
-            ..Suggestion::default()
-        });
-        suggestions.collect()
+        candidates
+            .into_iter()
+            .map(|candidate| Suggestion {
+                value: candidate.text,
+                description: Some(candidate.description),
+                span: Span::new(start + span.start, start + span.end),
+                ..Suggestion::default()
+            })
+            .collect()
     }
 
     /// Returns tables and views with their meanings.
@@ -223,8 +225,10 @@ impl Position<'_> {
     }
 
     fn files(&self, filter: FileFilter) -> Vec<Suggestion> {
-        let candidates = paths::candidates(self.word, filter).into_iter();
-        candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
+        paths::candidates(self.word, filter)
+            .into_iter()
+            .map(|candidate| self.path(&candidate.path, candidate.is_folder))
+            .collect()
     }
 
     /// Returns programs that may take an answer.
@@ -234,13 +238,21 @@ impl Position<'_> {
     }
 
     fn loaded(&self, known: &Known) -> Vec<Suggestion> {
-        let loaded = known.loaded.iter().filter(|path| starts_with(path, self.word));
-        loaded.map(|path| self.path(path, false)).collect()
+        known
+            .loaded
+            .iter()
+            .filter(|path| starts_with(path, self.word))
+            .map(|path| self.path(path, false))
+            .collect()
     }
 
     fn points(&self, known: &Known) -> Vec<Suggestion> {
-        let names = known.snapshots.iter().filter(|name| starts_with(name, self.word));
-        names.map(|name| self.path(name, false)).collect()
+        known
+            .snapshots
+            .iter()
+            .filter(|name| starts_with(name, self.word))
+            .map(|name| self.path(name, false))
+            .collect()
     }
 
     fn topics(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
@@ -300,8 +312,12 @@ impl Position<'_> {
     }
 
     fn kinds(&self) -> Vec<Suggestion> {
-        let kinds = self.registry.kinds().iter().filter(|kind| starts_with(kind.name(), self.word));
-        kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
+        self.registry
+            .kinds()
+            .iter()
+            .filter(|kind| starts_with(kind.name(), self.word))
+            .map(|kind| self.suggest(kind.name(), kind.signature().summary))
+            .collect()
     }
 
     /// Returns the options before the kind is known, without duplicates.
@@ -318,16 +334,23 @@ impl Position<'_> {
     /// Returns options that are not used yet, each by its longest name that starts with the word. If there are none,
     /// returns options that contain the word, so that `-stack` finds everything about stacks.
     fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
-        let used = options.iter().filter(|o| words.iter().any(|word| o.is_named(&word.text)));
-        let used: Vec<&str> = used.map(|option| option.name()).collect();
+        let used: Vec<&str> = options
+            .iter()
+            .filter(|o| words.iter().any(|word| o.is_named(&word.text)))
+            .map(|option| option.name())
+            .collect();
         let named = |has_effect: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
             options
                 .iter()
                 .filter(|option| !used.contains(&option.name()))
                 .filter(|option| option.has_effect() == has_effect)
                 .filter_map(|option| {
-                    let fitting = option.doc().names.iter().filter(|name| fits(name));
-                    let name = fitting.max_by_key(|name| name.len())?;
+                    let name = option
+                        .doc()
+                        .names
+                        .iter()
+                        .filter(|name| fits(name))
+                        .max_by_key(|name| name.len())?;
                     Some(self.suggest(name, option.doc().help))
                 })
                 .collect()
@@ -364,10 +387,7 @@ impl Position<'_> {
             let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
             let end = if value.is_open { "" } else { "\"" };
             Suggestion {
-                value: match needs_quotes {
-                    true => format!("\"{}{end}", value.filter),
-                    false => value.filter,
-                },
+                value: if needs_quotes { format!("\"{}{end}", value.filter) } else { value.filter },
                 display_override: Some(value.value),
                 description: Some(value.description),
                 span: self.span,
@@ -404,8 +424,11 @@ impl Position<'_> {
     }
 
     fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
-        let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
-        words.map(|(word, help)| self.suggest(word, help)).collect()
+        words
+            .into_iter()
+            .filter(|(word, _)| starts_with(word, self.word))
+            .map(|(word, help)| self.suggest(word, help))
+            .collect()
     }
 
     fn suggest(&self, value: &str, description: &str) -> Suggestion {

@@ -146,8 +146,11 @@ fn once<'a>(relations: impl Iterator<Item = Relation<'a>>) -> Vec<SqlCandidate> 
 }
 
 fn columns(relation: Relation<'_>) -> Vec<SqlCandidate> {
-    let columns = relation.columns().into_iter();
-    columns.map(|column| SqlCandidate::new(column.name, column.doc)).collect()
+    relation
+        .columns()
+        .into_iter()
+        .map(|column| SqlCandidate::new(column.name, column.doc))
+        .collect()
 }
 
 #[cfg(test)]

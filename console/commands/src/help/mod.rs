@@ -40,8 +40,11 @@ pub fn shell_usage(command: &dyn AnyCommand) -> String {
 
 /// Returns the examples of a command as shell command lines, under their heading.
 pub fn shell_examples(command: &dyn AnyCommand) -> String {
-    let examples = command.signature().examples.iter();
-    let lines = examples.map(|example| format!("\n  {}", Syntax::Shell.line(example.line)));
+    let lines = command
+        .signature()
+        .examples
+        .iter()
+        .map(|example| format!("\n  {}", Syntax::Shell.line(example.line)));
     std::iter::once("Examples:".to_owned()).chain(lines).collect()
 }
 
@@ -164,8 +167,10 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
                     Some(Topic::Alias { name: format!(".{name}"), line: line.to_owned() })
                 })
                 .or_else(|| {
-                    let mut topics = registry.topics.iter();
-                    topics.find_map(|topic| Some(Topic::Term(topic, topic.term(name)?)))
+                    registry
+                        .topics
+                        .iter()
+                        .find_map(|topic| Some(Topic::Term(topic, topic.term(name)?)))
                 })
                 .or_else(|| option_named(&format!("-{name}"), registry).map(Topic::Option))
                 .ok_or_else(unknown)
@@ -184,8 +189,11 @@ fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyComm
 }
 
 fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseError {
-    let options = registry.options().filter(|option| option.has_effect());
-    let options = options.flat_map(|option| option.doc().names).copied();
+    let options = registry
+        .options()
+        .filter(|option| option.has_effect())
+        .flat_map(|option| option.doc().names)
+        .copied();
     let option = suggest::nearest(topic, options).filter(|_| topic.starts_with('-'));
     let help = option.and_then(|name| option_named(name, registry));
     let help = help.map_or_else(String::new, |option| format!("\n  {}", option.help_line()));

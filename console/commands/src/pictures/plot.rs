@@ -175,8 +175,11 @@ fn of_handles(
 /// Returns the timelines of traces with distinct names.
 fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>) -> Vec<Timeline> {
     let (paths, timelines): (Vec<_>, Vec<_>) = timelines.unzip();
-    let named = names_apart(&paths, stem).into_iter().zip(timelines);
-    named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
+    names_apart(&paths, stem)
+        .into_iter()
+        .zip(timelines)
+        .filter_map(|(name, timeline)| Some(timeline?.named(&name)))
+        .collect()
 }
 
 /// Returns the columns that group allocations as `by` groups handles.

@@ -108,11 +108,11 @@ pub fn answers<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ReportAnswer<'a>>, QueryError> {
-    let answers = sources.iter().zip(query::why(sources, criteria, names, cancel)?);
-    let answers = answers.map(|(source, why)| {
-        let allocations = allocations(source, criteria, names, cancel)?;
-        Ok(ReportAnswer { why, allocations })
-    });
+    let answers =
+        sources.iter().zip(query::why(sources, criteria, names, cancel)?).map(|(source, why)| {
+            let allocations = allocations(source, criteria, names, cancel)?;
+            Ok(ReportAnswer { why, allocations })
+        });
     answers.collect()
 }
 

@@ -52,9 +52,10 @@ impl Query {
             Self::File(path) => {
                 let mut read = || {
                     open_file(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
-                    match text.len() as u64 > MAX_FILE {
-                        true => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
-                        false => Ok(()),
+                    if text.len() as u64 > MAX_FILE {
+                        Err(io::Error::from(io::ErrorKind::FileTooLarge))
+                    } else {
+                        Ok(())
                     }
                 };
                 read().map_err(|source| CommandError::QueryFile { path: path.clone(), source })?;

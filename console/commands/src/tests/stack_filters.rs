@@ -61,8 +61,12 @@ fn a_filter_asked_again_has_the_same_answer_with_other_filters_too() {
     let saved = trace(pairs);
     let texts = |saved: &Saved, options: &str| {
         saved.ask(options, |answer| {
-            let caveats = answer.files[0].about.caveats.iter();
-            caveats.map(|caveat| caveat.text.clone()).collect::<Vec<_>>()
+            answer.files[0]
+                .about
+                .caveats
+                .iter()
+                .map(|caveat| caveat.text.clone())
+                .collect::<Vec<_>>()
         })
     };
     for filter in ["-StackFilter *Open", "-CreateStack *Open", "-StackFilter !*Open"] {
@@ -150,8 +154,12 @@ fn stacks_confirm_closes_at_exit_or_speak_against_them() {
     let asked = |at, stack| {
         closed_at_exit(at, stack).ask("-LeakAtExit -ShowStack", |answer| {
             let ExitStacks { closes, confirmed, doubtful } = answer.exit_stacks().expect("names");
-            let caveats = answer.files[0].about.caveats.iter();
-            let doubts = caveats.filter(|caveat| caveat.kind == CaveatKind::ExitsDoubtful).count();
+            let doubts = answer.files[0]
+                .about
+                .caveats
+                .iter()
+                .filter(|caveat| caveat.kind == CaveatKind::ExitsDoubtful)
+                .count();
             assert_eq!(doubts as u64, doubtful);
             (closes, confirmed, doubtful)
         })
@@ -191,8 +199,7 @@ impl FrameNames for Impatient {
             0 => FrameChain::from([frame.clone()]),
             _ => FrameChain::default(),
         };
-        let requests = requests.iter().enumerate();
-        requests.map(|(at, (_, rvas))| vec![chain(at); rvas.len()]).collect()
+        requests.iter().enumerate().map(|(at, (_, rvas))| vec![chain(at); rvas.len()]).collect()
     }
 }
 

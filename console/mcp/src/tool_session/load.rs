@@ -81,10 +81,8 @@ impl ToolSession {
     /// # Errors
     /// When nothing can be loaded, or the call was cancelled: the loaded traces are then those from before.
     fn loaded(&mut self, args: &LoadArgs) -> Result<Vec<String>, ToolError> {
-        let before = match args.append {
-            true => Vec::new(),
-            false => mem::take(&mut self.console.session.files),
-        };
+        let before =
+            if args.append { Vec::new() } else { mem::take(&mut self.console.session.files) };
         let kept = self.console.session.files.len();
         let (result, mut warnings) = self.run(&mut io::sink(), |context| load(args, context));
         let has_new = self.console.session.files.len() > kept;
@@ -109,8 +107,8 @@ impl ToolSession {
     fn names_of_loaded(&self) -> String {
         let files = &self.console.session.files;
         let paths = files.iter().map(|file| &file.path).chain(&self.console.session.dataset);
-        let names = paths.map(|path| Untrusted(path).to_string());
-        let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
+        let mut loaded: Vec<String> =
+            paths.map(|path| Untrusted(path).to_string()).take(MAX_NAMED).collect();
         match files.len().saturating_sub(MAX_NAMED) {
             0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
             0 => {}

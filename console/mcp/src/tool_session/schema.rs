@@ -22,13 +22,15 @@ pub fn of_traces(views: &Views) -> Vec<DescribedTable> {
 
 /// The tables of a dataset.
 pub fn of_dataset() -> Vec<DescribedTable> {
-    let tables = TABLES.iter().map(|table| DescribedTable {
-        name: table.name.to_owned(),
-        is_view: false,
-        meaning: table.doc.to_owned(),
-        columns: dataset_columns(table),
-    });
-    tables.collect()
+    TABLES
+        .iter()
+        .map(|table| DescribedTable {
+            name: table.name.to_owned(),
+            is_view: false,
+            meaning: table.doc.to_owned(),
+            columns: dataset_columns(table),
+        })
+        .collect()
 }
 
 /// The tables that the call names, in its order, or all.

@@ -93,9 +93,10 @@ impl<'a> FileFacts<'a> {
             answer,
             listing,
             name: name.to_string_lossy().into_owned(),
-            date: match answer.about.info.has_clock() {
-                true => Clock::session_start(&answer.about.info),
-                false => String::new(),
+            date: if answer.about.info.has_clock() {
+                Clock::session_start(&answer.about.info)
+            } else {
+                String::new()
             },
             processes: processes
                 .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
@@ -199,8 +200,11 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
     let processes = &file.answer.file.processes;
     let by_start: BTreeSet<_> =
         children.map(|child| (processes.get(child).start_ns, child)).collect();
-    let labels = by_start.into_iter().map(|(_, child)| file.process(Some(child)).marked.as_str());
-    labels.collect::<Vec<_>>().join(", ")
+    by_start
+        .into_iter()
+        .map(|(_, child)| file.process(Some(child)).marked.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl<'a> CsvRow<'a> {

@@ -86,8 +86,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     let rows =
         answers.iter().flat_map(|answer| answer.rows.iter().map(|row| (index(answer.index), row)));
     let file_rows = answers.iter().map(|answer| {
-        let counts = answer.rows.iter().map(|row| row.counted.count);
-        let passed = counts.fold(0, u64::saturating_add);
+        let passed = answer.rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
         let (passed, total) = (HumanCount(passed), Counted(answer.total, "event"));
         let kinds = answer.rows.len();
         let kinds_text = Counted(kinds as u64, "kind");
@@ -98,11 +97,16 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
     let table = Table::new(event_columns(), rows.collect(), file_rows)?;
     let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     Ok(table.with_document(move |file_rows, mode, out| {
-        let files = answers.iter().zip(file_rows).flat_map(|(answer, file_rows)| {
-            let rows = file_rows.relative_rows().filter_map(|row| answer.rows.get(row));
-            rows.map(|row| (index(answer.index), row))
-        });
-        let rows: Vec<EventCountRow<'_>> = files.collect();
+        let rows: Vec<EventCountRow<'_>> = answers
+            .iter()
+            .zip(file_rows)
+            .flat_map(|(answer, file_rows)| {
+                file_rows
+                    .relative_rows()
+                    .filter_map(|row| answer.rows.get(row))
+                    .map(|row| (index(answer.index), row))
+            })
+            .collect();
         let providers = rows.chunk_by(are_of_provider).map(<[_]>::to_vec).collect();
         let about = EventsHead { providers, no_match: first_no_match(no_match()) };
         json::write(&event_document().part(about), mode, out)

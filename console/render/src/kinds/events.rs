@@ -61,10 +61,9 @@ pub fn objects<'a>(answer: &'a ObjectRefAnswer<'a>, traces: &Traces<'a>) -> impl
     let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
         let (files, parts) = (answer.files.iter().zip(numbers.clone()), Parts::new());
-        let objects = files.flat_map(move |(file, numbers)| {
-            ObjectRow::from_file(file, numbers, Rc::clone(&parts))
-        });
-        objects.map(ObjectJson)
+        files
+            .flat_map(move |(file, numbers)| ObjectRow::from_file(file, numbers, Rc::clone(&parts)))
+            .map(ObjectJson)
     })
 }
 

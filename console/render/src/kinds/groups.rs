@@ -43,9 +43,10 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
         let name = column.word();
-        match column.is_number() {
-            true => columns.add(name, column.help(), move |row| row.number(level)).rows_only(),
-            false => columns.add(name, column.help(), move |row| row.text(level)).rows_only(),
+        if column.is_number() {
+            columns.add(name, column.help(), move |row| row.number(level)).rows_only()
+        } else {
+            columns.add(name, column.help(), move |row| row.text(level)).rows_only()
         };
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
@@ -112,11 +113,10 @@ fn key_member(column: GroupColumn) -> MemberMeaning {
 pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stats + Copy + 'a) {
     for (stat, name, title, meaning) in Stat::ALL {
         let value = move |row: &R| stats(row).get(stat);
-        match stat.is_time() {
-            true => columns.add(name, meaning, value).title(title),
-            false => {
-                columns.add(name, meaning, move |row| value(row).unwrap_or_default()).title(title)
-            }
+        if stat.is_time() {
+            columns.add(name, meaning, value).title(title)
+        } else {
+            columns.add(name, meaning, move |row| value(row).unwrap_or_default()).title(title)
         };
     }
 }
@@ -136,12 +136,13 @@ pub fn groups<'a>(
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
-        let groups = file.groups.iter();
-        let nodes = groups.flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)));
-        nodes.map(move |(groups, node)| {
-            let growth = has_times.then(|| groups.growth(node)).flatten();
-            GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
-        })
+        file.groups
+            .iter()
+            .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)))
+            .map(move |(groups, node)| {
+                let growth = has_times.then(|| groups.growth(node)).flatten();
+                GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
+            })
     });
     let file_rows = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());

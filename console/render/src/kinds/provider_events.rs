@@ -155,9 +155,10 @@ fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
 fn text(fields: &[NamedField]) -> Option<String> {
     let field = |field: &NamedField| {
         let values: Vec<String> = field.values.iter().map(FieldValue::to_string).collect();
-        match field.is_list {
-            true => format!("{}=[{}]", field.name, values.join(", ")),
-            false => format!("{}={}", field.name, values.join(", ")),
+        if field.is_list {
+            format!("{}=[{}]", field.name, values.join(", "))
+        } else {
+            format!("{}={}", field.name, values.join(", "))
         }
     };
     let texts: Vec<String> = fields.iter().map(field).collect();

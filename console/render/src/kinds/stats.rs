@@ -54,8 +54,11 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
     let table = Table::new(stats_columns(), rows.collect(), file_rows)?;
     Ok(table.with_document(|file_rows, mode, out| {
-        let files = answers.iter().zip(file_rows.to_vec());
-        let files = files.map(|(answer, file_rows)| TraceRow { answer, file_rows }).collect();
+        let files = answers
+            .iter()
+            .zip(file_rows.to_vec())
+            .map(|(answer, file_rows)| TraceRow { answer, file_rows })
+            .collect();
         let file_rows = [FileRows::rows_of(file_rows.len())];
         let table = Table::new(trace_facts(), files, file_rows)?;
         table.within(stats_document(), ()).json(mode, &Cancel::default(), out)
@@ -398,9 +401,10 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
     let (mut rows, mut file_rows) = (Vec::new(), Vec::new());
     for answer in answers {
         let before = rows.len();
-        let members = single_members(answer)?.into_iter();
-        let selected = members.filter(|(name, _)| is_selected(name, filter));
-        let selected = selected.map(|(name, value)| (requested_name(name, filter), value));
+        let selected = single_members(answer)?
+            .into_iter()
+            .filter(|(name, _)| is_selected(name, filter))
+            .map(|(name, value)| (requested_name(name, filter), value));
         rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
         file_rows.push(FileRows::new(answer.path, rows.len() - before));
     }

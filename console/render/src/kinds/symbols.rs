@@ -177,9 +177,10 @@ fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
 /// Describes the result of the search for the symbols of a module.
 fn search(symbols: &ModuleSymbols) -> String {
     let outcome = outcome(&symbols.report);
-    match symbols.is_stored() {
-        true => format!("names are stored in the extract; {outcome}"),
-        false => outcome,
+    if symbols.is_stored() {
+        format!("names are stored in the extract; {outcome}")
+    } else {
+        outcome
     }
 }
 
@@ -201,8 +202,7 @@ fn outcome(report: &ModuleReport) -> String {
         true => format!("{} did not have it when last asked", missing.server),
         false => format!("{} does not have it", missing.server),
     });
-    let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());
-    steps.collect::<Vec<_>>().join("; ")
+    std::iter::once(outcome).chain(missing).chain(report.troubles()).collect::<Vec<_>>().join("; ")
 }
 
 /// Declares the document of `.dump Symbols`.

@@ -105,10 +105,13 @@ fn names(answer: &ModuleAnswer<'_>, loaders: &[Loader], display: &Display) -> St
         return "not mapped".to_owned();
     }
     let style = ProcessStyle::new(&answer.info, display);
-    let names = loaders.iter().map(|loader| match *loader {
-        Loader::Kernel => "kernel".to_owned(),
-        Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
-        Loader::Unknown(pid) => format!("pid {pid}"),
-    });
-    names.collect::<Vec<_>>().join(", ")
+    loaders
+        .iter()
+        .map(|loader| match *loader {
+            Loader::Kernel => "kernel".to_owned(),
+            Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
+            Loader::Unknown(pid) => format!("pid {pid}"),
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -193,9 +193,12 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
              none",
             caller_columns(),
             |row| {
-                let function = row.suspect.function_of_stacks.iter();
-                let callers = function.flat_map(|function| &function.callers);
-                callers.map(|caller| (caller, row.numbers)).collect()
+                row.suspect
+                    .function_of_stacks
+                    .iter()
+                    .flat_map(|function| &function.callers)
+                    .map(|caller| (caller, row.numbers))
+                    .collect()
             },
         )
         .detail();
@@ -378,8 +381,9 @@ pub fn why_findings(
     command: CommandOf<'_>,
 ) -> Vec<Findings> {
     let of_trace = |(trace, answer): (usize, &WhyAnswer<'_>)| {
-        let failures = failures.map(|failures| failures.get(trace).map(Vec::as_slice));
-        let failures = failures.map(Option::unwrap_or_default);
+        let failures = failures
+            .map(|failures| failures.get(trace).map(Vec::as_slice))
+            .map(Option::unwrap_or_default);
         let fails = |place| failures.is_none_or(|failures| failures.get(place) == Some(&true));
         let stacks = stacks_with_lines(answer);
         let rows = rows.and_then(|rows| rows.get(trace));
@@ -523,8 +527,8 @@ fn lines_of_left_out(
 ) -> Vec<String> {
     let is_start = |place: &usize| rows.get(*place).is_some_and(SuspectRow::is_of_process_start);
     let (starts, others): (Vec<usize>, Vec<usize>) = left_out.iter().copied().partition(is_start);
-    let others = others.iter().filter_map(|place| answer.suspects.get(*place));
-    let others: Vec<&Suspect> = others.collect();
+    let others: Vec<&Suspect> =
+        others.iter().filter_map(|place| answer.suspects.get(*place)).collect();
     let mut lines = Vec::new();
     let first = others.first().map(|suspect| suspect.rank);
     if let Some(rank) = first {
@@ -546,8 +550,10 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
     if let Some(no_match) = &answer.file.about.no_match {
         return part.below(no_match_line(no_match));
     }
-    let lines = lines_without_suspects(answer).into_iter().chain(lines_of_zombies(answer));
-    lines.fold(part, FileRows::below)
+    lines_without_suspects(answer)
+        .into_iter()
+        .chain(lines_of_zombies(answer))
+        .fold(part, FileRows::below)
 }
 
 /// Returns lines about processes that have ended and are still in memory, and about who keeps them there.
@@ -556,8 +562,7 @@ pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
     let all = line_of_zombies(zombies);
     let all = all.map(|line| format!("{line}; .dump Process -Zombie lists them"));
     let holders = line_of_holders(zombies, &stacks_with_lines(answer));
-    let lines = all.into_iter().chain(holders);
-    lines.map(|line| Untrusted(&line).to_string()).collect()
+    all.into_iter().chain(holders).map(|line| Untrusted(&line).to_string()).collect()
 }
 
 /// Declares the processes that have ended and are still in memory.
@@ -624,8 +629,9 @@ pub fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String
     if processes.len() < 2 {
         return None;
     }
-    let named = processes.iter().take(shown);
-    let named = named
+    let named = processes
+        .iter()
+        .take(shown)
         .map(|process| format!("{} {}", process.process, HumanCount(process.counts.unreleased())));
     let mut text = format!(
         "in {}: {}",
@@ -650,14 +656,16 @@ pub fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     }
     let (shown, more) = names.frequent.split_at(names.frequent.len().min(shown));
     let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
-    let shown = shown.iter();
-    let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
-    let mut parts: Vec<String> = shown.collect();
+    let mut parts: Vec<String> = shown
+        .iter()
+        .map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)))
+        .collect();
     if parts.is_empty() {
         return None;
     }
-    let rest = [(others, "with other names"), (names.unnamed, "without a name")].into_iter();
-    let rest = rest.filter(|(count, _)| *count > 0);
+    let rest = [(others, "with other names"), (names.unnamed, "without a name")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0);
     parts.extend(rest.map(|(count, text)| format!("{} {text}", HumanCount(count))));
     let title = if is_file { "Files" } else { "Objects" };
     Some(format!("{title}: {}", parts.join(", ")))
@@ -668,8 +676,12 @@ fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
     let values = &suspect.names.handles;
     let shown = values.len().min(shown);
     let more = suspect.counts.unreleased().saturating_sub(shown as u64);
-    let texts = values.iter().take(shown).map(|value| format!("0x{value:X}"));
-    let texts = texts.collect::<Vec<String>>().join(", ");
+    let texts = values
+        .iter()
+        .take(shown)
+        .map(|value| format!("0x{value:X}"))
+        .collect::<Vec<String>>()
+        .join(", ");
     let rest = if more > 0 { format!(" and {} more", HumanCount(more)) } else { String::new() };
     let title = if shown == 1 && more == 0 { "Handle" } else { "Handles" };
     (shown > 0).then(|| format!("{title}: {texts}{rest}"))
@@ -833,10 +845,8 @@ impl SuspectRow<'_> {
         if self.is_whole {
             over_time(suspect, display).into_iter().try_for_each(&mut line)?;
         }
-        let (names, processes) = match self.is_whole {
-            true => (usize::MAX, usize::MAX),
-            false => (NAMES, PROCESSES),
-        };
+        let (names, processes) =
+            if self.is_whole { (usize::MAX, usize::MAX) } else { (NAMES, PROCESSES) };
         if let Some(processes) = in_processes(&suspect.processes, processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
         }
@@ -873,9 +883,11 @@ fn growth(suspect: &Suspect) -> String {
 
 /// Describes a cause in a sentence, with the functions that close or free others of the group.
 pub fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> String {
-    let closers = diagnosis.stacks.iter();
-    let closers = closers.filter_map(|stack| stacks.representative(*stack, program));
-    let mut closers: Vec<String> = closers.collect();
+    let mut closers: Vec<String> = diagnosis
+        .stacks
+        .iter()
+        .filter_map(|stack| stacks.representative(*stack, program))
+        .collect();
     closers.dedup();
     capitalized(&diagnosis.sentence(&closers))
 }
@@ -966,9 +978,12 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
         "processes that have ended and are still in memory, for each trace that has some",
         zombie_columns(),
         |of| {
-            let traces = of.rest.iter().zip(of.traces.iter());
-            let traces = traces.filter(|(answer, _)| answer.zombies.count > 0);
-            traces.map(|(answer, trace)| (answer, trace.numbers)).collect()
+            of.rest
+                .iter()
+                .zip(of.traces.iter())
+                .filter(|(answer, _)| answer.zombies.count > 0)
+                .map(|(answer, trace)| (answer, trace.numbers))
+                .collect()
         },
     );
     document.stacks("their stacks, as in `.dump ObjectRef`", |_| true);

@@ -48,8 +48,10 @@ impl FlameGraph {
     /// Weighs the stacks of allocations by their bytes, or by their number if requested or if nothing has bytes. The
     /// answers must have groups by process, create stack, kind and allocator.
     pub fn from_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
-        let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
-        let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
+        let amounts = answers
+            .iter()
+            .filter_map(|answer| answer.groups.as_ref())
+            .flat_map(|groups| groups.rows.iter().map(leaked));
         let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
             let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
@@ -66,8 +68,10 @@ impl FlameGraph {
         answers: &[PointsDiff<F>],
         points: [&str; 2],
     ) -> Self {
-        let groups = answers.iter().flat_map(|answer| &answer.groups);
-        let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
+        let amounts = answers
+            .iter()
+            .flat_map(|answer| &answer.groups)
+            .flat_map(|group| [group.between.at_first, group.between.at_second]);
         let measure = measure::<F>(amounts);
         let files = answers.iter().map(|answer| {
             let stacks = answer.groups.iter().map(|group| {

@@ -83,16 +83,17 @@ impl FrameTable {
 /// Returns the stacks of a file in any order. The file must have groups by process, create stack and type.
 pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
     let Some(groups) = &file.groups else { return Vec::new() };
-    let leaves = groups.tree.leaves();
-    let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
+    let weighed = groups.tree.leaves().map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
     let unreleased = weighed.filter(|(_, count)| *count > 0);
     let stacks = unreleased.map(|(leaf, count)| {
         let nodes = groups.by.iter().zip(groups.path(leaf));
         // The type is innermost.
         let (types, others): (Vec<_>, Vec<_>) =
             nodes.partition(|(column, _)| **column == GroupColumn::Type);
-        let nodes = others.into_iter().chain(types);
-        let frames = nodes.flat_map(|(column, node)| group_frames(file, groups, *column, node));
+        let frames = others
+            .into_iter()
+            .chain(types)
+            .flat_map(|(column, node)| group_frames(file, groups, *column, node));
         Folded { frames: frames.collect(), count: count.into(), before: None }
     });
     stacks.collect()

@@ -49,8 +49,10 @@ impl Round {
             Self::Whole => Self::Decimal.step(least.max(1.0)),
             Self::Decimal => {
                 let power = 10_f64.powf(least.log10().floor());
-                let steps = [1.0, 2.0, 5.0].map(|digit| digit * power);
-                let step = steps.into_iter().find(|step| *step >= least * (1.0 - 1e-9));
+                let step = [1.0, 2.0, 5.0]
+                    .map(|digit| digit * power)
+                    .into_iter()
+                    .find(|step| *step >= least * (1.0 - 1e-9));
                 step.unwrap_or(10.0 * power)
             }
         }

@@ -89,8 +89,12 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let nodes = groups.tree.children(None).iter();
-        let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
+        let peaks = groups
+            .tree
+            .children(None)
+            .iter()
+            .map(|node| (most_at_once(changes(node)), node))
+            .collect();
         let series = series(peaks, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
         let (measure, axis) = (Measure::Handles, Axis::Seconds);
@@ -174,8 +178,9 @@ impl Timeline {
         let mut sums: Vec<u64> = Vec::new();
         let sums_below = self.series.iter().map(|series| {
             sums.resize(series.open.len(), 0);
-            let opens = sums.iter_mut().zip(&series.open);
-            opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
+            sums.iter_mut()
+                .zip(&series.open)
+                .for_each(|(sum, open)| *sum = sum.saturating_add(*open));
             sums.clone()
         });
         sums_below.collect()
@@ -184,8 +189,11 @@ impl Timeline {
     /// Returns round amounts from 0 to the highest, each with its text.
     pub fn amount_ticks(&self, highest: u64) -> Vec<(u64, String)> {
         let round = if self.measure == Measure::Bytes { Round::Binary } else { Round::Whole };
-        let ticks = Ticks::new(0.0, highest as f64, round).values.into_iter();
-        ticks.map(|amount| (amount as u64, self.measure.shown(amount as u64))).collect()
+        Ticks::new(0.0, highest as f64, round)
+            .values
+            .into_iter()
+            .map(|amount| (amount as u64, self.measure.shown(amount as u64)))
+            .collect()
     }
 
     /// Returns round times of the window in seconds, each with its text.
@@ -226,9 +234,10 @@ fn series<G>(
     peaks.retain(|(peak, _)| *peak > 0);
     peaks.sort_by_key(|(peak, _)| Reverse(*peak));
     let rest = peaks.split_off(top.min(peaks.len()));
-    let peaks = peaks.into_iter();
-    let series = peaks.map(|(peak, group)| Series { name: name(group), peak, open: open(group) });
-    let mut series: Vec<Series> = series.collect();
+    let mut series: Vec<Series> = peaks
+        .into_iter()
+        .map(|(peak, group)| Series { name: name(group), peak, open: open(group) })
+        .collect();
     if !rest.is_empty() {
         let mut sums = vec![0_u64; buckets];
         for (_, group) in &rest {
@@ -244,8 +253,7 @@ fn series<G>(
 
 /// Returns the allocated amount of a group at the end of each bucket. Sums may be negative if the events say so.
 fn allocated(group: &ResourceGroup) -> Vec<u64> {
-    let sums = group.over_time.iter().flatten();
-    sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
+    group.over_time.iter().flatten().map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
 }
 
 /// Returns the owner of allocations with marks for its start and end, because an id may be reused.

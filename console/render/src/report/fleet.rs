@@ -131,8 +131,11 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
     };
     let by_day = days.iter().map(|day| row.by_day.get(*day).map_or(0, |leaks| leaks.unreleased));
     let counted = |words: &[(String, usize)]| {
-        let words = words.iter().map(|(word, traces)| format!("{} {traces}", clean(word)));
-        words.collect::<Vec<_>>().join(", ")
+        words
+            .iter()
+            .map(|(word, traces)| format!("{} {traces}", clean(word)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let frames = row.site.stack_text.as_deref().unwrap_or_default().lines().map(|frame| {
         let is_function = Some(frame) == row.site.function.as_deref();

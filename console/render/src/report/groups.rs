@@ -86,10 +86,11 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
 impl<'a> Handles<'a> {
     /// Returns the groups of a trace; those with the most leaks come first.
     fn for_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
-        let rows = file.groups.iter().flat_map(|groups| {
-            groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
-        });
-        let mut rows: Vec<Self> = rows.collect();
+        let mut rows: Vec<Self> = file
+            .groups
+            .iter()
+            .flat_map(|groups| groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf }))
+            .collect();
         rows.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
         rows
     }
@@ -142,9 +143,12 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
 impl<'a> Allocations<'a> {
     /// Returns the groups of a trace in the order of the answer, except groups with frees only.
     fn from_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
-        let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
-        let allocated = groups.filter(|group| group.stats.allocs > 0);
-        allocated.map(move |group| Allocations { answer, group })
+        answer
+            .groups
+            .iter()
+            .flat_map(|groups| &groups.rows)
+            .filter(|group| group.stats.allocs > 0)
+            .map(move |group| Allocations { answer, group })
     }
 
     fn stats(&self) -> &'a ResourceStats {

@@ -36,10 +36,13 @@ pub struct ReportAnswer<'a> {
 impl ReportAnswer<'_> {
     /// Returns the caveats about allocations that were not already given for handles.
     pub fn allocation_caveats(&self) -> impl Iterator<Item = &Caveat> {
-        let groups = self.allocations.iter().map(|allocations| &allocations.groups);
-        groups.flat_map(|groups| &groups.about.caveats).filter(|caveat| {
-            !matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
-        })
+        self.allocations
+            .iter()
+            .map(|allocations| &allocations.groups)
+            .flat_map(|groups| &groups.about.caveats)
+            .filter(|caveat| {
+                !matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
+            })
     }
 }
 

@@ -63,8 +63,8 @@ pub fn numbers(
     mut frames: impl Iterator<Item = PictureFrame>,
     table: &mut FrameTable,
 ) -> Vec<usize> {
-    let shown = frames.by_ref().take(FRAMES).map(|frame| table.number(&frame));
-    let mut numbers: Vec<usize> = shown.collect();
+    let mut numbers: Vec<usize> =
+        frames.by_ref().take(FRAMES).map(|frame| table.number(&frame)).collect();
     let more = frames.count();
     if more > 0 {
         numbers.push(table.number(&PictureFrame::named(&format!("… {more} more frames"))));

@@ -79,8 +79,13 @@ fn of_trace(html: &mut String, answer: &ReportAnswer<'_>) {
     for kind in overviews.flat_map(|overview| &overview.kinds) {
         paragraph(html, "totals", &totals_of_kind(kind));
     }
-    let caveats = why.file.about.caveats.iter().chain(answer.allocation_caveats());
-    let caveats = caveats.map(|caveat| caveat.text.clone());
+    let caveats = why
+        .file
+        .about
+        .caveats
+        .iter()
+        .chain(answer.allocation_caveats())
+        .map(|caveat| caveat.text.clone());
     let no_match = why.file.about.no_match.as_ref();
     for text in caveats.chain(no_match.map(|no_match| InOptions(no_match).to_string())) {
         paragraph(html, "caveat", &text);
@@ -104,14 +109,17 @@ fn about(why: &WhyAnswer<'_>) -> String {
     let info = &why.file.about.info;
     let mut parts = Vec::new();
     if info.has_clock() {
-        let length = info.recorded_ns().map(|time| time.end().saturating_sub(*time.start()));
-        let length = length.map(|ns| format!(" for {}", Length(ns))).unwrap_or_default();
+        let length = info
+            .recorded_ns()
+            .map(|time| time.end().saturating_sub(*time.start()))
+            .map(|ns| format!(" for {}", Length(ns)))
+            .unwrap_or_default();
         parts.push(format!("Recorded {}{length}", Clock::recorded_start(info)));
     }
     // The program that leaks most is first.
     let mut seen = BTreeSet::new();
-    let programs = why.suspects.iter().map(Suspect::program);
-    let programs: Vec<&str> = programs.filter(|program| seen.insert(*program)).collect();
+    let programs: Vec<&str> =
+        why.suspects.iter().map(Suspect::program).filter(|program| seen.insert(*program)).collect();
     if !programs.is_empty() {
         let noun = if programs.len() == 1 { "Program" } else { "Programs" };
         let named: Vec<&str> = programs.iter().copied().take(PROGRAMS).collect();

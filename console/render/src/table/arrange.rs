@@ -56,8 +56,11 @@ impl Table<'_> {
 
     /// Returns the columns that can be sorted by.
     fn sortable(&self) -> impl Iterator<Item = (usize, &Column)> {
-        let columns = self.frame.columns().iter().enumerate();
-        columns.filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
+        self.frame
+            .columns()
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
     }
 
     fn column_names(&self) -> impl Iterator<Item = &str> {
@@ -103,8 +106,8 @@ impl Table<'_> {
 
     /// Finds a column by its heading, or else by its name. The heading wins because that column shows more in text.
     fn column_named(&self, name: &str, is_text: bool) -> Option<usize> {
-        let columns = self.specs.iter().enumerate();
-        let written = columns.filter(|(_, spec)| is_text || spec.scope != Scope::Text);
+        let written =
+            self.specs.iter().enumerate().filter(|(_, spec)| is_text || spec.scope != Scope::Text);
         let mut titled = written.clone().filter(|(_, spec)| spec.is_titled(name));
         let mut named = written.filter(|(index, _)| self.name(*index).eq_ignore_ascii_case(name));
         titled.next().or_else(|| named.next()).map(|(index, _)| index)

@@ -39,9 +39,7 @@ enum TreeColumn {
 impl TreeColumn {
     /// Returns every column with its name in files and its title.
     fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
-        let stats = Stat::ALL.into_iter();
-        let stats = stats.map(|(stat, name, title, _)| (Self::Stat(stat), name, title));
-        stats.chain([
+        Stat::ALL.into_iter().map(|(stat, name, title, _)| (Self::Stat(stat), name, title)).chain([
             (Self::Share, "share", "Share"),
             (Self::Ids, "sample_ids", "Ids"),
             (Self::OpenOverTime, "open_over_time", "Open over time"),
@@ -167,8 +165,12 @@ fn write_lines(
     for (mut row, frames) in rows.into_iter().zip(frames) {
         let label = row.pop().unwrap_or_default();
         writeln!(out, "{}", wrapped(&label, display.screen.width))?;
-        let stats = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
-        let stats: Vec<String> = stats.map(|(title, text)| format!("{title}: {text}")).collect();
+        let stats: Vec<String> = header
+            .iter()
+            .zip(row)
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(title, text)| format!("{title}: {text}"))
+            .collect();
         if !stats.is_empty() {
             // Keeps a number and its unit on one line.
             let stats = stats.join(", ").replace(" %", "\u{a0}%");

@@ -200,12 +200,17 @@ fn write_objects(
 ) -> io::Result<()> {
     let style = &ProcessStyle::new(&file.about.info, display);
     let clock = Clock::below_heading(&file.about.info, display);
-    let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
-    let shown = shown.filter_map(|row| Some((row, listing.event(row)?)));
-    let shown = shown.filter(|(_, event)| is_shown(event, args)).map(|(row, event)| {
-        let actor = listing.actor(row, &event);
-        (event, file.file.processes.get(actor).pid)
-    });
+    let shown = file
+        .selection
+        .objects()
+        .iter()
+        .flat_map(|&selected| file.events(selected))
+        .filter_map(|row| Some((row, listing.event(row)?)))
+        .filter(|(_, event)| is_shown(event, args))
+        .map(|(row, event)| {
+            let actor = listing.actor(row, &event);
+            (event, file.file.processes.get(actor).pid)
+        });
     let layout = Layout::of(shown, &clock);
     let events = EventWriter {
         answer: file,

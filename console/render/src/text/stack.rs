@@ -100,8 +100,11 @@ impl StackStyle<'_> {
     ) -> io::Result<()> {
         let Some(frames) = &self.frames else { return Ok(()) };
         let indent = display.indent(levels);
-        let width = display.screen.width.filter(|_| display.clip);
-        let room = width.map(|width| width.saturating_sub(indent.len()));
+        let room = display
+            .screen
+            .width
+            .filter(|_| display.clip)
+            .map(|width| width.saturating_sub(indent.len()));
         for (frame, is_of_program) in with_program(TrimmedStacks::views(trims, frames, stack)) {
             let role = match is_of_program {
                 true => Role::Heading,
@@ -149,8 +152,11 @@ impl StackStyle<'_> {
 
     /// Returns the frames of the program.
     pub fn program_frames(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
-        let frames = self.frames.iter().flat_map(move |frames| with_program(frames.stack(stack)));
-        frames.filter(|(_, is_of_program)| *is_of_program).map(|(frame, _)| frame)
+        self.frames
+            .iter()
+            .flat_map(move |frames| with_program(frames.stack(stack)))
+            .filter(|(_, is_of_program)| *is_of_program)
+            .map(|(frame, _)| frame)
     }
 
     /// Whether a stack without program frames is the loader starting a process.
@@ -196,12 +202,12 @@ impl StackStyle<'_> {
         if full {
             return self.lines(stack).into_iter().flatten().collect();
         }
-        let frames = self.program_frames(stack).take(PROGRAM_FRAMES);
-        let lines: Vec<String> = frames.map(|frame| self.line(frame).to_string()).collect();
-        match lines.is_empty() {
-            true => self.representative_line(stack).into_iter().collect(),
-            false => lines,
-        }
+        let lines: Vec<String> = self
+            .program_frames(stack)
+            .take(PROGRAM_FRAMES)
+            .map(|frame| self.line(frame).to_string())
+            .collect();
+        if lines.is_empty() { self.representative_line(stack).into_iter().collect() } else { lines }
     }
 
     fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {

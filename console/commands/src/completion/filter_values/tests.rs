@@ -140,8 +140,7 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
 fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
     let known = known();
     let of = |id| -> Vec<(String, String)> {
-        let values = suspects(id, &known).into_iter();
-        values.map(|value| (value.filter, value.description)).collect()
+        suspects(id, &known).into_iter().map(|value| (value.filter, value.description)).collect()
     };
     assert_eq!(of(""), [], "no answer named any");
     let named = |id: &str, leaked: u64| NamedSuspect {
@@ -175,8 +174,10 @@ fn views_of_the_user_are_offered_with_their_columns_and_broken_ones_hide_no_othe
     );
     let offered = |head: &str| -> Vec<(String, String)> {
         let known = Known { views: KnownViews::new(Some(folder.path())), ..Known::default() };
-        let offered = crate::completion::complete(head, &known).into_iter();
-        offered.map(|found| (found.value, found.description.unwrap_or_default())).collect()
+        crate::completion::complete(head, &known)
+            .into_iter()
+            .map(|found| (found.value, found.description.unwrap_or_default()))
+            .collect()
     };
     let by_type = ("by_type".to_owned(), "Leaks by type.".to_owned());
     assert_eq!(offered(".schema by"), std::slice::from_ref(&by_type));

@@ -48,8 +48,12 @@ pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
         .rows_only();
     if domain == Domain::Handles {
         columns.add("sample_ids", "only between points: ids of up to three objects", |row| {
-            let ids = row.group.between.sample_ids.iter();
-            ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()
+            row.group
+                .between
+                .sample_ids
+                .iter()
+                .filter_map(|id| u32::try_from(*id).ok())
+                .collect::<Vec<u32>>()
         });
     }
     columns
@@ -170,8 +174,13 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
         let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
         let file = index(answer.file.about().index);
-        let groups = answer.groups.iter();
-        groups.map(move |group| GrowthRow { file, group, numbers, stacks: style(), is_plain })
+        answer.groups.iter().map(move |group| GrowthRow {
+            file,
+            group,
+            numbers,
+            stacks: style(),
+            is_plain,
+        })
     });
     let (mut columns, display) = (point_columns(F::DOMAIN), *display);
     columns.row_text(move |row, out| match F::DOMAIN {

@@ -56,8 +56,12 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
         finding.at(frames.as_ref(), stack)
     });
     let list = list.collect();
-    let paths = answer.files.iter().map(|file| paths::shown(file.about().path));
-    let paths: Vec<String> = paths.map(|path| path.to_string_lossy().into_owned()).collect();
+    let paths: Vec<String> = answer
+        .files
+        .iter()
+        .map(|file| paths::shown(file.about().path))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     let headline = line_of_ignored(answer.ignored, "group").into_iter().collect();
     Findings { about: paths.join(" -> "), headline, list }
 }
@@ -66,8 +70,7 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
 fn rates(group: &ComparedGroup) -> Option<(String, String)> {
     let ComparedGroup { before, after, .. } = group;
     let is_short = [before, after].iter().any(|side| side.verdict == Some(Verdict::Short));
-    let rates = rate(before.per_minute).zip(rate(after.per_minute));
-    rates.filter(|_| !is_short)
+    rate(before.per_minute).zip(rate(after.per_minute)).filter(|_| !is_short)
 }
 
 /// Whether all files are dumps. In dumps everything that is open counts, leaked or not.
@@ -316,13 +319,14 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 /// Returns the traces with their lengths, and the number of groups in each state.
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let is_of_handles = F::DOMAIN == Domain::Handles;
-    let files = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes);
-    let lines = files.map(|((word, file), minutes)| {
-        let length = minutes.filter(|_| is_of_handles);
-        let length =
-            length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
-        format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
-    });
+    let lines = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes).map(
+        |((word, file), minutes)| {
+            let length = minutes.filter(|_| is_of_handles);
+            let length =
+                length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
+            format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
+        },
+    );
     let above: String = lines.collect();
     let noun = if is_of_handles { "" } else { " of allocations" };
     let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
@@ -399,8 +403,11 @@ impl<'a> DiffRow<'a> {
     fn write_allocations(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let ComparedGroup { type_name, allocator, process, before, after, state, .. } = self.group;
         let process = process.as_deref().unwrap_or("unknown");
-        let names = [process, type_name].into_iter().chain(allocator.as_deref());
-        let names = names.collect::<Vec<_>>().join(" ");
+        let names = [process, type_name]
+            .into_iter()
+            .chain(allocator.as_deref())
+            .collect::<Vec<_>>()
+            .join(" ");
         writeln!(
             out,
             "{}: {} ({}) after {} ({}), {}",

@@ -105,12 +105,13 @@ pub fn fleet_diff<'a>(
     let (mut columns, display) = (fleet_diff_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
     let rows = answer.groups.iter().map(|group| StackRow { group, system });
-    let sides = ["before:", "after: "].into_iter().zip(&answer.builds).enumerate();
-    let above = sides.map(|(side, (word, build))| {
-        let traces = Counted(answer.traces[side] as u64, "trace");
-        let machines = Counted(answer.machines[side] as u64, "machine");
-        format!("{word} build {} ({traces} of {machines})\n", Untrusted(build))
-    });
+    let above = ["before:", "after: "].into_iter().zip(&answer.builds).enumerate().map(
+        |(side, (word, build))| {
+            let traces = Counted(answer.traces[side] as u64, "trace");
+            let machines = Counted(answer.machines[side] as u64, "machine");
+            format!("{word} build {} ({traces} of {machines})\n", Untrusted(build))
+        },
+    );
     let groups = answer.groups.len();
     let below = states_line("", groups, answer.worse(), |state| answer.count(state));
     let part = FileRows::rows_of(groups).above(above.collect()).below(below);
@@ -151,9 +152,10 @@ impl StackRow<'_> {
             text += &format!(", growth {}", verdict.word());
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
-        let shown = match all_frames {
-            true => lines(site.stack_text.as_deref()),
-            false => vec![calls(site, self.system)],
+        let shown = if all_frames {
+            lines(site.stack_text.as_deref())
+        } else {
+            vec![calls(site, self.system)]
         };
         for line in shown {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&line))?;

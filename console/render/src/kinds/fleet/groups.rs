@@ -220,8 +220,12 @@ impl GroupRow<'_> {
         if self.group.bytes_unreleased > 0 {
             text += &format!(", {}", Size(self.group.bytes_unreleased));
         }
-        let keys = self.answer.by.iter().enumerate();
-        let keys = keys.filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
+        let keys = self
+            .answer
+            .by
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
         for (level, column) in keys {
             let key = match *column {
                 FleetColumn::TRACE => self.short_id(level),

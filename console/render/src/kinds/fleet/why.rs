@@ -165,8 +165,8 @@ pub fn fleet_why<'a>(
     system: &'a SystemModules,
     display: &Display,
 ) -> io::Result<Table<'a>> {
-    let rows = answer.suspects.iter();
-    let rows: Vec<SuspectRow<'a>> = rows.map(|suspect| SuspectRow { suspect, system }).collect();
+    let rows: Vec<SuspectRow<'a>> =
+        answer.suspects.iter().map(|suspect| SuspectRow { suspect, system }).collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
     let part = FileRows::rows_of(rows.len()).of_each("more suspect");
@@ -265,9 +265,10 @@ pub fn amount(suspect: &FleetSuspect) -> String {
 /// Describes the builds and days of a suspect in a sentence.
 pub fn builds(suspect: &FleetSuspect) -> String {
     let [first_day, last_day] = suspect.days();
-    let days = match first_day == last_day {
-        true => format!("on {first_day}"),
-        false => format!("from {first_day} to {last_day}"),
+    let days = if first_day == last_day {
+        format!("on {first_day}")
+    } else {
+        format!("from {first_day} to {last_day}")
     };
     let seen = match (&suspect.first_build, &suspect.last_build) {
         (Some(first), Some(last)) if first == last => format!("in build {first}, {days}"),
@@ -330,8 +331,7 @@ fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
 
 /// Joins words and their numbers, as in `steady 12, burst 1`.
 fn joined(words: &[(String, usize)]) -> String {
-    let words = words.iter().map(|(word, traces)| format!("{word} {traces}"));
-    words.collect::<Vec<_>>().join(", ")
+    words.iter().map(|(word, traces)| format!("{word} {traces}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the causes of a suspect, each with its number of traces.
@@ -358,12 +358,13 @@ impl SuspectRow<'_> {
             return format!("Growth by traces: {verdicts}");
         };
         let (median, most) = (shown_rate(median), shown_rate(most));
-        match median == most {
-            true => format!("{median} per minute; growth by traces: {verdicts}"),
-            false => format!(
+        if median == most {
+            format!("{median} per minute; growth by traces: {verdicts}")
+        } else {
+            format!(
                 "{median} per minute on the median machine, at most {most}; growth by traces: \
                  {verdicts}"
-            ),
+            )
         }
     }
 

@@ -128,10 +128,13 @@ pub fn resources<'a>(
     display: &Display,
 ) -> io::Result<Table<'a>> {
     let traces = traces(answers);
-    let files = answers.iter().zip(traces.iter()).map(|(answer, trace)| {
-        Rc::new(FileStyle::new(answer, trace.numbers, criteria.stacks, display))
-    });
-    let files: Vec<Rc<FileStyle<'a>>> = files.collect();
+    let files: Vec<Rc<FileStyle<'a>>> = answers
+        .iter()
+        .zip(traces.iter())
+        .map(|(answer, trace)| {
+            Rc::new(FileStyle::new(answer, trace.numbers, criteria.stacks, display))
+        })
+        .collect();
     let rows = files.iter().flat_map(|file| {
         groups(file.answer, criteria).map(|group| AllocationRow { file: Rc::clone(file), group })
     });

@@ -233,18 +233,18 @@ impl<'s> ProfileBuilder<'s> {
         let suspect = suspects.iter().find(|part| part.is_of(group));
         let trace =
             self.has_traces.then(|| stem(answer.about().path).to_string_lossy().into_owned());
-        let labels = [
+        let label = [
             ("process", Some(group.process)),
             ("type", Some(group.type_name)),
             ("allocator", Some(group.allocator)),
             ("suspect", suspect.map(|part| part.id.as_str())),
             ("trace", trace.as_deref()),
-        ];
-        let labels = labels.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        let label = labels
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(key, value)| Label { key: self.places.text(key), str: self.places.text(value) })
-            .collect();
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(key, value)| Label { key: self.places.text(key), str: self.places.text(value) })
+        .collect();
         self.samples.push((Sample { location_id, value: Vec::new(), label }, amounts));
     }
 
@@ -262,8 +262,9 @@ impl<'s> ProfileBuilder<'s> {
         };
         let sample_type = ["alloc", "inuse"]
             .iter()
-            .flat_map(|what| units.iter().map(move |(of, unit)| (format!("{what}_{of}"), *unit)));
-        let sample_type = sample_type.map(|(name, unit)| value_type(&name, unit)).collect();
+            .flat_map(|what| units.iter().map(move |(of, unit)| (format!("{what}_{of}"), *unit)))
+            .map(|(name, unit)| value_type(&name, unit))
+            .collect();
         let shown = if has_bytes && !by_count { "inuse_space" } else { "inuse_objects" };
         let period_type =
             if has_bytes { value_type("space", "bytes") } else { value_type("objects", "count") };
