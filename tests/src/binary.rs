@@ -19,8 +19,12 @@ use crate::scenario::TraceBuilder;
 pub fn handlescope_path() -> PathBuf {
     let test = env::current_exe().expect("a running test has a path");
     let name = format!("handlescope{}", env::consts::EXE_SUFFIX);
-    let folders = test.ancestors().skip(1).take(2);
-    let found = folders.map(|folder| folder.join(&name)).find(|path| path.is_file());
+    let found = test
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(&name))
+        .find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("no {name} beside {}: build it first", test.display()))
 }
 
@@ -101,8 +105,10 @@ impl Shell {
     pub fn kinds(&self) -> Vec<Kind> {
         let help = self.run(&["-c", ".help .dump"]).ok().stdout;
         let lines = help.lines().skip_while(|line| *line != "Kinds").skip(1);
-        let names = lines.map_while(|line| line.strip_prefix("  ")?.split_whitespace().next());
-        let kinds: Vec<Kind> = names.map(|name| self.kind(name)).collect();
+        let kinds: Vec<Kind> = lines
+            .map_while(|line| line.strip_prefix("  ")?.split_whitespace().next())
+            .map(|name| self.kind(name))
+            .collect();
         assert!(!kinds.is_empty(), "{help}");
         kinds
     }

@@ -120,8 +120,7 @@ impl Bytes {
     /// Appends a UTF-16 string of exactly `units` units, cut or padded with zeros.
     #[must_use]
     pub fn utf16_fixed(self, text: &str, units: usize) -> Self {
-        let padded = text.encode_utf16().chain(std::iter::repeat(0)).take(units);
-        padded.fold(self, Self::u16)
+        text.encode_utf16().chain(std::iter::repeat(0)).take(units).fold(self, Self::u16)
     }
 
     /// Appends a string of one byte per character, with its terminator.

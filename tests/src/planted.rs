@@ -126,9 +126,9 @@ impl Script {
     /// Returns this many times between two seconds, in order and roughly evenly spaced.
     fn times(&mut self, count: u64, from_s: i64, to_s: i64) -> Vec<i64> {
         let step = (to_s - from_s) * SECOND / count as i64;
-        let times = (0..count as i64)
-            .map(|number| from_s * SECOND + number * step + self.rng.below(step as u64 / 2) as i64);
-        times.collect()
+        (0..count as i64)
+            .map(|number| from_s * SECOND + number * step + self.rng.below(step as u64 / 2) as i64)
+            .collect()
     }
 
     fn open(

@@ -89,8 +89,9 @@ impl Kind {
 /// # Errors
 /// The number (from 1) of the first line that cannot be parsed, and why.
 pub fn parse(text: &str) -> Result<Vec<Line>, (usize, serde_json::Error)> {
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    lines
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty())
         .map(|(number, line)| serde_json::from_str(line).map_err(|error| (number, error)))
         .collect()
 }

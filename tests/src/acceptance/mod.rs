@@ -47,9 +47,10 @@ pub enum Outcome {
 
 impl Check {
     fn new(name: &'static str, compared: String, differences: Vec<String>) -> Self {
-        let outcome = match differences.is_empty() {
-            true => Outcome::Passed(compared),
-            false => Outcome::Failed(differences),
+        let outcome = if differences.is_empty() {
+            Outcome::Passed(compared)
+        } else {
+            Outcome::Failed(differences)
         };
         Self { name, outcome }
     }
@@ -67,8 +68,12 @@ impl fmt::Display for Check {
             Outcome::Passed(compared) => write!(f, "ok           {}: {compared}", self.name),
             Outcome::NotChecked(reason) => write!(f, "not checked  {}: {reason}", self.name),
             Outcome::Failed(differences) => {
-                let shown = differences.iter().take(MAX_NAMED).map(String::as_str);
-                let shown = shown.collect::<Vec<_>>().join("; ");
+                let shown = differences
+                    .iter()
+                    .take(MAX_NAMED)
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join("; ");
                 write!(f, "FAILED       {}: {shown}", self.name)?;
                 match differences.len().checked_sub(MAX_NAMED) {
                     Some(more @ 1..) => write!(f, "; and {more} more"),
@@ -183,9 +188,12 @@ fn losses(observed: &Observed) -> Check {
 }
 
 fn opened(matches: &Matches<'_>) -> Check {
-    let missing = matches.iter().filter(|(_, row)| row.is_none());
-    let missing = missing.map(|(handle, _)| format!("{} is not in the trace", label(handle)));
-    Check::new("handles", format!("{} opened", matches.len()), missing.collect())
+    let missing: Vec<String> = matches
+        .iter()
+        .filter(|(_, row)| row.is_none())
+        .map(|(handle, _)| format!("{} is not in the trace", label(handle)))
+        .collect();
+    Check::new("handles", format!("{} opened", matches.len()), missing)
 }
 
 /// Compares one property of every handle that is in the trace.
@@ -250,12 +258,16 @@ fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Ch
             leaked.entry(text(&row["type"])).or_default()[1] += 1;
         }
     }
-    let differences = leaked.iter().filter(|(_, [expected, observed])| expected != observed);
-    let differences = differences.map(|(object_type, [expected, observed])| {
-        format!("{object_type}: {observed} instead of {expected}")
-    });
-    let compared = leaked.iter().map(|(object_type, [count, _])| format!("{object_type} {count}"));
-    let compared = compared.collect::<Vec<_>>().join(", ");
+    let differences = leaked.iter().filter(|(_, [expected, observed])| expected != observed).map(
+        |(object_type, [expected, observed])| {
+            format!("{object_type}: {observed} instead of {expected}")
+        },
+    );
+    let compared = leaked
+        .iter()
+        .map(|(object_type, [count, _])| format!("{object_type} {count}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     Check::new("leaked by type", compared, differences.collect())
 }
 
@@ -329,10 +341,14 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
 fn suspects(expected: &Expected, observed: &Observed) -> Check {
     const NAME: &str = "suspects of .why";
     let leaking = expected.leaking();
-    let of_program = observed.suspects.iter().filter(|suspect| {
-        text(&suspect["process"]).starts_with(&expected.process) && suspect["bytes"].is_null()
-    });
-    let named: Vec<&str> = of_program.map(|suspect| text(&suspect["function"])).collect();
+    let named: Vec<&str> = observed
+        .suspects
+        .iter()
+        .filter(|suspect| {
+            text(&suspect["process"]).starts_with(&expected.process) && suspect["bytes"].is_null()
+        })
+        .map(|suspect| text(&suspect["function"]))
+        .collect();
     if named.iter().all(|function| !function.contains('!')) {
         let reason = "no suspect has a function with a name".to_owned();
         return Check { name: NAME, outcome: Outcome::NotChecked(reason) };
@@ -345,8 +361,8 @@ fn suspects(expected: &Expected, observed: &Observed) -> Check {
     let first = named
         .iter()
         .take(leaking.len())
-        .filter(|name| !leaking.keys().any(|function| name.ends_with(function)));
-    let first = first.map(|name| format!("{name}, which leaks nothing, is among the first"));
+        .filter(|name| !leaking.keys().any(|function| name.ends_with(function)))
+        .map(|name| format!("{name}, which leaks nothing, is among the first"));
     let differences = missing.chain(first).collect();
     Check::new(NAME, named.iter().take(3).copied().collect::<Vec<_>>().join(", "), differences)
 }

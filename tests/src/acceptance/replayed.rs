@@ -79,8 +79,8 @@ pub fn replay(lines: &[Line], program: &Program, options: FileOptions) -> TraceB
     let start = FILETIME_EPOCH + i64::try_from(start_us).unwrap_or_default() * 10;
     let trace = TraceBuilder::with_options(FileOptions { start, ..options });
     let end_us = lines.iter().filter(|line| line.call == Call::Waits).map(|line| line.at_us).min();
-    let recorded = lines.iter().filter(|line| end_us.is_none_or(|end_us| line.at_us <= end_us));
-    let recorded: Vec<&Line> = recorded.collect();
+    let recorded: Vec<&Line> =
+        lines.iter().filter(|line| end_us.is_none_or(|end_us| line.at_us <= end_us)).collect();
     let mut replay = Replay {
         trace,
         program,

@@ -145,12 +145,11 @@ impl<W: Write + Seek> Stream<W> {
         let cpu = self.rng.below(cpus.into()) as u16;
         let [tid, old_tid] = [(); 2].map(|()| 4 * self.rng.below(4_000) as u32);
         let stamp = Stamp::new(time, 0, tid);
-        match self.rng.percent(20) {
-            true => {
-                let read = disk_read(pointer, 0x1000, self.rng.below(1 << 30) * 0x1000, tid);
-                self.push(HeaderKind::Compact, cpu, stamp, &read)
-            }
-            false => self.push(HeaderKind::PerfInfo, cpu, stamp, &context_switch(tid, old_tid)),
+        if self.rng.percent(20) {
+            let read = disk_read(pointer, 0x1000, self.rng.below(1 << 30) * 0x1000, tid);
+            self.push(HeaderKind::Compact, cpu, stamp, &read)
+        } else {
+            self.push(HeaderKind::PerfInfo, cpu, stamp, &context_switch(tid, old_tid))
         }
     }
 

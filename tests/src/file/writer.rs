@@ -172,8 +172,7 @@ impl<W: Write + Seek> FileWriter<W> {
         let mut kept: Vec<_> = std::mem::take(&mut self.in_memory).into();
         if renumbered {
             kept.sort_by_key(|(header, _)| header.sequence);
-            let numbered = kept.iter_mut().zip(1..);
-            numbered.for_each(|((header, _), number)| header.sequence = number);
+            kept.iter_mut().zip(1..).for_each(|((header, _), number)| header.sequence = number);
         }
         self.flushed = 0;
         kept.iter().try_for_each(|(header, content)| self.store(header, content))

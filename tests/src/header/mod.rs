@@ -115,8 +115,12 @@ impl KernelEvent {
             HeaderKind::Compact => self.with_thread(start),
             HeaderKind::System => self.with_thread(start).u32(self.ticks.0).u32(self.ticks.1),
         };
-        let values = self.counters.iter().chain(&self.extra);
-        values.fold(header, |bytes, value| bytes.u64(*value)).raw(&self.payload).into_vec()
+        self.counters
+            .iter()
+            .chain(&self.extra)
+            .fold(header, |bytes, value| bytes.u64(*value))
+            .raw(&self.payload)
+            .into_vec()
     }
 
     fn with_thread(&self, start: Bytes) -> Bytes {

@@ -145,8 +145,8 @@ impl ManifestEvent {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let last = self.items.len().saturating_sub(1);
-        let items = self.items.iter().enumerate();
-        let items: Vec<u8> = items.flat_map(|(i, item)| item.encode(i < last)).collect();
+        let items: Vec<u8> =
+            self.items.iter().enumerate().flat_map(|(i, item)| item.encode(i < last)).collect();
         Bytes::new()
             .u16(event_size(80 + items.len() + self.payload.len()))
             .u8(types(self.pointer, 18, 19))

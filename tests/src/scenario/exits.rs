@@ -26,8 +26,8 @@ impl TraceBuilder {
         if self.processes.iter().all(|process| process.ended.is_none()) {
             return;
         }
-        let at_end = self.handles_at_end.iter().map(|open| (open.pid, open.handle));
-        let at_end: HashSet<(u32, u32)> = at_end.collect();
+        let at_end: HashSet<(u32, u32)> =
+            self.handles_at_end.iter().map(|open| (open.pid, open.handle)).collect();
         for (number, mut left) in self.left_open().into_iter().enumerate() {
             let process = &self.processes[number];
             let (Some((end, _)), false) = (process.ended, process.unrecorded) else { continue };

@@ -60,12 +60,15 @@ impl TraceBuilder {
         for change in changes {
             ledger.change(change);
         }
-        let tables = ledger.tables.into_iter().zip(ledger.views);
-        let left = tables.map(|(table, views)| Left {
-            handles: table.into_values().flatten().collect(),
-            views: views.into_values().collect(),
-        });
-        left.collect()
+        ledger
+            .tables
+            .into_iter()
+            .zip(ledger.views)
+            .map(|(table, views)| Left {
+                handles: table.into_values().flatten().collect(),
+                views: views.into_values().collect(),
+            })
+            .collect()
     }
 }
 

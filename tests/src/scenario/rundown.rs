@@ -130,9 +130,14 @@ impl TraceBuilder {
                 process.record.pid == pid && bound.is_none()
             })
         };
-        let logged = self.callers.iter().copied().filter(|(pid, _)| alive(*pid));
-        let logged = logged.map(|thread| (thread, true));
-        let all: BTreeMap<_, _> = logged.chain(declared).collect();
+        let all: BTreeMap<_, _> = self
+            .callers
+            .iter()
+            .copied()
+            .filter(|(pid, _)| alive(*pid))
+            .map(|thread| (thread, true))
+            .chain(declared)
+            .collect();
         all.into_iter().filter(|(_, listed)| *listed).map(|(thread, _)| thread).collect()
     }
 

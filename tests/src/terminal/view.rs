@@ -78,8 +78,8 @@ impl fmt::Display for View<'_> {
 
 /// Returns the characters of cells; a cell that was never written is a space.
 fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
-    let text = cells
+    cells
         .filter(|cell| !cell.is_wide_continuation())
-        .map(|cell| if cell.has_contents() { cell.contents() } else { " " });
-    text.collect()
+        .map(|cell| if cell.has_contents() { cell.contents() } else { " " })
+        .collect()
 }

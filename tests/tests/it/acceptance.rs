@@ -43,8 +43,11 @@ fn checks(recorded: &[Line], options: FileOptions) -> Vec<Check> {
 }
 
 fn failed(recorded: &[Line], options: FileOptions) -> String {
-    let failed = checks(recorded, options).into_iter().filter(Check::has_failed);
-    failed.map(|check| format!("{check}\n")).collect()
+    checks(recorded, options)
+        .into_iter()
+        .filter(Check::has_failed)
+        .map(|check| format!("{check}\n"))
+        .collect()
 }
 
 /// Returns the index of the first call of a function that passes.

@@ -43,8 +43,12 @@ fn document(run: &Run) -> Value {
 /// Returns the kinds of caveats in an answer.
 fn kinds(run: &Run) -> Vec<String> {
     let document = document(run);
-    let caveats = document["caveats"].as_array().unwrap().iter();
-    caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
+    document["caveats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|caveat| caveat["kind"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Returns how often a text is on stderr: once for the load, once for each answer.

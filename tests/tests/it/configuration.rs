@@ -39,8 +39,8 @@ fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
         let folder = fs::canonicalize(shell.path("")).unwrap();
         let text = run.stdout.replace(&format!("{}{MAIN_SEPARATOR}", folder.display()), "");
         // The width of the table depends on the path of the folder.
-        let lines = text.lines().map(|line| line.split("  ").filter(|cell| !cell.is_empty()));
-        lines
+        text.lines()
+            .map(|line| line.split("  ").filter(|cell| !cell.is_empty()))
             .map(|cells| cells.map(str::trim).collect::<Vec<_>>().join("  ") + "\n")
             .collect::<String>()
     };

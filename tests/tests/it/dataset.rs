@@ -21,12 +21,11 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    let name = path.strip_prefix(folder).unwrap().to_path_buf();
-                    contents.insert(name, fs::read(&path).unwrap());
-                }
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_path_buf();
+                contents.insert(name, fs::read(&path).unwrap());
             }
         }
     }

@@ -19,8 +19,8 @@ fn answer(shell: &Shell, file: &str) -> Value {
 
 /// Returns the first document of a run, with its objects sorted by id.
 fn first_answer(run: &Run) -> Value {
-    let mut documents = serde_json::Deserializer::from_str(&run.stdout).into_iter();
-    let mut answer: Value = documents.next().unwrap().unwrap();
+    let mut answer: Value =
+        serde_json::Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
     let objects = answer["objects"].as_array_mut().unwrap();
     objects.sort_by_key(|object| object["id"].as_u64());
     answer
@@ -160,8 +160,10 @@ fn byte_order_marks_indentation_order_and_case_make_no_difference() {
         text.replace("\"HandleValue\"", "\"handlevalue\"").replace("\"TimeNs\"", "\"TIMENS\"")
     };
     let utf16 = |text: &str| {
-        let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
-        units.flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
+        std::iter::once(0xFEFF)
+            .chain(text.encode_utf16())
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>()
     };
     let utf8 = |text: &str| [b"\xEF\xBB\xBF".as_slice(), text.as_bytes()].concat();
     let odd = [

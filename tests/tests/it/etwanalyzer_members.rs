@@ -213,8 +213,12 @@ fn modules_and_their_pdbs_are_the_same() {
             assert_eq!(ours.modules[member], theirs.modules[member], "{name}: {member}");
         }
         let pdb = |extract: &Extract| -> Vec<Value> {
-            let modules = extract.modules["Modules"].as_array().unwrap().iter();
-            modules.filter_map(|module| module.get("PdbIdx").cloned()).collect()
+            extract.modules["Modules"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|module| module.get("PdbIdx").cloned())
+                .collect()
         };
         assert_eq!(pdb(ours), pdb(theirs), "{name}");
     });

@@ -102,8 +102,11 @@ fn events_are_counted_by_provider_and_by_their_names_in_the_metadata() {
     ] {
         assert!(found.contains(&expected), "{expected:?} in {found:?}");
     }
-    let info = &document["providers"].as_array().unwrap().iter();
-    let mut info = info.clone().filter(|provider| provider["guid"] == INFO.to_string());
+    let mut info = document["providers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|provider| provider["guid"] == INFO.to_string());
     let acquire = &info.next().unwrap()["events"][0];
     assert_eq!((&acquire["first_ns"], &acquire["last_ns"]), (&json!(10 * MS), &json!(30 * MS)));
 }

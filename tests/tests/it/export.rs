@@ -17,8 +17,11 @@ fn files(folder: &Path) -> BTreeSet<String> {
 
 fn names(extensions: &[&str]) -> BTreeSet<String> {
     const VIEWS: [&str; 5] = ["leaks", "handles", "open_handles", "allocations", "provider_values"];
-    let names = Table::queried().map(|table| table.name()).chain(VIEWS);
-    names.flat_map(|name| extensions.iter().map(move |ext| format!("{name}.{ext}"))).collect()
+    Table::queried()
+        .map(|table| table.name())
+        .chain(VIEWS)
+        .flat_map(|name| extensions.iter().map(move |ext| format!("{name}.{ext}")))
+        .collect()
 }
 
 /// A row for each leaked handle: object id, type, object name, process id, handle.

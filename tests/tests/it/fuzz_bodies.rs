@@ -42,8 +42,9 @@ fn seeds(target: &str, seeds: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>>
 
 fn golden() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let archives: Vec<_> = files
+    let archives: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "json7z"))
         .map(|path| fs::read(path).unwrap())
         .collect();
@@ -120,8 +121,11 @@ fn no_damage_of_a_table_of_contents_ends_in_a_panic() {
 #[test]
 fn extracts_of_etwanalyzer_are_converted_or_refused() {
     let heads = ["modules\n", "", "stacks\n", "main\n"];
-    let inputs = Members::default().named("a").into_iter().zip(heads);
-    let inputs = inputs.map(|((_, content), head)| [head.as_bytes(), &content].concat());
+    let inputs = Members::default()
+        .named("a")
+        .into_iter()
+        .zip(heads)
+        .map(|((_, content), head)| [head.as_bytes(), &content].concat());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json7z");
     Members::default().pack(&path, "a");

@@ -99,8 +99,11 @@ fn rows_are_a_window_of_the_innermost_groups_with_their_stacks_only() {
         assert_eq!(*groups(&window), expected, "{options}");
         assert_eq!(window["left_out"]["rows"], innermost - expected.len(), "{options}");
         assert_eq!(window["totals"], all["totals"], "{options}");
-        let of_rows = expected.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
-        let of_rows: BTreeSet<String> = of_rows.map(|stack| stack.to_string()).collect();
+        let of_rows: BTreeSet<String> = expected
+            .iter()
+            .filter_map(|row| row["keys"]["createstack"].as_u64())
+            .map(|stack| stack.to_string())
+            .collect();
         let stacks = window["stacks"].as_object().unwrap().keys().cloned();
         assert_eq!(stacks.collect::<BTreeSet<_>>(), of_rows, "{options}");
     }
@@ -115,8 +118,10 @@ fn levels_are_cut_and_what_is_left_out_is_counted() {
     let all: Value = serde_json::from_str(&all).unwrap();
     let handles = |document: &Value| {
         let of = |group: &Value| {
-            let opened = ["created", "duplicated", "mapped"].map(|f| group[f].as_u64().unwrap());
-            opened.iter().sum::<u64>()
+            ["created", "duplicated", "mapped"]
+                .map(|f| group[f].as_u64().unwrap())
+                .iter()
+                .sum::<u64>()
         };
         groups(document).iter().map(of).sum::<u64>()
     };

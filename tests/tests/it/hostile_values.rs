@@ -239,8 +239,8 @@ fn cases<'a>(archive: &'a str, trace: &Trace, table: Table) -> Vec<Case<'a>> {
     if frame.height() == 0 {
         return Vec::new();
     }
-    let specs = table.columns().iter();
-    let values: Vec<Vec<Column>> = specs.map(|spec| hostile(spec, frame.height())).collect();
+    let values: Vec<Vec<Column>> =
+        table.columns().iter().map(|spec| hostile(spec, frame.height())).collect();
     let alone = values.iter().flatten().map(|column| vec![column.clone()]);
     let most = values.iter().map(Vec::len).max().unwrap_or_default();
     let nth = |at: usize| values.iter().map(|own| own[at % own.len()].clone()).collect();

@@ -244,8 +244,8 @@ fn every_member_is_documented_and_every_documented_member_is_written() {
     let is_shared = |path: &&String| {
         ["files.", "stacks.", "caveats.", "no_match."].iter().any(|prefix| path.starts_with(prefix))
     };
-    let shared = documented["ObjectRef"].intersection(&written["Diff"]).filter(is_shared);
-    let shared: Vec<String> = shared.cloned().collect();
+    let shared: Vec<String> =
+        documented["ObjectRef"].intersection(&written["Diff"]).filter(is_shared).cloned().collect();
     documented.get_mut("Diff").expect("a section on differences").extend(shared);
     let names = |members: &Members| -> BTreeSet<String> {
         let of_command = |(command, paths): (&String, &BTreeSet<String>)| -> Vec<String> {

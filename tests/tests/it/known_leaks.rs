@@ -29,8 +29,12 @@ fn sample(shell: &Shell, command: &str, options: &[&str]) -> Run {
 }
 
 fn ids(document: &Value) -> Vec<&str> {
-    let suspects = document["suspects"].as_array().unwrap().iter();
-    suspects.map(|suspect| suspect["id"].as_str().unwrap()).collect()
+    document["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suspect| suspect["id"].as_str().unwrap())
+        .collect()
 }
 
 #[test]

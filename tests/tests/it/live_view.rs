@@ -188,8 +188,8 @@ mod on_a_terminal {
 
     fn has_row(terminal: &Terminal, words: &str) {
         terminal.wait_until(words, |view| {
-            let mut lines = view.lines();
-            lines.any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").contains(words))
+            view.lines()
+                .any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").contains(words))
         });
     }
 

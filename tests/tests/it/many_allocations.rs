@@ -48,8 +48,9 @@ impl Found {
         arguments.extend(QUESTIONS.iter().flat_map(|question| ["-c", question]));
         let _ = shell.run(&arguments).ok();
         let trace = Trace::open(&output).unwrap();
-        let ends = allocations_of(&trace).into_iter();
-        let ends = ends.map(|own| ResourceEnd::from_code(own.end).unwrap().name());
+        let ends = allocations_of(&trace)
+            .into_iter()
+            .map(|own| ResourceEnd::from_code(own.end).unwrap().name());
         let misses = ResourceMisses::read(&trace).unwrap();
         let misses = misses.rows().map(|own| ResourceMissKind::from_code(own.what).unwrap().name());
         let allocators = Allocators::read(&trace).unwrap().len();

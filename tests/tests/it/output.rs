@@ -16,9 +16,11 @@ use serde_json::{Deserializer, Value};
 fn questions(shell: &Shell) -> Vec<(String, String)> {
     let help = shell.run(&["-c", ".help .dump"]).ok().stdout;
     let kinds = help.lines().skip_while(|line| *line != "Kinds").skip(1);
-    let kinds = kinds.take_while(|line| !line.is_empty());
-    let kinds = kinds.map(|line| line.split_whitespace().next().unwrap().to_owned());
-    let mut questions: Vec<_> = kinds.map(|kind| (kind.clone(), format!(".dump {kind}"))).collect();
+    let mut questions: Vec<_> = kinds
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .map(|kind| (kind.clone(), format!(".dump {kind}")))
+        .collect();
     assert!(questions.len() >= 7, "{help}");
     let query = ".sql SELECT e.row, p.name, p.command_line, e.leaked, s.frames FROM events e JOIN \
                  processes p ON p.row = e.process LEFT JOIN stacks s ON s.row = e.stack";
@@ -82,8 +84,13 @@ fn parquet_rows(path: &Path) -> Vec<Row> {
         AnyValue::StringOwned(text) => text.to_string(),
         AnyValue::Float64(number) => number.to_string(),
         AnyValue::List(list) => {
-            let numbers = list.u32().unwrap().iter().map(Option::unwrap);
-            let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+            let numbers: Vec<String> = list
+                .u32()
+                .unwrap()
+                .iter()
+                .map(Option::unwrap)
+                .map(|number| number.to_string())
+                .collect();
             format!("[{}]", numbers.join(","))
         }
         other => other.to_string(),
@@ -98,8 +105,12 @@ fn parquet_rows(path: &Path) -> Vec<Row> {
 /// Returns the number of rows in a document: its elements, or their members.
 fn elements(kind: &str, document: &Value) -> usize {
     let members = |name: &str, inner: &[&str]| {
-        let outer = document[name].as_array().unwrap().iter();
-        outer.map(|one| inner.iter().map(|i| one[i].as_array().unwrap().len()).sum::<usize>()).sum()
+        document[name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| inner.iter().map(|i| one[i].as_array().unwrap().len()).sum::<usize>())
+            .sum()
     };
     match kind {
         "ObjectRef" => members("objects", &["events", "existing_handles"]),

@@ -29,8 +29,7 @@ fn written(shell: &Shell, command: &str, file: &str) -> String {
 
 /// Returns the frames of a flame graph: the text of their tooltips.
 fn frames(svg: &str) -> Vec<&str> {
-    let titles = svg.split("<title>").skip(1);
-    titles.map(|rest| rest.split("</title>").next().unwrap()).collect()
+    svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap()).collect()
 }
 
 /// Builds a trace with a leak and this name for the process, module, type and object.
@@ -143,8 +142,11 @@ fn names_from_a_trace_are_text_in_a_flame_graph() {
 
 /// Returns the texts in a picture.
 fn texts(svg: &str) -> Vec<&str> {
-    let texts = svg.split("<text ").skip(1).filter_map(|rest| rest.split_once('>'));
-    texts.map(|(_, rest)| rest.split("</text>").next().unwrap().trim()).collect()
+    svg.split("<text ")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('>'))
+        .map(|(_, rest)| rest.split("</text>").next().unwrap().trim())
+        .collect()
 }
 
 #[test]

@@ -152,8 +152,7 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
 
 /// Returns the command lines in a refusal.
 fn commands(run: &Run) -> Vec<String> {
-    let lines = run.stderr.lines().filter_map(|line| line.strip_prefix("  "));
-    lines.map(str::to_owned).collect()
+    run.stderr.lines().filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect()
 }
 
 #[cfg(unix)]

@@ -361,8 +361,9 @@ fn of_an_event_with_a_damaged_header_no_part_of_a_name_is_copied() {
         10 | 11 | 20 | 21 => byte == 4,
         _ => byte >= 6,
     };
-    let bits = headers.flat_map(|at| (0..64).map(move |bit| (at, bit / 8, bit % 8)));
-    let bits = bits.filter(|(at, byte, _)| !is_id(*at, *byte));
+    let bits = headers
+        .flat_map(|at| (0..64).map(move |bit| (at, bit / 8, bit % 8)))
+        .filter(|(at, byte, _)| !is_id(*at, *byte));
     for (at, byte, bit) in bits.step_by(one_of(11)) {
         let mut bytes = whole.clone();
         bytes[at + byte] ^= 1 << bit;

@@ -161,8 +161,11 @@ fn allocations_stand_beside_handles_and_what_has_no_bytes_is_counted() {
 fn options_choose_allocations_as_they_choose_handles() {
     let of = |options: &str| {
         let file = file(&mixed(), &format!(".report page.html {options}"));
-        let types = list(&file, "suspects").iter().map(|own| own["line"][4].as_str().unwrap());
-        let types: Vec<String> = types.map(str::to_owned).collect();
+        let types: Vec<String> = list(&file, "suspects")
+            .iter()
+            .map(|own| own["line"][4].as_str().unwrap())
+            .map(str::to_owned)
+            .collect();
         (texts(list(&file, "kinds"), "kind"), types)
     };
     let all = of("");

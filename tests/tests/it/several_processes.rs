@@ -49,9 +49,10 @@ fn same_answer(runs: Vec<Run>) -> String {
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        match entry.path().is_dir() {
-            true => names.extend(files(&entry.path())),
-            false => drop(names.insert(entry.file_name().to_string_lossy().into_owned())),
+        if entry.path().is_dir() {
+            names.extend(files(&entry.path()));
+        } else {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
         }
     }
     names
@@ -117,9 +118,10 @@ fn every_output_is_whole_and_as_one_program_writes_it() {
         let written = |shell: &Shell| {
             let name = command.split_whitespace().find(|word| word.starts_with("out")).unwrap();
             let path = shell.path(name);
-            let paths = match path.is_dir() {
-                true => fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect(),
-                false => vec![path],
+            let paths = if path.is_dir() {
+                fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect()
+            } else {
+                vec![path]
             };
             let mut files: Vec<_> = paths
                 .into_iter()
@@ -147,9 +149,12 @@ fn output_of_other_programs_is_converted_by_all() {
         fs::copy(examples().join("htrace.log"), shell.path("htrace.log")).unwrap();
         Members::default().pack(&shell.path("demo.json7z"), "demo");
         let converted = || {
-            let folders = ["Extract", "cache/handlescope/Converted"].map(|name| shell.path(name));
-            let folders = folders.into_iter().filter(|folder| folder.is_dir());
-            folders.flat_map(|folder| folders::files(&folder)).collect::<Vec<_>>()
+            ["Extract", "cache/handlescope/Converted"]
+                .map(|name| shell.path(name))
+                .into_iter()
+                .filter(|folder| folder.is_dir())
+                .flat_map(|folder| folders::files(&folder))
+                .collect::<Vec<_>>()
         };
         let question = [source, "-c", ".dump ObjectRef -ShowStack"];
         let alone = shell.run(&question).ok().stdout;

@@ -40,8 +40,13 @@ fn leaky(shell: &Shell, server: &str) -> Value {
 
 /// Returns all files below a folder.
 fn paths(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] }).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] })
+        .collect()
 }
 
 /// Returns the names of all files below a folder.
@@ -381,8 +386,11 @@ fn a_symbol_path_that_is_not_as_meant_gets_one_warning_with_a_remedy() {
         let of_path: Vec<&str> = of_path.collect();
         assert!(of_path.len() == 1 && of_path[0].contains(words), "{path}: {run:?}");
         assert_eq!(run.stdout.contains("leaky::EventCache::GetOrCreate"), is_named, "{path}");
-        let made = fs::read_dir(shell.path("")).unwrap().flatten().map(|entry| entry.file_name());
-        let odd = made.filter(|name| name.to_string_lossy().contains([':', '\\', '"', ' ']));
+        let odd = fs::read_dir(shell.path(""))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| name.to_string_lossy().contains([':', '\\', '"', ' ']));
         assert_eq!(odd.count(), 0, "{path}");
     }
 }
@@ -438,9 +446,8 @@ fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let trace = inlined_code(folder.path());
     let pdb = fs::read(folder.path().join("m.pdb")).unwrap();
-    let server = SymbolServer::start(move |path| match path.ends_with("/m.pdb") {
-        true => Answer::File(pdb.clone()),
-        false => Answer::Status(404),
+    let server = SymbolServer::start(move |path| {
+        if path.ends_with("/m.pdb") { Answer::File(pdb.clone()) } else { Answer::Status(404) }
     });
     let script = format!(
         ".sympath -symserver {} -symcache cache\n.dump ObjectRef -ShowStack -ShowLine\n\

@@ -35,8 +35,11 @@ fn symbolize(shell: &Shell, symbols: &Path) -> String {
 /// Returns all tables except the table of symbols.
 fn others(extract: &Path) -> Vec<String> {
     let trace = Trace::open(extract).expect("an extract");
-    let tables = Table::ALL.iter().filter(|table| **table != Table::Symbols);
-    tables.map(|table| format!("{:?}", trace.frame(*table).expect("a table"))).collect()
+    Table::ALL
+        .iter()
+        .filter(|table| **table != Table::Symbols)
+        .map(|table| format!("{:?}", trace.frame(*table).expect("a table")))
+        .collect()
 }
 
 /// Makes a folder with only one PDB of the sample.

@@ -233,8 +233,9 @@ fn handles_closed_only_at_process_exit_are_those_of_the_script() {
         let mut ids: Vec<_> = list(printed, "objects").iter().map(|o| o["id"].clone()).collect();
         ids.sort_by_key(Value::as_u64);
         assert_eq!(Value::from(ids), known["object_ids"], "{name}");
-        let rows = list(&by_process["not_closed"], "rows").iter();
-        let rows = rows.map(|row| (row[0].as_str().unwrap().to_owned(), row[1].clone()));
+        let rows = list(&by_process["not_closed"], "rows")
+            .iter()
+            .map(|row| (row[0].as_str().unwrap().to_owned(), row[1].clone()));
         let rows = Value::Object(rows.collect());
         assert_eq!(rows, known["by_process"], "{name}");
         assert_eq!(leaks["totals"]["leaked_handles"], leaked_count(&case.expected), "{name}");
@@ -243,8 +244,8 @@ fn handles_closed_only_at_process_exit_are_those_of_the_script() {
 
 /// Returns the number of leaks in the query without other filters.
 fn leaked_count(expected: &Value) -> Value {
-    let totals = list(expected, "leak_totals").iter();
-    let query = totals.map(|query| query["leaked_count"].clone()).next();
+    let query =
+        list(expected, "leak_totals").iter().map(|query| query["leaked_count"].clone()).next();
     query.expect("a query for all leaks")
 }
 
@@ -378,8 +379,11 @@ fn event_counts_and_the_session_are_those_of_the_script() {
         assert_eq!(stats["session_start_utc"], "2024-05-10T10:46:34.0000000Z", "{name}");
         let counts = case.expected["event_counts"].as_object().unwrap();
         for (kind, count) in counts.iter().filter(|(kind, _)| !kind.starts_with("Noise/")) {
-            let events = list(stats, "events").iter().filter(|event| event["name"] == **kind);
-            let found: u64 = events.map(|event| event["count"].as_u64().unwrap()).sum();
+            let found: u64 = list(stats, "events")
+                .iter()
+                .filter(|event| event["name"] == **kind)
+                .map(|event| event["count"].as_u64().unwrap())
+                .sum();
             assert_eq!(count, found, "{name}: {kind}");
         }
         let total: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();

@@ -176,8 +176,12 @@ fn a_dump_says_which_processes_its_handles_keep_in_memory() {
         assert!(why.contains("2 ended processes are kept by handles: 2 of "), "{why}");
         let zombies = shell.run(&["a.dmp", "-c", ".dump Process -Zombie -json"]).ok().stdout;
         let zombies = document(&zombies);
-        let zombies = zombies["processes"].as_array().unwrap().iter();
-        let zombies: Vec<_> = zombies.map(|it| (&it["pid"], &it["exit_code"])).collect();
+        let zombies: Vec<_> = zombies["processes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| (&it["pid"], &it["exit_code"]))
+            .collect();
         assert_eq!(json!(zombies), json!([[42, 0], [44, -1]]));
     }
 }

@@ -280,8 +280,12 @@ fn processes_of_one_name_on_two_machines_are_two() {
     let script = ".dump ObjectRef -Leak -ShowTotal Process -json\n\
                   .dump ObjectRef -Leak -ShowTotal Total -json\n";
     let documents = documents(&shell.script(&files, script).ok().stdout);
-    let paths = documents[0]["files"].as_array().unwrap().iter();
-    let paths: Vec<_> = paths.map(|file| file["path"].as_str().unwrap()).collect();
+    let paths: Vec<_> = documents[0]["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap())
+        .collect();
     assert_eq!(paths, ["z-early.etl", "other.etl", "a-late.etl"], "in the order of recording");
     let rows = json!([["server.exe(700)", 2, 0], ["server.exe(700)", 3, 2]]);
     assert_eq!(documents[0]["not_closed"]["rows"], rows);

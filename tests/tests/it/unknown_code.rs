@@ -86,8 +86,10 @@ fn document(trace: &TraceBuilder, command: &str, with_symbols: bool) -> Value {
 
 /// Returns leaked and opened handles of each suspect, and the address of the code that opened them.
 fn suspects(document: &Value) -> Vec<(u64, u64, String)> {
-    let suspects = document["suspects"].as_array().unwrap().iter();
-    suspects
+    document["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|suspect| {
             let frames = &document["stacks"][suspect["create_stack"].to_string()];
             let frames = frames.as_array().unwrap().iter();
@@ -175,8 +177,12 @@ fn a_leak_behind_unnamed_methods_of_another_run_is_uncertain_and_more_of_it_is_w
     let shell = Shell::new();
     let (same, run) = two_runs(&shell, [METHOD_B, METHOD_B + 0x1000], [40, 40]);
     let worse = |document: &Value| -> Vec<bool> {
-        let groups = document["groups"].as_array().unwrap().iter();
-        groups.map(|group| group["got_worse"].as_bool().unwrap()).collect()
+        document["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|group| group["got_worse"].as_bool().unwrap())
+            .collect()
     };
     assert_eq!(worse(&same), [false, false], "{same}");
     assert!(run.stderr.contains("methods of .NET have no names"), "{}", run.stderr);

@@ -58,20 +58,27 @@ fn assert_leaks(name: &str, objects: u64, expected: Leaks<'_>) {
     assert_eq!(all["totals"]["closed_at_exit"], sum(AT_EXIT), "{name}: totals");
     let groups = answer(name, ".dump ObjectRef -GroupBy process -json");
     let total = |column: &str| -> u64 {
-        let groups = groups["groups"].as_array().into_iter().flatten();
-        groups.filter_map(|group| group[column].as_u64()).sum()
+        groups["groups"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|group| group[column].as_u64())
+            .sum()
     };
     assert_eq!(total("leaked"), sum(LEAKED), "{name}: groups");
     assert_eq!(total("closed_at_exit"), sum(AT_EXIT), "{name}: groups");
     for (option, class) in [("-Leak", LEAKED), ("-LeakAtExit", AT_EXIT)] {
         let listed = answer(name, &format!(".dump ObjectRef {option} -json"));
         let flag = if class == LEAKED { "leaked" } else { "closed_at_exit" };
-        let handles = listed["objects"].as_array().into_iter().flatten();
-        let events = handles.flat_map(|object| object["events"].as_array().into_iter().flatten());
-        let opens = events.filter(|event| {
-            let kind = event["kind"].as_str().unwrap_or_default();
-            ["handle_create", "handle_duplicate"].contains(&kind) && event[flag] == true
-        });
+        let opens = listed["objects"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|object| object["events"].as_array().into_iter().flatten())
+            .filter(|event| {
+                let kind = event["kind"].as_str().unwrap_or_default();
+                ["handle_create", "handle_duplicate"].contains(&kind) && event[flag] == true
+            });
         assert_eq!(opens.count() as u64, sum(class), "{name}: {option}");
     }
 }

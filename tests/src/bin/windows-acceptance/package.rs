@@ -55,8 +55,7 @@ fn add(zip: &mut ZipWriter<File>, name: &str, content: &[u8]) -> Result<(), Stri
 }
 
 fn text(report: &Report) -> String {
-    let lines = report.recordings.iter().flat_map(Recording::lines);
-    lines.map(|line| format!("{line}\n")).collect()
+    report.recordings.iter().flat_map(Recording::lines).map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns the versions of handlescope, Windows and wpr.

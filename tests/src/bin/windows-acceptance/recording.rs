@@ -191,10 +191,7 @@ fn with_record(
     let leaked = leaky.leak();
     let output = recorder.wait_with_output();
     let output = output.map_err(|error| Reason::Failed(error.to_string()))?;
-    match output.status.success() {
-        true => leaked,
-        false => Err(Reason::Failed(last_line(&output.stderr))),
-    }
+    if output.status.success() { leaked } else { Err(Reason::Failed(last_line(&output.stderr))) }
 }
 
 fn with_wpr(
@@ -230,9 +227,10 @@ fn live(programs: &Programs, truth: &Path, seconds: u64) -> Result<(), Reason> {
         return Err(Reason::Failed(last_line(&output.stderr)));
     }
     let table = String::from_utf8_lossy(&output.stdout);
-    match table.contains("leaky-program.exe") && table.contains("leak_events") {
-        true => Ok(()),
-        false => Err(Reason::Failed(format!("the table is without leak_events:\n{table}"))),
+    if table.contains("leaky-program.exe") && table.contains("leak_events") {
+        Ok(())
+    } else {
+        Err(Reason::Failed(format!("the table is without leak_events:\n{table}")))
     }
 }
 

@@ -48,8 +48,8 @@ pub const WAYS: [Way; 13] = [
 impl Way {
     /// Returns the options for a process id.
     pub fn options(&self, pid: u32) -> Vec<String> {
-        let options = self.options.iter();
-        options
+        self.options
+            .iter()
             .map(|word| if *word == PID { pid.to_string() } else { (*word).to_owned() })
             .collect()
     }

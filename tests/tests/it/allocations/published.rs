@@ -30,8 +30,10 @@ fn totals_are_those_that_are_known() {
             let text = |name: &str| known[name].as_str().unwrap().to_owned();
             let start = known["process_start_ns"].as_i64().unwrap_or_default();
             let place = (text("kind"), text("allocator"), text("process"), start);
-            let numbers = known.as_object().unwrap().iter();
-            let numbers: Totals = numbers
+            let numbers: Totals = known
+                .as_object()
+                .unwrap()
+                .iter()
                 .filter(|(name, _)| *name != "process_start_ns")
                 .filter_map(|(name, number)| Some((name.clone(), number.as_i64()?)))
                 .collect();

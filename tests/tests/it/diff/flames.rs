@@ -8,8 +8,8 @@ use super::{MS, Recording, SECOND, compared, sample, shell, states};
 
 /// Returns the type frames of a flame graph: name, handles, and the change in percent of all handles.
 fn types(svg: &str) -> Vec<(&str, u64, f64)> {
-    let titles = svg.split("<title>[").skip(1);
-    titles
+    svg.split("<title>[")
+        .skip(1)
         .map(|rest| {
             let (name, rest) = rest.split_once("] (").unwrap();
             let (count, rest) = rest.split_once(" handles, ").unwrap();

@@ -228,8 +228,8 @@ fn what_a_process_has_open_ends_with_it_also_without_a_sweep() {
     };
     let at = |to: &str| {
         let document = shown(&format!(".diff 2s {to} -json\n"));
-        let groups = groups(&document).iter();
-        groups
+        groups(&document)
+            .iter()
             .map(|group| (group["pid"].as_u64().unwrap(), group["still_open"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
@@ -239,8 +239,12 @@ fn what_a_process_has_open_ends_with_it_also_without_a_sweep() {
     assert_eq!(at("50s"), [(800, 10)]);
     let over_time = shown(".dump ObjectRef -GroupBy process -ShowTime 6 -json\n");
     let last = |name: &str| {
-        let mut groups = over_time["groups"].as_array().unwrap().iter();
-        let group = groups.find(|group| group["keys"]["process"] == name).unwrap();
+        let group = over_time["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|group| group["keys"]["process"] == name)
+            .unwrap();
         group["outstanding"].as_array().unwrap().last().unwrap().clone()
     };
     assert_eq!((last("gone.exe(700)"), last("stays.exe(800)")), (json!(0), json!(10)));

@@ -12,8 +12,13 @@ use super::{PROGRAM, QUESTION, answer, narrow, program, traced, with};
 /// Returns type, name, event kinds and rundown handles of each object.
 fn objects(answer: &Value) -> Vec<String> {
     let list = |values: &Value, key: &str| {
-        let values = values.as_array().unwrap().iter();
-        values.map(|value| value[key].as_str().unwrap().to_owned()).collect::<Vec<_>>().join("+")
+        values
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|value| value[key].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join("+")
     };
     let objects = answer["objects"].as_array().unwrap().iter();
     let text = |object: &Value| {
@@ -180,8 +185,8 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
     let mut dump = Dump { modules, ..Dump::default() };
     let mut expected = BTreeSet::new();
     for (number, frames) in (1..).zip(trace["stacks"].as_object().unwrap().values()) {
-        let frames = frames.as_array().unwrap().iter();
-        let frames = frames.filter(|frame| !frame["rva"].is_null()).take(32);
+        let frames =
+            frames.as_array().unwrap().iter().filter(|frame| !frame["rva"].is_null()).take(32);
         let place = |frame: &Value| {
             let rva = frame["rva"].as_str().unwrap().trim_start_matches("0x");
             bases[frame["module"].as_str().unwrap()] + u64::from_str_radix(rva, 16).unwrap()
@@ -194,8 +199,11 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
     let dumped = with(&dump);
     let run = dumped.run(&["--symbol-path", symbols, "a.dmp", "-c", QUESTION]).ok();
     let answer: Value = serde_json::from_str(&run.stdout).unwrap();
-    let stacks = answer["stacks"].as_object().unwrap().values();
-    let stacks = stacks.map(|frames| functions(frames.as_array().unwrap().iter()));
+    let stacks = answer["stacks"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|frames| functions(frames.as_array().unwrap().iter()));
     assert_eq!(stacks.collect::<BTreeSet<String>>(), expected);
     // The symbols are also found in a folder beside the dump.
     handlescope_tests::folders::copy_folder(&sample_symbols(), &dumped.path("symbols"));

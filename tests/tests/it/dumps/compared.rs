@@ -13,8 +13,10 @@ type Group<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
 
 /// Returns the groups of a comparison.
 fn groups(document: &Value) -> Vec<Group<'_>> {
-    let groups = document["groups"].as_array().unwrap().iter();
-    groups
+    document["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|group| {
             (
                 group["type"].as_str().unwrap(),

@@ -53,8 +53,9 @@ fn narrow(dump: Dump) -> Dump {
     let lower = |address: u64| address - PROGRAM + 0x40_0000;
     let mut dump = Dump { pointer_size: PointerSize::Four, ..dump };
     dump.modules.iter_mut().for_each(|module| module.base = lower(module.base));
-    let operations = dump.operations.iter_mut().flatten();
-    operations
+    dump.operations
+        .iter_mut()
+        .flatten()
         .for_each(|it| it.addresses.iter_mut().for_each(|address| *address = lower(*address)));
     dump
 }

@@ -71,8 +71,12 @@ impl Generated {
 
 /// Returns the number of traces in a dataset.
 fn added(dataset: &Path) -> usize {
-    let days = fs::read_dir(dataset.join("traces")).into_iter().flatten().flatten();
-    days.map(|day| fs::read_dir(day.path()).into_iter().flatten().count()).sum()
+    fs::read_dir(dataset.join("traces"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|day| fs::read_dir(day.path()).into_iter().flatten().count())
+        .sum()
 }
 
 /// Kills an executor and its children as soon as the job has added some traces; returns how many it has added.
@@ -98,8 +102,11 @@ fn rows(answers: &[Value], question: &str) -> Vec<Value> {
     let answer = answer.unwrap_or_else(|| panic!("no answer to {question}"));
     let columns = answer["columns"].as_array().unwrap();
     let object = |row: &Value| {
-        let names = columns.iter().map(|column| column.as_str().unwrap().to_owned());
-        names.zip(row.as_array().unwrap().iter().cloned()).collect()
+        columns
+            .iter()
+            .map(|column| column.as_str().unwrap().to_owned())
+            .zip(row.as_array().unwrap().iter().cloned())
+            .collect()
     };
     answer["rows"].as_array().unwrap().iter().map(object).collect()
 }
@@ -193,9 +200,11 @@ fn assert_incomplete_traces_do_not_count(fleet: &Generated, complete: &[Value]) 
     let incomplete = duckdb(&fleet.shell, "processes", &questions());
     // Each process of the program fills a pool, in every trace.
     let traces = |answers: &[Value]| {
-        let rows = rows(answers, "leaking_stacks").into_iter();
-        let mut pools = rows.filter(|row| row["function"] == "fleet.exe!fleet::Pool::Fill");
-        pools.next().and_then(|pool| pool["traces"].as_u64())
+        rows(answers, "leaking_stacks")
+            .into_iter()
+            .filter(|row| row["function"] == "fleet.exe!fleet::Pool::Fill")
+            .next()
+            .and_then(|pool| pool["traces"].as_u64())
     };
     let count = fleet.traces.len() as u64;
     assert_eq!((traces(complete), traces(&incomplete)), (Some(count), Some(count - 1)));

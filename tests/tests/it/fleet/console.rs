@@ -408,8 +408,12 @@ fn the_page_of_a_fleet_links_pages_of_its_worst_traces() {
     assert_eq!((&data["machines"], &data["traces"]), (&3.into(), &6.into()));
     assert_eq!(data["heat"]["rows"].as_array().unwrap().len(), 3);
     assert_eq!(data["heat"]["rows"][2]["machine"], "WS-2", "it leaks least");
-    let linked = data["suspects"].as_array().unwrap().iter().filter_map(|row| row["page"].as_str());
-    let linked: Vec<&str> = linked.collect();
+    let linked: Vec<&str> = data["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["page"].as_str())
+        .collect();
     assert!(!linked.is_empty());
     for name in linked {
         let page = fs::read_to_string(shell.path(name)).unwrap();

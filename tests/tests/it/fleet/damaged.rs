@@ -30,8 +30,7 @@ fn dataset() -> Shell {
 /// Returns questions that read every table.
 fn questions() -> Vec<String> {
     let sql = |table: &str| format!(".sql SELECT * FROM {table} -json");
-    let questions = QUESTIONS.map(str::to_owned).into_iter();
-    questions.chain(TABLES.map(sql)).collect()
+    QUESTIONS.map(str::to_owned).into_iter().chain(TABLES.map(sql)).collect()
 }
 
 /// Questions that each read a few tables.

@@ -124,8 +124,11 @@ pub fn with_descendants(pid: u32) -> Vec<u32> {
 
 /// Returns the ids of all processes.
 fn processes() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Asserts that an engine gives the same answers as another one.
@@ -133,8 +136,8 @@ pub fn assert_equal(answers: &[Value], expected: &[Value]) {
     assert_eq!(answers.len(), expected.len());
     for (answer, expected) in answers.iter().zip(expected) {
         let rows = |answer: &Value| answer["rows"].as_array().unwrap().clone();
-        let mut rows = rows(answer).into_iter().zip(rows(expected));
-        let differing = rows.find(|(row, expected)| row != expected);
+        let differing =
+            rows(answer).into_iter().zip(rows(expected)).find(|(row, expected)| row != expected);
         assert!(answer == expected, "{}: {differing:?}", answer["question"]);
     }
 }

@@ -132,8 +132,11 @@ impl History {
 
     /// Returns the handles opened since a time, by their time, with whether they leak.
     pub fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
-        let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
-        handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
+        self.opened
+            .iter()
+            .filter(|opened| !opened.is_view && opened.ns >= ns)
+            .map(|opened| (opened.ns, opened.closed.is_none()))
+            .collect()
     }
 
     /// Returns the handles that a part of the trace shows to be closed, because their values are reused. `opened` has

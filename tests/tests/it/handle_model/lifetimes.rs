@@ -67,8 +67,8 @@ impl Model {
             return;
         }
         // Until the start, a reused pid would mean the process that ended.
-        let pids = self.history.processes.iter().map(|process| process.pid);
-        let pid = pids.max().unwrap_or_default() + 4;
+        let pid =
+            self.history.processes.iter().map(|process| process.pid).max().unwrap_or_default() + 4;
         let parent_pid = self.history.processes[parent].pid;
         let child = self.history.processes.len();
         self.add_process(pid, parent, (parent, cpu));
@@ -178,8 +178,13 @@ impl Model {
         let Child { creator, parent, cpu, inherited } = child;
         let rest = PID_REST[usize::from(self.setup.is_coarse)];
         let is_free = |process: &Process| process.gone.is_some_and(|gone| gone + rest < self.now);
-        let taken = self.history.processes.iter().filter(|process| !is_free(process));
-        let taken: Vec<u32> = taken.map(|process| process.pid).collect();
+        let taken: Vec<u32> = self
+            .history
+            .processes
+            .iter()
+            .filter(|process| !is_free(process))
+            .map(|process| process.pid)
+            .collect();
         let pid = (175..).map(|place| 4 * place).find(|pid| !taken.contains(pid)).unwrap();
         let number = self.history.processes.len();
         self.add_process(pid, parent, (creator, cpu));

@@ -127,8 +127,11 @@ fn check_incomplete(history: &History, opened: &BTreeMap<i64, bool>, what: &str)
     let truth = history.opened_since(0);
     let is_hidden = |(ns, is_leaked): (&i64, &bool)| truth[ns] && !is_leaked;
     assert!(!opened.iter().any(is_hidden), "{what}: a leak is hidden: {opened:?}, right {truth:?}");
-    let false_leaks = opened.iter().filter(|(ns, is_leaked)| **is_leaked && !truth[*ns]);
-    let false_leaks: BTreeSet<i64> = false_leaks.map(|(ns, _)| *ns).collect();
+    let false_leaks: BTreeSet<i64> = opened
+        .iter()
+        .filter(|(ns, is_leaked)| **is_leaked && !truth[*ns])
+        .map(|(ns, _)| *ns)
+        .collect();
     let reused = history.reused(opened);
     assert!(
         false_leaks.is_disjoint(&reused),

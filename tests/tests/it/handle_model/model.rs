@@ -171,8 +171,10 @@ impl Model {
 
     /// Returns the lowest address without an object, so that addresses are reused soon.
     pub fn free_address(&self) -> u64 {
-        let addresses = (0..).map(|place| 0xffff_8100_0000_1000 + 0x100 * place);
-        addresses.into_iter().find(|address| !self.alive.contains_key(address)).unwrap_or_default()
+        (0..)
+            .map(|place| 0xffff_8100_0000_1000 + 0x100 * place)
+            .find(|address| !self.alive.contains_key(address))
+            .unwrap_or_default()
     }
 
     pub fn free_value(&self, process: usize) -> u32 {
@@ -356,8 +358,10 @@ impl Model {
 
     fn map(&mut self, process: usize, cpu: u16) {
         let views = &self.history.processes[process].views;
-        let bases = (1..).map(|place| 0x7_0000_0000 + 0x1_0000 * place);
-        let base = bases.into_iter().find(|base| !views.contains_key(base)).unwrap();
+        let base = (1..)
+            .map(|place| 0x7_0000_0000 + 0x1_0000 * place)
+            .find(|base| !views.contains_key(base))
+            .unwrap();
         let ns = self.record(process, cpu, Event::Map(base));
         let view = Opened {
             ns,

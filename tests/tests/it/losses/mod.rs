@@ -32,8 +32,12 @@ const BUFFERS_LOST: usize = 72 + 32 + 276;
 
 /// Returns the file without some of its buffers.
 fn without(whole: &[u8], places: &[Range<usize>], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
-    let kept = places.iter().enumerate().filter(|(at, _)| *at == 0 || !is_lost(*at));
-    kept.flat_map(|(_, place)| whole[place.clone()].to_vec()).collect()
+    places
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| *at == 0 || !is_lost(*at))
+        .flat_map(|(_, place)| whole[place.clone()].to_vec())
+        .collect()
 }
 
 /// Returns the file with a header that counts these buffers as lost instead of written.

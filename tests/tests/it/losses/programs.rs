@@ -210,14 +210,16 @@ impl Plan {
         let ended = ended?;
         self.step(ended - 1200 * US, process, thread, Step::ThreadEnd);
         let open: Vec<usize> = open.into_iter().map(|(_, handle)| handle).collect();
-        let pace = match self.choices.sweeps_after_end {
-            true => [5, 30, 90][self.rng.index(3)] * US,
+        let pace = if self.choices.sweeps_after_end {
+            [5, 30, 90][self.rng.index(3)] * US
+        } else {
             // The whole sweep takes less than 2 ms.
-            false => (1000 * US / (open.len() as i64 + 1)).min(20 * US),
+            (1000 * US / (open.len() as i64 + 1)).min(20 * US)
         };
-        let mut at = match self.choices.sweeps_after_end {
-            true => ended + self.between(20 * US, 500 * US),
-            false => ended - 100 * US - pace * open.len() as i64,
+        let mut at = if self.choices.sweeps_after_end {
+            ended + self.between(20 * US, 500 * US)
+        } else {
+            ended - 100 * US - pace * open.len() as i64
         };
         let mut sweeper = Caller::new(pid, first_tid).on(self.processor());
         for handle in open {

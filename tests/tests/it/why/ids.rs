@@ -102,8 +102,7 @@ fn an_id_finds_its_suspect_with_symbols_and_without() {
     };
     let listed = |id: &str, options: &[&str]| -> Vec<String> {
         let shown = document(&ask(&format!(".dump ObjectRef -Suspect {id} -json"), options));
-        let objects = shown["objects"].as_array().unwrap().iter();
-        objects.map(|object| object["id"].to_string()).collect()
+        shown["objects"].as_array().unwrap().iter().map(|object| object["id"].to_string()).collect()
     };
     let named = document(&ask(".why -json", &with));
     let unnamed = document(&ask(".why -json", &[]));
@@ -169,8 +168,10 @@ fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
     let one = run(&format!(".dump ObjectRef -Suspect {} -json", alone.to_uppercase())).ok();
     assert_eq!(document(&one.stdout)["objects"].as_array().unwrap().len(), 1);
 
-    let unknown = (0..0xffff_u32).map(|id| format!("{id:04x}"));
-    let unknown = unknown.into_iter().find(|id| !beginnings.contains_key(id.as_str())).unwrap();
+    let unknown = (0..0xffff_u32)
+        .map(|id| format!("{id:04x}"))
+        .find(|id| !beginnings.contains_key(id.as_str()))
+        .unwrap();
     for (command, what) in [
         (".dump ObjectRef", "handles"),
         (".flame a.svg", "handles"),
@@ -229,8 +230,11 @@ fn other_options_choose_among_the_leaks_of_a_suspect_whose_totals_count_all() {
         ] {
             let line = format!(".dump ObjectRef -Suspect {id} {options} -json");
             let shown = document(&run(&line).stdout);
-            let events = shown["objects"].as_array().unwrap().iter();
-            let events = events.flat_map(|object| object["events"].as_array().unwrap());
+            let events = shown["objects"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|object| object["events"].as_array().unwrap());
             assert_eq!(events.count() as u64, count, "{line}: {shown}");
         }
         let line = format!(".dump ObjectRef -Suspect {id} -json");

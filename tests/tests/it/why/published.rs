@@ -88,8 +88,13 @@ fn memory_leaks_of_the_published_traces_come_first() {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let known: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
         // Notes such as "leaking stacks: 48 (alloc), 49 (realloc)".
-        let notes = known["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
-        let leaks = notes.filter_map(|note| note.split_once("leaking stack")).map(|(_, own)| own);
+        let leaks = known["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .filter_map(|note| note.split_once("leaking stack"))
+            .map(|(_, own)| own);
         let numbers = leaks.flat_map(|own| own.split(|c: char| !c.is_ascii_digit()));
         let leaks: HashSet<String> = numbers
             .filter_map(|number| number.parse::<usize>().ok())
@@ -172,8 +177,13 @@ fn a_suspect_has_the_ends_that_the_table_of_its_stack_has() {
     let groups = format!(".dump Resource -GroupBy end -pn 9044 -CreateStack {function} -json");
     let groups: Value = serde_json::from_str(&trace.ask(&groups)).unwrap();
     let count = |end: &str| {
-        let mut groups = groups["groups"].as_array().unwrap().iter();
-        groups.find(|group| group["keys"]["end"] == end).unwrap()["allocs"].clone()
+        groups["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|group| group["keys"]["end"] == end)
+            .unwrap()["allocs"]
+            .clone()
     };
     let text = format!(
         "{} of 201 are freed ({} reallocated, {} destroyed with the heap): check the error paths",

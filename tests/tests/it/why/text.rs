@@ -56,9 +56,11 @@ fn headline(trace: &TraceBuilder, options: &str) -> String {
 
 /// Returns the ranks of the printed suspects.
 fn ranks(text: &str) -> Vec<&str> {
-    let blocks = text.split("\n\n").filter_map(|block| block.split_once("  "));
-    let ranks = blocks.map(|(rank, _)| rank);
-    ranks.filter(|rank| rank.starts_with(|first: char| first.is_ascii_digit())).collect()
+    text.split("\n\n")
+        .filter_map(|block| block.split_once("  "))
+        .map(|(rank, _)| rank)
+        .filter(|rank| rank.starts_with(|first: char| first.is_ascii_digit()))
+        .collect()
 }
 
 /// Builds a steady leak, and leaks of a few handles.
