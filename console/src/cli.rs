@@ -275,7 +275,7 @@ impl Cli {
 
 /// A shell that can complete command lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shell {
+pub enum CompletionShell {
     /// GNU Bash 3.2 and later.
     Bash,
     /// Z shell.
@@ -289,7 +289,7 @@ pub enum Shell {
 
 /// Action instead of running commands.
 ///
-/// Variants with [`Words`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
+/// Variants with [`CommandWords`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
 /// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -297,13 +297,13 @@ pub enum Action {
     ///
     /// The options are those of .dump in the console; -fd QUERY names the files to load.
     #[command(disable_help_flag = true, override_usage = usage(".dump"), after_help = examples(".dump"))]
-    Dump(Words),
+    Dump(CommandWords),
 
     /// List what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
     ///
     /// The options are those of .why in the console.
     #[command(disable_help_flag = true, override_usage = usage(".why"), after_help = examples(".why"))]
-    Why(Words),
+    Why(CommandWords),
 
     /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
@@ -311,44 +311,44 @@ pub enum Action {
     /// warning on standard error; 2: it failed, with an error, or lost events may explain the difference. A reader
     /// that leaves early (| head) does not change it.
     #[command(disable_help_flag = true, override_usage = usage(".diff"), after_help = examples(".diff"))]
-    Diff(Words),
+    Diff(CommandWords),
 
     /// Write a web page about all leaks: handlescope report trace.etl leaks.html
     ///
     /// The options are those of .report in the console; the page comes last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".report"), after_help = examples(".report"))]
-    Report(Words),
+    Report(CommandWords),
 
     /// Query the tables of traces with SQL: handlescope sql trace.etl 'SELECT * FROM leaks'
     ///
     /// The options are those of .sql in the console; FILE.sql in place of the query has it.
     #[command(disable_help_flag = true, override_usage = usage(".sql"), after_help = examples(".sql"))]
-    Sql(Words),
+    Sql(CommandWords),
 
     /// Draw open handles over time: handlescope plot trace.etl handles.svg
     ///
     /// The options are those of .plot in the console; the picture comes last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".plot"), after_help = examples(".plot"))]
-    Plot(Words),
+    Plot(CommandWords),
 
     /// Draw the stacks of leaked handles: handlescope flame trace.etl leaks.svg
     ///
     /// The options are those of .flame in the console; the picture comes last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".flame"), after_help = examples(".flame"))]
-    Flame(Words),
+    Flame(CommandWords),
 
     /// Extract traces, so that they load at once.
     ///
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output. The options are those of
     /// .extract in the console.
     #[command(disable_help_flag = true, override_usage = usage(".extract"), after_help = examples(".extract"))]
-    Extract(Words),
+    Extract(CommandWords),
 
     /// Copy a trace without names, for a bug report.
     ///
     /// Writes NAME.redacted.etl beside it, or what -o names. The options are those of .redact in the console.
     #[command(disable_help_flag = true, override_usage = usage(".redact"), after_help = examples(".redact"))]
-    Redact(Words),
+    Redact(CommandWords),
 
     /// Convert a time to seconds since session start, or back.
     ///
@@ -358,7 +358,7 @@ pub enum Action {
         override_usage = usage(".converttime"),
         after_help = examples(".converttime")
     )]
-    ConvertTime(Words),
+    ConvertTime(CommandWords),
 
     /// Run a Model Context Protocol (MCP) server for agents, on standard input and output.
     ///
@@ -392,19 +392,19 @@ pub enum Action {
     ///
     /// The options are those of .schema in the console.
     #[command(disable_help_flag = true, override_usage = usage(".schema"), after_help = examples(".schema"))]
-    Schema(Words),
+    Schema(CommandWords),
 
     /// Explain a command, a kind of dump, an option, or a word that why prints: handlescope help ObjectRef -Leak
     ///
     /// The topics are those of .help in the console.
     #[command(disable_help_flag = true, override_usage = usage(".help"), after_help = examples(".help"))]
-    Help(Words),
+    Help(CommandWords),
 
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// Shell that the script is for.
-        shell: Shell,
+        shell: CompletionShell,
     },
 
     /// Print candidates for the last of some words; for the scripts of `completions`.
@@ -432,7 +432,7 @@ fn examples(command: &str) -> String {
 
 /// Words that are read elsewhere.
 #[derive(Debug, Args)]
-pub struct Words {
+pub struct CommandWords {
     /// Options, files and values.
     #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<String>,

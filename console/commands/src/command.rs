@@ -97,7 +97,7 @@ pub trait Command: Sync + 'static {
     ///
     /// # Errors
     /// Says what is wrong and what to type instead.
-    fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<Self::Args, ParseError> {
         if Self::OPTIONS.is_empty() {
             entered.takes_nothing()?;
         }
@@ -139,7 +139,7 @@ pub trait Command: Sync + 'static {
 
 /// A line that starts with a command.
 #[derive(Clone, Copy)]
-pub struct Entered<'a> {
+pub struct EnteredLine<'a> {
     /// The whole line.
     pub line: &'a str,
     /// The command as typed.
@@ -163,7 +163,7 @@ pub trait AnyCommand: Sync {
     ///
     /// # Errors
     /// Says what is wrong and what to type instead.
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError>;
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError>;
 
     /// Returns all options under their headings; those of `.dump` belong to the kinds.
     fn groups(&self) -> Vec<GroupView> {
@@ -352,7 +352,8 @@ impl Registry {
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
         let (name, target) = (first.text.as_str(), file.as_ref());
-        let entered = Entered { line, name, tokens, registry: self, aliases, syntax, file: target };
+        let entered =
+            EnteredLine { line, name, tokens, registry: self, aliases, syntax, file: target };
         let invocation =
             command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
         invocation.into_file(file)?.into_program(program).map(Some)
@@ -395,7 +396,7 @@ impl Registry {
         &self,
         error: ParseError,
         command: &dyn AnyCommand,
-        entered: &Entered<'_>,
+        entered: &EnteredLine<'_>,
     ) -> ParseError {
         let ParseError::UnknownOption { name, .. } = &error else { return error };
         let has_option = |options: &[&'static dyn OptionSpec]| {
@@ -452,9 +453,9 @@ impl Registry {
         name: &'a str,
         line: &'a str,
         tokens: &'a [Token],
-    ) -> Entered<'a> {
+    ) -> EnteredLine<'a> {
         let (aliases, syntax) = (Aliases::NONE, Syntax::Prompt);
-        Entered { line, name, tokens, registry: self, aliases, syntax, file: None }
+        EnteredLine { line, name, tokens, registry: self, aliases, syntax, file: None }
     }
 
     pub fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {
@@ -473,7 +474,7 @@ impl Registry {
     }
 }
 
-impl<'a> Entered<'a> {
+impl<'a> EnteredLine<'a> {
     /// Returns the line that lists its options.
     pub fn help(&self) -> String {
         self.syntax.page(self.name, None)

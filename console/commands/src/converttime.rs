@@ -12,8 +12,8 @@ use jiff::tz::Offset;
 
 use super::shared::groups;
 use super::shared::options::files_option;
-use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_render::time::{Clock, Seconds, instant};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
+use handlescope_render::time::{Seconds, TraceClock, instant};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, TEXT, Value};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
@@ -68,7 +68,7 @@ impl Command for ConvertTime {
         ],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<ConvertTimeArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<ConvertTimeArgs, ParseError> {
         let args = entered.options(Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
@@ -128,7 +128,7 @@ pub fn is_time(text: &str) -> bool {
 fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
     let digits = TimeDigits::MAX;
     match time {
-        When::SinceStart(_) => Clock::new(info, TimeFormat::Local, digits).at(ns).to_string(),
+        When::SinceStart(_) => TraceClock::new(info, TimeFormat::Local, digits).at(ns).to_string(),
         _ => format!("{} seconds since session start", Seconds { ns, digits }),
     }
 }
@@ -258,7 +258,7 @@ impl Command for Snapshot {
         options: &[files_option(&(LOADED_FILES, |args, filter| args.files.push(filter)))],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<SnapshotArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SnapshotArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let mut words = words.into_iter().map(|word| word.text.clone());
         let name = words.next();

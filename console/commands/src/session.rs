@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::Untrusted;
 
 use super::shared::groups;
-use super::{Command, CommandError, Context, Entered, Flow, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Flow, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::filter::Wildcard;
@@ -69,7 +69,7 @@ impl Command for Unload {
         examples: &Example::lines([".unload", ".unload leaky.etl"]),
     };
 
-    fn parse(entered: &Entered<'_>) -> Result<Vec<String>, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<Vec<String>, ParseError> {
         Ok(entered.texts())
     }
 
@@ -89,7 +89,7 @@ impl Command for Unload {
         }
         let mut unloaded: Vec<PathBuf> = Vec::new();
         for name in &names {
-            unloaded.extend(Unloaded::new(name).files(&session.files)?);
+            unloaded.extend(UnloadName::new(name).files(&session.files)?);
         }
         session.files.retain(|file| !unloaded.contains(&file.path));
         session.search_beside_files();
@@ -98,14 +98,14 @@ impl Command for Unload {
 }
 
 /// A name after `.unload`.
-struct Unloaded<'a> {
+struct UnloadName<'a> {
     typed: &'a str,
     wildcard: Option<Wildcard>,
 }
 
-impl Unloaded<'_> {
-    fn new(typed: &str) -> Unloaded<'_> {
-        Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
+impl UnloadName<'_> {
+    fn new(typed: &str) -> UnloadName<'_> {
+        UnloadName { typed, wildcard: Wildcard::new(typed).ok() }
     }
 
     /// Returns the files that a name matches: the one with this path, as loaded or as shown by .list; else those that

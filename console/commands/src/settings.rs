@@ -2,9 +2,9 @@
 
 use std::any::Any;
 
-use super::context::Call;
+use super::context::PreparedCommand;
 use super::shared::groups;
-use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature};
+use super::{AnyCommand, CommandError, Context, EnteredLine, Invocation, Signature};
 use handlescope_session::grammar::{Arguments, Example, ParseError, parse};
 use handlescope_session::settings::{Choices, Key, Settings};
 use handlescope_session::values::{process_words, time_words};
@@ -26,7 +26,7 @@ impl AnyCommand for SettingCommand {
         self.signature
     }
 
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
         parse::check_quotes(entered.tokens)?;
         if let Some(word) = entered.tokens.get(self.keys.len()) {
             return Err(entered.too_many(self.takes, word));
@@ -68,7 +68,7 @@ impl SettingChanges {
     }
 }
 
-impl Call for SettingChanges {
+impl PreparedCommand for SettingChanges {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let message = self.apply(&mut context.session.settings)?;
         if self.to_results {

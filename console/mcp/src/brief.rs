@@ -210,7 +210,7 @@ pub fn table(row: &mut Value, left_out: &[String]) {
 
 /// Names of the frames of all modules: how many there are, the folders they are from, and the modules that lack most.
 #[derive(Default)]
-pub struct Symbols {
+pub struct SymbolsBrief {
     frames: u64,
     frames_named: u64,
     places: BTreeSet<String>,
@@ -220,7 +220,7 @@ pub struct Symbols {
     has_pdb: bool,
 }
 
-impl Symbols {
+impl SymbolsBrief {
     /// Counts a module.
     pub fn count(&mut self, module: &Value) {
         let number = |member: &str| module[member].as_u64().unwrap_or_default();

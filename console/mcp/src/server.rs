@@ -49,7 +49,7 @@ pub static VERSIONS: [ProtocolVersion; 4] = [
 ];
 
 /// The server. Calls of tools wait for each other, because they share one session.
-pub struct Server {
+pub struct ToolServer {
     pub session: Arc<Mutex<ToolSession>>,
     pub activity: Activity,
     pub read_only: bool,
@@ -64,7 +64,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-impl Server {
+impl ToolServer {
     /// Sends the elapsed seconds of a call, and its progress, to a client that asked for it, until
     /// dropped.
     async fn signs_of_life(
@@ -117,7 +117,7 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()

@@ -6,12 +6,12 @@ use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde::de::DeserializeSeed as _;
 use serde_json::{Map, Value, to_value};
 
-use super::answer::{Answer, MAX_BYTES};
+use super::answer::{AnswerPage, MAX_BYTES};
 use super::error::ToolError;
-use super::input::{Input, Inputs, Shape, argument, option, schema};
+use super::input::{InputShape, Inputs, ToolInput, argument, option, schema};
 use super::output;
 use super::rows::{file_columns, relation_columns};
-use super::window::{Names, Position, Window};
+use super::window::{MemberNames, PagePosition, PageWindow};
 use handlescope_commands::AnyCommand;
 use handlescope_commands::registry::registry;
 use handlescope_render::{
@@ -27,16 +27,16 @@ use handlescope_session::grammar::OptionSpec;
 pub struct Tool {
     pub name: &'static str,
     about: &'static str,
-    pub work: Work,
+    pub work: ToolWork,
     /// The member of the document that is answered page by page, and the list of its rows that may continue.
-    pub names: Names,
+    pub names: MemberNames,
     /// Its rows over traces.
     rows: RowSpec,
     /// Its rows over a dataset; `None` where it answers over traces only.
     over_dataset: Option<RowSpec>,
     /// Size of an answer by default, bytes.
     pub bytes: usize,
-    inputs: &'static [Input],
+    inputs: &'static [ToolInput],
 }
 
 /// The rows of an answer, and the document around them.
@@ -51,7 +51,7 @@ pub struct RowSpec {
 
 /// The work of a tool.
 #[derive(Debug, Clone, Copy)]
-pub enum Work {
+pub enum ToolWork {
     Load,
     Dump { kind: &'static str, paging: Paging },
     Sql,
@@ -105,40 +105,42 @@ pub const FILES: &str = "files";
 const INNERMOST: Paging = Paging::Window { option: "-Rows", left_out: "rows" };
 
 /// Arguments of every tool that answers page by page.
-static PAGED: [Input; 3] = [
-    argument(TOP, || Shape::Number { least: 1, most: MAX_ROWS }, "maximum rows"),
+static PAGED: [ToolInput; 3] = [
+    argument(TOP, || InputShape::Number { least: 1, most: MAX_ROWS }, "maximum rows"),
     argument(
         SIZE,
-        || Shape::Number { least: MIN_BYTES, most: MAX_BYTES as u64 },
+        || InputShape::Number { least: MIN_BYTES, most: MAX_BYTES as u64 },
         "maximum bytes of the answer",
     ),
-    argument(CURSOR, || Shape::Text, "from `next`"),
+    argument(CURSOR, || InputShape::Text, "from `next`"),
 ];
 
-const OF_FILES: Input = option(FILES, "-fd", "only traces whose path matches");
-const LEAK: Input = option("leak", "-Leak", "only what is never closed");
-const LEAK_AT_EXIT: Input = option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
-const SUSPECT: Input = option("suspect", "-Suspect", "id from why");
-const STACK_FILTER: Input =
+const OF_FILES: ToolInput = option(FILES, "-fd", "only traces whose path matches");
+const LEAK: ToolInput = option("leak", "-Leak", "only what is never closed");
+const LEAK_AT_EXIT: ToolInput =
+    option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
+const SUSPECT: ToolInput = option("suspect", "-Suspect", "id from why");
+const STACK_FILTER: ToolInput =
     option("stack_filter", "-StackFilter", "events with such a line module!function in the stack");
-const CREATE_STACK: Input =
+const CREATE_STACK: ToolInput =
     option("create_stack", "-CreateStack", "opened on a stack with such a line");
-const TIME: Input = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
-const TYPE: Input = option("type", "-Type", "filter: Event, Thread, File, Section…");
-const NAME: Input = option("name", "-ObjectName", "filter on object names");
-const FOLD_STACK: Input = option("fold_stack", "-FoldStack", "leave out frames that match");
-const STACK_FROM: Input = option("stack_from", "-StackFrom", "begin stacks at the first match");
-const RELATED: Input =
+const TIME: ToolInput = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
+const TYPE: ToolInput = option("type", "-Type", "filter: Event, Thread, File, Section…");
+const NAME: ToolInput = option("name", "-ObjectName", "filter on object names");
+const FOLD_STACK: ToolInput = option("fold_stack", "-FoldStack", "leave out frames that match");
+const STACK_FROM: ToolInput = option("stack_from", "-StackFrom", "begin stacks at the first match");
+const RELATED: ToolInput =
     option("process", "-RelatedProcess", "processes that use it: name or pid").over_dataset("-pn");
-const OWNER: Input = option("process", "-pn", "owner: name or pid; ! excludes");
-const SHOW_TIME: Input = option("show_time", "-ShowTime", "counts in this many parts of the trace")
-    .with_shape(|| Shape::Number { least: 1, most: 1000 });
-const STACKS: Input = option("stacks", "-ShowStack", "with stacks");
-const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
-const MACHINE: Input = option("machine", "-machine", "of a dataset: these machines");
-const BUILD: Input = option("build", "-build", "of a dataset: these builds");
-const DAY: Input = option("day", "-day", "of a dataset: FROM..TO, UTC");
-const DETAILS: Input = argument(DETAIL, || Shape::Flag, "with stacks");
+const OWNER: ToolInput = option("process", "-pn", "owner: name or pid; ! excludes");
+const SHOW_TIME: ToolInput =
+    option("show_time", "-ShowTime", "counts in this many parts of the trace")
+        .with_shape(|| InputShape::Number { least: 1, most: 1000 });
+const STACKS: ToolInput = option("stacks", "-ShowStack", "with stacks");
+const SORT_BY: ToolInput = option("sort_by", "-SortBy", "a member of the rows");
+const MACHINE: ToolInput = option("machine", "-machine", "of a dataset: these machines");
+const BUILD: ToolInput = option("build", "-build", "of a dataset: these builds");
+const DAY: ToolInput = option("day", "-day", "of a dataset: FROM..TO, UTC");
+const DETAILS: ToolInput = argument(DETAIL, || InputShape::Flag, "with stacks");
 
 /// Every tool, in the order of its use.
 pub static TOOLS: &[Tool] = &[
@@ -147,8 +149,8 @@ pub static TOOLS: &[Tool] = &[
         about: "Loads traces (.etl, also zipped), extracts (.json7z), logs of !htrace, lists of handle.exe or minidumps; or a dataset, a folder about many \
                 traces, over which why, diff, groups, sql and schema answer. Extraction takes about a minute per gigabyte. Says whether frames have \
                 names, and what limits answers.",
-        work: Work::Load,
-        names: Names { rows: "files", list: None },
+        work: ToolWork::Load,
+        names: MemberNames { rows: "files", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: Vec::new,
@@ -159,21 +161,21 @@ pub static TOOLS: &[Tool] = &[
         inputs: &[
             argument(
                 "paths",
-                || Shape::Texts,
+                || InputShape::Texts,
                 "files or folders below the server's roots, or ids of traces of the loaded dataset",
             )
             .required(),
-            argument("append", || Shape::Flag, "keep loaded traces"),
-            argument("recursive", || Shape::Flag, "with subfolders"),
-            argument("symbols", || Shape::Texts, "folders with PDBs"),
+            argument("append", || InputShape::Flag, "keep loaded traces"),
+            argument("recursive", || InputShape::Flag, "with subfolders"),
+            argument("symbols", || InputShape::Texts, "folders with PDBs"),
         ],
     },
     Tool {
         name: "why",
         about: "What leaks, worst first: how much, in which process and function, how fast, why, with the program's \
                 calls. Start here.",
-        work: Work::Dump { kind: "Why", paging: Paging::Document },
-        names: Names { rows: "suspects", list: None },
+        work: ToolWork::Dump { kind: "Why", paging: Paging::Document },
+        names: MemberNames { rows: "suspects", list: None },
         rows: RowSpec {
             brief: Brief::Suspects,
             document: || why_document().members(),
@@ -194,8 +196,12 @@ pub static TOOLS: &[Tool] = &[
             option("by_process", "-ByProcess", "each process by itself"),
             option("by_stack", "-ByStack", "each create stack by itself"),
             option("race_window", "-RaceWindow", "default \"1ms\""),
-            argument(ALL, || Shape::Flag, "with small suspects"),
-            argument(DETAIL, || Shape::Flag, "with whole stacks, stacks that close, object ids"),
+            argument(ALL, || InputShape::Flag, "with small suspects"),
+            argument(
+                DETAIL,
+                || InputShape::Flag,
+                "with whole stacks, stacks that close, object ids",
+            ),
             MACHINE,
             BUILD,
             DAY,
@@ -206,8 +212,8 @@ pub static TOOLS: &[Tool] = &[
         name: "diff",
         about: "Compares two loaded traces, that recorded first and the other: what leaks more, beyond chance. Of one trace, or with from or to: what was \
                 opened after a point in time and is still open at another. Of a dataset: two builds.",
-        work: Work::Dump { kind: "Diff", paging: Paging::Document },
-        names: Names { rows: "groups", list: None },
+        work: ToolWork::Dump { kind: "Diff", paging: Paging::Document },
+        names: MemberNames { rows: "groups", list: None },
         rows: RowSpec {
             brief: Brief::Compared,
             document: diff_document_members,
@@ -226,7 +232,8 @@ pub static TOOLS: &[Tool] = &[
             OWNER,
             TYPE,
             SUSPECT,
-            option("builds", "-build", "of a dataset: before and after").with_shape(|| Shape::Pair),
+            option("builds", "-build", "of a dataset: before and after")
+                .with_shape(|| InputShape::Pair),
             MACHINE,
             DAY,
             DETAILS,
@@ -236,11 +243,11 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "objects",
         about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
-        work: Work::Dump {
+        work: ToolWork::Dump {
             kind: "ObjectRef",
             paging: Paging::Window { option: "-TopN", left_out: "objects" },
         },
-        names: Names { rows: "objects", list: Some("events") },
+        names: MemberNames { rows: "objects", list: Some("events") },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || object_ref_document().members(),
@@ -249,7 +256,7 @@ pub static TOOLS: &[Tool] = &[
         over_dataset: None,
         bytes: PAGE,
         inputs: &[
-            option("ids", "-Id", "these objects").with_shape(|| Shape::Indices),
+            option("ids", "-Id", "these objects").with_shape(|| InputShape::Indices),
             SUSPECT,
             RELATED,
             option("creator", "-pn", "process that created it"),
@@ -270,8 +277,8 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "groups",
         about: "Counts handles by columns, most leaked first.",
-        work: Work::Dump { kind: "ObjectRef", paging: INNERMOST },
-        names: Names { rows: "groups", list: None },
+        work: ToolWork::Dump { kind: "ObjectRef", paging: INNERMOST },
+        names: MemberNames { rows: "groups", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || group_document().members(),
@@ -309,11 +316,11 @@ pub static TOOLS: &[Tool] = &[
         name: "allocations",
         about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
                 bytes first.",
-        work: Work::Dump {
+        work: ToolWork::Dump {
             kind: "Resource",
             paging: Paging::Window { option: "-TopN", left_out: "groups" },
         },
-        names: Names { rows: "groups", list: None },
+        names: MemberNames { rows: "groups", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || resource_group_document().members(),
@@ -342,11 +349,11 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "stack",
         about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
-        work: Work::Dump {
+        work: ToolWork::Dump {
             kind: "Stack",
             paging: Paging::Window { option: "-TopN", left_out: "stacks" },
         },
-        names: Names { rows: "stacks", list: Some("frames") },
+        names: MemberNames { rows: "stacks", list: Some("frames") },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || stack_document().members(),
@@ -355,7 +362,7 @@ pub static TOOLS: &[Tool] = &[
         over_dataset: None,
         bytes: PAGE,
         inputs: &[
-            option("id", "-Id", "number").with_shape(|| Shape::Index),
+            option("id", "-Id", "number").with_shape(|| InputShape::Index),
             OWNER,
             option("stack_filter", "-StackFilter", "with such a line"),
             OF_FILES,
@@ -364,8 +371,8 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "symbols",
         about: "Which modules have names for their frames, from where, and why others have none.",
-        work: Work::Dump { kind: "Symbols", paging: Paging::Document },
-        names: Names { rows: "symbols", list: None },
+        work: ToolWork::Dump { kind: "Symbols", paging: Paging::Document },
+        names: MemberNames { rows: "symbols", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || symbol_document().members(),
@@ -373,14 +380,14 @@ pub static TOOLS: &[Tool] = &[
         },
         over_dataset: None,
         bytes: PAGE,
-        inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
+        inputs: &[argument(DETAIL, || InputShape::Flag, "with paths and PDB ids"), OF_FILES],
     },
     Tool {
         name: "sql",
         about: "Answers SQL (SELECT of polars) over the loaded traces. Views: acquisitions (a row for each handle, \
                 mapped view and allocation), and of it leaks, handles, allocations, open_handles; tables: see schema.",
-        work: Work::Sql,
-        names: Names { rows: "rows", list: None },
+        work: ToolWork::Sql,
+        names: MemberNames { rows: "rows", list: None },
         rows: RowSpec {
             brief: Brief::Values,
             document: || query_document().members(),
@@ -392,13 +399,16 @@ pub static TOOLS: &[Tool] = &[
             members: Vec::new,
         }),
         bytes: USUAL,
-        inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
+        inputs: &[
+            argument("query", || InputShape::Text, "SELECT … FROM leaks").required(),
+            OF_FILES,
+        ],
     },
     Tool {
         name: "schema",
         about: "Lists tables and views of sql; with `tables`, their columns.",
-        work: Work::Schema,
-        names: Names { rows: "tables", list: Some("columns") },
+        work: ToolWork::Schema,
+        names: MemberNames { rows: "tables", list: Some("columns") },
         rows: RowSpec {
             brief: Brief::Tables,
             document: Vec::new,
@@ -410,13 +420,13 @@ pub static TOOLS: &[Tool] = &[
             members: || relation_columns().members(),
         }),
         bytes: PAGE,
-        inputs: &[argument("tables", || Shape::Texts, "names")],
+        inputs: &[argument("tables", || InputShape::Texts, "names")],
     },
     Tool {
         name: "stats",
         about: "Facts about each trace: machine, clock, losses.",
-        work: Work::Dump { kind: "Stats", paging: Paging::Document },
-        names: Names { rows: "files", list: Some("events") },
+        work: ToolWork::Dump { kind: "Stats", paging: Paging::Document },
+        names: MemberNames { rows: "files", list: Some("events") },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || stats_document().members(),
@@ -424,7 +434,7 @@ pub static TOOLS: &[Tool] = &[
         },
         over_dataset: None,
         bytes: PAGE,
-        inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
+        inputs: &[argument(DETAIL, || InputShape::Flag, "with counts of events"), OF_FILES],
     },
 ];
 
@@ -466,7 +476,7 @@ impl Tool {
     pub fn described(&self, read_only: bool, has_structure: bool) -> Described {
         let input = schema(&self.inputs(), |input| self.options_of(input));
         // A load may keep extracts; everything else only reads.
-        let is_writing = !read_only && matches!(self.work, Work::Load);
+        let is_writing = !read_only && matches!(self.work, ToolWork::Load);
         let described = Described::new(self.name, self.about, Arc::new(input))
             .with_annotations(ToolAnnotations::new().read_only(!is_writing));
         if has_structure {
@@ -486,23 +496,23 @@ impl Tool {
         &self,
         columns: Columns<'a, R>,
         rows: impl Iterator<Item = R>,
-        at: Position,
+        at: PagePosition,
         count: usize,
-    ) -> serde_json::Result<Answer> {
+    ) -> serde_json::Result<AnswerPage> {
         let members = columns.in_document();
         let rows = rows
             .map(|row| to_value(RowOf(&members, &row)))
             .collect::<serde_json::Result<Vec<Value>>>()?;
         let document = Value::Object(Map::from_iter([(self.names.rows.to_owned(), rows.into())]));
-        let part = Window { names: self.names, first: at, count, counts: None };
+        let part = PageWindow { names: self.names, first: at, count, counts: None };
         let part = part.deserialize(document)?;
         let total = part.total;
-        Ok(Answer::new(part, self.names, at, total))
+        Ok(AnswerPage::new(part, self.names, at, total))
     }
 
     /// Whether it answers page by page. Loading again would be another answer.
     pub fn is_paged(&self) -> bool {
-        !matches!(self.work, Work::Load)
+        !matches!(self.work, ToolWork::Load)
     }
 
     /// Whether its rows have lines of their own for the text.
@@ -512,7 +522,7 @@ impl Tool {
 
     /// Whether its rows are about the loaded traces.
     pub fn is_about_traces(&self) -> bool {
-        !matches!(self.work, Work::Load | Work::Schema)
+        !matches!(self.work, ToolWork::Load | ToolWork::Schema)
     }
 
     /// Names of its arguments, each with the option of the command line that it stands for.
@@ -520,20 +530,20 @@ impl Tool {
         self.inputs().into_iter().filter_map(|input| Some((input.option?, input.name)))
     }
 
-    fn inputs(&self) -> Vec<&'static Input> {
-        let page: &[Input] = if self.is_paged() { &PAGED } else { &[] };
+    fn inputs(&self) -> Vec<&'static ToolInput> {
+        let page: &[ToolInput] = if self.is_paged() { &PAGED } else { &[] };
         self.inputs.iter().chain(page).collect()
     }
 
     /// The options that an argument stands for, over traces and over a dataset.
-    fn options_of(&self, input: &Input) -> Vec<&'static dyn OptionSpec> {
+    fn options_of(&self, input: &ToolInput) -> Vec<&'static dyn OptionSpec> {
         let option = |over_dataset| self.kind(over_dataset)?.option(input.option(over_dataset)?);
         [false, true].into_iter().filter_map(option).collect()
     }
 
     /// The kind of `.dump` that answers.
     pub fn kind(&self, over_dataset: bool) -> Option<&'static dyn AnyCommand> {
-        let Work::Dump { kind, .. } = self.work else { return None };
+        let ToolWork::Dump { kind, .. } = self.work else { return None };
         registry(over_dataset).kind(kind)
     }
 
@@ -542,9 +552,9 @@ impl Tool {
     /// # Errors
     /// Names the first, and those that are there.
     pub fn check(&self, inputs: &Inputs<'_>, over_dataset: bool) -> Result<(), ToolError> {
-        let is_there = |input: &Input| match self.work {
+        let is_there = |input: &ToolInput| match self.work {
             _ if input.name == FILES => !over_dataset,
-            Work::Dump { .. } if input.option.is_some() => self
+            ToolWork::Dump { .. } if input.option.is_some() => self
                 .kind(over_dataset)
                 .zip(input.option(over_dataset))
                 .is_some_and(|(kind, option)| kind.option(option).is_some()),
@@ -586,7 +596,7 @@ mod tests {
     fn every_argument_of_an_option_has_it() {
         for tool in TOOLS {
             for input in tool.inputs().into_iter().filter(|input| input.option.is_some()) {
-                let is_shared = input.name == FILES && matches!(tool.work, Work::Sql);
+                let is_shared = input.name == FILES && matches!(tool.work, ToolWork::Sql);
                 assert!(
                     is_shared || !tool.options_of(input).is_empty(),
                     "{}: {}",

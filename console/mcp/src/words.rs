@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use handlescope_commands::registry::{OVER_DATASET, REGISTRY};
 use serde_json::Value;
 
-use super::tools::{TOOLS, Tool, Work};
+use super::tools::{TOOLS, Tool, ToolWork};
 
 /// Texts of the command line, and what an agent is told instead.
 const PHRASES: [(&str, &str); 22] = [
@@ -90,7 +90,7 @@ pub fn in_words_of_tools(tool: Option<&Tool>, text: &str) -> String {
         text = text.replace(phrase, instead);
     }
     for known in TOOLS {
-        if let Work::Dump { kind, .. } = known.work {
+        if let ToolWork::Dump { kind, .. } = known.work {
             text = text.replace(&format!(".dump {kind} "), &format!("{} ", known.name));
         }
     }

@@ -20,7 +20,7 @@ const WIDEST: usize = 40;
 
 /// Sort order of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum TableOrder {
     #[default]
     Open,
     Growth,
@@ -28,14 +28,14 @@ pub enum Order {
     Type,
 }
 
-impl Order {
+impl TableOrder {
     /// Returns the order that a key selects.
-    pub fn of(letter: char) -> Option<Order> {
+    pub fn of(letter: char) -> Option<TableOrder> {
         Some(match letter {
-            'o' => Order::Open,
-            'g' => Order::Growth,
-            'p' => Order::Process,
-            't' => Order::Type,
+            'o' => TableOrder::Open,
+            'g' => TableOrder::Growth,
+            'p' => TableOrder::Process,
+            't' => TableOrder::Type,
             _ => return None,
         })
     }
@@ -43,10 +43,10 @@ impl Order {
     /// Returns the titles, with an arrow at the column that groups are sorted by.
     fn titles(self) -> [String; 6] {
         let (column, arrow) = match self {
-            Order::Open => (0, '▼'),
-            Order::Growth => (2, '▼'),
-            Order::Process => (3, '▲'),
-            Order::Type => (4, '▲'),
+            TableOrder::Open => (0, '▼'),
+            TableOrder::Growth => (2, '▼'),
+            TableOrder::Process => (3, '▲'),
+            TableOrder::Type => (4, '▲'),
         };
         let mut titles = TITLES.map(str::to_owned);
         titles[column] += &format!(" {arrow}");
@@ -57,10 +57,10 @@ impl Order {
     pub fn sort(self, groups: &mut [OpenGroup]) {
         groups.sort_by_key(|group| std::cmp::Reverse(group.open));
         match self {
-            Order::Open => {}
-            Order::Growth => groups.sort_by(|a, b| rate(b).total_cmp(&rate(a))),
-            Order::Process => groups.sort_by(|a, b| a.process.cmp(&b.process)),
-            Order::Type => groups.sort_by(|a, b| a.type_name.cmp(&b.type_name)),
+            TableOrder::Open => {}
+            TableOrder::Growth => groups.sort_by(|a, b| rate(b).total_cmp(&rate(a))),
+            TableOrder::Process => groups.sort_by(|a, b| a.process.cmp(&b.process)),
+            TableOrder::Type => groups.sort_by(|a, b| a.type_name.cmp(&b.type_name)),
         }
     }
 }
@@ -144,7 +144,7 @@ pub fn draw_table(
     heading: &Heading,
     groups: &[OpenGroup],
     first: usize,
-    order: Order,
+    order: TableOrder,
 ) {
     let areas = Layout::vertical([
         Constraint::Length(1),

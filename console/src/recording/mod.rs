@@ -13,7 +13,7 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 
 pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
 pub use record::decodable;
-pub use stop::{Reached, StopWatch};
+pub use stop::{StopTrigger, StopWatch};
 
 use handlescope_commands::CommandError;
 use handlescope_session::cancel::Cancel;

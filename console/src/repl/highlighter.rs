@@ -5,7 +5,9 @@ use std::ops::Range;
 use handlescope_model::guard::lock;
 use reedline::{Highlighter, StyledText};
 
-use handlescope_commands::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
+use handlescope_commands::completion::{
+    SharedCompletionValues, is_keyword, is_word, keywords, starts_with,
+};
 use handlescope_commands::dump::DumpWords;
 use handlescope_commands::registry::registry;
 use handlescope_commands::sql::SqlWords;
@@ -19,12 +21,12 @@ use handlescope_sql::Relation;
 
 /// Colours commands, kinds, options and values.
 pub struct CommandHighlighter {
-    known: SharedKnown,
+    known: SharedCompletionValues,
 }
 
 impl CommandHighlighter {
     /// Creates a highlighter that takes the aliases from `known`.
-    pub fn new(known: SharedKnown) -> CommandHighlighter {
+    pub fn new(known: SharedCompletionValues) -> CommandHighlighter {
         CommandHighlighter { known }
     }
 }
@@ -366,7 +368,7 @@ mod tests {
     fn a_line_that_was_taken_over_cannot_talk_to_the_terminal() {
         let line = ".load \"a\u{1b}]0;x\u{9c}\u{202e}.etl\"";
         for cursor in 0..=line.len() {
-            let text = CommandHighlighter::new(SharedKnown::default())
+            let text = CommandHighlighter::new(SharedCompletionValues::default())
                 .highlight(line, cursor)
                 .raw_string();
             assert_eq!(text, ".load \"a?]0;x·□.etl\"");
@@ -380,8 +382,8 @@ mod tests {
             ["", "  ", ".dump  ObjectRef\t-pn \"a", "ä -ö \"", "# x", ".load a  ", ".sql SELECT 'ä"]
         {
             for cursor in 0..=line.len() {
-                let styled =
-                    CommandHighlighter::new(SharedKnown::default()).highlight(line, cursor);
+                let styled = CommandHighlighter::new(SharedCompletionValues::default())
+                    .highlight(line, cursor);
                 assert_eq!(styled.raw_string(), line);
             }
         }

@@ -7,7 +7,7 @@ mod sql_completer;
 use handlescope_model::{Untrusted, guard::lock};
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
-pub use self::filter_values::{Known, KnownViews, SharedKnown};
+pub use self::filter_values::{CompletionValues, KnownViews, SharedCompletionValues};
 pub use self::paths::starts_with;
 pub use self::sql_completer::{is_keyword, is_word, keywords};
 
@@ -25,12 +25,12 @@ use handlescope_session::values::ColumnChoice;
 
 /// Completes commands, kinds, options, their values, and files.
 pub struct CommandCompleter {
-    known: SharedKnown,
+    known: SharedCompletionValues,
 }
 
 impl CommandCompleter {
     /// Creates a completer that looks up in `known` what is loaded.
-    pub fn new(known: SharedKnown) -> CommandCompleter {
+    pub fn new(known: SharedCompletionValues) -> CommandCompleter {
         CommandCompleter { known }
     }
 }
@@ -53,7 +53,7 @@ fn shown(suggestion: Suggestion) -> Suggestion {
 }
 
 /// The word being typed, and what comes before it.
-struct Position<'a> {
+struct WordPosition<'a> {
     line: &'a str,
     before: &'a [Token],
     word: &'a str,
@@ -64,11 +64,11 @@ struct Position<'a> {
 }
 
 /// Returns suggestions for the end of `head`, the line up to the cursor.
-pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
+pub fn complete(head: &str, known: &CompletionValues) -> Vec<Suggestion> {
     complete_at(head, head.len(), known)
 }
 
-fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
+fn complete_at(line: &str, cursor: usize, known: &CompletionValues) -> Vec<Suggestion> {
     if let Some(Expanded { line, typed_start, start }) = known.aliases.expanded(line)
         && let Some(behind) = cursor.checked_sub(typed_start).filter(|behind| *behind > 0)
     {
@@ -88,7 +88,7 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     };
     let span = Span::new(start, head.len());
     let registry = registry(known.over_dataset);
-    Position { line, before, word, span, is_quoted, registry }.suggestions(known)
+    WordPosition { line, before, word, span, is_quoted, registry }.suggestions(known)
 }
 
 /// Moves suggestions to another line, where the replaced text is at another position.
@@ -99,8 +99,8 @@ fn moved(mut suggestions: Vec<Suggestion>, position: impl Fn(usize) -> usize) ->
     suggestions
 }
 
-impl Position<'_> {
-    fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
+impl WordPosition<'_> {
+    fn suggestions(&self, known: &CompletionValues) -> Vec<Suggestion> {
         let Some((first, arguments)) = self.before.split_first() else {
             return self.commands(known);
         };
@@ -163,7 +163,12 @@ impl Position<'_> {
     }
 
     /// Returns suggestions inside a query, because its words are not just separated by spaces.
-    fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+    fn query(
+        &self,
+        command: &Token,
+        arguments: &[Token],
+        known: &CompletionValues,
+    ) -> Vec<Suggestion> {
         // Only options come before the query, and these are already complete.
         let start = match SqlWords::new(self.line, arguments).and_then(|words| words.query.first())
         {
@@ -185,12 +190,12 @@ impl Position<'_> {
     }
 
     /// Returns tables and views with their meanings.
-    fn relations(&self, known: &Known) -> Vec<Suggestion> {
+    fn relations(&self, known: &CompletionValues) -> Vec<Suggestion> {
         let relations = known.views.get().relations();
         self.words(relations.map(|relation| (relation.name(), relation.doc())).collect())
     }
 
-    fn commands(&self, known: &Known) -> Vec<Suggestion> {
+    fn commands(&self, known: &CompletionValues) -> Vec<Suggestion> {
         // A word without a dot may be a command.
         let dotted = format!(".{}", self.word);
         let commands = self.registry.commands().filter_map(|command| {
@@ -205,7 +210,7 @@ impl Position<'_> {
         commands.chain(aliases.iter().map(|(name, line)| self.suggest(name, line))).collect()
     }
 
-    fn aliases(&self, known: &Known) -> Vec<Suggestion> {
+    fn aliases(&self, known: &CompletionValues) -> Vec<Suggestion> {
         self.words(known.aliases.iter().collect())
     }
 
@@ -237,7 +242,7 @@ impl Position<'_> {
         programs.iter().map(|program| self.suggest(program, "a program")).collect()
     }
 
-    fn loaded(&self, known: &Known) -> Vec<Suggestion> {
+    fn loaded(&self, known: &CompletionValues) -> Vec<Suggestion> {
         known
             .loaded
             .iter()
@@ -246,7 +251,7 @@ impl Position<'_> {
             .collect()
     }
 
-    fn points(&self, known: &Known) -> Vec<Suggestion> {
+    fn points(&self, known: &CompletionValues) -> Vec<Suggestion> {
         known
             .snapshots
             .iter()
@@ -255,7 +260,7 @@ impl Position<'_> {
             .collect()
     }
 
-    fn topics(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+    fn topics(&self, arguments: &[Token], known: &CompletionValues) -> Vec<Suggestion> {
         if let Some(kind) = arguments.last().and_then(|word| self.registry.kind(&word.text)) {
             return self.options(&kind.options(), &[]);
         }
@@ -283,7 +288,7 @@ impl Position<'_> {
         suggestions
     }
 
-    fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+    fn dump(&self, arguments: &[Token], known: &CompletionValues) -> Vec<Suggestion> {
         let words = DumpWords::new(arguments, self.registry);
         // Before the kind is known, options of any kind decide whether a value is expected.
         let options = words.options(self.registry);
@@ -364,7 +369,7 @@ impl Position<'_> {
         offers.iter().map(|offer| offer()).find(|offer| !offer.is_empty()).unwrap_or_default()
     }
 
-    fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
+    fn values(&self, option: &dyn OptionSpec, known: &CompletionValues) -> Vec<Suggestion> {
         let value = option.value();
         match value.offers {
             Offers::Words => self.words((value.words)()),

@@ -14,7 +14,7 @@ use handlescope_session::values::FORMATS;
 
 /// A file or folder that may be meant.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct PathCandidate {
     /// The path as it would be typed, without quotes; a folder ends with a separator.
     pub path: String,
     /// Whether the path continues.
@@ -48,12 +48,12 @@ impl FileFilter {
 }
 
 /// Returns folders and files with paths that start with the typed text. Hidden ones are offered only after a dot.
-pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
+pub fn candidates(typed: &str, filter: FileFilter) -> Vec<PathCandidate> {
     let name_starts = typed.rfind(is_separator).map_or(0, |index| index + 1);
     let (folder, prefix) = typed.split_at(name_starts);
     let listed = if folder.is_empty() { ".".into() } else { with_home(folder) };
     let Ok(entries) = fs::read_dir(listed) else { return Vec::new() };
-    let mut candidates: Vec<Candidate> = entries
+    let mut candidates: Vec<PathCandidate> = entries
         .filter_map(Result::ok)
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
@@ -62,7 +62,7 @@ pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
             let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
             let fits = starts_with(&name, prefix) && is_accepted && !is_hidden;
             let end = if is_folder { MAIN_SEPARATOR.to_string() } else { String::new() };
-            fits.then(|| Candidate { path: format!("{folder}{name}{end}"), is_folder })
+            fits.then(|| PathCandidate { path: format!("{folder}{name}{end}"), is_folder })
         })
         .collect();
     candidates.sort_by(|left, right| left.path.cmp(&right.path));

@@ -7,12 +7,14 @@ use std::fmt;
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use self::page::Page;
+use self::page::HelpPage;
 use super::call::invocation;
 use super::shared::groups;
 use super::syntax::Syntax;
 use super::topics::TopicSpec;
-use super::{AnyCommand, Command, CommandError, Context, Entered, Invocation, Registry, Signature};
+use super::{
+    AnyCommand, Command, CommandError, Context, EnteredLine, Invocation, Registry, Signature,
+};
 use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError};
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
@@ -68,7 +70,7 @@ impl Command for Help {
         ]),
     };
 
-    fn parse(entered: &Entered<'_>) -> Result<HelpArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<HelpArgs, ParseError> {
         if let Some(word) = entered.tokens.get(3) {
             return Err(entered.too_many("a command, a kind of .dump or an option", word));
         }
@@ -79,11 +81,11 @@ impl Command for Help {
     fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let HelpArgs(Some((topic, registry, syntax))) = args else { return Ok(()) };
         let aliases = &context.session.settings.aliases;
-        write(topic, aliases, Page::new(context.out, context.screen, registry, syntax))
+        write(topic, aliases, HelpPage::new(context.out, context.screen, registry, syntax))
     }
 }
 
-fn write(topic: Topic, aliases: &Aliases, page: Page<'_>) -> Result<(), CommandError> {
+fn write(topic: Topic, aliases: &Aliases, page: HelpPage<'_>) -> Result<(), CommandError> {
     match topic {
         Topic::Everything => page.everything(aliases),
         Topic::Command(command) => page.command(command),

@@ -13,21 +13,21 @@ use handlescope_session::terminal::{Role, Screen, table, wrapped};
 use handlescope_sql::Relation;
 
 /// Writes a page.
-pub struct Page<'a> {
+pub struct HelpPage<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
     registry: &'static Registry,
     syntax: Syntax,
 }
 
-impl<'a> Page<'a> {
+impl<'a> HelpPage<'a> {
     pub fn new(
         out: &'a mut dyn Write,
         screen: Screen,
         registry: &'static Registry,
         syntax: Syntax,
-    ) -> Page<'a> {
-        Page { out, screen, registry, syntax }
+    ) -> HelpPage<'a> {
+        HelpPage { out, screen, registry, syntax }
     }
 
     pub fn everything(mut self, aliases: &Aliases) -> Result<(), CommandError> {

@@ -17,7 +17,7 @@ use self::words::is_file;
 use super::shared::groups;
 use super::shared::names::WatchedSymbols;
 use super::shared::output_file::complete_output;
-use super::{Command, CommandError, Context, Entered, SharedArgs, Signature};
+use super::{Command, CommandError, Context, EnteredLine, SharedArgs, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render as render;
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token};
@@ -78,11 +78,12 @@ impl Command for Sql {
     };
     const OPTIONS: &'static [OptionGroup<SqlArgs>] = OPTIONS;
 
-    fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SqlArgs, ParseError> {
         let (mut args, query) = match SqlWords::new(entered.line, entered.tokens) {
             Some(words) => {
                 let options = [words.before, words.behind].concat();
-                let args: SqlArgs = Entered { tokens: &options, ..*entered }.options(OPTIONS)?;
+                let args: SqlArgs =
+                    EnteredLine { tokens: &options, ..*entered }.options(OPTIONS)?;
                 (args, Query::Text(words.text(entered.line)))
             }
             None => {
@@ -162,7 +163,7 @@ pub fn end_program(limit: u64) {
 ///
 /// # Errors
 /// If the words are neither a query nor the name of one file.
-fn file(entered: &Entered<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
+fn file(entered: &EnteredLine<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
     match words {
         [] => Err(entered.missing("a query, as in SELECT type, count(*) FROM leaks GROUP BY type")),
         [word, ..] if is_file(&word.text) => {

@@ -221,9 +221,9 @@ fn a_cancelled_search_for_names_goes_on_where_it_stopped() {
 
 /// Names nothing, but records the modules, and which addresses are return addresses.
 #[derive(Default)]
-struct Notes(Mutex<Vec<(String, Vec<bool>)>>);
+struct AddressNotes(Mutex<Vec<(String, Vec<bool>)>>);
 
-impl FrameNames for Notes {
+impl FrameNames for AddressNotes {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         lock(&self.0).extend(requests.iter().map(|(module, addresses)| {
             (module.name.clone(), addresses.iter().map(|address| address.is_return).collect())
@@ -236,7 +236,7 @@ impl FrameNames for Notes {
 #[test]
 fn calls_return_to_every_frame_that_is_not_the_innermost_one_of_all_its_stacks() {
     let saved = trace(&[(OPEN, CLOSE), (&OPEN[1..], EXIT)]);
-    let (notes, cancel) = (Notes::default(), Cancel::default());
+    let (notes, cancel) = (AddressNotes::default(), Cancel::default());
     object_ref(&[saved.source()], &arguments("-ShowStack"), &notes, &cancel).expect("an answer");
     let asked = [("app.exe", vec![true; 3]), ("nt.exe", vec![false; 3])];
     let mut noted = lock(&notes.0).clone();

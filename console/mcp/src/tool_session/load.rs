@@ -9,12 +9,12 @@ use handlescope_fleet::dataset::Dataset;
 use handlescope_model::Untrusted;
 use serde_json::{Map, Value};
 
-use super::{Call, MAX_NAMED, ToolSession, WithWarnings};
-use crate::answer::Answer;
+use super::{MAX_NAMED, ToolCall, ToolSession, WithWarnings};
+use crate::answer::AnswerPage;
 use crate::brief;
 use crate::error::ToolError;
 use crate::rows::{LoadedFile, file_columns};
-use crate::window::{Names, Position, Window};
+use crate::window::{MemberNames, PagePosition, PageWindow};
 use handlescope_commands::CommandError;
 use handlescope_commands::load::load;
 use handlescope_session::paths::RootError;
@@ -25,8 +25,8 @@ impl ToolSession {
     ///
     /// # Errors
     /// When nothing can be loaded: what was loaded before stays.
-    pub(super) fn load(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
-        let Call { tool, inputs, at, rows, .. } = *call;
+    pub(super) fn load(&mut self, call: &ToolCall<'_>) -> WithWarnings<AnswerPage> {
+        let ToolCall { tool, inputs, at, rows, .. } = *call;
         let folders = self.real(inputs.texts("symbols"))?;
         let symbols = self.symbols_with(folders)?;
         let queries = self.queries(inputs.texts("paths"))?;
@@ -124,14 +124,17 @@ impl ToolSession {
             return Ok(None);
         }
         let (mut text, _) = self.printed("Symbols", &[], false)?;
-        let mut symbols = brief::Symbols::default();
-        let names = Names { rows: "symbols", list: None };
+        let mut symbols = brief::SymbolsBrief::default();
+        let names = MemberNames { rows: "symbols", list: None };
         let mut count = |module: &Value| {
             symbols.count(module);
             true
         };
         let counts: Option<&mut dyn FnMut(&Value) -> bool> = Some(&mut count);
-        self.part(&mut text, Window { names, first: Position::default(), count: 0, counts })?;
+        self.part(
+            &mut text,
+            PageWindow { names, first: PagePosition::default(), count: 0, counts },
+        )?;
         Ok(Some(symbols.described()))
     }
 

@@ -2,8 +2,8 @@
 
 use handlescope_fleet::dataset::TABLES;
 
-use super::Call;
-use crate::answer::Answer;
+use super::ToolCall;
+use crate::answer::AnswerPage;
 use crate::error::ToolError;
 use crate::rows::{DescribedTable, relation_columns};
 use handlescope_session::suggest;
@@ -37,8 +37,11 @@ pub fn of_dataset() -> Vec<DescribedTable> {
 ///
 /// # Errors
 /// Names the first that is not there.
-pub fn schema(call: &Call<'_>, mut tables: Vec<DescribedTable>) -> Result<Answer, ToolError> {
-    let Call { tool, inputs, at, rows, .. } = *call;
+pub fn schema(
+    call: &ToolCall<'_>,
+    mut tables: Vec<DescribedTable>,
+) -> Result<AnswerPage, ToolError> {
+    let ToolCall { tool, inputs, at, rows, .. } = *call;
     let names = inputs.texts("tables");
     let mut chosen: Vec<DescribedTable> = Vec::new();
     for name in names.iter().flat_map(|names| names.split(',')).map(str::trim) {

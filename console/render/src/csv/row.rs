@@ -7,7 +7,7 @@ use handlescope_model::{ObjectIdx, ProcessIdx};
 
 use crate::event_item::EventItem;
 use crate::text::{ProcessStyle, TargetStyle};
-use crate::time::Clock;
+use crate::time::TraceClock;
 use handlescope_query::{
     FileAnswer, Listing, PerProcess, ProcessInfo, Selected, Target, UNKNOWN_LIFETIME_NS,
 };
@@ -32,7 +32,7 @@ pub struct FileFacts<'a> {
     pub date: String,
     processes: PerProcess<ProcessFacts<'a>>,
     style: ProcessStyle,
-    clock: Clock,
+    clock: TraceClock,
 }
 
 /// The facts that the rows of a process share.
@@ -86,7 +86,7 @@ impl<'a> FileFacts<'a> {
         has_command_line: bool,
         display: &Display,
     ) -> Self {
-        let clock = Clock::new(&answer.about.info, display.time_format, display.time_digits);
+        let clock = TraceClock::new(&answer.about.info, display.time_format, display.time_digits);
         let style = ProcessStyle::new(&answer.about.info, display);
         let processes = &answer.file.processes;
         Self {
@@ -94,7 +94,7 @@ impl<'a> FileFacts<'a> {
             listing,
             name: name.to_string_lossy().into_owned(),
             date: if answer.about.info.has_clock() {
-                Clock::session_start(&answer.about.info)
+                TraceClock::session_start(&answer.about.info)
             } else {
                 String::new()
             },
@@ -115,7 +115,7 @@ impl<'a> ProcessFacts<'a> {
     fn new(
         process: &'a ProcessInfo,
         style: &ProcessStyle,
-        clock: &Clock,
+        clock: &TraceClock,
         has_command_line: bool,
     ) -> Self {
         let name = style.name(process);

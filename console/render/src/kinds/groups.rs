@@ -6,9 +6,9 @@ use super::index;
 use crate::{
     ObjectRefStyle,
     json::Document,
-    table::{Columns, FileRows, MemberMeaning, Table},
+    table::{AnswerTable, Columns, FileRows, MemberMeaning},
     text::StackStyle,
-    traces::{OfTraces, StackNumbers, totals_columns, traces},
+    traces::{OfTraces, StackNumbering, totals_columns, traces},
 };
 use handlescope_query::{
     FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
@@ -23,7 +23,7 @@ pub struct GroupRow<'a> {
     node: NodeIdx,
     /// Growth of the group, with `-ShowTime`.
     growth: Option<Growth>,
-    numbers: StackNumbers,
+    numbers: StackNumbering,
     stacks: Rc<StackStyle<'a>>,
 }
 
@@ -129,7 +129,7 @@ pub fn groups<'a>(
     answer: &'a ObjectRefAnswer<'a>,
     style: &ObjectRefStyle<'a>,
     is_document: bool,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let criteria = &style.criteria.groups;
     let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
     let has_times = criteria.buckets.is_some();
@@ -150,7 +150,7 @@ pub fn groups<'a>(
     });
     let about = (answer, style.text, criteria.clone());
     let columns = group_columns(criteria, is_document);
-    let table = Table::new(columns, rows.collect(), file_rows)?;
+    let table = AnswerTable::new(columns, rows.collect(), file_rows)?;
     Ok(table.within(group_document(), OfTraces { traces, rest: about }))
 }
 

@@ -8,7 +8,7 @@ use super::index;
 use crate::{
     json::Hex,
     no_match::{NoMatchRow, first_no_match, list_document},
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
 };
 use handlescope_query::{LoadedModule, ModuleAnswer};
 use handlescope_session::values::Counted;
@@ -104,7 +104,7 @@ pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
+pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.modules.iter().map(move |loaded| ModuleRow { answer, loaded }));
@@ -117,7 +117,7 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
         FileRows::new(answer.path, count).below(line)
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let table = Table::new(module_columns(), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(module_columns(), rows.collect(), file_rows)?;
     let table = table.within(module_document(), first_no_match(no_match));
     Ok(table.with_spare(["Pdb", "Size", "Base", "Loaded by"]))
 }

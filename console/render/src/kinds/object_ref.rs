@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::events::objects;
 use crate::json;
-use crate::table::{Around, Columns};
+use crate::table::{Columns, DocumentWithRows};
 use crate::text::ObjectRefStyle;
 use crate::traces::{OfTraces, totals_columns, traces};
 use handlescope_query::{
@@ -26,7 +26,7 @@ pub fn write_document<'a>(
     let traces = traces(&answer.files);
     let rows = objects(answer, &traces);
     let document = object_ref_document().part(OfTraces { traces, rest: (answer, args) });
-    json::write(&Around { members: &|take| document.each(take), rows }, mode, out)
+    json::write(&DocumentWithRows { members: &|take| document.each(take), rows }, mode, out)
 }
 
 /// Declares the document of `.dump ObjectRef`.

@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use super::index;
 use crate::{
     no_match::{NoMatchRow, first_no_match},
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
     text::{ProcessStyle, StackStyle},
     traces::StackJson,
 };
@@ -81,7 +81,7 @@ pub fn call_stacks<'a>(
     stacks: StackDisplayArgs,
     format: Format,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
         let file = Rc::new(FileStyle::new(answer, stacks, display));
         answer.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
@@ -104,7 +104,7 @@ pub fn call_stacks<'a>(
         left_out,
         no_match: first_no_match(no_match),
     };
-    let table = Table::new(columns, rows.collect(), answers.iter().map(file_rows))?;
+    let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
     Ok(table.within(stack_document(), about))
 }
 

@@ -7,7 +7,7 @@ use handlescope_symbols::{MissingAt, ModuleReport, Origin, Outcome, SearchFailur
 use indicatif::HumanCount;
 
 use super::index;
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use handlescope_query::{ModuleSymbols, SymbolsAnswer};
 use handlescope_session::values::Counted;
 
@@ -102,12 +102,12 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
+pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
     let file_rows = answers.iter().map(file_rows);
-    let table = Table::new(symbol_columns(), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(symbol_columns(), rows.collect(), file_rows)?;
     Ok(table.within(symbol_document(), ()).with_spare(["Pdb"]))
 }
 

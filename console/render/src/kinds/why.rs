@@ -8,9 +8,9 @@ use indicatif::HumanCount;
 
 use super::{index, no_match_line};
 use crate::findings::{Finding, Findings};
-use crate::traces::{OfTraces, StackNumbers, traces};
+use crate::traces::{OfTraces, StackNumbering, traces};
 use crate::{
-    table::{Columns, FileRows, Table},
+    table::{AnswerTable, Columns, FileRows},
     text::{
         StackStyle, amounts, bars, callers, capitalized, headline, ignored_because, is_narrow,
         line_of_holders, line_of_ignored, line_of_zombies, lines_of_not_counted,
@@ -61,7 +61,7 @@ const LISTED: usize = 12;
 pub struct SuspectRow<'a> {
     answer: &'a WhyAnswer<'a>,
     suspect: &'a Suspect,
-    numbers: StackNumbers,
+    numbers: StackNumbering,
     stacks: StackStyle<'a>,
     command: String,
     /// Whether the text only counts this suspect.
@@ -346,7 +346,7 @@ pub fn why<'a>(
     look: Look<'_>,
     stacks: StackDisplayArgs,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let shown = StackDisplayArgs { show: true, line: true, ..stacks };
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
@@ -368,7 +368,7 @@ pub fn why<'a>(
     let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
-    let table = Table::new(columns, rows, parts)?;
+    let table = AnswerTable::new(columns, rows, parts)?;
     Ok(table.within(why_document(), OfTraces { traces, rest: answers }))
 }
 
@@ -566,8 +566,8 @@ pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
 }
 
 /// Declares the processes that have ended and are still in memory.
-fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
-    let mut columns = Columns::<(&WhyAnswer<'_>, StackNumbers)>::default();
+fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbering)> {
+    let mut columns = Columns::<(&WhyAnswer<'_>, StackNumbering)>::default();
     columns.member("file", "index of the file", |(answer, _)| answer.file.about.index);
     columns.member("count", "number of them", |(answer, _)| answer.zombies.count);
     columns.member("programs", "`[name, count]` pairs, the most first", |(answer, _)| {
@@ -588,10 +588,10 @@ fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
 }
 
 /// Declares the columns of a process with open handles to zombies.
-fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbers)> {
+fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbering)> {
     const PROCESS: &str = "the process, `name.exe(pid)`, and its id";
     const COUNTS: &str = "number of the zombies that it keeps, and of its open handles to them";
-    let mut columns = Columns::<(&ZombieHolder, StackNumbers)>::default();
+    let mut columns = Columns::<(&ZombieHolder, StackNumbering)>::default();
     columns.member("process", PROCESS, |(holder, _)| holder.process.as_str());
     columns.member("pid", PROCESS, |(holder, _)| holder.pid).for_programs();
     columns.member("zombies", COUNTS, |(holder, _)| holder.zombies);
@@ -702,8 +702,8 @@ fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
 }
 
 /// Declares the columns of a caller of a suspect's function.
-fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbers)> {
-    let mut columns = Columns::<(&Caller, StackNumbers)>::default();
+fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbering)> {
+    let mut columns = Columns::<(&Caller, StackNumbering)>::default();
     columns.member(
         "function",
         "the function, as stack filters see it; null if none of the program calls",
@@ -736,7 +736,7 @@ fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
 struct DiagnosisRow<'a> {
     of: &'a Diagnosis,
     is_shown: bool,
-    numbers: StackNumbers,
+    numbers: StackNumbering,
 }
 
 /// Declares the columns of a cause.

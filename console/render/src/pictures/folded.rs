@@ -27,7 +27,7 @@ pub const NO_STACK: &str = "no stack";
 pub const UNKNOWN: &str = "unknown";
 
 /// A stack and its weight.
-pub struct Folded {
+pub struct FoldedStack {
     /// Frames from the outermost to the innermost: process, frames, type of the object.
     pub frames: Vec<PictureFrame>,
     /// Number of handles that count.
@@ -40,11 +40,11 @@ pub struct Folded {
 pub struct FoldedFile {
     /// The name of the trace.
     pub name: String,
-    pub stacks: Vec<Folded>,
+    pub stacks: Vec<FoldedStack>,
 }
 
 impl FoldedFile {
-    pub fn new(path: &Path, stacks: Vec<Folded>) -> Self {
+    pub fn new(path: &Path, stacks: Vec<FoldedStack>) -> Self {
         Self { name: Untrusted(&stem(path)).to_string(), stacks }
     }
 }
@@ -81,7 +81,7 @@ impl FrameTable {
 }
 
 /// Returns the stacks of a file in any order. The file must have groups by process, create stack and type.
-pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
+pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<FoldedStack> {
     let Some(groups) = &file.groups else { return Vec::new() };
     let weighed = groups.tree.leaves().map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
     let unreleased = weighed.filter(|(_, count)| *count > 0);
@@ -94,7 +94,7 @@ pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
             .into_iter()
             .chain(types)
             .flat_map(|(column, node)| group_frames(file, groups, *column, node));
-        Folded { frames: frames.collect(), count: count.into(), before: None }
+        FoldedStack { frames: frames.collect(), count: count.into(), before: None }
     });
     stacks.collect()
 }

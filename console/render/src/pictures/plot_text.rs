@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
 use super::Measure;
-use super::timeline::{Axis, Timeline};
+use super::timeline::{Axis, OpenTimeline};
 use handlescope_query::long_sparkline;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::table;
@@ -34,7 +34,7 @@ pub fn columns(display: &Display) -> usize {
 /// Writes a stacked plot, and below it the groups in the order of the lines. Each line adds the open handles of its
 /// group to the line below.
 pub fn write_text(
-    timeline: &Timeline,
+    timeline: &OpenTimeline,
     by: &str,
     display: &Display,
     out: &mut dyn Write,

@@ -7,7 +7,7 @@ use handlescope_model::{StackIdx, Untrusted};
 
 use super::Measure;
 use super::folded::UNKNOWN;
-use super::ticks::{Round, Ticks};
+use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
@@ -23,7 +23,7 @@ const NAME_LENGTH: usize = 60;
 const NONE: &str = "none";
 
 /// The open handles or allocations of a trace over time. Counts only what was opened or allocated in the trace.
-pub struct Timeline {
+pub struct OpenTimeline {
     pub measure: Measure,
     /// The name of the trace.
     pub file: String,
@@ -78,7 +78,7 @@ pub struct Series {
     pub open: Vec<u64>,
 }
 
-impl Timeline {
+impl OpenTimeline {
     /// Builds the timeline of an answer that has groups with times. The `top` outermost groups with the highest peaks
     /// get their own series, and time is divided into `buckets`. `None` for a trace without a clock.
     pub fn new(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
@@ -188,7 +188,8 @@ impl Timeline {
 
     /// Returns round amounts from 0 to the highest, each with its text.
     pub fn amount_ticks(&self, highest: u64) -> Vec<(u64, String)> {
-        let round = if self.measure == Measure::Bytes { Round::Binary } else { Round::Whole };
+        let round =
+            if self.measure == Measure::Bytes { RoundNumbers::Binary } else { RoundNumbers::Whole };
         Ticks::new(0.0, highest as f64, round)
             .values
             .into_iter()
@@ -199,7 +200,11 @@ impl Timeline {
     /// Returns round times of the window in seconds, each with its text.
     pub fn time_ticks(&self) -> Vec<(f64, String)> {
         let Window { start_ns, end_ns } = self.window;
-        let round = if matches!(self.axis, Axis::Seconds) { Round::Decimal } else { Round::Whole };
+        let round = if matches!(self.axis, Axis::Seconds) {
+            RoundNumbers::Decimal
+        } else {
+            RoundNumbers::Whole
+        };
         let Ticks { values, decimals } =
             Ticks::new(start_ns as f64 / 1e9, end_ns as f64 / 1e9, round);
         values.into_iter().map(|time| (time, self.axis.label(time, decimals))).collect()

@@ -9,14 +9,16 @@ use super::ReportAnswer;
 use super::groups::{columns as group_columns, with_groups};
 use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use super::summary::has_handles;
-use super::suspects::{Line, columns, line};
+use super::suspects::{SuspectLine, columns, line};
 use crate::findings::markdown;
 use crate::json::Document;
 use crate::kinds::{
     CALLERS, NAMES, PROCESSES as LEAKING, cause, findings_of_suspect, in_processes,
     listed_and_others, named_objects, stacks_with_lines, title, unreleased,
 };
-use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, colors, folded, folded_leaks};
+use crate::pictures::{
+    FrameTable, Measure, OpenTimeline, PictureFrame, colors, folded, folded_leaks,
+};
 use crate::text::{StackStyle, callers, ignored_because};
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
@@ -61,7 +63,7 @@ fn file<'a>(
     let stacks: BTreeMap<u32, Vec<usize>> =
         shown.map(|stack| (stack.0, frames(file, stack, table))).collect();
     let style = stacks_with_lines(why);
-    let lines: Vec<Line> = suspects.iter().map(|suspect| line(suspect, &style)).collect();
+    let lines: Vec<SuspectLine> = suspects.iter().map(|suspect| line(suspect, &style)).collect();
     let columns = columns(&lines);
     let rows: Vec<Document<'a>> = suspects
         .iter()
@@ -73,7 +75,7 @@ fn file<'a>(
     let overviews = answer.allocations.iter();
     let kinds =
         overviews.flat_map(|overview| overview.kinds.iter().map(move |kind| (overview, kind)));
-    let open = Timeline::new(file, BUCKETS, PROCESSES);
+    let open = OpenTimeline::new(file, BUCKETS, PROCESSES);
     let kinds: Vec<Document<'a>> =
         kinds.map(|(overview, allocated)| kind(overview, allocated, table)).collect();
     let document = Document::default()
@@ -96,7 +98,7 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
-    let allocated = Timeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
+    let allocated = OpenTimeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
@@ -116,7 +118,7 @@ fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec
 fn suspect<'a>(
     answer: &WhyAnswer<'_>,
     suspect: &'a Suspect,
-    line: Line,
+    line: SuspectLine,
     stacks: &StackStyle<'_>,
     command: String,
 ) -> Document<'a> {

@@ -18,7 +18,7 @@ const GROUPS: usize = 2_000;
 
 /// The handles of one process, type and stack.
 #[derive(Clone, Copy)]
-struct Handles<'a> {
+struct ReportGroup<'a> {
     file: &'a FileAnswer<'a>,
     groups: &'a Groups,
     leaf: NodeIdx,
@@ -41,7 +41,7 @@ pub fn columns() -> Document<'static> {
 pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> Document<'a> {
     let overviews = answer.allocations.iter();
     let allocated = move || overviews.clone().flat_map(|o| Allocations::from_answer(&o.groups));
-    let handles = Handles::for_file(&answer.why.file);
+    let handles = ReportGroup::for_file(&answer.why.file);
     let handles = move || handles.clone().into_iter();
     let columns = allocation_columns();
     let document = listed(document, "allocated", "allocated_left_out", columns, allocated);
@@ -61,12 +61,12 @@ fn listed<'a, R: 'a, I: Iterator<Item = R>>(
     document.with(rows, shown).with(left_out, more)
 }
 
-fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
-    let mut columns = Columns::<Handles<'a>>::default();
+fn handle_columns<'a>() -> Columns<'a, ReportGroup<'a>> {
+    let mut columns = Columns::<ReportGroup<'a>>::default();
     columns.add("process", "owner", |row| row.key(0));
     columns.add("type", "type of the objects", |row| row.key(1));
     columns.add("function", "function that opened them", |row| row.key(2));
-    add_stats(&mut columns, Handles::stats);
+    add_stats(&mut columns, ReportGroup::stats);
     columns.add("opened", "handles and views opened", |row| row.stats().opened());
     columns.add("ended", "handles closed and views unmapped", |row| {
         row.stats().closed.saturating_add(row.stats().unmapped)
@@ -83,13 +83,15 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
     ])
 }
 
-impl<'a> Handles<'a> {
+impl<'a> ReportGroup<'a> {
     /// Returns the groups of a trace; those with the most leaks come first.
     fn for_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
         let mut rows: Vec<Self> = file
             .groups
             .iter()
-            .flat_map(|groups| groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf }))
+            .flat_map(|groups| {
+                groups.tree.leaves().map(move |leaf| ReportGroup { file, groups, leaf })
+            })
             .collect();
         rows.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
         rows

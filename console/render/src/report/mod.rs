@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use self::data::data;
 pub use self::fleet::FleetReport;
-use self::html::Text;
+use self::html::EscapedText;
 pub use self::pictures::BUCKETS;
 use super::json::{self, Document};
 use handlescope_query::{AllocationsOverview, Suspect, WhyAnswer};
@@ -88,7 +88,7 @@ fn write_page(
     );
     let replacements = [
         ("{policy}", policy.as_str()),
-        ("{title}", &Text(title).to_string()),
+        ("{title}", &EscapedText(title).to_string()),
         ("{style}", STYLE),
         ("{body}", body),
         ("{data}", &data),

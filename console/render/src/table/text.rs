@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::size::{GridSize, cut};
-use super::{ColumnSpec, FileRows, Table};
+use super::{AnswerTable, ColumnFormat, FileRows};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
 use handlescope_session::values::Counted;
@@ -14,7 +14,7 @@ use handlescope_session::values::Counted;
 /// Number of rows measured to choose between one line per row and one line per value.
 const MEASURED_ROWS: usize = 1_000;
 
-impl Table<'_> {
+impl AnswerTable<'_> {
     pub fn text(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
         for file in &self.files {
@@ -123,7 +123,7 @@ impl Table<'_> {
     /// Returns the indexes of columns with shortened texts; `-NoClip` shows them whole.
     fn clipped(&self, columns: &[(usize, String)], display: &Display) -> Vec<usize> {
         let is_clipped =
-            |column: &usize| self.specs.get(*column).is_some_and(ColumnSpec::is_clipped);
+            |column: &usize| self.specs.get(*column).is_some_and(ColumnFormat::is_clipped);
         columns
             .iter()
             .enumerate()

@@ -8,7 +8,7 @@ use handlescope_model::Untrusted;
 use super::stack::StackStyle;
 use super::{ObjectRefStyle, counted, grouped, handles_and_views};
 use crate::output::{COLUMNS, LEFT_OUT, OutputError};
-use crate::time::Clock;
+use crate::time::TraceClock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, Stat, Stats, sparkline,
 };
@@ -119,9 +119,9 @@ pub fn write(
         _ => true,
     });
     let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
-    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
+    let clock = TraceClock::new(&file.about.info, display.time_format, display.time_digits);
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
-    let writer = Writer {
+    let writer = TreeWriter {
         groups,
         columns: shown,
         clock: clock.without_start_date(),
@@ -183,10 +183,10 @@ fn write_lines(
     Ok(())
 }
 
-struct Writer<'a> {
+struct TreeWriter<'a> {
     groups: &'a Groups,
     columns: Vec<TreeColumn>,
-    clock: Clock,
+    clock: TraceClock,
     stacks: StackStyle<'a>,
     /// Whether some counts may include views.
     has_views: bool,
@@ -198,7 +198,7 @@ struct Writer<'a> {
     display: &'a Display,
 }
 
-impl Writer<'_> {
+impl TreeWriter<'_> {
     /// Adds the rows within a group, and the frame lines below each.
     fn add(
         &self,

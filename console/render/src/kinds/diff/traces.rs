@@ -6,14 +6,14 @@ use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
 use super::{
-    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, growth, rate, shown,
+    CREATE_STACK, ComparisonHead, FUNCTION, PROCESS, TraceSpan, diff_document, growth, rate, shown,
     states_line, write_ignored, write_stack,
 };
 use crate::findings::{Finding, Findings};
 use crate::{
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
     text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackNumbers, TraceJson, traces},
+    traces::{OfTraces, StackNumbering, TraceJson, traces},
 };
 use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff, Verdict};
 use handlescope_session::paths;
@@ -26,7 +26,7 @@ pub struct DiffRow<'a> {
     group: &'a ComparedGroup,
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
-    numbers: StackNumbers,
+    numbers: StackNumbering,
     /// The word for what the traces count: open or leaked.
     counted: &'static str,
 }
@@ -290,7 +290,7 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     answer: &'a TracesDiff<F>,
     stacks: StackDisplayArgs,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
     let rows =
@@ -307,12 +307,12 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     }
     let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
         let about = file.about();
-        Span::new(about.index, about.info.has_clock().then_some(*window))
+        TraceSpan::new(about.index, about.info.has_clock().then_some(*window))
     });
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
     let ignored = answer.ignored;
-    let rest = Compared { a: index(0), b: index(1), spans: spans.collect(), ignored };
-    let table = Table::new(columns, rows, [file_rows(answer)])?;
+    let rest = ComparisonHead { a: index(0), b: index(1), spans: spans.collect(), ignored };
+    let table = AnswerTable::new(columns, rows, [file_rows(answer)])?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
 

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
 use super::{add_caveats, add_site, count};
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use crate::text::{capitalized, ignored_because, line_of_ignored, named, unreleased};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
@@ -21,7 +21,7 @@ use handlescope_session::values::{Counted, Size};
 const INDENT: &str = "   ";
 
 /// A suspect and its presentation.
-pub struct SuspectRow<'a> {
+pub struct FleetSuspectRow<'a> {
     suspect: &'a FleetSuspect,
     system: &'a SystemModules,
 }
@@ -29,8 +29,8 @@ pub struct SuspectRow<'a> {
 type NumberOf<T> = fn(&FleetSuspect) -> T;
 
 /// Declares the columns of a suspect.
-pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
-    let mut columns = Columns::<SuspectRow<'a>>::default();
+pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
+    let mut columns = Columns::<FleetSuspectRow<'a>>::default();
     columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
     let numbers: [(_, _, _, NumberOf<usize>); 4] = [
         ("machines", "number of machines where it is a suspect", "Machines", |of| of.machines),
@@ -164,9 +164,9 @@ pub fn fleet_why<'a>(
     all_frames: bool,
     system: &'a SystemModules,
     display: &Display,
-) -> io::Result<Table<'a>> {
-    let rows: Vec<SuspectRow<'a>> =
-        answer.suspects.iter().map(|suspect| SuspectRow { suspect, system }).collect();
+) -> io::Result<AnswerTable<'a>> {
+    let rows: Vec<FleetSuspectRow<'a>> =
+        answer.suspects.iter().map(|suspect| FleetSuspectRow { suspect, system }).collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
     let part = FileRows::rows_of(rows.len()).of_each("more suspect");
@@ -180,7 +180,7 @@ pub fn fleet_why<'a>(
         }
     };
     let part = line_of_ignored_suspects(answer).into_iter().fold(part, FileRows::below);
-    Ok(Table::new(columns, rows, [part])?.within(fleet_why_document(), answer))
+    Ok(AnswerTable::new(columns, rows, [part])?.within(fleet_why_document(), answer))
 }
 
 /// Returns the line about suspects that are left out.
@@ -286,7 +286,7 @@ pub fn builds(suspect: &FleetSuspect) -> String {
 
 /// Declares words with the number of traces of each: one text in rows, separate members in documents.
 fn add_words<'a>(
-    columns: &mut Columns<'a, SuspectRow<'a>>,
+    columns: &mut Columns<'a, FleetSuspectRow<'a>>,
     [name, title]: [&'static str; 2],
     [words, word]: [&'static str; 2],
     of: fn(&'a FleetSuspect) -> &'a [(String, usize)],
@@ -346,7 +346,7 @@ pub fn causes(suspect: &FleetSuspect) -> String {
     causes.collect::<Vec<_>>().join("; ")
 }
 
-impl SuspectRow<'_> {
+impl FleetSuspectRow<'_> {
     fn bytes(&self) -> Option<i64> {
         self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
     }

@@ -15,7 +15,7 @@ use super::index;
 use crate::{
     json,
     output::LEFT_OUT,
-    table::{Columns, FileRows, MemberMeaning, Show, Table},
+    table::{AnswerTable, Columns, FileRows, MemberMeaning, Show},
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
@@ -126,7 +126,7 @@ pub fn resources<'a>(
     command: &'a str,
     format: Format,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers);
     let files: Vec<Rc<FileStyle<'a>>> = answers
         .iter()
@@ -148,7 +148,7 @@ pub fn resources<'a>(
     let spare = LEFT_OUT.into_iter().filter(|title| {
         criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
     });
-    let table = Table::new(columns, rows.collect(), file_rows)?.with_spare(spare);
+    let table = AnswerTable::new(columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
         return Ok(table.with_document(move |file_rows, mode, out| {
             let traces = Rc::clone(&traces);

@@ -12,8 +12,8 @@ use crate::table::{Columns, Show};
 use crate::{
     json::Document,
     text::{ProcessStyle, StackStyle},
-    time::Clock,
-    traces::StackNumbers,
+    time::TraceClock,
+    traces::StackNumbering,
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{
@@ -26,10 +26,10 @@ use handlescope_session::values::Size;
 /// The presentation of the allocations of a trace.
 pub struct FileStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
-    numbers: StackNumbers,
+    numbers: StackNumbering,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
-    clock: Clock,
+    clock: TraceClock,
 }
 
 /// A group and its presentation.
@@ -41,7 +41,7 @@ pub struct AllocationRow<'a> {
 impl<'a> FileStyle<'a> {
     pub fn new(
         answer: &'a ResourcesAnswer<'a>,
-        numbers: StackNumbers,
+        numbers: StackNumbering,
         stacks: StackDisplayArgs,
         display: &Display,
     ) -> Self {
@@ -50,7 +50,7 @@ impl<'a> FileStyle<'a> {
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks),
-            clock: Clock::below_heading(&answer.about.info, display),
+            clock: TraceClock::below_heading(&answer.about.info, display),
         }
     }
 }
