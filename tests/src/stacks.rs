@@ -1,6 +1,6 @@
 //! Stacks: turns chains of calls into the return addresses that a stack walk finds.
 
-use crate::functions::{Functions, Module};
+use crate::functions::{Functions, LinkedModule};
 
 /// Load addresses and paths of the modules.
 const PLACES: [(&str, u64, &str); 8] = [
@@ -103,7 +103,7 @@ impl Stacks {
     /// # Panics
     /// If `functions.txt` does not list the module.
     #[must_use]
-    pub fn module(&self, file: &str) -> (&Module, u64, String) {
+    pub fn module(&self, file: &str) -> (&LinkedModule, u64, String) {
         let (base, folder) = place(file);
         let module = self.functions.module(file);
         let module = module.unwrap_or_else(|| panic!("functions.txt lacks the module {file}"));

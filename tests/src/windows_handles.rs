@@ -1,6 +1,6 @@
 //! A trace with all the ways in which Windows opens, passes on and closes handles, and their outcomes.
 
-use crate::scenario::{Caller, Duplicate, KERNEL_HANDLE, TraceBuilder, View};
+use crate::scenario::{Caller, Duplicate, KERNEL_HANDLE, MappedView, TraceBuilder};
 
 const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_0000;
@@ -125,7 +125,8 @@ fn ended(trace: &mut TraceBuilder) {
     for (number, handle) in [(20, 4), (21, 8), (22, 0xC)] {
         open(trace, number as i64, CLIENT, number, handle);
     }
-    let view = View { base: 0x2_0000_0000, size: 0x1000, pid: CLIENT.pid, ..View::default() };
+    let view =
+        MappedView { base: 0x2_0000_0000, size: 0x1000, pid: CLIENT.pid, ..MappedView::default() };
     trace.map(23 * MS, CLIENT, view).stack(&OPEN, &USER);
     open(trace, 24, APP, 30, 0x20);
     open(trace, 25, APP, 31, 0x24);

@@ -7,13 +7,15 @@ mod replayed;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use leaky_program::truth::Kind;
+use leaky_program::truth::AllocationKind;
 use serde_json::Value;
 
-pub use self::expected::{Allocation, Expected, Fate, Handle, Origin, View};
+pub use self::expected::{
+    Allocation, Expectation, ExpectedHandle, ExpectedView, Fate, HandleOrigin,
+};
 use self::observed::number;
-pub use self::observed::{Observed, observe};
-pub use self::replayed::{Program, replay};
+pub use self::observed::{Observation, observe};
+pub use self::replayed::{ReplayProgram, replay};
 
 /// Maximum difference between the clocks of the truth and of the trace, microseconds.
 const SLACK_US: u64 = 1_000_000;
@@ -31,12 +33,12 @@ const MANY: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
 }
 
 /// Outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// What was compared.
     Passed(String),
     /// All differences.
@@ -48,9 +50,9 @@ pub enum Outcome {
 impl Check {
     fn new(name: &'static str, compared: String, differences: Vec<String>) -> Self {
         let outcome = if differences.is_empty() {
-            Outcome::Passed(compared)
+            CheckOutcome::Passed(compared)
         } else {
-            Outcome::Failed(differences)
+            CheckOutcome::Failed(differences)
         };
         Self { name, outcome }
     }
@@ -58,16 +60,16 @@ impl Check {
     /// Whether anything differs.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Failed(_))
+        matches!(self.outcome, CheckOutcome::Failed(_))
     }
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
-            Outcome::Passed(compared) => write!(f, "ok           {}: {compared}", self.name),
-            Outcome::NotChecked(reason) => write!(f, "not checked  {}: {reason}", self.name),
-            Outcome::Failed(differences) => {
+            CheckOutcome::Passed(compared) => write!(f, "ok           {}: {compared}", self.name),
+            CheckOutcome::NotChecked(reason) => write!(f, "not checked  {}: {reason}", self.name),
+            CheckOutcome::Failed(differences) => {
                 let shown = differences
                     .iter()
                     .take(MAX_NAMED)
@@ -85,11 +87,11 @@ impl fmt::Display for Check {
 }
 
 /// The handles of the truth, each with its row of the trace if there is one.
-type Matches<'a> = Vec<(&'a Handle, Option<&'a Value>)>;
+type Matches<'a> = Vec<(&'a ExpectedHandle, Option<&'a Value>)>;
 
 /// Compares a trace with the truth.
 #[must_use]
-pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
+pub fn compare(expected: &Expectation, observed: &Observation) -> Vec<Check> {
     let matches = matches(expected, observed);
     let mut checks = vec![losses(observed), opened(&matches)];
     checks.extend([
@@ -112,16 +114,20 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
         compare_each("duplicates and inheritance", &matches, |handle, row| {
             let has = |column: &str| !row[column].is_null();
             match handle.origin {
-                Origin::Opened => None,
-                Origin::Duplicated => (!has("source_process")).then(|| "no duplicate".to_owned()),
-                Origin::Inherited => (!is_inherited(row)).then(|| "not inherited".to_owned()),
+                HandleOrigin::Opened => None,
+                HandleOrigin::Duplicated => {
+                    (!has("source_process")).then(|| "no duplicate".to_owned())
+                }
+                HandleOrigin::Inherited => (!is_inherited(row)).then(|| "not inherited".to_owned()),
             }
         }),
         no_others(expected, observed, &matches),
         counts(expected, &matches, observed),
         views(expected, observed),
     ]);
-    for kind in [Kind::Heap, Kind::Commit, Kind::Gdi, Kind::User] {
+    for kind in
+        [AllocationKind::Heap, AllocationKind::Commit, AllocationKind::Gdi, AllocationKind::User]
+    {
         checks.push(allocations(kind, expected, observed));
     }
     checks.push(suspects(expected, observed));
@@ -130,7 +136,7 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
 
 /// Finds the row of each handle: same process and value, opened within a second. Of several it takes the one that is
 /// most alike in function, type and thread, then the nearest in time.
-fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
+fn matches<'a>(expected: &'a Expectation, observed: &'a Observation) -> Matches<'a> {
     let start_us = start_us(observed);
     let mut rows: HashMap<(u64, u64, bool), Vec<&Value>> = HashMap::new();
     for row in &observed.handles {
@@ -139,7 +145,7 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
     }
     let mut taken = HashSet::new();
     let matches = expected.handles.iter().map(|handle| {
-        let is_inherited = handle.origin == Origin::Inherited;
+        let is_inherited = handle.origin == HandleOrigin::Inherited;
         let key = (u64::from(handle.pid), handle.handle, is_inherited);
         let candidates = rows.get(&key).map(Vec::as_slice).unwrap_or_default().iter().copied();
         let near = candidates.filter_map(|row| {
@@ -157,7 +163,7 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
 }
 
 /// Returns the number of properties that differ.
-fn unlike(handle: &Handle, row: &Value) -> usize {
+fn unlike(handle: &ExpectedHandle, row: &Value) -> usize {
     let differs = [
         !text(&row["stack_text"]).contains(&handle.function),
         text(&row["type"]) != handle.object_type,
@@ -175,11 +181,11 @@ fn number_of(row: &Value) -> u64 {
 }
 
 /// Returns the start of the session in microseconds since 1970.
-fn start_us(observed: &Observed) -> Option<u64> {
+fn start_us(observed: &Observation) -> Option<u64> {
     (observed.trace["session_start_filetime"].as_u64()? / 10).checked_sub(FILETIME_EPOCH_US)
 }
 
-fn losses(observed: &Observed) -> Check {
+fn losses(observed: &Observation) -> Check {
     let lost = ["events_lost", "buffers_lost"].into_iter().filter_map(|column| {
         let lost = observed.trace[column].as_u64().unwrap_or(1);
         (lost > 0).then(|| format!("{column} {lost}"))
@@ -200,9 +206,9 @@ fn opened(matches: &Matches<'_>) -> Check {
 fn compare_each(
     name: &'static str,
     matches: &Matches<'_>,
-    difference: impl Fn(&Handle, &Value) -> Option<String>,
+    difference: impl Fn(&ExpectedHandle, &Value) -> Option<String>,
 ) -> Check {
-    let known: Vec<(&Handle, &Value)> =
+    let known: Vec<(&ExpectedHandle, &Value)> =
         matches.iter().filter_map(|(handle, row)| Some((*handle, (*row)?))).collect();
     let differences = known.iter().filter_map(|(handle, row)| {
         difference(handle, row).map(|difference| format!("{}: {difference}", label(handle)))
@@ -219,7 +225,7 @@ fn stacks(matches: &Matches<'_>) -> Check {
         matches.iter().flat_map(|(_, row)| row).any(|row| !text(&row["stack_text"]).is_empty());
     if has_stacks && !has_names {
         let reason = "no function of the program has a name: its PDB is not on the symbol path";
-        return Check { name: "stacks", outcome: Outcome::NotChecked(reason.to_owned()) };
+        return Check { name: "stacks", outcome: CheckOutcome::NotChecked(reason.to_owned()) };
     }
     compare_each("stacks", matches, |handle, row| {
         let is_there = text(&row["stack_text"]).contains(&handle.function);
@@ -228,7 +234,7 @@ fn stacks(matches: &Matches<'_>) -> Check {
 }
 
 /// Checks that the program's functions opened no handles that the truth does not have.
-fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) -> Check {
+fn no_others(expected: &Expectation, observed: &Observation, matches: &Matches<'_>) -> Check {
     let known: HashSet<u64> =
         matches.iter().filter_map(|(_, row)| Some(number_of((*row)?))).collect();
     let functions: HashSet<&str> =
@@ -246,7 +252,7 @@ fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) ->
 }
 
 /// Compares leaked handles by type, for the functions of the truth.
-fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Check {
+fn counts(expected: &Expectation, matches: &Matches<'_>, observed: &Observation) -> Check {
     let mut leaked: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for handle in expected.handles.iter().filter(|handle| handle.fate != Fate::Closed) {
         leaked.entry(&handle.object_type).or_default()[0] += 1;
@@ -271,7 +277,7 @@ fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Ch
     Check::new("leaked by type", compared, differences.collect())
 }
 
-fn views(expected: &Expected, observed: &Observed) -> Check {
+fn views(expected: &Expectation, observed: &Observation) -> Check {
     const NAME: &str = "mapped views";
     let rows: HashMap<(u64, u64), &Value> = observed
         .handles
@@ -281,7 +287,7 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
         .collect();
     if rows.is_empty() {
         let reason = "views of files were not recorded".to_owned();
-        return Check { name: NAME, outcome: Outcome::NotChecked(reason) };
+        return Check { name: NAME, outcome: CheckOutcome::NotChecked(reason) };
     }
     let differences = expected.views.iter().filter_map(|view| {
         let label = format!("view 0x{:X} of {}", view.address, view.function);
@@ -295,12 +301,12 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
     Check::new(NAME, expected.views.len().to_string(), differences.collect())
 }
 
-fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
+fn allocations(kind: AllocationKind, expected: &Expectation, observed: &Observation) -> Check {
     let name = match kind {
-        Kind::Heap => "heap blocks",
-        Kind::Commit => "committed pages",
-        Kind::Gdi => "GDI objects",
-        Kind::User => "USER objects",
+        AllocationKind::Heap => "heap blocks",
+        AllocationKind::Commit => "committed pages",
+        AllocationKind::Gdi => "GDI objects",
+        AllocationKind::User => "USER objects",
     };
     let of_kind = observed.allocations.iter().filter(|row| row["kind"] == kind.name());
     let mut rows: HashMap<(u64, u64), Vec<&Value>> = HashMap::new();
@@ -313,7 +319,7 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
         expected.allocations.iter().filter(|allocation| allocation.kind == kind).collect();
     if of_truth.is_empty() || rows.is_empty() {
         let reason = if of_truth.is_empty() { "the program made none" } else { "not recorded" };
-        return Check { name, outcome: Outcome::NotChecked(reason.to_owned()) };
+        return Check { name, outcome: CheckOutcome::NotChecked(reason.to_owned()) };
     }
     let start_us = start_us(observed).unwrap_or_default();
     let differences = of_truth.iter().filter_map(|allocation| {
@@ -338,7 +344,7 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
 }
 
 /// Checks that `.why` names the functions that leak many handles, and none that leaks nothing before them.
-fn suspects(expected: &Expected, observed: &Observed) -> Check {
+fn suspects(expected: &Expectation, observed: &Observation) -> Check {
     const NAME: &str = "suspects of .why";
     let leaking = expected.leaking();
     let named: Vec<&str> = observed
@@ -351,7 +357,7 @@ fn suspects(expected: &Expected, observed: &Observed) -> Check {
         .collect();
     if named.iter().all(|function| !function.contains('!')) {
         let reason = "no suspect has a function with a name".to_owned();
-        return Check { name: NAME, outcome: Outcome::NotChecked(reason) };
+        return Check { name: NAME, outcome: CheckOutcome::NotChecked(reason) };
     }
     let many = leaking.iter().filter(|(_, (leaked, _))| *leaked >= MANY);
     let missing = many.filter(|(function, _)| !named.iter().any(|name| name.ends_with(*function)));
@@ -384,7 +390,7 @@ fn word(fate: Fate) -> &'static str {
     }
 }
 
-fn label(handle: &Handle) -> String {
+fn label(handle: &ExpectedHandle) -> String {
     format!("{} 0x{:X} of {}", handle.object_type, handle.handle, handle.function)
 }
 

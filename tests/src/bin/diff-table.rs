@@ -9,7 +9,7 @@ use handlescope_tests::pairs::{Pair, leaking_anew, unchanged, unchanged_in_burst
 
 /// Prints how often `handlescope diff` says that something got worse, of programs that did and did not
 #[derive(Debug, Parser)]
-struct Options {
+struct DiffTableOptions {
     /// The program
     program: PathBuf,
     /// Pairs of traces in each row
@@ -27,7 +27,7 @@ struct Options {
 }
 
 fn main() -> io::Result<()> {
-    let options = Options::parse();
+    let options = DiffTableOptions::parse();
     let temporary = tempfile::tempdir()?;
     let folder = options.folder.as_deref().unwrap_or(temporary.path());
     let print = |title: &str, rows: Vec<Pair>| {

@@ -42,7 +42,7 @@ use crate::file::{EtlFile, FileSummary};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::context_switch;
 
-pub use self::actions::{Duplicate, View};
+pub use self::actions::{Duplicate, MappedView};
 pub use self::actors::Caller;
 pub use self::builder::TraceBuilder;
 pub use self::config::StackMode;

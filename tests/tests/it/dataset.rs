@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, examples, sample_symbols};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ pub fn unfinished(shell: &Shell, trace: &str) {
     fs::write(path, marked).unwrap();
 }
 
-fn add(shell: &Shell, traces: &[&str]) -> Run {
+fn add(shell: &Shell, traces: &[&str]) -> ProgramRun {
     let symbols = sample_symbols();
     let options = ["--symbol-path", symbols.to_str().unwrap()];
     shell.run(&[&["dataset", "add", "fleet"], traces, &options[..]].concat())

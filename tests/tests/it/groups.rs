@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use handlescope_tests::binary::{
-    Run, Shell, handlescope, run_over, run_script, sample_symbols, stack_text,
+    ProgramRun, Shell, handlescope, run_over, run_script, sample_symbols, stack_text,
 };
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
@@ -35,7 +35,7 @@ const COLUMNS: [&str; 10] = [
     "lifetime",
 ];
 
-fn sample(options: &str) -> Run {
+fn sample(options: &str) -> ProgramRun {
     let shell = Shell::new();
     let symbols = sample_symbols();
     let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn shell(list: &str) -> Shell {
 }
 
 /// Runs a subcommand on the sample, with its symbols.
-fn sample(shell: &Shell, command: &str, options: &[&str]) -> Run {
+fn sample(shell: &Shell, command: &str, options: &[&str]) -> ProgramRun {
     let symbols = sample_symbols().display().to_string();
     let words = [&[command, "leaky.etl", "--symbol-path", &symbols], options].concat();
     shell.run(&words)

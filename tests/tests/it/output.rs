@@ -35,9 +35,9 @@ fn run(shell: &Shell, trace: &str, commands: impl IntoIterator<Item = String>) -
 }
 
 /// A row as the name and text of each known value.
-type Row = BTreeSet<(String, String)>;
+type ValueRow = BTreeSet<(String, String)>;
 
-fn row(cells: impl Iterator<Item = (String, String)>) -> Row {
+fn row(cells: impl Iterator<Item = (String, String)>) -> ValueRow {
     cells.filter(|(_, text)| !text.is_empty()).collect()
 }
 
@@ -50,7 +50,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn json_rows<'v>(rows: impl IntoIterator<Item = &'v Value>) -> Vec<Row> {
+fn json_rows<'v>(rows: impl IntoIterator<Item = &'v Value>) -> Vec<ValueRow> {
     let cells = |value: &Value| {
         let members = value.as_object().unwrap().iter();
         row(members.map(|(name, value)| (name.clone(), text_of(value))))
@@ -66,7 +66,7 @@ fn lines(path: &Path) -> Vec<Value> {
     values
 }
 
-fn csv_rows(path: &Path) -> Vec<Row> {
+fn csv_rows(path: &Path) -> Vec<ValueRow> {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let names = reader.headers().unwrap().clone();
     let record = |record: Result<csv::StringRecord, csv::Error>| {
@@ -76,7 +76,7 @@ fn csv_rows(path: &Path) -> Vec<Row> {
     reader.records().map(record).collect()
 }
 
-fn parquet_rows(path: &Path) -> Vec<Row> {
+fn parquet_rows(path: &Path) -> Vec<ValueRow> {
     let frame = ParquetReader::new(fs::File::open(path).unwrap()).finish().unwrap();
     let text = |value: AnyValue<'_>| match value {
         AnyValue::Null => String::new(),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use handlescope_model::is_harmful;
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::{allocations, needs_linker, needs_protobuf};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn read(shell: &Shell, file: &str) -> Value {
     let mut command = Command::new(python);
     command.arg(script).arg(shell.path(file)).stdin(Stdio::null());
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    let run = Run::from(command.output().expect("Python starts")).ok();
+    let run = ProgramRun::from(command.output().expect("Python starts")).ok();
     serde_json::from_str(&run.stdout).unwrap()
 }
 

@@ -4,14 +4,14 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use handlescope_tests::allocations::{MS, gdi_handle, trace};
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::needs_chromium;
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
 /// Returns the data and the HTML of the page about a trace, after running a command.
-fn page(trace: &TraceBuilder, line: &str) -> (Value, String, Run) {
+fn page(trace: &TraceBuilder, line: &str) -> (Value, String, ProgramRun) {
     let shell = Shell::new();
     trace.write(shell.path("trace.etl")).unwrap();
     let run = shell.run(&["trace.etl", "-c", line]).ok();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use handlescope_tests::allocations::{HEAP, MS, trace};
-use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
+use handlescope_tests::binary::{ProgramRun, handlescope, run_over, run_script};
 use handlescope_tests::data::{SharedTrace, synthetic};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
@@ -198,7 +198,7 @@ fn every_way_of_grouping_counts_the_same() {
     }
 }
 
-fn dumped(options: &str) -> Run {
+fn dumped(options: &str) -> ProgramRun {
     run_over(&trace(), &format!(".dump Resource {options}")).ok()
 }
 

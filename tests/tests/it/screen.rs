@@ -4,7 +4,7 @@ use std::fs;
 
 use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
-use handlescope_tests::terminal::{Terminal, View};
+use handlescope_tests::terminal::{ScreenView, Terminal};
 use vt100::{Cell, Color};
 
 const PROMPT: &str = "leaky.etl> ";
@@ -301,7 +301,7 @@ fn columns_of_events_stand_below_each_other_and_the_date_stands_above() {
 
 /// Applies `look` to the cells of this text in the last line on the screen that has it.
 fn cell<T>(terminal: &Terminal, text: &str, look: impl Fn(&Cell) -> T) -> T {
-    terminal.view(|view: &View<'_>| {
+    terminal.view(|view: &ScreenView<'_>| {
         let row = view.lines().collect::<Vec<_>>().iter().rposition(|line| line.contains(text));
         let row = row.unwrap_or_else(|| panic!("no {text} in\n{view}"));
         let at = view.lines().nth(row).and_then(|line| line.find(text)).expect("it is there");

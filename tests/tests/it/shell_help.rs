@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use handlescope_tests::binary::{Run, Shell, examples, handlescope_path, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, examples, handlescope_path, sample_symbols};
 
 /// Makes a folder in which the examples of the help work.
 fn shell() -> Shell {
@@ -20,7 +20,7 @@ fn shell() -> Shell {
 }
 
 /// Runs a line in a shell that finds the program.
-fn run_in_shell(shell: &Shell, line: &str) -> Run {
+fn run_in_shell(shell: &Shell, line: &str) -> ProgramRun {
     let program = handlescope_path();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", program.parent().unwrap().display());

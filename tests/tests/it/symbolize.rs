@@ -6,7 +6,7 @@ use std::process::Command;
 
 use handlescope_extract::{NoObserver, complete};
 use handlescope_model::{Cancel, Table, Trace};
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
@@ -23,7 +23,7 @@ fn extracted() -> (Shell, PathBuf) {
 }
 
 /// Asks for stacks and for a filter on names, with a symbol path.
-fn answers(shell: &Shell, symbols: &str) -> Run {
+fn answers(shell: &Shell, symbols: &str) -> ProgramRun {
     shell.run(&["leaky.json7z", "--symbol-path", symbols, "-c", STACKS, "-c", BY_NAME]).ok()
 }
 

@@ -1,7 +1,7 @@
 //! `.dump ObjectRef -ShowTarget` and `.why`: the processes and threads that handles refer to.
 
 use handlescope_tests::binary::{Shell, run_over};
-use handlescope_tests::dump::{Dump, DumpTarget, Traced};
+use handlescope_tests::dump::{Dump, DumpTarget, TraceOperation};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value, json};
 
@@ -158,7 +158,7 @@ fn dump() -> Dump {
     ] {
         dump = dump.handle_to(handle, DumpTarget { pid, tid, exit_code });
     }
-    dump.operation(Traced::Open, 0x10, &[0x10])
+    dump.operation(TraceOperation::Open, 0x10, &[0x10])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Code outside all modules: just-in-time compiled methods without names, and traces without image events. It keeps
 //! call sites apart, with and without symbols.
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::bytes::Guid;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn sites(has_images: bool) -> TraceBuilder {
     sites.trace
 }
 
-fn run(trace: &TraceBuilder, script: &str, with_symbols: bool) -> Run {
+fn run(trace: &TraceBuilder, script: &str, with_symbols: bool) -> ProgramRun {
     let shell = Shell::new();
     trace.write(shell.path("a.etl")).unwrap();
     let symbols = sample_symbols();
@@ -157,7 +157,7 @@ fn a_caveat_names_the_processes_of_dot_net_without_names_of_methods() {
 }
 
 /// Compares two recordings of a program; its site B has another address in each run.
-fn two_runs(shell: &Shell, methods: [u64; 2], leaked: [i64; 2]) -> (Value, Run) {
+fn two_runs(shell: &Shell, methods: [u64; 2], leaked: [i64; 2]) -> (Value, ProgramRun) {
     for (name, pid, method, leaked) in
         [("before.etl", 700, methods[0], leaked[0]), ("after.etl", 900, methods[1], leaked[1])]
     {

@@ -8,7 +8,7 @@ use handlescope_tests::needs_data;
 use serde_json::Value;
 
 /// Leaked handles: owner, class, and how many.
-type Leaks<'a> = &'a [(&'a str, &'a str, u64)];
+type LeaksByOwner<'a> = &'a [(&'a str, &'a str, u64)];
 
 const LEAKED: &str = "never_closed";
 const AT_EXIT: &str = "closed_at_exit";
@@ -33,7 +33,7 @@ fn answer(name: &str, command: &str) -> Value {
 }
 
 /// Asserts that SQL, the totals, `-Leak` and the suspects agree on the leaked handles.
-fn assert_leaks(name: &str, objects: u64, expected: Leaks<'_>) {
+fn assert_leaks(name: &str, objects: u64, expected: LeaksByOwner<'_>) {
     let rows = answer(
         name,
         ".sql SELECT process, CASE WHEN leaked THEN 'never_closed' ELSE 'closed_at_exit' END AS class, COUNT(*) AS n FROM handles \

@@ -1,6 +1,6 @@
 //! GDI and USER objects. Without a desktop, as under Wine without a display, none are created.
 
-use leaky_program::truth::Kind;
+use leaky_program::truth::AllocationKind;
 use windows::Win32::Foundation::COLORREF;
 use windows::Win32::Graphics::Gdi::{CreatePen, DeleteObject, PS_SOLID};
 use windows::Win32::UI::WindowsAndMessaging::{CreateMenu, DestroyMenu};
@@ -22,11 +22,11 @@ fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
     if pen.is_invalid() {
         return Ok(());
     }
-    truth.allocated("create_pens", Kind::Gdi, pen.0 as usize, 0)?;
+    truth.allocated("create_pens", AllocationKind::Gdi, pen.0 as usize, 0)?;
     if !is_leaked {
         // SAFETY: no device context uses the pen.
         let _ = unsafe { DeleteObject(pen.into()) };
-        truth.freed("create_pens", Kind::Gdi, pen.0 as usize)?;
+        truth.freed("create_pens", AllocationKind::Gdi, pen.0 as usize)?;
     }
     Ok(())
 }
@@ -35,11 +35,11 @@ fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
 fn create_menus(truth: &Truth, is_leaked: bool) -> Done {
     // SAFETY: it takes no arguments.
     let Ok(menu) = (unsafe { CreateMenu() }) else { return Ok(()) };
-    truth.allocated("create_menus", Kind::User, menu.0 as usize, 0)?;
+    truth.allocated("create_menus", AllocationKind::User, menu.0 as usize, 0)?;
     if !is_leaked {
         // SAFETY: no window has the menu.
         unsafe { DestroyMenu(menu) }?;
-        truth.freed("create_menus", Kind::User, menu.0 as usize)?;
+        truth.freed("create_menus", AllocationKind::User, menu.0 as usize)?;
     }
     Ok(())
 }

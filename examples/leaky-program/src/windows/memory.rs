@@ -1,6 +1,6 @@
 //! Heap blocks and pages.
 
-use leaky_program::truth::Kind;
+use leaky_program::truth::AllocationKind;
 use windows::Win32::System::Memory::{
     GetProcessHeap, HEAP_FLAGS, HeapAlloc, HeapFree, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE,
     PAGE_READWRITE, VirtualAlloc, VirtualFree,
@@ -33,7 +33,7 @@ fn free_blocks(truth: &Truth) -> Done {
     let block = allocate(truth, "free_blocks")?;
     // SAFETY: the block is from this heap and is no longer used.
     unsafe { HeapFree(GetProcessHeap()?, HEAP_FLAGS(0), Some(block as *const _)) }?;
-    truth.freed("free_blocks", Kind::Heap, block)?;
+    truth.freed("free_blocks", AllocationKind::Heap, block)?;
     Ok(())
 }
 
@@ -43,7 +43,7 @@ fn allocate(truth: &Truth, function: &str) -> Result<usize, Box<dyn std::error::
     if block == 0 {
         return Err("no heap block".into());
     }
-    truth.allocated(function, Kind::Heap, block, BLOCK_BYTES)?;
+    truth.allocated(function, AllocationKind::Heap, block, BLOCK_BYTES)?;
     Ok(block)
 }
 
@@ -56,11 +56,11 @@ fn commit_pages(truth: &Truth, is_leaked: bool) -> Done {
     if pages.is_null() {
         return Err(windows::core::Error::from_thread().into());
     }
-    truth.allocated("commit_pages", Kind::Commit, pages as usize, PAGES_BYTES)?;
+    truth.allocated("commit_pages", AllocationKind::Commit, pages as usize, PAGES_BYTES)?;
     if !is_leaked {
         // SAFETY: nothing uses the pages.
         unsafe { VirtualFree(pages, 0, MEM_RELEASE) }?;
-        truth.freed("commit_pages", Kind::Commit, pages as usize)?;
+        truth.freed("commit_pages", AllocationKind::Commit, pages as usize)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::bytes::Guid;
-use handlescope_tests::dump::{Dump, DumpModule, Traced};
+use handlescope_tests::dump::{Dump, DumpModule, TraceOperation};
 use serde_json::{Value, json};
 
 use super::{PROGRAM, QUESTION, answer, narrow, program, traced, with};
@@ -120,15 +120,18 @@ fn operations_are_put_into_the_order_that_does_not_contradict_itself() {
     let (oldest_first, _) = answer(&dump, QUESTION);
     assert_eq!(objects(&newest_first), objects(&oldest_first));
     assert_eq!(newest_first["stacks"], oldest_first["stacks"]);
-    let unclear =
-        program().operation(Traced::Open, 0x4, &[PROGRAM]).operation(Traced::Open, 0x8, &[PROGRAM]);
+    let unclear = program().operation(TraceOperation::Open, 0x4, &[PROGRAM]).operation(
+        TraceOperation::Open,
+        0x8,
+        &[PROGRAM],
+    );
     let (_, messages) = answer(&unclear, QUESTION);
     assert!(messages.contains("does not show the order of its handle operations"), "{messages}");
 }
 
 #[test]
 fn an_unloaded_module_names_its_frames_where_no_other_lay() {
-    let mut dump = program().operation(Traced::Open, 0x4, &[0x5000_0010, 0x6000_0010]);
+    let mut dump = program().operation(TraceOperation::Open, 0x4, &[0x5000_0010, 0x6000_0010]);
     dump.unloaded = vec![
         DumpModule::new("gone.dll", 0x5000_0000, 0x1000),
         DumpModule::new("first.dll", 0x6000_0000, 0x1000),
@@ -192,7 +195,11 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
             bases[frame["module"].as_str().unwrap()] + u64::from_str_radix(rva, 16).unwrap()
         };
         let addresses: Vec<u64> = frames.clone().map(place).collect();
-        dump = dump.operation(Traced::Open, number * 4, &addresses).handle(number * 4, "Event", "");
+        dump = dump.operation(TraceOperation::Open, number * 4, &addresses).handle(
+            number * 4,
+            "Event",
+            "",
+        );
         expected.insert(functions(frames));
     }
     assert!(expected.len() > 3 && expected.iter().any(|stack| stack.contains("leaky::")));

@@ -3,16 +3,16 @@
 use std::fs;
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::dump::{Dump, DumpModule, Traced, WRITTEN};
+use handlescope_tests::dump::{Dump, DumpModule, TraceOperation, WRITTEN};
 use serde_json::Value;
 
 use super::{PROGRAM, program};
 
 /// Type, name pattern, state, counts before and after, and whether it got worse.
-type Group<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
+type ComparedRow<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
 
 /// Returns the groups of a comparison.
-fn groups(document: &Value) -> Vec<Group<'_>> {
+fn groups(document: &Value) -> Vec<ComparedRow<'_>> {
     document["groups"]
         .as_array()
         .unwrap()
@@ -82,11 +82,12 @@ fn what_grew_is_named_by_its_stack() {
         let mut dump = listed(&[(20, "Event", "")]);
         for number in 0..leaked {
             let handle = 0x1000 + number * 4;
-            dump = dump.handle(handle, "Semaphore", "").operation(Traced::Open, handle, &leak);
+            dump =
+                dump.handle(handle, "Semaphore", "").operation(TraceOperation::Open, handle, &leak);
         }
         // A handle that is opened and closed.
-        dump.operation(Traced::Close, 0x900, &[PROGRAM + 0x700]).operation(
-            Traced::Open,
+        dump.operation(TraceOperation::Close, 0x900, &[PROGRAM + 0x700]).operation(
+            TraceOperation::Open,
             0x900,
             &[PROGRAM + 0x100],
         )
@@ -104,7 +105,7 @@ fn what_grew_is_named_by_its_stack() {
 fn partly_traced(events: u64, traced: u64) -> Dump {
     let stack = [PROGRAM + 0x500, PROGRAM + 0x600];
     let dump = listed(&[(events, "Event", "")]);
-    (1..=traced).fold(dump, |dump, number| dump.operation(Traced::Open, number * 4, &stack))
+    (1..=traced).fold(dump, |dump, number| dump.operation(TraceOperation::Open, number * 4, &stack))
 }
 
 #[test]
@@ -139,7 +140,8 @@ fn dumps_that_hold_the_same_are_no_reason_to_fail() {
 fn a_dump_and_a_trace_are_compared_by_what_leaks() {
     let shell = Shell::new();
     let dump = listed(&[(20, "Event", "")]);
-    let dump = dump.handle(0x1000, "Key", "").operation(Traced::Open, 0x1000, &[PROGRAM + 0x500]);
+    let dump =
+        dump.handle(0x1000, "Key", "").operation(TraceOperation::Open, 0x1000, &[PROGRAM + 0x500]);
     fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();
     let run = shell.run(&["diff", "a.dmp", "leaky.etl", "-pn", "server", "-json"]);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();

@@ -9,7 +9,7 @@ use std::fs;
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::bytes::PointerSize;
-use handlescope_tests::dump::{Dump, DumpModule, Traced};
+use handlescope_tests::dump::{Dump, DumpModule, TraceOperation};
 use serde_json::Value;
 
 const QUESTION: &str = ".dump ObjectRef -ShowStack -json";
@@ -42,10 +42,10 @@ fn traced() -> Dump {
         .handle(0x4, "Event", r"\BaseNamedObjects\Go")
         .handle(0x8, "File", r"\Device\HarddiskVolume3\log.txt")
         .handle(0xC, "Event", "")
-        .operation(Traced::Open, 0xC, &[PROGRAM + 0x100, PROGRAM + 0x200])
-        .operation(Traced::BadReference, 0x10, &[PROGRAM + 0x400])
-        .operation(Traced::Close, 0x10, &[PROGRAM + 0x300])
-        .operation(Traced::Open, 0x10, &[PROGRAM + 0x100, PROGRAM + 0x200])
+        .operation(TraceOperation::Open, 0xC, &[PROGRAM + 0x100, PROGRAM + 0x200])
+        .operation(TraceOperation::BadReference, 0x10, &[PROGRAM + 0x400])
+        .operation(TraceOperation::Close, 0x10, &[PROGRAM + 0x300])
+        .operation(TraceOperation::Open, 0x10, &[PROGRAM + 0x100, PROGRAM + 0x200])
 }
 
 /// Turns the dump into one of a 32-bit process.

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, handlescope, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope, sample_symbols};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::folders::{copy_folder, files};
 use handlescope_tests::{needs_duckdb, needs_spark};
@@ -34,7 +34,7 @@ const COMMANDS: [&str; 12] = [
     ".sql SELECT t.source, count(*) AS n FROM suspects s JOIN traces t ON s.trace = t.trace GROUP BY t.source ORDER BY t.source -json",
 ];
 
-fn compact(shell: &Shell) -> Run {
+fn compact(shell: &Shell) -> ProgramRun {
     shell.run(&["dataset", "compact", "fleet"])
 }
 

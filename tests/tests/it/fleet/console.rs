@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::allocations;
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub fn small_fleet() -> Shell {
     shell
 }
 
-pub fn document(run: &Run) -> Value {
+pub fn document(run: &ProgramRun) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
@@ -308,7 +308,7 @@ fn a_query_comes_from_a_file_or_after_comments_over_a_dataset_and_over_a_trace()
     for (loaded, file, query) in
         [("fleet", "fleet.sql", of_dataset.as_str()), ("leaky.etl", "trace.sql", query)]
     {
-        let rows = |run: Run| document(&run.ok())["rows"].clone();
+        let rows = |run: ProgramRun| document(&run.ok())["rows"].clone();
         let of_file = rows(shell.run(&[loaded, "-c", &format!(".sql {file} -json")]));
         assert!(of_file[0]["n"].is_u64(), "{of_file}");
         let typed = shell.run(&[loaded, "-c", &format!(".sql {query} -json")]);

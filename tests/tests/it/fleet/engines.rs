@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use handlescope_tests::binary::{Run, Shell, examples};
+use handlescope_tests::binary::{ProgramRun, Shell, examples};
 use serde_json::{Deserializer, Value, json};
 
 /// A cluster of two workers with one core and 1 GiB each.
@@ -26,7 +26,7 @@ pub fn questions() -> Vec<PathBuf> {
 }
 
 /// Returns the answers of an engine: a document for each question.
-pub fn answers(run: Run) -> Vec<Value> {
+pub fn answers(run: ProgramRun) -> Vec<Value> {
     Deserializer::from_str(&run.ok().stdout).into_iter().map(Result::unwrap).collect()
 }
 
@@ -73,7 +73,7 @@ impl Spark {
         let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
         let print = "import pyspark; print(pyspark.__path__[0])";
         let run = Command::new(python).args(["-c", print]).output().expect("Python starts");
-        let installed = Run::from(run).ok().stdout;
+        let installed = ProgramRun::from(run).ok().stdout;
         let home = shell.path("spark");
         fs::create_dir(&home).unwrap();
         for entry in fs::read_dir(Path::new(installed.trim())).unwrap() {

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::allocations::HEAP;
-use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script, sample_symbols};
+use handlescope_tests::binary::{
+    ProgramRun, Shell, handlescope, run_over, run_script, sample_symbols,
+};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
@@ -80,7 +82,7 @@ fn an_id_is_the_same_in_every_run_and_in_whatever_place_its_trace_is_loaded() {
 #[test]
 fn an_id_is_the_same_with_other_numbers_of_threads() {
     for name in ["growth", "valloc", "generic"] {
-        let trace = Published::open(name);
+        let trace = PublishedTrace::open(name);
         let of = |threads: &str| -> Vec<String> {
             let printed = trace.ask_with(".why -json", &[("RAYON_NUM_THREADS", threads)]);
             ids(&document(&printed)).into_iter().map(str::to_owned).collect()
@@ -143,7 +145,7 @@ fn ids_depend_on_the_names_of_functions() {
 fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
     let home = tempfile::tempdir().unwrap();
     many().write(home.path().join("many.etl")).unwrap();
-    let run = |script: &str| -> Run {
+    let run = |script: &str| -> ProgramRun {
         run_script(handlescope(home.path()).arg("many.etl"), &format!("{script}\n"))
     };
     let all = document(&run(".why -json").ok().stdout);

@@ -6,7 +6,7 @@ use std::fs;
 use handlescope_tests::binary::stack_text;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use serde_json::Value;
 
 use super::{causes, suspects};
@@ -16,7 +16,7 @@ use super::{causes, suspects};
 fn suspects_of_the_published_trace_have_its_verdicts_rates_and_causes() {
     let trace = SharedTrace::open("synthetic/growth");
     let expected: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
-    let document = Published::open("growth").why();
+    let document = PublishedTrace::open("growth").why();
     let mut found: HashMap<(String, String, String), &Value> = HashMap::new();
     for suspect in suspects(&document) {
         let text = |key: &str| suspect[key].as_str().unwrap().to_owned();
@@ -101,7 +101,7 @@ fn memory_leaks_of_the_published_traces_come_first() {
             .map(|number| known["stacks"][number].to_string())
             .collect();
         assert!(!leaks.is_empty());
-        let document = Published::open(name).why();
+        let document = PublishedTrace::open(name).why();
         let worst = &suspects(&document)[..leaks.len()];
         let found: HashSet<String> = worst.iter().map(|own| frames(&document, own)).collect();
         assert_eq!(found, leaks, "{name}");
@@ -135,7 +135,7 @@ fn numbers(sentence: &str, words: &[&str]) -> u64 {
 fn ends_of_allocations_sum_up_to_all_of_them_and_agree_with_the_table() {
     const ENDS: [&str; 5] = ["reallocated", "replaced", "destroyed", "allocated nothing", "of "];
     for name in ["heap", "valloc"] {
-        let document = Published::open(name).why();
+        let document = PublishedTrace::open(name).why();
         let mut checked = 0;
         for suspect in suspects(&document) {
             let (all, evidence) = (&suspect["created"], suspect["evidence"].as_str().unwrap());
@@ -166,7 +166,7 @@ fn ends_of_allocations_sum_up_to_all_of_them_and_agree_with_the_table() {
 #[needs_data]
 #[test]
 fn a_suspect_has_the_ends_that_the_table_of_its_stack_has() {
-    let trace = Published::open("heap");
+    let trace = PublishedTrace::open("heap");
     let document = trace.why();
     let suspect = &suspects(&document)[3];
     assert_eq!(
