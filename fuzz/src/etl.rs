@@ -154,7 +154,7 @@ fn piece(kind: u8, content: &[u8]) -> Vec<u8> {
 
 /// Builds the file that a recipe describes; the recipe comes without its first byte.
 pub fn assembled(recipe: &[u8]) -> Vec<u8> {
-    let mut pieces = Pieces(recipe);
+    let mut pieces = RecipePieces(recipe);
     let mut buffer = RecipeBuffer::default();
     buffer.header[KIND] = 4;
     let (_, first) = pieces.next().unwrap_or_default();
@@ -228,9 +228,9 @@ fn literals(content: &[u8]) -> Vec<u8> {
 }
 
 /// Pieces of a recipe; the last may be shorter than it says.
-struct Pieces<'a>(&'a [u8]);
+struct RecipePieces<'a>(&'a [u8]);
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for RecipePieces<'a> {
     type Item = (u8, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

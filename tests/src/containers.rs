@@ -23,6 +23,9 @@ pub fn trace_of_handles(handles: u32) -> Vec<u8> {
     trace.to_bytes()
 }
 
+/// A function that writes an archive with these members.
+pub type ContainerWriter = fn(&Path, &[(&str, Vec<u8>)]);
+
 /// Writes a `.zip` of members with these names and contents.
 ///
 /// # Panics

@@ -20,13 +20,13 @@ pub struct LinkedModule {
 
 /// Content of `functions.txt`.
 #[derive(Debug, Default, Clone)]
-pub struct Functions {
+pub struct FunctionTable {
     modules: Vec<LinkedModule>,
     /// Return RVAs of calls in code order, by module, caller and callee.
     calls: HashMap<(String, String, String), Vec<u64>>,
 }
 
-impl Functions {
+impl FunctionTable {
     /// Reads the text.
     ///
     /// # Errors
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn repeated_calls_are_distinguished_by_their_number() {
         let text = "# c\ncall a.exe f g 0x10\ncall a.exe f g 0x20\nfunction a.exe f 0x0 48";
-        let functions = Functions::parse(text).unwrap();
+        let functions = FunctionTable::parse(text).unwrap();
         assert_eq!(functions.return_rva("a.exe", "f", "g", 1), Some(0x20));
         assert_eq!(functions.return_rva("a.exe", "f", "h", 0), None);
     }
 
     #[test]
     fn an_error_names_the_line() {
-        assert!(Functions::parse("# c\nmodule x").unwrap_err().starts_with("line 2"));
+        assert!(FunctionTable::parse("# c\nmodule x").unwrap_err().starts_with("line 2"));
     }
 }

@@ -47,7 +47,7 @@ impl RecordingMode {
 
 /// Two traces of a program.
 #[derive(Debug, Clone)]
-pub struct Pair {
+pub struct TracePair {
     /// Name of the row in the table.
     pub name: String,
     pub behaviour: Behaviour,
@@ -63,7 +63,7 @@ pub struct Pair {
 
 /// Returns rows for a program that did not change.
 #[must_use]
-pub fn unchanged() -> Vec<Pair> {
+pub fn unchanged() -> Vec<TracePair> {
     let times = |before, after| (RecordingMode::whole(before), RecordingMode::whole(after));
     let mut rows = Vec::new();
     for (c, behaviour) in [
@@ -79,46 +79,56 @@ pub fn unchanged() -> Vec<Pair> {
             ("half", times(600, 300)),
             ("60 s", times(60, 60)),
         ] {
-            rows.push(Pair::unchanged(&format!("{c} at once, {length}"), behaviour, before, after));
+            rows.push(TracePair::unchanged(
+                &format!("{c} at once, {length}"),
+                behaviour,
+                before,
+                after,
+            ));
         }
     }
     let apart = Behaviour::Leaks { at_once: 3, apart_ns: SECOND / 5 };
     let (before, after) = times(600, 600);
-    rows.push(Pair::unchanged("3 at once, 200 ms apart", apart, before, after));
+    rows.push(TracePair::unchanged("3 at once, 200 ms apart", apart, before, after));
     for (name, behaviour) in
         [("fills", Behaviour::Fills), ("caches of 900 s", Behaviour::Caches { seconds: 900 })]
     {
         for (length, (before, after)) in
             [("equal", times(600, 600)), ("double", times(600, 1_200)), ("half", times(600, 300))]
         {
-            rows.push(Pair::unchanged(&format!("{name}, {length}"), behaviour, before, after));
+            rows.push(TracePair::unchanged(&format!("{name}, {length}"), behaviour, before, after));
         }
     }
     let (file, ring) =
         (RecordingMode::whole(600), RecordingMode { seconds: 3_600, ring: Some(40) });
     for (name, behaviour) in [("2 at once", Behaviour::leaks(2)), ("fills", Behaviour::Fills)] {
-        rows.push(Pair::unchanged(&format!("{name}, file and ring"), behaviour, file, ring));
-        rows.push(Pair::unchanged(&format!("{name}, ring and file"), behaviour, ring, file));
+        rows.push(TracePair::unchanged(&format!("{name}, file and ring"), behaviour, file, ring));
+        rows.push(TracePair::unchanged(&format!("{name}, ring and file"), behaviour, ring, file));
     }
     rows
 }
 
 /// Returns rows for an unchanged program with handles that leak together over a longer time than the rule can detect.
 #[must_use]
-pub fn unchanged_in_bursts() -> Vec<Pair> {
+pub fn unchanged_in_bursts() -> Vec<TracePair> {
     let recorded = RecordingMode::whole(600);
     let apart = Behaviour::Leaks { at_once: 5, apart_ns: SECOND };
     vec![
-        Pair::unchanged("5 at once, 1 s apart", apart, recorded, recorded),
-        Pair::unchanged("1 at once, in phases of a minute", Behaviour::Phases, recorded, recorded),
+        TracePair::unchanged("5 at once, 1 s apart", apart, recorded, recorded),
+        TracePair::unchanged(
+            "1 at once, in phases of a minute",
+            Behaviour::Phases,
+            recorded,
+            recorded,
+        ),
     ]
 }
 
 /// Returns rows for a program with new leaks besides its old ones, one handle at a time: throughout the trace, or when
 /// it starts.
 #[must_use]
-pub fn leaking_anew() -> Vec<Pair> {
-    let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| Pair {
+pub fn leaking_anew() -> Vec<TracePair> {
+    let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| TracePair {
         name,
         behaviour: Behaviour::leaks(1),
         groups,
@@ -149,7 +159,7 @@ impl Behaviour {
     }
 }
 
-impl Pair {
+impl TracePair {
     fn unchanged(
         name: &str,
         behaviour: Behaviour,

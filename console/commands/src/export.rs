@@ -242,8 +242,8 @@ fn completed(
     id: &str,
 ) -> PolarsResult<DataFrame> {
     let specs = relation.columns();
-    let times = specs.iter().filter(|spec| spec.unit == SINCE_START);
-    let times: HashSet<&str> = times.map(|spec| &*spec.name).collect();
+    let times: HashSet<&str> =
+        specs.iter().filter(|spec| spec.unit == SINCE_START).map(|spec| &*spec.name).collect();
     let mut columns = Vec::new();
     for column in frame.columns() {
         columns.push(column.clone());

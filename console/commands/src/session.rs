@@ -41,8 +41,8 @@ impl Command for List {
             return Ok(());
         }
         let Context { session, cancel, screen, out, .. } = context;
-        let files = session.files.iter();
-        let infos: Vec<_> = files.map(|file| file.trace.info()).collect::<Result<_, _>>()?;
+        let infos: Vec<_> =
+            session.files.iter().map(|file| file.trace.info()).collect::<Result<_, _>>()?;
         let paths = session.files.iter().map(|file| file.path.as_path());
         let infos = infos.iter().map(AsRef::as_ref);
         let table = render::loaded(&paths.zip(infos).collect::<Vec<_>>())?;
@@ -113,8 +113,7 @@ impl UnloadName<'_> {
     fn files(&self, files: &[LoadedTrace]) -> Result<Vec<PathBuf>, CommandError> {
         let typed = with_home(self.typed);
         let paths = |is_match: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {
-            let paths = files.iter().map(|file| &file.path);
-            paths.filter(|path| is_match(path)).cloned().collect()
+            files.iter().map(|file| &file.path).filter(|path| is_match(path)).cloned().collect()
         };
         let exact = paths(&|path| path == typed || shown(path) == typed);
         if !exact.is_empty() {

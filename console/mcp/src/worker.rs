@@ -25,7 +25,7 @@ use super::error::ToolError;
 use super::window::{DocumentPart, IN_MEMORY, MemberNames, PagePosition, PageWindow, WindowRow};
 use handlescope_commands::console::Console;
 use handlescope_commands::registry::REGISTRY;
-use handlescope_commands::sql::{self, Query, Sql, SqlArgs};
+use handlescope_commands::sql::{self, QuerySource, Sql, SqlArgs};
 use handlescope_commands::{Command as _, CommandError};
 use handlescope_render as render;
 use handlescope_session::cancel::Cancel;
@@ -284,7 +284,7 @@ fn answer(
     let entered = REGISTRY.entered(".sql", query, from_ref(&token));
     let mut args: SqlArgs = Sql::parse(&entered)?;
     // Not the name of a file with one.
-    args.query = Query::Text(query.to_owned());
+    args.query = QuerySource::Text(query.to_owned());
     args.max_memory = Some(MAX_MEMORY);
     // The server has looked whether it is valid.
     args.shared.files = files.and_then(|files| Filter::new(files).ok()).into_iter().collect();

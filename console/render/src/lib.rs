@@ -22,7 +22,7 @@ mod text;
 pub mod time;
 mod traces;
 
-pub use self::findings::{Finding, Findings, write_findings};
+pub use self::findings::{Findings, LeakFinding, write_findings};
 pub use self::kinds::{
     Look, MemberPage, MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces,
     diff_document_members, diff_findings, diff_group_members, diff_points, diff_traces,

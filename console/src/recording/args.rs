@@ -195,8 +195,11 @@ impl SessionArgs {
             ("--virtual-alloc", self.virtual_alloc),
             ("--drop-close-stacks", self.drop_close_stacks),
         ];
-        let given = switches.into_iter().filter(|(_, is_given)| *is_given);
-        let mut words: String = given.map(|(name, _)| format!(" {name}")).collect();
+        let mut words: String = switches
+            .into_iter()
+            .filter(|(_, is_given)| *is_given)
+            .map(|(name, _)| format!(" {name}"))
+            .collect();
         if let Some(size) = self.buffer_size {
             words += &format!(" --buffer-size {}KiB", size.kib());
         }

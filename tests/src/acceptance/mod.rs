@@ -87,7 +87,7 @@ impl fmt::Display for Check {
 }
 
 /// The handles of the truth, each with its row of the trace if there is one.
-type Matches<'a> = Vec<(&'a ExpectedHandle, Option<&'a Value>)>;
+type HandleMatches<'a> = Vec<(&'a ExpectedHandle, Option<&'a Value>)>;
 
 /// Compares a trace with the truth.
 #[must_use]
@@ -136,7 +136,7 @@ pub fn compare(expected: &Expectation, observed: &Observation) -> Vec<Check> {
 
 /// Finds the row of each handle: same process and value, opened within a second. Of several it takes the one that is
 /// most alike in function, type and thread, then the nearest in time.
-fn matches<'a>(expected: &'a Expectation, observed: &'a Observation) -> Matches<'a> {
+fn matches<'a>(expected: &'a Expectation, observed: &'a Observation) -> HandleMatches<'a> {
     let start_us = start_us(observed);
     let mut rows: HashMap<(u64, u64, bool), Vec<&Value>> = HashMap::new();
     for row in &observed.handles {
@@ -193,7 +193,7 @@ fn losses(observed: &Observation) -> Check {
     Check::new("lost events", "0".to_owned(), lost.collect())
 }
 
-fn opened(matches: &Matches<'_>) -> Check {
+fn opened(matches: &HandleMatches<'_>) -> Check {
     let missing: Vec<String> = matches
         .iter()
         .filter(|(_, row)| row.is_none())
@@ -205,7 +205,7 @@ fn opened(matches: &Matches<'_>) -> Check {
 /// Compares one property of every handle that is in the trace.
 fn compare_each(
     name: &'static str,
-    matches: &Matches<'_>,
+    matches: &HandleMatches<'_>,
     difference: impl Fn(&ExpectedHandle, &Value) -> Option<String>,
 ) -> Check {
     let known: Vec<(&ExpectedHandle, &Value)> =
@@ -216,7 +216,7 @@ fn compare_each(
     Check::new(name, format!("of {} handles", known.len()), differences.collect())
 }
 
-fn stacks(matches: &Matches<'_>) -> Check {
+fn stacks(matches: &HandleMatches<'_>) -> Check {
     let has_names = matches.iter().flat_map(|(_, row)| row).any(|row| {
         let text = text(&row["stack_text"]);
         text.lines().any(|line| line.contains('!') && line.to_lowercase().contains("leaky"))
@@ -234,7 +234,7 @@ fn stacks(matches: &Matches<'_>) -> Check {
 }
 
 /// Checks that the program's functions opened no handles that the truth does not have.
-fn no_others(expected: &Expectation, observed: &Observation, matches: &Matches<'_>) -> Check {
+fn no_others(expected: &Expectation, observed: &Observation, matches: &HandleMatches<'_>) -> Check {
     let known: HashSet<u64> =
         matches.iter().filter_map(|(_, row)| Some(number_of((*row)?))).collect();
     let functions: HashSet<&str> =
@@ -252,7 +252,7 @@ fn no_others(expected: &Expectation, observed: &Observation, matches: &Matches<'
 }
 
 /// Compares leaked handles by type, for the functions of the truth.
-fn counts(expected: &Expectation, matches: &Matches<'_>, observed: &Observation) -> Check {
+fn counts(expected: &Expectation, matches: &HandleMatches<'_>, observed: &Observation) -> Check {
     let mut leaked: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for handle in expected.handles.iter().filter(|handle| handle.fate != Fate::Closed) {
         leaked.entry(&handle.object_type).or_default()[0] += 1;

@@ -10,7 +10,7 @@ use leaky_program::truth::{AllocationKind, CallEffect, TruthLine};
 use crate::file::FileOptions;
 use crate::linked::{LinkedImage, compile, publics};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, RangeRecord};
-use crate::scenario::{Caller, Duplicate, MappedView, TraceBuilder};
+use crate::scenario::{Caller, DuplicatedHandle, MappedView, TraceBuilder};
 
 const PROGRAM: &str = "leaky-program.exe";
 const PDB: &str = "leaky_program.pdb";
@@ -255,7 +255,7 @@ impl TruthReplay<'_> {
             .iter()
             .find(|((pid, _), known)| *pid == caller.pid && known.address == object.address);
         let source_handle = source.map_or(handle, |((_, handle), _)| *handle) as u32;
-        let duplicate = Duplicate {
+        let duplicate = DuplicatedHandle {
             object: object.address,
             source_handle,
             target_handle: handle as u32,

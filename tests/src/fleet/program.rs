@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::folders::copy_folder;
-use crate::functions::Functions;
+use crate::functions::FunctionTable;
 use crate::linked::{LinkedImage, compile, publics};
 use crate::stacks::Stacks;
 
@@ -63,6 +63,6 @@ fn build(number: u32, version: &'static str, symbols: &Path) -> io::Result<Progr
     for (name, rva) in publics(&map) {
         let _ = writeln!(functions, "call {PROGRAM} {name} * 0x{:x}", rva + BEHIND_CALL);
     }
-    let functions = Functions::parse(&functions).map_err(io::Error::other)?;
+    let functions = FunctionTable::parse(&functions).map_err(io::Error::other)?;
     Ok(ProgramBuild { version, stacks: Stacks::new(functions) })
 }

@@ -10,7 +10,7 @@ use crate::file::FileOptions;
 use crate::rng::Rng;
 use crate::scenario::{Caller, KERNEL_HANDLE, TAG_BITS, TraceBuilder};
 use crate::stacks::{
-    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, OPEN_KEY, PROCESS_EXIT, Service, Stack,
+    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, EventStack, OPEN_KEY, PROCESS_EXIT, Service,
 };
 
 const MS: i64 = 1_000_000;
@@ -256,8 +256,8 @@ impl<'b> FleetSession<'b> {
         self.trace.module(pid, BACKUP, BACKUP_BASE, 0x2_0000);
         let user = |rva: u64| vec![BACKUP_BASE + rva, BACKUP_BASE + 0x2_040];
         let kernel = |functions: &str| self.build.stacks.kernel(functions);
-        let opening = Stack { kernel: kernel(KERNEL_CREATE_FILE), user: user(0x1_010) };
-        let closing = Stack { kernel: kernel(KERNEL_CLOSE), user: user(0x1_230) };
+        let opening = EventStack { kernel: kernel(KERNEL_CREATE_FILE), user: user(0x1_010) };
+        let closing = EventStack { kernel: kernel(KERNEL_CLOSE), user: user(0x1_230) };
         let caller = Caller::new(pid, pid + 4);
         for ns in self.times(10) {
             let handle = self.open(ns, caller, FILE, &opening);
@@ -282,7 +282,7 @@ impl<'b> FleetSession<'b> {
         (0..count).map(|_| 2 * SECOND + self.rng.below(span as u64) as i64).collect()
     }
 
-    fn open(&mut self, ns: i64, caller: Caller, kind: u16, stack: &Stack) -> FleetHandle {
+    fn open(&mut self, ns: i64, caller: Caller, kind: u16, stack: &EventStack) -> FleetHandle {
         self.objects += 1;
         let object = 0xffff_8100_0000_0000 + 0x100 * self.objects;
         let handle = FleetHandle { object, value: 4 * self.objects as u32, kind };
@@ -294,7 +294,7 @@ impl<'b> FleetSession<'b> {
     }
 
     /// Closes a handle, unless the session ends first.
-    fn close(&mut self, ns: i64, caller: Caller, handle: FleetHandle, stack: &Stack) {
+    fn close(&mut self, ns: i64, caller: Caller, handle: FleetHandle, stack: &EventStack) {
         let FleetHandle { object, value, kind } = handle;
         if ns >= self.end - MS {
             self.list(caller.pid, handle);

@@ -13,7 +13,7 @@ use crate::payload::{
 const MOVE: i64 = 100;
 
 /// A duplicated handle, with its source and target; see [`DuplicateRecord`] for the fields.
-pub type Duplicate = DuplicateRecord;
+pub type DuplicatedHandle = DuplicateRecord;
 
 /// A mapped view; see [`ViewRecord`] for the fields.
 pub type MappedView = ViewRecord;
@@ -73,7 +73,7 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         caller: impl Into<Caller>,
-        duplicate: Duplicate,
+        duplicate: DuplicatedHandle,
     ) -> &mut Self {
         let (caller, payload) = (caller.into(), duplicate.payload(self.options.pointer));
         self.changed(ns, caller, HandleChangeKind::Duplicate(duplicate));
@@ -86,9 +86,9 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         creator: impl Into<Caller>,
-        duplicate: Duplicate,
+        duplicate: DuplicatedHandle,
     ) -> &mut Self {
-        self.duplicate_handle(ns, creator, Duplicate { target_pid: 0, ..duplicate })
+        self.duplicate_handle(ns, creator, DuplicatedHandle { target_pid: 0, ..duplicate })
     }
 
     /// Lets a thread move a handle (`DUPLICATE_CLOSE_SOURCE`): it closes the source first, then opens the target. The
@@ -97,9 +97,10 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         caller: impl Into<Caller>,
-        duplicate: Duplicate,
+        duplicate: DuplicatedHandle,
     ) -> &mut Self {
-        let (caller, Duplicate { object, source_handle, type_id, .. }) = (caller.into(), duplicate);
+        let (caller, DuplicatedHandle { object, source_handle, type_id, .. }) =
+            (caller.into(), duplicate);
         self.close_handle(ns, caller, object, source_handle, type_id, "");
         self.duplicate_handle(ns + MOVE, caller, duplicate)
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::actors::{Actors, Caller};
-use super::config::Config;
+use super::actors::{Caller, ThreadActors};
+use super::config::ScenarioConfig;
 use super::ledger::{HandleChange, HandleChangeKind};
 use super::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 use crate::file::FileOptions;
@@ -46,7 +46,7 @@ pub struct Fragment {
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuilder {
     pub options: FileOptions,
-    pub config: Config,
+    pub config: ScenarioConfig,
     pub processes: Vec<ProcessSpec>,
     /// Processes that the rundown at the end lists as exited but still in memory.
     pub zombies: Vec<ProcessRecord>,
@@ -68,7 +68,7 @@ pub struct TraceBuilder {
     /// Changes to what is open.
     pub changes: Vec<HandleChange>,
     /// Filled in when the file is built.
-    pub actors: Actors,
+    pub actors: ThreadActors,
 }
 
 impl TraceBuilder {

@@ -292,10 +292,11 @@ fn a_child_closes_what_it_inherits_and_its_creator_starts_it() {
     trace.process(10, "parent.exe");
     trace.process(20, "first.exe").parent(10).creator(30, 32).started(3_000).ended(9_000);
     trace.process(24, "second.exe").parent(10).creator(30, 31).started(4_000).ended(9_000);
-    let duplicate = Duplicate { object: OBJECT, source_handle: 4, ..Duplicate::default() };
-    let duplicate = Duplicate { target_handle: 4, source_pid: Some(10), ..duplicate };
+    let duplicate =
+        DuplicatedHandle { object: OBJECT, source_handle: 4, ..DuplicatedHandle::default() };
+    let duplicate = DuplicatedHandle { target_handle: 4, source_pid: Some(10), ..duplicate };
     trace.inherit_handle(1_000, (30, 31), duplicate).inherit_handle(2_000, (30, 32), duplicate);
-    trace.inherit_handle(2_100, (30, 32), Duplicate { target_handle: 8, ..duplicate });
+    trace.inherit_handle(2_100, (30, 32), DuplicatedHandle { target_handle: 8, ..duplicate });
     let events = read(&trace.to_bytes());
     let closes = events.iter().filter(|seen| seen.hook == 0x1121);
     assert_eq!(closes.count(), 3);

@@ -8,7 +8,7 @@ use handlescope_sources::extract;
 use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::file::{BufferOrder, ExtraBuffer, FileOptions, RawClock, SessionEnd};
 use handlescope_tests::header::HeaderKind;
-use handlescope_tests::scenario::{Duplicate, MappedView, StackMode, TraceBuilder};
+use handlescope_tests::scenario::{DuplicatedHandle, MappedView, StackMode, TraceBuilder};
 
 /// The form in which the scenario is written.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ fn scenario(shape: &ScenarioForm) -> TraceBuilder {
     at(&mut trace, 2);
     trace.close_handle(220 * US, app(2), object + 0x100, 0x14, 16, r"\Named");
     at(&mut trace, 3);
-    let duplicate = Duplicate {
+    let duplicate = DuplicatedHandle {
         object,
         source_handle: 0x10,
         target_handle: 0x44,
@@ -72,7 +72,7 @@ fn scenario(shape: &ScenarioForm) -> TraceBuilder {
     trace.duplicate_handle(300 * US, app(3), duplicate);
     at(&mut trace, 4);
     let inherited =
-        Duplicate { source_handle: 0x10, target_handle: 0x10, target_pid: 700, ..duplicate };
+        DuplicatedHandle { source_handle: 0x10, target_handle: 0x10, target_pid: 700, ..duplicate };
     trace.duplicate_handle(410 * US, app(0), inherited);
     at(&mut trace, 5);
     trace.close_handle(450 * US, (900, 901, 1), object, 0x10, 16, "");

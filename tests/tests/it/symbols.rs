@@ -20,8 +20,10 @@ struct ExpectedModule {
 fn expected(trace: &SharedTrace) -> Vec<ExpectedModule> {
     let text = fs::read_to_string(trace.file(".symbols.json")).expect("the file can be read");
     let document: Value = serde_json::from_str(&text).expect("the file is JSON");
-    let modules = document.as_object().expect("modules by name").iter();
-    modules
+    document
+        .as_object()
+        .expect("modules by name")
+        .iter()
         .map(|(name, module)| ExpectedModule {
             module: identity(name, module),
             functions: module["functions"].as_array().expect("functions").iter().map(row).collect(),

@@ -18,12 +18,12 @@ const METHOD_A: u64 = 0x7ff8_1000_0100;
 const METHOD_B: u64 = 0x7ff8_1000_0200;
 
 /// A recording of processes that close the handles of site A and leak those of site B.
-struct Sites {
+struct SiteTrace {
     trace: TraceBuilder,
     handles: u32,
 }
 
-impl Sites {
+impl SiteTrace {
     fn new(pids: &[u32], has_images: bool) -> Self {
         let mut trace = TraceBuilder::new();
         trace.process(4, "System");
@@ -65,7 +65,7 @@ impl Sites {
 }
 
 fn sites(has_images: bool) -> TraceBuilder {
-    let mut sites = Sites::new(&[700], has_images);
+    let mut sites = SiteTrace::new(&[700], has_images);
     sites.of_process(700);
     sites.trace
 }
@@ -129,7 +129,7 @@ fn groups_and_pictures_keep_unnamed_methods_apart() {
 
 #[test]
 fn one_address_in_two_processes_is_two_suspects_with_ids_of_their_own() {
-    let mut sites = Sites::new(&[700, 800], true);
+    let mut sites = SiteTrace::new(&[700, 800], true);
     sites.of_process(700).of_process(800);
     let document = document(&sites.trace, ".why", true);
     let ids: Vec<&str> = document["suspects"]
@@ -161,7 +161,7 @@ fn two_runs(shell: &Shell, methods: [u64; 2], leaked: [i64; 2]) -> (Value, Progr
     for (name, pid, method, leaked) in
         [("before.etl", 700, methods[0], leaked[0]), ("after.etl", 900, methods[1], leaked[1])]
     {
-        let mut sites = Sites::new(&[pid], true);
+        let mut sites = SiteTrace::new(&[pid], true);
         sites.open(pid, &[METHOD_A, PLACE_A], 3_000, true);
         sites.open(pid, &[method, PLACE_B], leaked, false);
         sites.trace.write(shell.path(name)).unwrap();

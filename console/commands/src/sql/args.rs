@@ -17,7 +17,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// Arguments of `.sql`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SqlArgs {
-    pub query: Query,
+    pub query: QuerySource,
     /// Memory limit of the query in bytes.
     pub max_memory: Option<u64>,
     /// The files to query, and format and destination of the answer.
@@ -28,19 +28,19 @@ fields!(SqlArgs { shared: SharedArgs });
 
 /// A query.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Query {
+pub enum QuerySource {
     Text(String),
     /// A file that contains the query.
     File(PathBuf),
 }
 
-impl Default for Query {
+impl Default for QuerySource {
     fn default() -> Self {
         Self::Text(String::new())
     }
 }
 
-impl Query {
+impl QuerySource {
     /// Returns the query without the comments before it.
     ///
     /// # Errors

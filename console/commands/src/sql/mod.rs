@@ -3,7 +3,7 @@
 mod args;
 mod words;
 
-pub use self::args::{Query, SqlArgs};
+pub use self::args::{QuerySource, SqlArgs};
 pub use self::words::{SqlWords, is_complete, is_unfinished};
 
 use std::path::PathBuf;
@@ -84,11 +84,11 @@ impl Command for Sql {
                 let options = [words.before, words.behind].concat();
                 let args: SqlArgs =
                     EnteredLine { tokens: &options, ..*entered }.options(OPTIONS)?;
-                (args, Query::Text(words.text(entered.line)))
+                (args, QuerySource::Text(words.text(entered.line)))
             }
             None => {
                 let (args, words) = entered.options_and_words(OPTIONS)?;
-                (args, Query::File(file(entered, &words)?))
+                (args, QuerySource::File(file(entered, &words)?))
             }
         };
         complete_output(&mut args.shared.output, entered.file)?;
@@ -192,8 +192,8 @@ mod tests {
 
     fn text(args: SqlArgs) -> String {
         match args.query {
-            Query::Text(text) => text,
-            Query::File(path) => panic!("{}", path.display()),
+            QuerySource::Text(text) => text,
+            QuerySource::File(path) => panic!("{}", path.display()),
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             (".sql -json a/with_names.SQL", "a/with_names.SQL"),
             (".sql \"a b.sql\" -json", "a b.sql"),
         ] {
-            assert_eq!(args::<SqlArgs>(line).query, Query::File(file.into()), "{line}");
+            assert_eq!(args::<SqlArgs>(line).query, QuerySource::File(file.into()), "{line}");
             assert!(!is_unfinished(line, split(line).split_first().unwrap().1), "{line}");
         }
         assert_eq!(query(".sql SELECT t.sql"), "SELECT t.sql");
@@ -249,10 +249,10 @@ mod tests {
     fn a_file_is_read_without_its_mark_and_comments_and_named_if_it_cannot_be() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sql");
-        let error = || Query::File(path.clone()).text().unwrap_err().to_string();
+        let error = || QuerySource::File(path.clone()).text().unwrap_err().to_string();
         assert!(error().contains("a.sql: the query cannot be read"), "{}", error());
         std::fs::write(&path, "\u{feff}-- Which?\r\nSELECT 1;\r\n").unwrap();
-        assert_eq!(Query::File(path.clone()).text().unwrap(), "SELECT 1;");
+        assert_eq!(QuerySource::File(path.clone()).text().unwrap(), "SELECT 1;");
         std::fs::write(&path, b"SELECT '\xff'").unwrap();
         assert!(error().contains("UTF-8"), "{}", error());
         std::fs::write(&path, " ".repeat(2 << 20)).unwrap();

@@ -30,13 +30,13 @@ pub struct FileFacts<'a> {
     pub name: String,
     /// Start of the recording; empty if unknown.
     pub date: String,
-    processes: PerProcess<ProcessFacts<'a>>,
+    processes: PerProcess<CsvProcessFacts<'a>>,
     style: ProcessStyle,
     clock: TraceClock,
 }
 
 /// The facts that the rows of a process share.
-pub struct ProcessFacts<'a> {
+pub struct CsvProcessFacts<'a> {
     /// `name.exe(pid)` with its start and end.
     pub marked: String,
     pub name: &'a str,
@@ -99,19 +99,19 @@ impl<'a> FileFacts<'a> {
                 String::new()
             },
             processes: processes
-                .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
+                .each(|process| CsvProcessFacts::new(process, &style, &clock, has_command_line)),
             style,
             clock,
         }
     }
 
     /// Returns the process of a row, or the invalid one if it is unknown.
-    pub fn process(&self, row: Option<ProcessIdx>) -> &ProcessFacts<'a> {
+    pub fn process(&self, row: Option<ProcessIdx>) -> &CsvProcessFacts<'a> {
         self.processes.get(row)
     }
 }
 
-impl<'a> ProcessFacts<'a> {
+impl<'a> CsvProcessFacts<'a> {
     fn new(
         process: &'a ProcessInfo,
         style: &ProcessStyle,
@@ -209,7 +209,7 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
 
 impl<'a> CsvRow<'a> {
     /// Returns the process that acted, or that has the handle.
-    pub fn process(&self) -> &ProcessFacts<'a> {
+    pub fn process(&self) -> &CsvProcessFacts<'a> {
         self.file.process(Some(self.item.actor_row()))
     }
 }

@@ -28,7 +28,7 @@ const EXISTING: &str = "existing_handle";
 
 /// An object.
 #[derive(Clone)]
-pub struct ObjectRow<'a> {
+pub struct ObjectListRow<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a Listing,
     numbers: StackNumbering,
@@ -39,7 +39,7 @@ pub struct ObjectRow<'a> {
 /// The members of parts of objects, declared once for all objects.
 struct ObjectMembers<'a> {
     creator: Rc<RowMembers<'a, Creator<'a>>>,
-    existing: Rc<RowMembers<'a, ExistingHandle>>,
+    existing: Rc<RowMembers<'a, RemainingHandle>>,
 }
 
 impl ObjectMembers<'_> {
@@ -51,7 +51,7 @@ impl ObjectMembers<'_> {
 
 /// An event of an object, or a handle to it that was open at the end.
 pub struct ObjectEventRow<'a> {
-    object: ObjectRow<'a>,
+    object: ObjectListRow<'a>,
     item: EventItem<'a>,
     stack_text: Option<String>,
 }
@@ -65,7 +65,9 @@ pub fn objects<'a>(
     Array(move || {
         let (files, parts) = (answer.files.iter().zip(numbers.clone()), ObjectMembers::new());
         files
-            .flat_map(move |(file, numbers)| ObjectRow::from_file(file, numbers, Rc::clone(&parts)))
+            .flat_map(move |(file, numbers)| {
+                ObjectListRow::from_file(file, numbers, Rc::clone(&parts))
+            })
             .map(ObjectJson)
     })
 }
@@ -81,7 +83,7 @@ pub fn for_each_batch(
     let (mut rows, mut poll) = (Vec::new(), Poll::new(cancel));
     for (file, trace) in answer.files.iter().zip(traces(&answer.files).iter()) {
         let mut stacks = TraceStackTexts::new(file, style.criteria.stacks);
-        for object in ObjectRow::from_file(file, trace.numbers, ObjectMembers::new()) {
+        for object in ObjectListRow::from_file(file, trace.numbers, ObjectMembers::new()) {
             poll.round().map_err(io::Error::other)?;
             rows.extend(
                 object
@@ -181,10 +183,10 @@ fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
 }
 
 /// An object in a document.
-struct ObjectJson<'a>(ObjectRow<'a>);
+struct ObjectJson<'a>(ObjectListRow<'a>);
 
 members! {
-    ObjectJson(ObjectRow): object_columns, add_object from |row: &ObjectEventRow<'a>| &row.object;
+    ObjectJson(ObjectListRow): object_columns, add_object from |row: &ObjectEventRow<'a>| &row.object;
     file "file", "index of the trace" => |row| index(row.answer.about.index);
     file "id", "number of the object in its trace, from 1; the same in every session"
         => |row| row.object.id();
@@ -320,28 +322,28 @@ fn creator_columns<'a>() -> Columns<'a, Creator<'a>> {
 }
 
 /// The process and the value of a handle that was open at the end.
-type ExistingHandle = (u32, Option<u64>);
+type RemainingHandle = (u32, Option<u64>);
 
 /// Declares the columns of a handle that was open at the end.
-fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
+fn existing_columns<'a>() -> Columns<'a, RemainingHandle> {
     const HANDLE: &str = "process id and value of such a handle";
-    let mut columns = Columns::<ExistingHandle>::default();
+    let mut columns = Columns::<RemainingHandle>::default();
     columns.member("pid", HANDLE, |(pid, _)| *pid);
     columns.member("handle", HANDLE, |(_, handle)| handle.map(Hex));
     columns
 }
 
-impl<'a> ObjectRow<'a> {
+impl<'a> ObjectListRow<'a> {
     /// Returns the objects of a trace that passed the filters.
     fn from_file(
         answer: &'a FileAnswer<'a>,
         numbers: StackNumbering,
         parts: Rc<ObjectMembers<'a>>,
-    ) -> impl Iterator<Item = ObjectRow<'a>> {
+    ) -> impl Iterator<Item = ObjectListRow<'a>> {
         answer.listing.iter().flat_map(move |listing| {
             let objects = answer.selection.objects().iter();
             let parts = Rc::clone(&parts);
-            objects.map(move |&object| ObjectRow {
+            objects.map(move |&object| ObjectListRow {
                 answer,
                 listing,
                 numbers,
@@ -406,7 +408,7 @@ impl<'a> ObjectRow<'a> {
         Some(PartOf(Rc::clone(&self.parts.creator), process))
     }
 
-    fn existing_handles(self) -> impl Iterator<Item = ExistingHandle> {
+    fn existing_handles(self) -> impl Iterator<Item = RemainingHandle> {
         let tables = &self.answer.file;
         let handles = self.listing.existing(self.object.object());
         handles.map(|(owner, handle)| (tables.processes.get(owner).pid, handle))

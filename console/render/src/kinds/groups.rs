@@ -190,16 +190,16 @@ pub fn group_document<'a>() -> Columns<'a, GroupsHead<'a>> {
 
 /// The groups and rows that options leave out.
 #[derive(Default)]
-struct LeftOut {
+struct Omissions {
     groups: usize,
     handles: u64,
     rows: Option<usize>,
 }
 
 /// Declares the columns for what options leave out.
-fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
+fn left_out_columns<'a>() -> Columns<'a, Omissions> {
     const OMITTED: &str = "number of omitted groups, and of the handles and views in them";
-    let mut columns = Columns::<LeftOut>::default();
+    let mut columns = Columns::<Omissions>::default();
     columns.member("groups", OMITTED, |sum| sum.groups);
     columns.member("handles", OMITTED, |sum| sum.handles);
     columns.member_if(
@@ -211,10 +211,10 @@ fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
 }
 
 /// Counts what `-TopN`, `-MinCount` and `-Rows` leave out on all levels.
-fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> LeftOut {
+fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> Omissions {
     let groups = answer.files.iter().filter_map(|file| file.groups.as_ref());
     let rows = criteria.rows.map(|_| groups.map(|groups| groups.tree.rows_left_out()).sum());
-    let mut sum = LeftOut { rows, ..LeftOut::default() };
+    let mut sum = Omissions { rows, ..Omissions::default() };
     for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
         let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
         for GroupsLeftOut { groups, handles } in parents.map(|parent| groups.tree.left_out(parent))

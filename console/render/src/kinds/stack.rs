@@ -25,12 +25,12 @@ const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept p
 
 /// A stack and its presentation.
 pub struct StackItem<'a> {
-    file: Rc<FileStyle<'a>>,
+    file: Rc<StackFileStyle<'a>>,
     stack: StackRow,
 }
 
 /// The presentation of the stacks of a trace.
-struct FileStyle<'a> {
+struct StackFileStyle<'a> {
     answer: &'a StacksAnswer<'a>,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
@@ -83,7 +83,7 @@ pub fn call_stacks<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let file = Rc::new(FileStyle::new(answer, stacks, display));
+        let file = Rc::new(StackFileStyle::new(answer, stacks, display));
         answer.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
     });
     let (mut columns, display) = (stack_columns(format != Format::Text), *display);
@@ -108,9 +108,9 @@ pub fn call_stacks<'a>(
     Ok(table.within(stack_document(), about))
 }
 
-impl<'a> FileStyle<'a> {
+impl<'a> StackFileStyle<'a> {
     fn new(answer: &'a StacksAnswer<'a>, stacks: StackDisplayArgs, display: &Display) -> Self {
-        FileStyle {
+        StackFileStyle {
             answer,
             processes: ProcessStyle::new(&answer.info, display),
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),

@@ -7,7 +7,7 @@ use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::{index, no_match_line};
-use crate::findings::{Finding, Findings};
+use crate::findings::{Findings, LeakFinding};
 use crate::traces::{OfTraces, StackNumbering, traces};
 use crate::{
     table::{AnswerTable, Columns, FileRows},
@@ -391,7 +391,7 @@ pub fn why_findings(
         let left = answer.suspects.iter().enumerate().filter(|(place, _)| is_left(place));
         let list = left.map(|(place, suspect)| {
             let command = command(answer.file.about.index, suspect);
-            Finding { is_failure: fails(place), ..finding(suspect, &stacks, command) }
+            LeakFinding { is_failure: fails(place), ..finding(suspect, &stacks, command) }
         });
         findings(answer, &answer.suspects, list.collect())
     };
@@ -416,7 +416,7 @@ pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
 }
 
 /// Returns findings about some suspects of a trace.
-fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<Finding>) -> Findings {
+fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<LeakFinding>) -> Findings {
     let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
     let mut headline = first_lines(answer, suspects);
     // If ignored suspects were asked for, all suspects are ignored ones.
@@ -430,10 +430,10 @@ pub fn first_lines(answer: &WhyAnswer<'_>, suspects: &[Suspect]) -> Vec<String> 
     if suspects.is_empty() { lines_without_suspects(answer) } else { headline(suspects) }
 }
 
-fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Finding {
+fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> LeakFinding {
     let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
     let causes = telling.map(|(diagnosis, _)| cause(stacks, diagnosis, suspect.program()));
-    let finding = Finding {
+    let finding = LeakFinding {
         rule: suspect.growth.verdict.word(),
         program: suspect.program().to_owned(),
         title: title(suspect),
@@ -445,7 +445,7 @@ fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Findi
             .collect(),
         command: Some(command),
         id: Some(suspect.id.text().to_owned()),
-        ..Finding::default()
+        ..LeakFinding::default()
     };
     finding.at(stacks.frames.as_ref(), suspect.create_stack)
 }

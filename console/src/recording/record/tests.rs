@@ -35,7 +35,7 @@ struct Fake {
     stopped: Rc<Cell<bool>>,
 }
 
-struct Runs {
+struct FakeRunning {
     stopped: Rc<Cell<bool>>,
     is_unmerged: bool,
     further: Option<PathBuf>,
@@ -79,11 +79,11 @@ impl Recorder for Fake {
             fs::copy(trace, file).expect("a trace");
         }
         let (is_unmerged, further) = (self.is_unmerged, self.further.clone());
-        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), is_unmerged, further }))
+        Ok(Box::new(FakeRunning { stopped: Rc::clone(&self.stopped), is_unmerged, further }))
     }
 }
 
-impl Running for Runs {
+impl Running for FakeRunning {
     fn header(&self) -> Option<&SessionHeader> {
         None
     }

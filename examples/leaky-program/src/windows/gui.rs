@@ -5,18 +5,17 @@ use windows::Win32::Foundation::COLORREF;
 use windows::Win32::Graphics::Gdi::{CreatePen, DeleteObject, PS_SOLID};
 use windows::Win32::UI::WindowsAndMessaging::{CreateMenu, DestroyMenu};
 
+use super::RoundResult;
 use super::truth::Truth;
 
-type Done = Result<(), Box<dyn std::error::Error>>;
-
 /// Runs one round; a pen and a menu leak in every second round.
-pub fn round(truth: &Truth, round: u32) -> Done {
+pub fn round(truth: &Truth, round: u32) -> RoundResult {
     create_pens(truth, round.is_multiple_of(2))?;
     create_menus(truth, round.is_multiple_of(2))
 }
 
 #[inline(never)]
-fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
+fn create_pens(truth: &Truth, is_leaked: bool) -> RoundResult {
     // SAFETY: it only takes numbers.
     let pen = unsafe { CreatePen(PS_SOLID, 1, COLORREF(0)) };
     if pen.is_invalid() {
@@ -32,7 +31,7 @@ fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
 }
 
 #[inline(never)]
-fn create_menus(truth: &Truth, is_leaked: bool) -> Done {
+fn create_menus(truth: &Truth, is_leaked: bool) -> RoundResult {
     // SAFETY: it takes no arguments.
     let Ok(menu) = (unsafe { CreateMenu() }) else { return Ok(()) };
     truth.allocated("create_menus", AllocationKind::User, menu.0 as usize, 0)?;

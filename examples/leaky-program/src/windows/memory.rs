@@ -6,9 +6,8 @@ use windows::Win32::System::Memory::{
     PAGE_READWRITE, VirtualAlloc, VirtualFree,
 };
 
+use super::RoundResult;
 use super::truth::Truth;
-
-type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// Size of a leaked block in bytes; nothing else is likely to have it.
 const BLOCK_BYTES: usize = 4_242;
@@ -17,19 +16,19 @@ const BLOCK_BYTES: usize = 4_242;
 const PAGES_BYTES: usize = 0x4000;
 
 /// Runs one round: a block leaks in every round, pages in every third.
-pub fn round(truth: &Truth, round: u32) -> Done {
+pub fn round(truth: &Truth, round: u32) -> RoundResult {
     leak_blocks(truth)?;
     free_blocks(truth)?;
     commit_pages(truth, round.is_multiple_of(3))
 }
 
 #[inline(never)]
-fn leak_blocks(truth: &Truth) -> Done {
+fn leak_blocks(truth: &Truth) -> RoundResult {
     allocate(truth, "leak_blocks").map(drop)
 }
 
 #[inline(never)]
-fn free_blocks(truth: &Truth) -> Done {
+fn free_blocks(truth: &Truth) -> RoundResult {
     let block = allocate(truth, "free_blocks")?;
     // SAFETY: the block is from this heap and is no longer used.
     unsafe { HeapFree(GetProcessHeap()?, HEAP_FLAGS(0), Some(block as *const _)) }?;
@@ -49,7 +48,7 @@ fn allocate(truth: &Truth, function: &str) -> Result<usize, Box<dyn std::error::
 
 /// Commits pages, and frees them unless they are to leak.
 #[inline(never)]
-fn commit_pages(truth: &Truth, is_leaked: bool) -> Done {
+fn commit_pages(truth: &Truth, is_leaked: bool) -> RoundResult {
     // SAFETY: the system chooses the address.
     let pages =
         unsafe { VirtualAlloc(None, PAGES_BYTES, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE) };

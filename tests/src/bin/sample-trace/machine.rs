@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use handlescope_tests::file::{FileOptions, FileSummary};
 use handlescope_tests::payload::Sid;
 use handlescope_tests::rng::Rng;
-use handlescope_tests::scenario::{Caller, Duplicate, StackMode, TraceBuilder};
-use handlescope_tests::stacks::{Stack, Stacks};
+use handlescope_tests::scenario::{Caller, DuplicatedHandle, StackMode, TraceBuilder};
+use handlescope_tests::stacks::{EventStack, Stacks};
 
 use crate::handles::{HandleTable, SampleObject, TYPES};
 
@@ -99,7 +99,13 @@ impl Machine {
     }
 
     /// Lets a thread create or open an object.
-    pub fn create(&mut self, thread: Caller, ns: i64, object: &SampleObject, stack: &Stack) -> u32 {
+    pub fn create(
+        &mut self,
+        thread: Caller,
+        ns: i64,
+        object: &SampleObject,
+        stack: &EventStack,
+    ) -> u32 {
         let handle = self.table(thread.pid).open(object);
         self.before_event(thread, ns);
         self.trace
@@ -109,7 +115,7 @@ impl Machine {
     }
 
     /// Lets a thread close a handle.
-    pub fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &Stack) {
+    pub fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &EventStack) {
         let object = self.table(thread.pid).close(handle);
         self.before_event(thread, ns);
         self.trace
@@ -124,7 +130,7 @@ impl Machine {
         ns: i64,
         (handle, object): (u32, &SampleObject),
         target_pid: u32,
-        stack: &Stack,
+        stack: &EventStack,
     ) -> u32 {
         let target_handle = self.table(target_pid).open(object);
         self.duplicate(thread, ns, object, (handle, target_handle), target_pid, stack);
@@ -139,7 +145,7 @@ impl Machine {
         ns: i64,
         (handle, object): (u32, &SampleObject),
         child_pid: u32,
-        stack: &Stack,
+        stack: &EventStack,
     ) {
         self.tables.entry(child_pid).or_default().open_as(handle, object);
         self.duplicate(thread, ns, object, (handle, handle), thread.pid, stack);
@@ -176,9 +182,9 @@ impl Machine {
         object: &SampleObject,
         (source_handle, target_handle): (u32, u32),
         target_pid: u32,
-        stack: &Stack,
+        stack: &EventStack,
     ) {
-        let duplicate = Duplicate {
+        let duplicate = DuplicatedHandle {
             object: object.pointer,
             source_handle,
             target_handle,

@@ -6,8 +6,8 @@
 use handlescope_tests::payload::Sid;
 use handlescope_tests::scenario::Caller;
 use handlescope_tests::stacks::{
-    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, CREATE_SECTION, CREATE_THREAD, DUPLICATE, INHERIT,
-    NEW_PROCESS, NEW_PROCESS_THREAD, OPEN_KEY, PROCESS_EXIT, Service, Stack,
+    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, CREATE_SECTION, CREATE_THREAD, DUPLICATE,
+    EventStack, INHERIT, NEW_PROCESS, NEW_PROCESS_THREAD, OPEN_KEY, PROCESS_EXIT, Service,
 };
 
 use crate::handles::{EVENT, FILE, KEY, PROCESS, SECTION, SampleObject, THREAD};
@@ -168,7 +168,7 @@ fn start_helper(machine: &mut Machine, ns: i64, app: &App) {
 
     let config = "leaky::App::ReadConfig leaky::App::RunHelper Main";
     read_config(machine, HELPER, ns + 30 * MS, config);
-    let exit = Stack { kernel: machine.stacks.kernel(PROCESS_EXIT), user: Vec::new() };
+    let exit = EventStack { kernel: machine.stacks.kernel(PROCESS_EXIT), user: Vec::new() };
     machine.close(HELPER, end + 180 * US, *log, &exit);
     machine.close(HELPER, end + 195 * US, given, &exit);
 

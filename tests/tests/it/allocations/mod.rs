@@ -79,8 +79,8 @@ impl ExtractRows {
         (kind(allocator).name().to_owned(), allocator.name.clone(), name, start)
     }
 
-    fn totals(&self) -> BTreeMap<(String, String, String, i64), Totals> {
-        let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
+    fn totals(&self) -> BTreeMap<(String, String, String, i64), KnownNumbers> {
+        let mut totals: BTreeMap<_, KnownNumbers> = BTreeMap::new();
         let mut calls = BTreeSet::new();
         for resource in &self.resources {
             let allocator = &self.allocators[resource.allocator.row()];
@@ -158,7 +158,7 @@ fn add(a: GroupFigures, b: GroupFigures) -> GroupFigures {
     (a.0 + b.0, a.1 + b.1, a.2.min(b.2), a.3.max(b.3))
 }
 
-type Totals = BTreeMap<String, i64>;
+type KnownNumbers = BTreeMap<String, i64>;
 
 fn kind(allocator: &Allocator) -> ResourceKind {
     ResourceKind::from_code(allocator.kind).unwrap()

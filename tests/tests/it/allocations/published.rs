@@ -10,7 +10,7 @@ use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
-use super::{ExtractRows, GroupFigures, Totals, add};
+use super::{ExtractRows, GroupFigures, KnownNumbers, add};
 
 const TRACES: [&str; 3] = ["heap", "valloc", "generic"];
 
@@ -30,7 +30,7 @@ fn totals_are_those_that_are_known() {
             let text = |name: &str| known[name].as_str().unwrap().to_owned();
             let start = known["process_start_ns"].as_i64().unwrap_or_default();
             let place = (text("kind"), text("allocator"), text("process"), start);
-            let numbers: Totals = known
+            let numbers: KnownNumbers = known
                 .as_object()
                 .unwrap()
                 .iter()

@@ -9,7 +9,7 @@ use super::{
     CREATE_STACK, ComparisonHead, FUNCTION, PROCESS, TraceSpan, diff_document, growth, rate, shown,
     states_line, write_ignored, write_stack,
 };
-use crate::findings::{Finding, Findings};
+use crate::findings::{Findings, LeakFinding};
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
     text::{StackStyle, line_of_ignored},
@@ -44,13 +44,13 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
         let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
         let rates = rates(group).map(|(before, after)| format!("{before} and {after} per minute"));
         let growth = growth(after).map(|growth| format!("growth {growth}"));
-        let finding = Finding {
+        let finding = LeakFinding {
             rule: state.word(),
             title: format!("{program} {type_name}: {first} {counted} before, {second} after"),
             program,
             sentences: rates.into_iter().chain(growth).collect(),
             is_failure: group.got_worse,
-            ..Finding::default()
+            ..LeakFinding::default()
         };
         let frames = answer.files.get(side).and_then(|file| file.frames()).map(Frames::named);
         finding.at(frames.as_ref(), stack)

@@ -300,12 +300,12 @@ fn add_words<'a>(
 }
 
 /// A day and its leaks.
-type Day<'a> = (&'a String, &'a DayLeaks);
+type DayRow<'a> = (&'a String, &'a DayLeaks);
 
 /// Declares the columns of a day.
-fn day_columns<'a>() -> Columns<'a, Day<'a>> {
+fn day_columns<'a>() -> Columns<'a, DayRow<'a>> {
     const DAY: &str = "the day, and the number of traces that have the suspect";
-    let mut columns = Columns::<Day<'a>>::default();
+    let mut columns = Columns::<DayRow<'a>>::default();
     columns.member("day", DAY, |(day, _)| day.as_str());
     columns.member("traces", DAY, |(_, leaks)| leaks.traces);
     columns.member(

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use handlescope_model::tables::ResourceEnd;
 use serde::Serialize;
 
-use super::row::{AllocationRow, FileStyle, add_amounts, add_owner};
+use super::row::{AllocationRow, AllocationStyle, add_amounts, add_owner};
 use crate::{
     kinds::index,
     table::{Columns, FileRows, RowsOf},
@@ -83,7 +83,7 @@ type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 #[derive(Clone, Copy)]
 pub struct ResourceLists<'d, 'a> {
     pub command: &'d str,
-    pub files: &'d [Rc<FileStyle<'a>>],
+    pub files: &'d [Rc<AllocationStyle<'a>>],
     pub criteria: &'d ResourceCriteria,
     pub file_rows: &'d [FileRows],
 }
@@ -146,7 +146,7 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
 
 /// Returns groups of a trace, in the order of the table if the table shows them.
 fn rows_of<'a>(
-    file: &Rc<FileStyle<'a>>,
+    file: &Rc<AllocationStyle<'a>>,
     groups: Option<&'a ResourceGroups>,
     criteria: &ResourceCriteria,
     file_rows: &FileRows,

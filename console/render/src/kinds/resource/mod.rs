@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use self::document::ResourceLists;
 pub use self::document::{leak_columns, resource_document, total_columns};
 pub use self::row::add_amounts;
-use self::row::{AllocationRow, FileStyle, add_owner};
+use self::row::{AllocationRow, AllocationStyle, add_owner};
 use super::index;
 use crate::{
     json,
@@ -128,11 +128,11 @@ pub fn resources<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers);
-    let files: Vec<Rc<FileStyle<'a>>> = answers
+    let files: Vec<Rc<AllocationStyle<'a>>> = answers
         .iter()
         .zip(traces.iter())
         .map(|(answer, trace)| {
-            Rc::new(FileStyle::new(answer, trace.numbers, criteria.stacks, display))
+            Rc::new(AllocationStyle::new(answer, trace.numbers, criteria.stacks, display))
         })
         .collect();
     let rows = files.iter().flat_map(|file| {

@@ -24,7 +24,7 @@ use handlescope_session::terminal::Role;
 use handlescope_session::values::Size;
 
 /// The presentation of the allocations of a trace.
-pub struct FileStyle<'a> {
+pub struct AllocationStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
     numbers: StackNumbering,
     processes: ProcessStyle,
@@ -34,18 +34,18 @@ pub struct FileStyle<'a> {
 
 /// A group and its presentation.
 pub struct AllocationRow<'a> {
-    pub file: Rc<FileStyle<'a>>,
+    pub file: Rc<AllocationStyle<'a>>,
     pub group: &'a ResourceGroup,
 }
 
-impl<'a> FileStyle<'a> {
+impl<'a> AllocationStyle<'a> {
     pub fn new(
         answer: &'a ResourcesAnswer<'a>,
         numbers: StackNumbering,
         stacks: StackDisplayArgs,
         display: &Display,
     ) -> Self {
-        FileStyle {
+        AllocationStyle {
             answer,
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
