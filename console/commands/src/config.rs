@@ -84,10 +84,10 @@ impl Command for Config {
             (None, _) => {
                 let location = location(settings.file.path());
                 writeln!(context.out, "{}", wrapped(&location, context.screen.width))?;
-                Ok(write!(context.out, "{}", listed(settings, Key::ALL, context.screen))?)
+                Ok(write!(context.out, "{}", list_settings(settings, Key::ALL, context.screen))?)
             }
             (Some(key), SettingChange::None) => {
-                Ok(write!(context.out, "{}", listed(settings, &[key], context.screen))?)
+                Ok(write!(context.out, "{}", list_settings(settings, &[key], context.screen))?)
             }
             (Some(key), SettingChange::Usual) => change(key, None, context),
             (Some(key), SettingChange::To(value)) => change(key, Some(&value), context),
@@ -136,7 +136,7 @@ fn location(path: Option<&Path>) -> String {
     }
 }
 
-fn listed(settings: &Settings, keys: &[Key], screen: Screen) -> String {
+fn list_settings(settings: &Settings, keys: &[Key], screen: Screen) -> String {
     let mut table = table::table(screen, &["Setting", "Value", "Comes from"]);
     for &key in keys {
         let (value, source) = settings.value(key);

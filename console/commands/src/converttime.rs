@@ -272,7 +272,7 @@ impl Command for Snapshot {
         let selected = session.choose(&args.files, messages)?;
         let Some(name) = &args.name else {
             let files: Vec<&LoadedTrace> = selected.into_iter().map(|(_, file)| file).collect();
-            let text = listed(&files, context.screen)?;
+            let text = list_snapshots(&files, context.screen)?;
             write!(context.out, "{text}")?;
             return Ok(());
         };
@@ -310,7 +310,7 @@ fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, 
 }
 
 /// Lists all snapshots of some traces.
-fn listed(
+fn list_snapshots(
     files: &[&LoadedTrace],
     screen: handlescope_session::terminal::Screen,
 ) -> Result<String, CommandError> {

@@ -46,7 +46,7 @@ impl<'a> HelpPage<'a> {
             }
         }
         self.rows(&rows)?;
-        let aliases: Vec<_> = aliases.dotted().map(|(name, line)| [name, shown(line)]).collect();
+        let aliases: Vec<_> = aliases.dotted().map(|(name, line)| [name, escape(line)]).collect();
         if !aliases.is_empty() {
             self.heading("Aliases")?;
             self.rows(&aliases)?;
@@ -156,7 +156,7 @@ impl<'a> HelpPage<'a> {
 
     pub fn alias(mut self, name: &str, line: &str) -> Result<(), CommandError> {
         self.title(name, "an alias")?;
-        self.paragraph(&format!("Stands for {}", shown(line)))
+        self.paragraph(&format!("Stands for {}", escape(line)))
     }
 
     /// Prints where the value set by an option or command can come from.
@@ -268,7 +268,7 @@ fn pad(table: &mut Table, column: usize, padding: (u16, u16)) {
 }
 
 /// Escapes text from outside.
-fn shown(text: &str) -> String {
+fn escape(text: &str) -> String {
     Untrusted(text).to_string()
 }
 

@@ -126,7 +126,8 @@ impl OpenTimeline {
         top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
-        let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
+        let name =
+            |group: &ResourceGroup| cut(marked_owner(answer, group).as_deref().unwrap_or(UNKNOWN));
         let changes = |group: &ResourceGroup| groups.changes(group).collect();
         let peaks = peaks(groups, answer.groups_of(kind));
         let series = series(peaks, allocated, changes, name, buckets, top);
@@ -262,7 +263,7 @@ fn allocated(group: &ResourceGroup) -> Vec<u64> {
 }
 
 /// Returns the owner of allocations with marks for its start and end, because an id may be reused.
-fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
+fn marked_owner(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
     let process = answer.process(group)?;
     Some(format!("{}{}", process.shown_label(false), process.marks()))
 }
@@ -274,7 +275,7 @@ fn allocated_name(
     group: &ResourceGroup,
 ) -> String {
     let text = |column: &ResourceColumn| match column.kind() {
-        KeyKind::Owner => marked(answer, group),
+        KeyKind::Owner => marked_owner(answer, group),
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

@@ -44,12 +44,12 @@ pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> 
     let handles = ReportGroup::for_file(&answer.why.file);
     let handles = move || handles.clone().into_iter();
     let columns = allocation_columns();
-    let document = listed(document, "allocated", "allocated_left_out", columns, allocated);
-    listed(document, "groups", "groups_left_out", handle_columns(), handles)
+    let document = add_groups(document, "allocated", "allocated_left_out", columns, allocated);
+    add_groups(document, "groups", "groups_left_out", handle_columns(), handles)
 }
 
 /// Adds the first groups, and the number of groups left out.
-fn listed<'a, R: 'a, I: Iterator<Item = R>>(
+fn add_groups<'a, R: 'a, I: Iterator<Item = R>>(
     document: Document<'a>,
     rows: &'static str,
     left_out: &'static str,

@@ -12,7 +12,7 @@ use handlescope_query::{Bytes, Counts, Leaked, PRIVATE_HEAP, SharedFunction, Sus
 use handlescope_session::values::{Counted, Size};
 
 /// Returns the verb for the end of a handle, view or allocation.
-fn closed(suspect: &Suspect) -> &'static str {
+fn close_verb(suspect: &Suspect) -> &'static str {
     match (suspect.bytes, suspect.type_name.as_str()) {
         (Some(_), _) => "freed",
         (None, FILE_MAPPING_NAME) => "unmapped",
@@ -48,7 +48,7 @@ pub fn unreleased(leaked: u64, at_exit: u64, closed: &str) -> (u64, String) {
 /// leaked".
 pub fn amounts(suspect: &Suspect) -> String {
     let Counts { leaked, closed_at_exit, opened, .. } = suspect.counts;
-    let (count, rest) = unreleased(leaked, closed_at_exit, closed(suspect));
+    let (count, rest) = unreleased(leaked, closed_at_exit, close_verb(suspect));
     let name = match &suspect.allocator {
         // The name of the function says enough.
         Some(allocator) if suspect.type_name == ResourceKind::Resource.name() => allocator.clone(),
@@ -127,7 +127,7 @@ pub fn headline(suspects: &[Suspect]) -> Vec<String> {
 /// Returns a sentence about all suspects of handles, or of one kind of allocations.
 fn sentence(suspects: &[&Suspect]) -> String {
     let Some(first) = suspects.first() else { return String::new() };
-    let closed = closed(first);
+    let closed = close_verb(first);
     let with = |count: fn(&Counts) -> u64| -> (Vec<&Suspect>, u64) {
         let suspects: Vec<&Suspect> =
             suspects.iter().copied().filter(|suspect| count(&suspect.counts) > 0).collect();
@@ -149,7 +149,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     let acquired = if shown.iter().all(|suspect| suspect.type_name == FILE_MAPPING_NAME) {
         Counted(count, "view").to_string()
     } else {
-        counted(first, count, has_views(&shown))
+        count_of_kind(first, count, has_views(&shown))
     };
     let (programs, of_exits) = (programs(&shown), programs(&of_exits));
     let exit = if of_exits == programs || of_exits.len() > 1 {
@@ -187,7 +187,7 @@ pub fn named(programs: &BTreeSet<&str>) -> String {
 }
 
 /// Formats a number of handles, or of allocations of a suspect's kind.
-fn counted(suspect: &Suspect, count: u64, has_views: bool) -> String {
+fn count_of_kind(suspect: &Suspect, count: u64, has_views: bool) -> String {
     match suspect.bytes {
         None => handles_and_views(count, has_views, true),
         Some(_) => acquired(suspect, &suspect.type_name, count),
