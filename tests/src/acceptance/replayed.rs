@@ -8,7 +8,7 @@ use std::{fs, io};
 use leaky_program::truth::{AllocationKind, CallEffect, TruthLine};
 
 use crate::file::FileOptions;
-use crate::linked::{LinkedImage, compile, publics};
+use crate::linked::{ImageFacts, compile, publics};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, RangeRecord};
 use crate::scenario::{Caller, DuplicatedHandle, MappedView, TraceBuilder};
 
@@ -35,7 +35,7 @@ const BEFORE_US: u64 = 100_000;
 /// The program as an image with a PDB.
 #[derive(Debug)]
 pub struct ReplayProgram {
-    image: LinkedImage,
+    image: ImageFacts,
     functions: BTreeMap<String, u64>,
 }
 
@@ -54,7 +54,7 @@ impl ReplayProgram {
         }
         source.push_str("}\nextern \"C\" int Main() { return 0; }\n");
         let map = compile(&source, PROGRAM, PDB, folder.path())?;
-        let image = LinkedImage::read(&folder.path().join(PROGRAM))?;
+        let image = ImageFacts::read(&folder.path().join(PROGRAM))?;
         let guid = image.guid.to_string().replace('-', "").to_uppercase();
         let place = symbols.join(PDB).join(format!("{guid}{:X}", image.age));
         fs::create_dir_all(&place)?;
@@ -145,7 +145,7 @@ impl TruthReplay<'_> {
             if let Some(end_ns) = end_ns {
                 process.ended(end_ns);
             }
-            let LinkedImage { guid, age, size, timestamp } = self.program.image;
+            let ImageFacts { guid, age, size, timestamp } = self.program.image;
             let path = format!(r"\Device\HarddiskVolume3\tests\{PROGRAM}");
             self.trace
                 .module(line.pid, &path, BASE, size.into())

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use crate::folders::copy_folder;
 use crate::functions::FunctionTable;
-use crate::linked::{LinkedImage, compile, publics};
+use crate::linked::{ImageFacts, compile, publics};
 use crate::stacks::Stacks;
 
 /// File name of the program.
@@ -50,8 +50,7 @@ fn build(number: u32, version: &'static str, symbols: &Path) -> io::Result<Progr
     let folder = tempfile::tempdir()?;
     let source = format!("#define PADDING {}\n{SOURCE}", 40 + 100 * number);
     let map = compile(&source, PROGRAM, "fleet.pdb", folder.path())?;
-    let LinkedImage { guid, age, size, timestamp } =
-        LinkedImage::read(&folder.path().join(PROGRAM))?;
+    let ImageFacts { guid, age, size, timestamp } = ImageFacts::read(&folder.path().join(PROGRAM))?;
     let guid = guid.to_string().replace('-', "");
     let place = symbols.join("fleet.pdb").join(format!("{}{age:X}", guid.to_uppercase()));
     fs::create_dir_all(&place)?;

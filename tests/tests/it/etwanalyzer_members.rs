@@ -35,14 +35,14 @@ const OWN: [&str; 8] = [
 ];
 
 /// The four parts of an extract.
-struct ExtractParts {
+struct ExtractDocuments {
     main: Value,
     modules: Value,
     handle: Value,
     stacks: Value,
 }
 
-impl ExtractParts {
+impl ExtractDocuments {
     fn open(archive: &std::path::Path) -> Self {
         let members = json_members(archive);
         let part = |suffix: &str| {
@@ -127,7 +127,7 @@ impl ExtractParts {
     }
 }
 
-fn for_each_trace(check: impl Fn(&str, &ExtractParts, &ExtractParts)) {
+fn for_each_trace(check: impl Fn(&str, &ExtractDocuments, &ExtractDocuments)) {
     for name in TRACES {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let home = tempfile::tempdir().unwrap();
@@ -135,8 +135,8 @@ fn for_each_trace(check: impl Fn(&str, &ExtractParts, &ExtractParts)) {
         let mut command = handlescope(home.path());
         command.args(["extract", "-etwanalyzer", "trace.etl", "-o", ".", "-symFolder"]);
         let _ = ProgramRun::from(command.arg(trace.pdbs().path()).output().unwrap()).ok();
-        let ours = ExtractParts::open(&home.path().join("trace.json7z"));
-        check(name, &ours, &ExtractParts::open(&trace.file(".json7z")));
+        let ours = ExtractDocuments::open(&home.path().join("trace.json7z"));
+        check(name, &ours, &ExtractDocuments::open(&trace.file(".json7z")));
     }
 }
 
@@ -171,7 +171,7 @@ fn objects_and_events_are_the_same() {
 #[test]
 fn stacks_are_the_same_texts_each_once() {
     for_each_trace(|name, ours, theirs| {
-        let texts = |extract: &ExtractParts| -> Vec<String> {
+        let texts = |extract: &ExtractDocuments| -> Vec<String> {
             let texts = extract.stacks["StackList"].as_array().unwrap().iter();
             texts.map(|text| text.as_str().unwrap().replace("\r\n", "\n")).collect()
         };
@@ -193,7 +193,7 @@ fn processes_and_session_are_the_same() {
         {
             assert_eq!(ours.main[member], theirs.main[member], "{name}: {member}");
         }
-        let header = |extract: &ExtractParts| {
+        let header = |extract: &ExtractDocuments| {
             let mut header = extract.main["TraceHeader"].clone();
             // The comma comes with or without a space after it.
             header["LogFileMode"] =
@@ -212,7 +212,7 @@ fn modules_and_their_pdbs_are_the_same() {
         for member in ["UnresolvedPdbs", "TotalPdbCount"] {
             assert_eq!(ours.modules[member], theirs.modules[member], "{name}: {member}");
         }
-        let pdb = |extract: &ExtractParts| -> Vec<Value> {
+        let pdb = |extract: &ExtractDocuments| -> Vec<Value> {
             extract.modules["Modules"]
                 .as_array()
                 .unwrap()
@@ -254,8 +254,8 @@ fn every_member_is_one_of_the_format_or_ours() {
     ];
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "--etwanalyzer", "-o", "."]).ok();
-    let ExtractParts { main, modules, handle, stacks } =
-        ExtractParts::open(&shell.path("leaky.json7z"));
+    let ExtractDocuments { main, modules, handle, stacks } =
+        ExtractDocuments::open(&shell.path("leaky.json7z"));
     let names = |value: &Value| -> Vec<String> {
         let names = value.as_object().unwrap().keys();
         names.filter(|name| !OWN.contains(&name.as_str())).cloned().collect()

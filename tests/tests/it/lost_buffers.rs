@@ -24,7 +24,7 @@ const OBJECT: u64 = 0xffff_8100_0000_1000;
 
 /// The life of a handle or view, according to the extract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct HandleLife {
+struct ExtractedLife {
     is_leaked: bool,
     closed_ns: Option<i64>,
     unseen: Option<(ClosedUnseen, i64, i64)>,
@@ -32,7 +32,7 @@ struct HandleLife {
 
 /// An extract, by the times at which handles and views were opened.
 struct ExtractedLives {
-    lives: BTreeMap<i64, HandleLife>,
+    lives: BTreeMap<i64, ExtractedLife>,
     existing: usize,
     losses: usize,
 }
@@ -57,7 +57,7 @@ impl ExtractedLives {
         let after = trace.values(Events::closed_after_ns).unwrap();
         let before = trace.values(Events::closed_before_ns).unwrap();
         let opening = (0..kind.len()).filter(|row| OPENING.contains_code(kind.values()[*row]));
-        let life = |row: usize| HandleLife {
+        let life = |row: usize| ExtractedLife {
             is_leaked: leaked.get(row),
             closed_ns: closing.get(row).and_then(|event| time.get(event.row())),
             unseen: unseen.get(row).map(|code| {

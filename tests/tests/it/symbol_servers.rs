@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{ProgramRun, Shell, run_over, sample_symbols};
-use handlescope_tests::linked::LinkedImage;
+use handlescope_tests::linked::ImageFacts;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
@@ -431,7 +431,7 @@ fn link(folder: &Path) {
 pub fn inlined_code(folder: &Path) -> TraceBuilder {
     const BASE: u64 = 0x7FF6_0000_0000;
     link(folder);
-    let LinkedImage { guid, age, .. } = LinkedImage::read(&folder.join("m.dll")).unwrap();
+    let ImageFacts { guid, age, .. } = ImageFacts::read(&folder.join("m.dll")).unwrap();
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     trace.module(700, r"C:\app\m.dll", BASE, 0x5000).pdb(r"C:\build\m.pdb", guid, age);

@@ -14,7 +14,7 @@ use self::columns::{COLUMNS, Column, TARGET_COLUMNS};
 use self::row::{CsvRow, FileFacts, ObjectFacts};
 use super::event_item::{EventItem, TraceStackTexts};
 use crate::text::ObjectRefStyle;
-use crate::traces::{StackNumbering, traces};
+use crate::traces::{StackOffset, traces};
 use handlescope_query::ObjectRefAnswer;
 use handlescope_session::paths::names_apart;
 use handlescope_session::settings::Display;
@@ -67,7 +67,7 @@ struct CsvRowWriter<'a, W: Write> {
 }
 
 impl<W: Write> CsvRowWriter<'_, W> {
-    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackNumbering) -> io::Result<()> {
+    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackOffset) -> io::Result<()> {
         let FileFacts { answer: file, listing, .. } = *facts;
         let mut stacks = TraceStackTexts::new(file, self.args.criteria.stacks);
         for &selected in file.selection.objects() {

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::traces::StackNumbering;
+use crate::traces::StackOffset;
 use handlescope_query::GroupKey;
 
 /// A value of any type in a document.
@@ -24,7 +24,7 @@ impl<'a> Document<'a> {
         self,
         column: &'static str,
         key: GroupKey<impl Serialize + 'a>,
-        numbers: StackNumbering,
+        numbers: StackOffset,
     ) -> Self {
         match key {
             GroupKey::Text(text) => self.with(column, text),

@@ -13,7 +13,7 @@ use crate::{
     event_item::{DUPLICATES, EventItem, TraceStackTexts},
     json::{Array, Hex},
     table::{AnswerTable, Columns, FileRows, PartOf, RowMembers, RowsOf},
-    traces::{DocumentTraces, StackNumbering, traces},
+    traces::{DocumentTraces, StackOffset, traces},
 };
 use handlescope_query::{
     DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected, Target,
@@ -31,7 +31,7 @@ const EXISTING: &str = "existing_handle";
 pub struct ObjectListRow<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a Listing,
-    numbers: StackNumbering,
+    numbers: StackOffset,
     object: Selected,
     parts: Rc<ObjectMembers<'a>>,
 }
@@ -61,7 +61,7 @@ pub fn objects<'a>(
     answer: &'a ObjectRefAnswer<'a>,
     traces: &DocumentTraces<'a>,
 ) -> impl Serialize + 'a {
-    let numbers: Vec<StackNumbering> = traces.iter().map(|trace| trace.numbers).collect();
+    let numbers: Vec<StackOffset> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
         let (files, parts) = (answer.files.iter().zip(numbers.clone()), ObjectMembers::new());
         files
@@ -337,7 +337,7 @@ impl<'a> ObjectListRow<'a> {
     /// Returns the objects of a trace that passed the filters.
     fn from_file(
         answer: &'a FileAnswer<'a>,
-        numbers: StackNumbering,
+        numbers: StackOffset,
         parts: Rc<ObjectMembers<'a>>,
     ) -> impl Iterator<Item = ObjectListRow<'a>> {
         answer.listing.iter().flat_map(move |listing| {

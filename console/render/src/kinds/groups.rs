@@ -8,7 +8,7 @@ use crate::{
     json::Document,
     table::{AnswerTable, Columns, FileRows, MemberMeaning},
     text::StackStyle,
-    traces::{OfTraces, StackNumbering, totals_columns, traces},
+    traces::{OfTraces, StackOffset, totals_columns, traces},
 };
 use handlescope_query::{
     FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
@@ -23,7 +23,7 @@ pub struct GroupRow<'a> {
     node: NodeIdx,
     /// Growth of the group, with `-ShowTime`.
     growth: Option<Growth>,
-    numbers: StackNumbering,
+    numbers: StackOffset,
     stacks: Rc<StackStyle<'a>>,
 }
 

@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 
 use super::{index, no_match_line};
 use crate::findings::{Findings, LeakFinding};
-use crate::traces::{OfTraces, StackNumbering, traces};
+use crate::traces::{OfTraces, StackOffset, traces};
 use crate::{
     table::{AnswerTable, Columns, FileRows},
     text::{
@@ -61,7 +61,7 @@ const LISTED: usize = 12;
 pub struct SuspectRow<'a> {
     answer: &'a WhyAnswer<'a>,
     suspect: &'a Suspect,
-    numbers: StackNumbering,
+    numbers: StackOffset,
     stacks: StackStyle<'a>,
     command: String,
     /// Whether the text only counts this suspect.
@@ -566,8 +566,8 @@ pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
 }
 
 /// Declares the processes that have ended and are still in memory.
-fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbering)> {
-    let mut columns = Columns::<(&WhyAnswer<'_>, StackNumbering)>::default();
+fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackOffset)> {
+    let mut columns = Columns::<(&WhyAnswer<'_>, StackOffset)>::default();
     columns.member("file", "index of the file", |(answer, _)| answer.file.about.index);
     columns.member("count", "number of them", |(answer, _)| answer.zombies.count);
     columns.member("programs", "`[name, count]` pairs, the most first", |(answer, _)| {
@@ -588,10 +588,10 @@ fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbering)> {
 }
 
 /// Declares the columns of a process with open handles to zombies.
-fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbering)> {
+fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackOffset)> {
     const PROCESS: &str = "the process, `name.exe(pid)`, and its id";
     const COUNTS: &str = "number of the zombies that it keeps, and of its open handles to them";
-    let mut columns = Columns::<(&ZombieHolder, StackNumbering)>::default();
+    let mut columns = Columns::<(&ZombieHolder, StackOffset)>::default();
     columns.member("process", PROCESS, |(holder, _)| holder.process.as_str());
     columns.member("pid", PROCESS, |(holder, _)| holder.pid).for_programs();
     columns.member("zombies", COUNTS, |(holder, _)| holder.zombies);
@@ -702,8 +702,8 @@ fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
 }
 
 /// Declares the columns of a caller of a suspect's function.
-fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbering)> {
-    let mut columns = Columns::<(&Caller, StackNumbering)>::default();
+fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackOffset)> {
+    let mut columns = Columns::<(&Caller, StackOffset)>::default();
     columns.member(
         "function",
         "the function, as stack filters see it; null if none of the program calls",
@@ -736,7 +736,7 @@ fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
 struct DiagnosisRow<'a> {
     of: &'a Diagnosis,
     is_shown: bool,
-    numbers: StackNumbering,
+    numbers: StackOffset,
 }
 
 /// Declares the columns of a cause.

@@ -22,7 +22,7 @@ use handlescope_session::trace::Caveat;
 /// A trace in a document, for handles or allocations.
 pub struct TraceJson<'a> {
     header: TraceSummary,
-    pub numbers: StackNumbering,
+    pub numbers: StackOffset,
     stack_count: usize,
     /// The stacks that the answer refers to.
     stacks: Vec<StackIdx>,
@@ -33,12 +33,12 @@ pub struct TraceJson<'a> {
     no_match: Option<&'a NoMatch>,
 }
 
-/// The numbers of a trace's stacks in a document: row number plus an offset, so that stacks of several traces get
+/// The offset of a trace's stacks in a document. It is added to a stack's row, so that stacks of several traces get
 /// different numbers.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct StackNumbering(u64);
+pub struct StackOffset(u64);
 
-impl StackNumbering {
+impl StackOffset {
     pub fn of(self, stack: StackIdx) -> u64 {
         self.0 + u64::from(stack.0)
     }
@@ -53,7 +53,7 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
 ) -> DocumentTraces<'a> {
     let mut first_stack = 0;
     let traces = answers.into_iter().map(|answer| {
-        let trace = TraceJson { numbers: StackNumbering(first_stack), ..TraceJson::new(answer) };
+        let trace = TraceJson { numbers: StackOffset(first_stack), ..TraceJson::new(answer) };
         first_stack += trace.stack_count as u64;
         trace
     });
@@ -67,7 +67,7 @@ impl<'a> TraceJson<'a> {
         let (totals, exit_stacks) = answer.totals().unzip();
         Self {
             header: TraceSummary { totals, exit_stacks: exit_stacks.flatten(), ..header },
-            numbers: StackNumbering::default(),
+            numbers: StackOffset::default(),
             stack_count: about.stack_count,
             stacks: answer.stacks(),
             frames: answer.frames(),

@@ -136,16 +136,16 @@ impl ExtractRows {
 }
 
 /// Count, bytes, first and last time.
-type GroupFigures = (i64, i64, i64, i64);
+type PlaceFigures = (i64, i64, i64, i64);
 
 impl ExtractRows {
     /// Returns the allocations with this end by place, like `outstanding` and `at_exit` in the expected results,
     /// without stacks.
-    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), GroupFigures> {
+    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), PlaceFigures> {
         let mut groups = BTreeMap::new();
         for own in self.resources.iter().filter(|own| own.end == end.code()) {
             let place = self.place(&self.allocators[own.allocator.row()]);
-            let group: &mut GroupFigures =
+            let group: &mut PlaceFigures =
                 groups.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
             *group =
                 add(*group, (own.part_of.is_none().into(), own.size, own.time_ns, own.time_ns));
@@ -154,7 +154,7 @@ impl ExtractRows {
     }
 }
 
-fn add(a: GroupFigures, b: GroupFigures) -> GroupFigures {
+fn add(a: PlaceFigures, b: PlaceFigures) -> PlaceFigures {
     (a.0 + b.0, a.1 + b.1, a.2.min(b.2), a.3.max(b.3))
 }
 

@@ -10,7 +10,7 @@ use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
-use super::{ExtractRows, GroupFigures, KnownNumbers, add};
+use super::{ExtractRows, KnownNumbers, PlaceFigures, add};
 
 const TRACES: [&str; 3] = ["heap", "valloc", "generic"];
 
@@ -120,7 +120,7 @@ fn leaked_allocations_and_those_freed_at_exit_have_known_times_and_bytes() {
     let trace = SharedTrace::open("synthetic/generic");
     let (tables, expected) = (ExtractRows::of(trace.etl()), expected(&trace));
     for (name, end) in [("outstanding", ResourceEnd::Open), ("at_exit", ResourceEnd::AtExit)] {
-        let mut known: BTreeMap<_, GroupFigures> = BTreeMap::new();
+        let mut known: BTreeMap<_, PlaceFigures> = BTreeMap::new();
         for group in expected[name].as_array().unwrap() {
             let text = |name: &str| group[name].as_str().unwrap().to_owned();
             let number = |name: &str| group[name].as_i64().unwrap();

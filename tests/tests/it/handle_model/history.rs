@@ -29,9 +29,9 @@ pub struct HistoryProcess {
     pub ended: Option<(i64, u16)>,
     /// When the last of its open handles and views was closed.
     pub gone: Option<i64>,
-    /// Open handles by value without the kernel bit: indexes into [`HandleHistory::opened`].
+    /// Open handles by value without the kernel bit: indexes into [`ModelHistory::opened`].
     pub handles: BTreeMap<u32, usize>,
-    /// Open views by address: indexes into [`HandleHistory::opened`].
+    /// Open views by address: indexes into [`ModelHistory::opened`].
     pub views: BTreeMap<u64, usize>,
 }
 
@@ -77,7 +77,7 @@ pub struct HistoryEvent {
 }
 
 /// The events of a history, and their known outcome.
-pub struct HandleHistory {
+pub struct ModelHistory {
     pub processes: Vec<HistoryProcess>,
     pub opened: Vec<HistoryHandle>,
     pub events: Vec<HistoryEvent>,
@@ -89,7 +89,7 @@ pub fn thread(pid: u32, cpu: u16) -> Caller {
     Caller::new(pid, pid + 1 + u32::from(cpu)).on(cpu)
 }
 
-impl HandleHistory {
+impl ModelHistory {
     /// Moves all events to one processor; the threads stay the same.
     pub fn on_one_processor(mut self) -> Self {
         self.events.iter_mut().for_each(|event| event.cpu = 0);

@@ -28,7 +28,7 @@ use proptest::test_runner::{Config, TestRng, TestRunner};
 use serde_json::Value;
 
 use self::answer::ModelAnswer;
-use self::history::HandleHistory;
+use self::history::ModelHistory;
 use self::model::{Model, ModelSetup};
 use self::operations::{ModelOperation, operation, simple_operation};
 
@@ -124,7 +124,7 @@ fn small_buffers(layout: BufferOrder) -> FileOptions {
 
 /// Checks the handles of an incomplete trace; returns the ones that falsely leak.
 fn check_incomplete(
-    history: &HandleHistory,
+    history: &ModelHistory,
     opened: &BTreeMap<i64, bool>,
     what: &str,
 ) -> BTreeSet<i64> {

@@ -7,7 +7,7 @@ use handlescope_tests::scenario::KERNEL_HANDLE;
 
 use super::answer::ObjectCounts;
 use super::history::{
-    CloseCause, EVENT, HandleHistory, HistoryEvent, HistoryHandle, HistoryProcess, ModelEvent,
+    CloseCause, EVENT, HistoryEvent, HistoryHandle, HistoryProcess, ModelEvent, ModelHistory,
     SYSTEM,
 };
 use super::operations::{ModelOperation, OperationKind};
@@ -36,7 +36,7 @@ impl ModelSetup {
 pub struct Model {
     pub setup: ModelSetup,
     pub now: i64,
-    pub history: HandleHistory,
+    pub history: ModelHistory,
     /// Reference counts of the existing objects, by address: handles, and messages that carry one.
     alive: BTreeMap<u64, u32>,
     /// What exited processes still have to close, in time order.
@@ -56,14 +56,14 @@ pub struct Sweep {
 
 impl Model {
     /// Runs operations and returns their history.
-    pub fn run(operations: &[ModelOperation], setup: ModelSetup) -> HandleHistory {
+    pub fn run(operations: &[ModelOperation], setup: ModelSetup) -> ModelHistory {
         let process = |pid: u32| HistoryProcess {
             pid,
             name: format!("p{pid}.exe"),
             ..HistoryProcess::default()
         };
         let processes = [4, 700, 704].map(process).to_vec();
-        let history = HandleHistory {
+        let history = ModelHistory {
             processes,
             opened: Vec::new(),
             events: Vec::new(),

@@ -13,7 +13,7 @@ use crate::{
     kinds::{index, no_match_line},
     table::{AnswerTable, Columns, FileRows, Show},
     text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackNumbering, traces},
+    traces::{OfTraces, StackOffset, traces},
 };
 use handlescope_query::{Amount, Between, Domain, OpenedGroup, PointsDiff, TraceAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -25,7 +25,7 @@ use handlescope_session::values::Size;
 pub struct GrowthRow<'a> {
     file: u32,
     group: &'a OpenedGroup,
-    numbers: StackNumbering,
+    numbers: StackOffset,
     stacks: StackStyle<'a>,
     /// Whether columns show names of executables.
     is_plain: bool,

@@ -13,7 +13,7 @@ use crate::findings::{Findings, LeakFinding};
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
     text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackNumbering, TraceJson, traces},
+    traces::{OfTraces, StackOffset, TraceJson, traces},
 };
 use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff, Verdict};
 use handlescope_session::paths;
@@ -26,7 +26,7 @@ pub struct DiffRow<'a> {
     group: &'a ComparedGroup,
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
-    numbers: StackNumbering,
+    numbers: StackOffset,
     /// The word for what the traces count: open or leaked.
     counted: &'static str,
 }

@@ -13,7 +13,7 @@ use crate::{
     json::Document,
     text::{ProcessStyle, StackStyle},
     time::TraceClock,
-    traces::StackNumbering,
+    traces::StackOffset,
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{
@@ -26,7 +26,7 @@ use handlescope_session::values::Size;
 /// The presentation of the allocations of a trace.
 pub struct AllocationStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
-    numbers: StackNumbering,
+    numbers: StackOffset,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
     clock: TraceClock,
@@ -41,7 +41,7 @@ pub struct AllocationRow<'a> {
 impl<'a> AllocationStyle<'a> {
     pub fn new(
         answer: &'a ResourcesAnswer<'a>,
-        numbers: StackNumbering,
+        numbers: StackOffset,
         stacks: StackDisplayArgs,
         display: &Display,
     ) -> Self {
