@@ -108,7 +108,7 @@ pub struct DumpOperation {
 
 /// A minidump of a process.
 #[derive(Debug, Clone)]
-pub struct Minidump {
+pub struct SampleDump {
     pub pointer_size: PointerSize,
     /// Whether it is a Linux dump as Mozilla's minidump-writer writes it: without a version.
     pub is_linux: bool,
@@ -130,7 +130,7 @@ pub struct Minidump {
     pub further_memory: u64,
 }
 
-impl Default for Minidump {
+impl Default for SampleDump {
     fn default() -> Self {
         Self {
             pointer_size: PointerSize::Eight,
@@ -149,7 +149,7 @@ impl Default for Minidump {
     }
 }
 
-impl Minidump {
+impl SampleDump {
     /// Adds an open handle.
     #[must_use]
     pub fn handle(mut self, handle: u64, type_name: &str, object_name: &str) -> Self {
@@ -426,7 +426,7 @@ impl Minidump {
     }
 }
 
-type StreamWriter = fn(&Minidump, &mut DumpBytes) -> u32;
+type StreamWriter = fn(&SampleDump, &mut DumpBytes) -> u32;
 
 /// The bytes written so far.
 struct DumpBytes(Vec<u8>);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_tests::binary::{ProgramRun, Shell, ended, examples};
-use handlescope_tests::dump::Minidump;
+use handlescope_tests::dump::SampleDump;
 use handlescope_tests::thorough::one_of;
 
 /// A file, and a command that reads it.
@@ -95,7 +95,7 @@ fn no_command_dies_of_a_file_that_is_cut_while_it_is_read() {
     cut(&shell, "PDB", &read(&shell, pdb, &uncached));
     let symcache = found(&shell.path("cache"), ".symcache");
     cut(&shell, "symbol cache", &read(&shell, symcache, &why));
-    let dump = (1..20_000).fold(Minidump::default(), |dump, number| {
+    let dump = (1..20_000).fold(SampleDump::default(), |dump, number| {
         dump.handle(number * 4, "Event", r"\BaseNamedObjects\Name")
     });
     fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();

@@ -20,7 +20,7 @@ use handlescope_extract::etl::{Event, Selector};
 use handlescope_model::Table;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::examples;
-use handlescope_tests::dump::{DumpModule, Minidump, TraceOperation};
+use handlescope_tests::dump::{DumpModule, SampleDump, TraceOperation};
 use handlescope_tests::folders::files;
 use handlescope_tests::foreign::ForeignMembers;
 use handlescope_tests::thorough::one_of;
@@ -195,11 +195,11 @@ fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
 
 #[test]
 fn no_damage_of_a_minidump_ends_in_a_panic() {
-    let dump = Minidump {
+    let dump = SampleDump {
         modules: vec![DumpModule::new(r"C:\demo\server.exe", 0x7FF6_0000_0000, 0x1000)],
         has_information: true,
         command_line: Some("server.exe".to_owned()),
-        ..Minidump::default()
+        ..SampleDump::default()
     };
     let dump =
         dump.handle(4, "Event", "Go").operation(TraceOperation::Open, 4, &[0x7FF6_0000_0010]);

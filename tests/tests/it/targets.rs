@@ -1,7 +1,7 @@
 //! `.dump ObjectRef -ShowTarget` and `.why`: the processes and threads that handles refer to.
 
 use handlescope_tests::binary::{Shell, run_over};
-use handlescope_tests::dump::{DumpTarget, Minidump, TraceOperation};
+use handlescope_tests::dump::{DumpTarget, SampleDump, TraceOperation};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value, json};
 
@@ -147,8 +147,8 @@ fn why_lists_the_targets_of_leaked_handles_by_program() {
 }
 
 /// A program with handles to processes and threads of which some have ended.
-fn dump() -> Minidump {
-    let mut dump = Minidump::default();
+fn dump() -> SampleDump {
+    let mut dump = SampleDump::default();
     for (handle, pid, tid, exit_code) in [
         (0x4, 42, None, Some(0)),
         (0x8, 42, None, Some(0)),
@@ -165,7 +165,7 @@ fn dump() -> Minidump {
 fn a_dump_says_which_processes_its_handles_keep_in_memory() {
     for pointer_size in [dump().pointer_size, handlescope_tests::bytes::PointerSize::Four] {
         let shell = Shell::new();
-        std::fs::write(shell.path("a.dmp"), Minidump { pointer_size, ..dump() }.to_bytes())
+        std::fs::write(shell.path("a.dmp"), SampleDump { pointer_size, ..dump() }.to_bytes())
             .unwrap();
         let listed = shell.run(&["a.dmp", "-c", ".dump ObjectRef -ShowTarget"]).ok().stdout;
         assert!(listed.contains("Target: process 42, start unknown, ended with 0"), "{listed}");

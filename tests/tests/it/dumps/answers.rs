@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::bytes::Guid;
-use handlescope_tests::dump::{DumpModule, Minidump, TraceOperation};
+use handlescope_tests::dump::{DumpModule, SampleDump, TraceOperation};
 use serde_json::{Value, json};
 
 use super::{PROGRAM, QUESTION, answer, narrow, program, traced, with};
@@ -40,7 +40,7 @@ fn handles_have_types_names_and_operations_in_dumps_of_both_sizes() {
     ];
     for dump in [traced(), narrow(traced())] {
         for has_information in [false, true] {
-            let dump = Minidump { has_information, ..dump.clone() };
+            let dump = SampleDump { has_information, ..dump.clone() };
             let (answer, messages) = answer(&dump, QUESTION);
             assert_eq!(objects(&answer), expected, "{dump:?}");
             assert!(!messages.contains("does not show the order"), "{messages}");
@@ -84,7 +84,7 @@ fn counts_by_type_and_process_answer_without_operations() {
 
 #[test]
 fn process_system_and_time_are_those_of_the_dump() {
-    let dump = Minidump { command_line: Some("server.exe --port 80".to_owned()), ..traced() };
+    let dump = SampleDump { command_line: Some("server.exe --port 80".to_owned()), ..traced() };
     for (dump, size) in [(dump.clone(), 8), (narrow(dump), 4)] {
         let shell = with(&dump);
         let sql = ".sql SELECT name, pid, image_path, command_line FROM processes -csv";
@@ -103,7 +103,7 @@ fn process_system_and_time_are_those_of_the_dump() {
 
 #[test]
 fn a_dump_with_operations_alone_has_their_handles() {
-    let dump = Minidump { handles: None, ..traced() };
+    let dump = SampleDump { handles: None, ..traced() };
     let (answer, messages) = answer(&dump, QUESTION);
     assert_eq!(
         objects(&answer),
@@ -185,7 +185,7 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
         .iter()
         .map(|module| (module.path.rsplit('\\').next().unwrap().to_owned(), module.base))
         .collect();
-    let mut dump = Minidump { modules, ..Minidump::default() };
+    let mut dump = SampleDump { modules, ..SampleDump::default() };
     let mut expected = BTreeSet::new();
     for (number, frames) in (1..).zip(trace["stacks"].as_object().unwrap().values()) {
         let frames =
@@ -227,7 +227,7 @@ fn what_a_dump_does_not_say_is_unknown_and_no_zero() {
     let stats = &stats["files"][0];
     assert_eq!((&stats["os_version"], &stats["os_build"]), (&json!("10.0"), &json!(19045)));
     assert_eq!(stats["utc_offset_minutes"], Value::Null);
-    let of_linux = Minidump { is_linux: true, ..traced() };
+    let of_linux = SampleDump { is_linux: true, ..traced() };
     let stats = answer(&of_linux, ".dump Stats -json").0;
     let stats = &stats["files"][0];
     assert_eq!((&stats["os_version"], &stats["os_build"]), (&Value::Null, &Value::Null));
@@ -237,7 +237,7 @@ fn what_a_dump_does_not_say_is_unknown_and_no_zero() {
 #[test]
 fn the_time_zone_of_a_dump_is_known_also_where_it_is_utc() {
     for (bias, offset, text) in [(-120, 120, "UTC+02:00"), (0, 0, "UTC+00:00")] {
-        let dump = Minidump { zone: Some(bias), ..traced() };
+        let dump = SampleDump { zone: Some(bias), ..traced() };
         let stats = answer(&dump, ".dump Stats -json").0;
         assert_eq!(stats["files"][0]["utc_offset_minutes"], offset);
         let shown = with(&dump).run(&["a.dmp", "-c", ".dump Stats"]).ok().stdout;
@@ -258,7 +258,7 @@ fn a_handle_value_chooses_handles_that_are_only_listed() {
 
 #[test]
 fn files_of_linux_are_handles_from_0_on() {
-    let dump = Minidump { is_linux: true, ..Minidump::default() }
+    let dump = SampleDump { is_linux: true, ..SampleDump::default() }
         .handle(0, "", "/dev/null")
         .handle(1, "", "pipe:[4711]")
         .handle(5, "", "/var/log/app.log");
@@ -268,8 +268,8 @@ fn files_of_linux_are_handles_from_0_on() {
     assert_eq!(objects(&answer), expected);
     assert!(messages.contains("nothing says what opened its 3 file descriptors"), "{messages}");
     assert!(!messages.contains("!htrace") && !messages.contains("BAD"), "{messages}");
-    let empty =
-        with(&Minidump { is_linux: true, ..Minidump::default() }).run(&["a.dmp", "-c", ".list"]);
+    let empty = with(&SampleDump { is_linux: true, ..SampleDump::default() })
+        .run(&["a.dmp", "-c", ".list"]);
     assert!(empty.stderr.contains("it is of Linux"), "{empty:?}");
     assert!(!empty.stderr.contains("WinDbg"), "{empty:?}");
     // On Windows, 0 is no handle.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::dump::{DumpModule, Minidump, TraceOperation, WRITTEN};
+use handlescope_tests::dump::{DumpModule, SampleDump, TraceOperation, WRITTEN};
 use serde_json::Value;
 
 use super::{PROGRAM, program};
@@ -31,10 +31,10 @@ fn groups(document: &Value) -> Vec<ComparedRow<'_>> {
 }
 
 /// Compares two dumps; the second was written an hour after the first.
-fn compared(before: &Minidump, after: Minidump) -> (Value, Option<i32>, String) {
+fn compared(before: &SampleDump, after: SampleDump) -> (Value, Option<i32>, String) {
     let shell = Shell::new();
     fs::write(shell.path("before.dmp"), before.to_bytes()).unwrap();
-    let after = Minidump { written: WRITTEN + 3600, ..after };
+    let after = SampleDump { written: WRITTEN + 3600, ..after };
     fs::write(shell.path("after.dmp"), after.to_bytes()).unwrap();
     let run = shell.run(&["diff", "before.dmp", "after.dmp", "-json"]);
     // Loaded dumps are compared in the order of their times.
@@ -44,7 +44,7 @@ fn compared(before: &Minidump, after: Minidump) -> (Value, Option<i32>, String) 
 }
 
 /// Makes a dump with handles of these types and names, without operations.
-fn listed(handles: &[(u64, &str, &str)]) -> Minidump {
+fn listed(handles: &[(u64, &str, &str)]) -> SampleDump {
     let mut value = 0;
     let mut dump = program();
     for (count, type_name, name) in handles {
@@ -102,7 +102,7 @@ fn what_grew_is_named_by_its_stack() {
 }
 
 /// Makes a dump of events; only the first `traced` have the stack that opened them.
-fn partly_traced(events: u64, traced: u64) -> Minidump {
+fn partly_traced(events: u64, traced: u64) -> SampleDump {
     let stack = [PROGRAM + 0x500, PROGRAM + 0x600];
     let dump = listed(&[(events, "Event", "")]);
     (1..=traced).fold(dump, |dump, number| dump.operation(TraceOperation::Open, number * 4, &stack))
@@ -151,7 +151,7 @@ fn a_dump_and_a_trace_are_compared_by_what_leaks() {
 #[test]
 fn dumps_are_put_in_the_order_of_their_times() {
     let shell = Shell::new();
-    let newer = Minidump { written: WRITTEN + 60, ..listed(&[(60, "Event", "")]) };
+    let newer = SampleDump { written: WRITTEN + 60, ..listed(&[(60, "Event", "")]) };
     fs::write(shell.path("old.dmp"), listed(&[(2, "Event", "")]).to_bytes()).unwrap();
     fs::write(shell.path("new.dmp"), newer.to_bytes()).unwrap();
     let run = shell.run(&["diff", "old.dmp", "new.dmp", "-json"]);
@@ -168,7 +168,7 @@ fn dumps_are_put_in_the_order_of_their_times() {
 fn dumps_of_two_programs_are_said_to_be_so() {
     let shell = Shell::new();
     let other = DumpModule::new(r"C:\demo\Client.exe", PROGRAM, 0x10_0000);
-    let other = Minidump { modules: vec![other], written: WRITTEN + 60, ..Minidump::default() };
+    let other = SampleDump { modules: vec![other], written: WRITTEN + 60, ..SampleDump::default() };
     fs::write(shell.path("a.dmp"), listed(&[(2, "Event", "")]).to_bytes()).unwrap();
     fs::write(shell.path("b.dmp"), other.handle(4, "Event", "").to_bytes()).unwrap();
     let run = shell.run(&["diff", "a.dmp", "b.dmp"]);

@@ -8,14 +8,14 @@ use handlescope_model::{Cancel, Table, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::corrupt::damage;
-use handlescope_tests::dump::{DumpModule, HANDLE_DATA, Minidump, TraceOperation};
+use handlescope_tests::dump::{DumpModule, HANDLE_DATA, SampleDump, TraceOperation};
 use handlescope_tests::thorough::one_of;
 use proptest::prelude::*;
 
 use super::{PROGRAM, answer, narrow, program, traced, with};
 
 /// Makes a dump with all streams.
-fn full() -> Minidump {
+fn full() -> SampleDump {
     let mut dump = traced();
     dump.has_information = true;
     dump.command_line = Some("server.exe".to_owned());
