@@ -190,8 +190,8 @@ impl Cli {
         let is_misplaced =
             |file: &&String| Self::is_subcommand(&action(file)) && !Path::new(file).exists();
         let Some(misplaced) = self.files.iter().find(is_misplaced) else { return Ok(()) };
-        let files = self.files.iter().filter(|file| *file != misplaced);
-        let files: Vec<&str> = files.map(String::as_str).collect();
+        let files: Vec<&str> =
+            self.files.iter().filter(|file| *file != misplaced).map(String::as_str).collect();
         let line = format!("handlescope {} {}", action(misplaced), files.join(" "));
         let text = format!("'{misplaced}' is not a file; write {}", line.trim_end());
         Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
@@ -275,7 +275,7 @@ impl Cli {
 
 /// A shell that can complete command lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shell {
+pub enum CompletionShell {
     /// GNU Bash 3.2 and later.
     Bash,
     /// Z shell.
@@ -289,7 +289,7 @@ pub enum Shell {
 
 /// Action instead of running commands.
 ///
-/// Variants with [`Words`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
+/// Variants with [`CommandWords`] are read by [`one_shot`](crate::one_shot), because their options have one dash;
 /// here they are for the help.
 #[derive(Debug, Subcommand)]
 pub enum Action {
@@ -297,13 +297,13 @@ pub enum Action {
     ///
     /// Takes the options of .dump; -fd QUERY names the files to load.
     #[command(disable_help_flag = true, override_usage = usage(".dump"), after_help = examples(".dump"))]
-    Dump(Words),
+    Dump(CommandWords),
 
     /// List what leaks, how fast and why: handlescope why trace.etl --symbol-path DIR
     ///
     /// Takes the options of .why.
     #[command(disable_help_flag = true, override_usage = usage(".why"), after_help = examples(".why"))]
-    Why(Words),
+    Why(CommandWords),
 
     /// List what got worse between two traces: handlescope diff before.etl after.etl
     ///
@@ -311,44 +311,44 @@ pub enum Action {
     /// error; 2: it failed, with an error, or lost events may explain the difference. A reader that leaves early
     /// (| head) does not change it.
     #[command(disable_help_flag = true, override_usage = usage(".diff"), after_help = examples(".diff"))]
-    Diff(Words),
+    Diff(CommandWords),
 
     /// Write a web page about all leaks: handlescope report trace.etl leaks.html
     ///
     /// Takes the options of .report; name the page last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".report"), after_help = examples(".report"))]
-    Report(Words),
+    Report(CommandWords),
 
     /// Query the tables of traces with SQL: handlescope sql trace.etl 'SELECT * FROM leaks'
     ///
     /// Takes the options of .sql; the query may be in a FILE.sql.
     #[command(disable_help_flag = true, override_usage = usage(".sql"), after_help = examples(".sql"))]
-    Sql(Words),
+    Sql(CommandWords),
 
     /// Draw open handles over time: handlescope plot trace.etl handles.svg
     ///
     /// Takes the options of .plot; name the picture last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".plot"), after_help = examples(".plot"))]
-    Plot(Words),
+    Plot(CommandWords),
 
     /// Draw the stacks of leaked handles: handlescope flame trace.etl leaks.svg
     ///
     /// Takes the options of .flame; name the picture last, after the traces.
     #[command(disable_help_flag = true, override_usage = usage(".flame"), after_help = examples(".flame"))]
-    Flame(Words),
+    Flame(CommandWords),
 
     /// Extract traces, so that they load at once.
     ///
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output. Takes the options of
     /// .extract.
     #[command(disable_help_flag = true, override_usage = usage(".extract"), after_help = examples(".extract"))]
-    Extract(Words),
+    Extract(CommandWords),
 
     /// Copy a trace without names, for a bug report.
     ///
     /// Writes NAME.redacted.etl beside the trace, or the file that -o names. Takes the options of .redact.
     #[command(disable_help_flag = true, override_usage = usage(".redact"), after_help = examples(".redact"))]
-    Redact(Words),
+    Redact(CommandWords),
 
     /// Convert a time to seconds since session start, or back.
     ///
@@ -358,7 +358,7 @@ pub enum Action {
         override_usage = usage(".converttime"),
         after_help = examples(".converttime")
     )]
-    ConvertTime(Words),
+    ConvertTime(CommandWords),
 
     /// Run a Model Context Protocol (MCP) server for agents, on standard input and output.
     ///
@@ -392,19 +392,19 @@ pub enum Action {
     ///
     /// Takes the options of .schema.
     #[command(disable_help_flag = true, override_usage = usage(".schema"), after_help = examples(".schema"))]
-    Schema(Words),
+    Schema(CommandWords),
 
     /// Explain a command, a kind of dump, an option, or a word that why prints: handlescope help ObjectRef -Leak
     ///
     /// Takes the topics of .help.
     #[command(disable_help_flag = true, override_usage = usage(".help"), after_help = examples(".help"))]
-    Help(Words),
+    Help(CommandWords),
 
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// Shell to write the script for.
-        shell: Shell,
+        shell: CompletionShell,
     },
 
     /// Print candidates for the last of some words; for the scripts of `completions`.
@@ -432,7 +432,7 @@ fn examples(command: &str) -> String {
 
 /// Words that are read elsewhere.
 #[derive(Debug, Args)]
-pub struct Words {
+pub struct CommandWords {
     /// Options, files and values.
     #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<String>,

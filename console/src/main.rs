@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use handlescope_commands::console::Console;
 use handlescope_commands::registry::REGISTRY;
-use handlescope_commands::script::{self, Outcome};
+use handlescope_commands::script::{self, ScriptOutcome};
 use handlescope_commands::{CommandError, Flow};
 use handlescope_console::cli::{Action, Cli};
-use handlescope_console::one_shot::{self, OneShot, Refusal};
+use handlescope_console::one_shot::{self, LineRefusal, OneShot};
 use handlescope_console::{live, maintenance, recording, repl, shell};
 use handlescope_extract::SpillingAllocator;
 use handlescope_mcp as mcp;
@@ -98,11 +98,12 @@ fn main() -> ExitCode {
     survive_lost_pages();
     let start = match parse() {
         Ok(start) => start,
-        Err(Refusal::Globals(error)) => {
+        Err(LineRefusal::Globals(error)) => {
             // Help and version are also such errors, with status 0; invalid usage has status 2.
-            let screen = match error.use_stderr() {
-                true => Screen::stderr(ColorChoice::Auto),
-                false => Screen::stdout(ColorChoice::Auto),
+            let screen = if error.use_stderr() {
+                Screen::stderr(ColorChoice::Auto)
+            } else {
+                Screen::stdout(ColorChoice::Auto)
             };
             let status = match print_usage(&error, screen) {
                 Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
@@ -114,7 +115,7 @@ fn main() -> ExitCode {
             };
             return ExitCode::from(u8::try_from(status).unwrap_or(1));
         }
-        Err(Refusal::Command(error)) => {
+        Err(LineRefusal::Command(error)) => {
             Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(error);
             return ExitCode::from(BAD_USAGE);
         }
@@ -134,11 +135,11 @@ fn main() -> ExitCode {
     ignored.iter().for_each(|reason| messages.warning(reason));
     let failure = if start.is_gate { ExitCode::from(TROUBLE) } else { ExitCode::FAILURE };
     match settings.and_then(|settings| run(start, settings, &mut messages)) {
-        Ok(Outcome::Worked) => ExitCode::SUCCESS,
-        Ok(Outcome::Worse) => ExitCode::FAILURE,
-        Ok(Outcome::Undecided) => ExitCode::from(TROUBLE),
-        Ok(Outcome::Failed) => failure,
-        Ok(Outcome::Cancelled) => ExitCode::from(cancel::status()),
+        Ok(ScriptOutcome::Worked) => ExitCode::SUCCESS,
+        Ok(ScriptOutcome::Worse) => ExitCode::FAILURE,
+        Ok(ScriptOutcome::Undecided) => ExitCode::from(TROUBLE),
+        Ok(ScriptOutcome::Failed) => failure,
+        Ok(ScriptOutcome::Cancelled) => ExitCode::from(cancel::status()),
         Err(error) if error.is_cancelled() => {
             messages.note(Cancelled);
             ExitCode::from(cancel::status())
@@ -152,7 +153,7 @@ fn main() -> ExitCode {
 }
 
 /// Reads the command line, first in ETWAnalyzer's style, then in the usual one.
-fn parse() -> Result<OneShot, Refusal> {
+fn parse() -> Result<OneShot, LineRefusal> {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(OsString::into_string).collect();
     let words = words.map_err(|word| ParseError::NotText { word })?;
     let words = one_shot::with_plain_dashes(words);
@@ -165,7 +166,7 @@ fn parse() -> Result<OneShot, Refusal> {
         let cli = Cli::from_arg_matches_mut(&mut matches)?;
         cli.check().map(|()| cli)
     };
-    let mut globals = cli().map_err(Refusal::Globals)?;
+    let mut globals = cli().map_err(LineRefusal::Globals)?;
     let files = std::mem::take(&mut globals.files);
     let load = (!files.is_empty()).then(|| LoadArgs::replacing(files));
     Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_gate: false })
@@ -192,7 +193,7 @@ fn run(
     start: OneShot,
     settings: Settings,
     messages: &mut Messages<'_>,
-) -> Result<Outcome, CommandError> {
+) -> Result<ScriptOutcome, CommandError> {
     let OneShot { globals: mut cli, load, command, notes, .. } = start;
     let mut out = BufWriter::new(standard::results());
     let action = cli.action.take();
@@ -200,7 +201,7 @@ fn run(
         && act(action, &cli, &settings, &mut out, messages)?
     {
         out.flush()?;
-        return Ok(Outcome::Worked);
+        return Ok(ScriptOutcome::Worked);
     }
     for note in notes {
         messages.note(format_args!("note: {note}"));
@@ -211,7 +212,7 @@ fn run(
     console.session.symbol_options = cli.symbol_limits.options();
     if let Some(Action::Dataset { action }) = &action {
         console.with_context(&mut out, messages, |context| maintenance::run(action, context))?;
-        return Ok(Outcome::Worked);
+        return Ok(ScriptOutcome::Worked);
     }
     if let Some(Action::Mcp(args)) = action {
         return mcp::run(console, &args, messages);
@@ -223,17 +224,17 @@ fn run(
     console.session.runs_programs = console.is_interactive || cli.pipes;
     let loaded = match load {
         Some(load) => load_first(&mut console, &load, cli.keep_going, messages)?,
-        None => Outcome::Worked,
+        None => ScriptOutcome::Worked,
     };
     let outcome = match command {
         Some(command) => match console.execute(command, &mut out, messages)? {
-            Flow::Worse => Outcome::Worse,
-            Flow::Undecided => Outcome::Undecided,
-            Flow::Continue | Flow::Quit => Outcome::Worked,
+            Flow::Worse => ScriptOutcome::Worse,
+            Flow::Undecided => ScriptOutcome::Undecided,
+            Flow::Continue | Flow::Quit => ScriptOutcome::Worked,
         },
         None => converse(&mut console, &cli, &mut out, messages)?,
     };
-    Ok(if loaded == Outcome::Failed { loaded } else { outcome })
+    Ok(if loaded == ScriptOutcome::Failed { loaded } else { outcome })
 }
 
 /// Carries out an action that does not need a console; returns `false` for any other.
@@ -291,19 +292,19 @@ fn load_first(
     load: &LoadArgs,
     keep_going: bool,
     messages: &mut Messages<'_>,
-) -> Result<Outcome, CommandError> {
+) -> Result<ScriptOutcome, CommandError> {
     match console.load(load, messages) {
-        Ok(()) => Ok(Outcome::Worked),
+        Ok(()) => Ok(ScriptOutcome::Worked),
         Err(CommandError::Load { errors })
             if !load.as_named && !console.session.files.is_empty() =>
         {
             errors.iter().for_each(|error| messages.warning(error));
-            Ok(Outcome::Failed)
+            Ok(ScriptOutcome::Failed)
         }
         Err(error) if !keep_going || error.is_cancelled() => Err(error),
         Err(error) => {
             messages.error(error);
-            Ok(Outcome::Failed)
+            Ok(ScriptOutcome::Failed)
         }
     }
 }
@@ -314,7 +315,7 @@ fn converse(
     cli: &Cli,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
-) -> Result<Outcome, CommandError> {
+) -> Result<ScriptOutcome, CommandError> {
     let options = script::RunOptions { keep_going: cli.keep_going, echo: cli.echo };
     if !cli.commands.is_empty() {
         let steps = script::commands(&cli.commands);
@@ -322,7 +323,7 @@ fn converse(
     }
     if io::stdin().is_terminal() {
         repl::run(console, out, messages)?;
-        return Ok(Outcome::Worked);
+        return Ok(ScriptOutcome::Worked);
     }
     let steps = script::steps(ScriptInput(io::stdin().lock()));
     Ok(script::run(console, steps, options, out, messages))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use csv::{ReaderBuilder, StringRecord};
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::Value;
@@ -41,7 +41,7 @@ impl Sheet {
     }
 }
 
-fn document(run: &Run) -> Value {
+fn document(run: &ProgramRun) -> Value {
     let start = run.stdout.find('{').expect("a document");
     serde_json::from_str(&run.stdout[start..]).expect("JSON")
 }

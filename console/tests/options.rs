@@ -6,7 +6,7 @@ use handlescope_commands::registry::REGISTRY;
 use handlescope_session::grammar::OptionSpec;
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 
 const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_1000;
@@ -26,7 +26,7 @@ fn other_trace() -> TraceBuilder {
         trace.create_handle((2 + n as i64) * MS, (pid, 8), object, 4, 16);
     }
     trace.reference(10 * MS, (700, 8), OBJECT, b"Test", 2);
-    let view = View {
+    let view = MappedView {
         base: 0x1_b544_0000_0000,
         size: 0x1_0000,
         file_key: 7,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use handlescope_commands::registry::REGISTRY;
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 
 #[test]
 fn the_version_names_the_commit() {
@@ -95,7 +95,7 @@ fn a_reader_that_leaves_is_no_failure() {
     // The program may have ended before everything is written.
     let _ = stdin.write_all(".help ObjectRef\n".repeat(1000).as_bytes());
     drop(stdin);
-    let ended = Run::from(child.wait_with_output().unwrap());
+    let ended = ProgramRun::from(child.wait_with_output().unwrap());
     assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
@@ -192,7 +192,7 @@ fn a_load_that_fails_altogether_leaves_the_session_as_it_is() {
 fn the_symbol_path_of_the_session_wins_over_the_environment() {
     let shell = Shell::new();
     let mut command = shell.command(&["-c", ".sympath", "-c", ".sympath a b", "-c", ".sympath"]);
-    let ended = Run::from(command.env("_NT_SYMBOL_PATH", "srv*x*y").output().unwrap());
+    let ended = ProgramRun::from(command.env("_NT_SYMBOL_PATH", "srv*x*y").output().unwrap());
     let here = shell.path("").canonicalize().unwrap();
     let here = here.to_str().unwrap().trim_end_matches(MAIN_SEPARATOR);
     let folder = |name: &str| format!("{here}{MAIN_SEPARATOR}{name}");

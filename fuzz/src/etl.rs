@@ -85,10 +85,10 @@ pub fn read(bytes: &[u8]) -> bool {
 }
 
 /// An event: its id, time, process, offset and payload.
-type Read = (EventId, i64, Option<u32>, u64, Vec<u8>);
+type ReadEvent = (EventId, i64, Option<u32>, u64, Vec<u8>);
 
 /// Returns the events of the trace, after feeding them to the event families, or the reason why there are none.
-fn decoded(trace: &Path, threads: usize) -> Result<Vec<Read>, String> {
+fn decoded(trace: &Path, threads: usize) -> Result<Vec<ReadEvent>, String> {
     let threads = NonZeroUsize::new(threads).expect("some threads");
     let mut collector = Collector::new(KeptStacks::all()).keeping(EventChoice::All);
     let mut events = Vec::new();
@@ -154,8 +154,8 @@ fn piece(kind: u8, content: &[u8]) -> Vec<u8> {
 
 /// Builds the file that a recipe describes; the recipe comes without its first byte.
 pub fn assembled(recipe: &[u8]) -> Vec<u8> {
-    let mut pieces = Pieces(recipe);
-    let mut buffer = Buffer::default();
+    let mut pieces = RecipePieces(recipe);
+    let mut buffer = RecipeBuffer::default();
     buffer.header[KIND] = 4;
     let (_, first) = pieces.next().unwrap_or_default();
     buffer.content = trace_header(first);
@@ -164,7 +164,7 @@ pub fn assembled(recipe: &[u8]) -> Vec<u8> {
         match kind % 3 {
             BUFFER => {
                 file.extend(buffer.into_bytes());
-                buffer = Buffer::default();
+                buffer = RecipeBuffer::default();
                 let size = content.len().min(BUFFER_HEADER);
                 buffer.header[..size].copy_from_slice(&content[..size]);
             }
@@ -181,20 +181,20 @@ pub fn assembled(recipe: &[u8]) -> Vec<u8> {
 }
 
 /// A buffer of a recipe.
-struct Buffer {
+struct RecipeBuffer {
     header: [u8; BUFFER_HEADER],
     content: Vec<u8>,
     /// Whether the content goes into the file as it is, even if the buffer is compressed.
     is_stored: bool,
 }
 
-impl Default for Buffer {
+impl Default for RecipeBuffer {
     fn default() -> Self {
         Self { header: [0; BUFFER_HEADER], content: Vec::new(), is_stored: false }
     }
 }
 
-impl Buffer {
+impl RecipeBuffer {
     fn into_bytes(mut self) -> Vec<u8> {
         let is_compressed = self.header[FLAGS] & FLAG_COMPRESSED != 0;
         let mut filled = BUFFER_HEADER + self.content.len();
@@ -228,9 +228,9 @@ fn literals(content: &[u8]) -> Vec<u8> {
 }
 
 /// Pieces of a recipe; the last may be shorter than it says.
-struct Pieces<'a>(&'a [u8]);
+struct RecipePieces<'a>(&'a [u8]);
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for RecipePieces<'a> {
     type Item = (u8, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {

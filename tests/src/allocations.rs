@@ -1,6 +1,6 @@
 //! A trace with allocations, for tests of the answers about them.
 
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 use crate::header::{ExtendedItem, ManifestEvent, Stamp};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 use crate::scenario::TraceBuilder;
@@ -82,7 +82,7 @@ pub fn gui_event(
 ) {
     const WIN32K: Guid = Guid::new(0x8c41_6c79_d49b_4f01_a467_e56d_3aa8_234c);
     const BITMAP: u32 = 5;
-    let payload = Bytes::new().ptrs(PointerSize::Eight, values);
+    let payload = ByteString::new().ptrs(PointerSize::Eight, values);
     let payload = payload.u32(BITMAP).u32(1).u32(owner).into_vec();
     let stamp = Stamp::new(trace.options().raw(ns), pid, tid);
     let items = match event.stack {

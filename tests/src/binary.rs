@@ -19,8 +19,12 @@ use crate::scenario::TraceBuilder;
 pub fn handlescope_path() -> PathBuf {
     let test = env::current_exe().expect("a running test has a path");
     let name = format!("handlescope{}", env::consts::EXE_SUFFIX);
-    let folders = test.ancestors().skip(1).take(2);
-    let found = folders.map(|folder| folder.join(&name)).find(|path| path.is_file());
+    let found = test
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(&name))
+        .find(|path| path.is_file());
     found.unwrap_or_else(|| panic!("no {name} beside {}: build it first", test.display()))
 }
 
@@ -89,7 +93,7 @@ impl Shell {
     /// # Panics
     /// If it cannot be started.
     #[must_use]
-    pub fn run(&self, arguments: &[&str]) -> Run {
+    pub fn run(&self, arguments: &[&str]) -> ProgramRun {
         self.command(arguments).output().expect("the program starts").into()
     }
 
@@ -98,22 +102,24 @@ impl Shell {
     /// # Panics
     /// If the help lists none.
     #[must_use]
-    pub fn kinds(&self) -> Vec<Kind> {
+    pub fn kinds(&self) -> Vec<DumpKind> {
         let help = self.run(&["-c", ".help .dump"]).ok().stdout;
         let lines = help.lines().skip_while(|line| *line != "Kinds").skip(1);
-        let names = lines.map_while(|line| line.strip_prefix("  ")?.split_whitespace().next());
-        let kinds: Vec<Kind> = names.map(|name| self.kind(name)).collect();
+        let kinds: Vec<DumpKind> = lines
+            .map_while(|line| line.strip_prefix("  ")?.split_whitespace().next())
+            .map(|name| self.kind(name))
+            .collect();
         assert!(!kinds.is_empty(), "{help}");
         kinds
     }
 
-    fn kind(&self, name: &str) -> Kind {
+    fn kind(&self, name: &str) -> DumpKind {
         let help = self.run(&["-c", &format!(".help {name}")]).ok().stdout;
         let usages = help.lines().filter_map(|line| line.strip_prefix("  -"));
         let words =
             usages.flat_map(|usage| usage.split("  ").next().unwrap_or_default().split(", "));
         let options = words.map(|usage| format!("-{}", usage.trim_start_matches('-'))).collect();
-        Kind { name: name.to_owned(), options }
+        DumpKind { name: name.to_owned(), options }
     }
 
     /// Runs the program with a script as its standard input.
@@ -121,20 +127,20 @@ impl Shell {
     /// # Panics
     /// If it cannot be started.
     #[must_use]
-    pub fn script(&self, arguments: &[&str], script: &str) -> Run {
+    pub fn script(&self, arguments: &[&str], script: &str) -> ProgramRun {
         run_script(&mut self.command(arguments), script)
     }
 }
 
 /// A kind of `.dump`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct DumpKind {
     pub name: String,
     /// Options with all their names, as the help writes them: `-TopN N [SKIP]`.
     pub options: Vec<String>,
 }
 
-impl Kind {
+impl DumpKind {
     /// Returns commands that print this kind: as text, and in each format it has.
     #[must_use]
     pub fn in_every_format(&self) -> Vec<String> {
@@ -160,7 +166,7 @@ impl Kind {
 /// # Panics
 /// If the trace cannot be written or the program cannot be started.
 #[must_use]
-pub fn run_over(trace: &TraceBuilder, script: &str) -> Run {
+pub fn run_over(trace: &TraceBuilder, script: &str) -> ProgramRun {
     let home = tempfile::tempdir().expect("a temporary folder can be made");
     trace.write(home.path().join("trace.etl")).expect("the trace can be written");
     run_script(handlescope(home.path()).arg("trace.etl"), script)
@@ -168,7 +174,7 @@ pub fn run_over(trace: &TraceBuilder, script: &str) -> Run {
 
 /// Output and exit status of a run of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct ProgramRun {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
@@ -177,7 +183,7 @@ pub struct Run {
     pub status: Option<i32>,
 }
 
-impl Run {
+impl ProgramRun {
     /// Returns the run if it ended with status 0.
     ///
     /// # Panics
@@ -190,7 +196,7 @@ impl Run {
     }
 }
 
-impl From<Output> for Run {
+impl From<Output> for ProgramRun {
     fn from(output: Output) -> Self {
         Self {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -253,7 +259,7 @@ pub fn ended_within(program: &mut Child, longest: Duration) -> io::Result<Option
 /// # Panics
 /// If the program cannot be started.
 #[must_use]
-pub fn run_script(command: &mut Command, script: &str) -> Run {
+pub fn run_script(command: &mut Command, script: &str) -> ProgramRun {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

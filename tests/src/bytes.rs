@@ -55,9 +55,9 @@ impl fmt::Display for Guid {
 
 /// A byte string built field by field; every method appends and returns the string.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bytes(Vec<u8>);
+pub struct ByteString(Vec<u8>);
 
-impl Bytes {
+impl ByteString {
     /// Creates an empty byte string.
     #[must_use]
     pub fn new() -> Self {
@@ -120,8 +120,7 @@ impl Bytes {
     /// Appends a UTF-16 string of exactly `units` units, cut or padded with zeros.
     #[must_use]
     pub fn utf16_fixed(self, text: &str, units: usize) -> Self {
-        let padded = text.encode_utf16().chain(std::iter::repeat(0)).take(units);
-        padded.fold(self, Self::u16)
+        text.encode_utf16().chain(std::iter::repeat(0)).take(units).fold(self, Self::u16)
     }
 
     /// Appends a string of one byte per character, with its terminator.
@@ -165,7 +164,7 @@ impl Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bytes, Guid, PointerSize};
+    use super::{ByteString, Guid, PointerSize};
 
     #[test]
     fn a_guid_stores_its_first_three_groups_little_endian() {
@@ -180,9 +179,9 @@ mod tests {
 
     #[test]
     fn strings_and_pointers_are_appended_as_stored() {
-        let bytes = Bytes::new().utf16z("aé").ansiz("b").ptr(PointerSize::Four, 0x1_0203_0405);
+        let bytes = ByteString::new().utf16z("aé").ansiz("b").ptr(PointerSize::Four, 0x1_0203_0405);
         assert_eq!(bytes.into_vec(), [b'a', 0, 0xe9, 0, 0, 0, b'b', 0, 5, 4, 3, 2]);
-        assert_eq!(Bytes::new().utf16_fixed("abc", 2).into_vec(), [b'a', 0, b'b', 0]);
-        assert_eq!(Bytes::new().utf16_fixed("a", 2).into_vec(), [b'a', 0, 0, 0]);
+        assert_eq!(ByteString::new().utf16_fixed("abc", 2).into_vec(), [b'a', 0, b'b', 0]);
+        assert_eq!(ByteString::new().utf16_fixed("a", 2).into_vec(), [b'a', 0, 0, 0]);
     }
 }

@@ -23,6 +23,9 @@ pub fn trace_of_handles(handles: u32) -> Vec<u8> {
     trace.to_bytes()
 }
 
+/// A function that writes an archive with these members.
+pub type ContainerWriter = fn(&Path, &[(&str, Vec<u8>)]);
+
 /// Writes a `.zip` of members with these names and contents.
 ///
 /// # Panics
@@ -68,7 +71,7 @@ pub fn write_cab(path: &Path, members: &[(&str, Vec<u8>)]) {
 
 /// A member of a `.7z` and what the archive claims about it.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct MemberClaim {
     pub name: String,
     pub content: Vec<u8>,
     /// Claimed size, bytes.
@@ -77,7 +80,7 @@ pub struct Claimed {
     pub checksum: Option<u32>,
 }
 
-impl Claimed {
+impl MemberClaim {
     /// Makes a member that the archive describes correctly.
     #[must_use]
     pub fn sound(name: &str, content: Vec<u8>) -> Self {
@@ -91,23 +94,23 @@ impl Claimed {
 /// # Panics
 /// If it cannot be read.
 #[must_use]
-pub fn members_of(path: &Path) -> Vec<Claimed> {
+pub fn members_of(path: &Path) -> Vec<MemberClaim> {
     let mut archive = ArchiveReader::open(path, Password::empty()).unwrap();
     let names: Vec<_> = archive.archive().files.iter().map(|file| file.name.clone()).collect();
-    let content = |name: String| Claimed::sound(&name, archive.read_file(&name).unwrap());
+    let content = |name: String| MemberClaim::sound(&name, archive.read_file(&name).unwrap());
     names.into_iter().map(content).collect()
 }
 
 /// Builds a `.7z` of stored members, each in its own block, with an uncompressed table of contents (7zFormat.txt of
 /// 7-Zip). Either all members have checksums or none.
 #[must_use]
-pub fn stored_7z(members: &[Claimed]) -> Vec<u8> {
+pub fn stored_7z(members: &[MemberClaim]) -> Vec<u8> {
     with_contents_7z(members, &contents_7z(members))
 }
 
 /// Builds the table of contents of [`stored_7z`].
 #[must_use]
-pub fn contents_7z(members: &[Claimed]) -> Vec<u8> {
+pub fn contents_7z(members: &[MemberClaim]) -> Vec<u8> {
     let count = number(members.len() as u64);
     let packed = members.iter().flat_map(|member| number(member.content.len() as u64));
     // The header, its streams and their packed sizes; then folders with one coder each, which copies.
@@ -124,7 +127,7 @@ pub fn contents_7z(members: &[Claimed]) -> Vec<u8> {
         bytes.extend([0x0A, 0x01]);
         bytes.extend(checksums.into_iter().flat_map(u32::to_le_bytes));
     }
-    let name = |member: &Claimed| member.name.encode_utf16().chain([0]).collect::<Vec<_>>();
+    let name = |member: &MemberClaim| member.name.encode_utf16().chain([0]).collect::<Vec<_>>();
     let names: Vec<u8> = members.iter().flat_map(name).flat_map(u16::to_le_bytes).collect();
     bytes.extend([&[0x00, 0x00, 0x05], &count[..], &[0x11]].concat());
     bytes.extend(number(names.len() as u64 + 1));
@@ -136,7 +139,7 @@ pub fn contents_7z(members: &[Claimed]) -> Vec<u8> {
 
 /// Builds an archive of the members with any table of contents, and sets its checksum right.
 #[must_use]
-pub fn with_contents_7z(members: &[Claimed], contents: &[u8]) -> Vec<u8> {
+pub fn with_contents_7z(members: &[MemberClaim], contents: &[u8]) -> Vec<u8> {
     let packed: Vec<u8> = members.iter().flat_map(|member| member.content.clone()).collect();
     let start = [
         &(packed.len() as u64).to_le_bytes()[..],
@@ -172,7 +175,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.7z");
         let sizes = [1, 0x7F, 0x80, 0x3FFF, 0x4000, 0x1F_FFFF, 0x20_0000];
-        let member = |(n, size)| Claimed::sound(&format!("{n}.bin"), vec![n as u8; size]);
+        let member = |(n, size)| MemberClaim::sound(&format!("{n}.bin"), vec![n as u8; size]);
         let members: Vec<_> = sizes.into_iter().enumerate().map(member).collect();
         std::fs::write(&path, stored_7z(&members)).unwrap();
         let read = members_of(&path);

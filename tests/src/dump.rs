@@ -1,6 +1,6 @@
 //! Writes minidumps, from Microsoft's description of the format (minidumpapiset.h, avrfsdk.h).
 
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 
 /// Default time at which dumps were written: 2026-07-20 12:00:00 UTC.
 pub const WRITTEN: u32 = 1_784_548_800;
@@ -64,15 +64,16 @@ pub struct DumpTarget {
 
 impl DumpTarget {
     /// THREAD_BASIC_INFORMATION or PROCESS_BASIC_INFORMATION as object information, without a next element.
-    fn information(self, size: PointerSize) -> Bytes {
+    fn information(self, size: PointerSize) -> ByteString {
         let status = self.exit_code.unwrap_or(0x103).cast_unsigned();
         let wide = size.bytes() as u32;
         let [kind, bytes] = match self.tid {
             Some(_) => [1, if wide == 4 { 28 } else { 48 }],
             None => [4, 6 * wide],
         };
-        let number = |bytes: Bytes, number: u32| bytes.ptr(size, number.into());
-        let head = Bytes::new().u32(0).u32(kind).u32(bytes).u32(status).zeros(size.bytes() - 4);
+        let number = |bytes: ByteString, number: u32| bytes.ptr(size, number.into());
+        let head =
+            ByteString::new().u32(0).u32(kind).u32(bytes).u32(status).zeros(size.bytes() - 4);
         match self.tid {
             Some(tid) => {
                 let ids = number(number(head.ptr(size, 0x1000), self.pid), tid);
@@ -88,7 +89,7 @@ impl DumpTarget {
 
 /// Type of an operation (`eHANDLE_TRACE_OPERATIONS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traced {
+pub enum TraceOperation {
     Open = 1,
     Close = 2,
     BadReference = 3,
@@ -98,7 +99,7 @@ pub enum Traced {
 #[derive(Debug, Clone)]
 pub struct DumpOperation {
     pub handle: u64,
-    pub operation: Traced,
+    pub operation: TraceOperation,
     /// 0 for the process of the dump.
     pub pid: u32,
     pub tid: u32,
@@ -107,7 +108,7 @@ pub struct DumpOperation {
 
 /// A minidump of a process.
 #[derive(Debug, Clone)]
-pub struct Dump {
+pub struct SampleDump {
     pub pointer_size: PointerSize,
     /// Whether it is a Linux dump as Mozilla's minidump-writer writes it: without a version.
     pub is_linux: bool,
@@ -129,7 +130,7 @@ pub struct Dump {
     pub further_memory: u64,
 }
 
-impl Default for Dump {
+impl Default for SampleDump {
     fn default() -> Self {
         Self {
             pointer_size: PointerSize::Eight,
@@ -148,7 +149,7 @@ impl Default for Dump {
     }
 }
 
-impl Dump {
+impl SampleDump {
     /// Adds an open handle.
     #[must_use]
     pub fn handle(mut self, handle: u64, type_name: &str, object_name: &str) -> Self {
@@ -175,7 +176,7 @@ impl Dump {
 
     /// Adds an operation by a thread of the process after those already there.
     #[must_use]
-    pub fn operation(mut self, operation: Traced, handle: u64, addresses: &[u64]) -> Self {
+    pub fn operation(mut self, operation: TraceOperation, handle: u64, addresses: &[u64]) -> Self {
         let addresses = addresses.to_vec();
         self.operations.get_or_insert_default().push(DumpOperation {
             handle,
@@ -190,7 +191,7 @@ impl Dump {
     /// Returns the bytes of the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut streams: Vec<(u32, Stream)> = vec![
+        let mut streams: Vec<(u32, StreamWriter)> = vec![
             (SYSTEM_INFO, Self::system_info),
             (MISC_INFO, Self::misc_info),
             (MODULE_LIST, Self::module_list),
@@ -212,15 +213,15 @@ impl Dump {
             streams.push((MEMORY_64_LIST, Self::memory_list));
         }
         let directory = HEADER + streams.len() * DIRECTORY_ENTRY;
-        let mut file = File(vec![0; directory]);
-        let mut entries = Bytes::new();
+        let mut file = DumpBytes(vec![0; directory]);
+        let mut entries = ByteString::new();
         for (kind, write) in &streams {
             let start = file.0.len();
             let size = write(self, &mut file);
             entries = entries.u32(*kind).u32(size).u32(start as u32);
             file.align();
         }
-        let header = Bytes::new()
+        let header = ByteString::new()
             .raw(b"MDMP")
             .u32(0xA793)
             .u32(streams.len() as u32)
@@ -241,13 +242,13 @@ impl Dump {
         file.0
     }
 
-    fn system_info(&self, file: &mut File) -> u32 {
+    fn system_info(&self, file: &mut DumpBytes) -> u32 {
         let architecture = match self.pointer_size {
             PointerSize::Four => 0,
             PointerSize::Eight => 9,
         };
         let [major, build, platform] = if self.is_linux { [0, 0, 0x8201] } else { [10, 19045, 2] };
-        let info = Bytes::new()
+        let info = ByteString::new()
             .u16(architecture)
             .zeros(4)
             .u8(8)
@@ -260,23 +261,23 @@ impl Dump {
         file.add(info)
     }
 
-    fn misc_info(&self, file: &mut File) -> u32 {
+    fn misc_info(&self, file: &mut DumpBytes) -> u32 {
         let Some(bias) = self.zone else {
-            return file.add(Bytes::new().u32(24).u32(1).u32(self.pid).zeros(12));
+            return file.add(ByteString::new().u32(24).u32(1).u32(self.pid).zeros(12));
         };
         // MINIDUMP_MISC_INFO_3 with MINIDUMP_MISC3_TIMEZONE.
-        let info = Bytes::new().u32(232).u32(0x41).u32(self.pid).zeros(12 + 20 + 12);
+        let info = ByteString::new().u32(232).u32(0x41).u32(self.pid).zeros(12 + 20 + 12);
         file.add(info.u32(0).u32(bias as u32).zeros(64 + 16 + 4 + 64 + 16 + 4))
     }
 
-    fn module_list(&self, file: &mut File) -> u32 {
+    fn module_list(&self, file: &mut DumpBytes) -> u32 {
         let size = 4 + 108 * self.modules.len();
         let start = file.reserve(size);
-        let mut list = Bytes::new().u32(self.modules.len() as u32);
+        let mut list = ByteString::new().u32(self.modules.len() as u32);
         for module in &self.modules {
             let name = file.text(&module.path);
             let record = module.pdb.as_ref().map(|(name, guid, age)| {
-                let record = Bytes::new().raw(b"RSDS").guid(*guid).u32(*age).ansiz(name);
+                let record = ByteString::new().raw(b"RSDS").guid(*guid).u32(*age).ansiz(name);
                 let place = file.0.len() as u32;
                 (file.add(record), place)
             });
@@ -296,10 +297,10 @@ impl Dump {
         size as u32
     }
 
-    fn unloaded_list(&self, file: &mut File) -> u32 {
+    fn unloaded_list(&self, file: &mut DumpBytes) -> u32 {
         let size = 12 + 24 * self.unloaded.len();
         let start = file.reserve(size);
-        let mut list = Bytes::new().u32(12).u32(24).u32(self.unloaded.len() as u32);
+        let mut list = ByteString::new().u32(12).u32(24).u32(self.unloaded.len() as u32);
         for module in &self.unloaded {
             let name = file.text(&module.path);
             list = list.u64(module.base).u32(module.size).u32(0).u32(module.timestamp).u32(name);
@@ -308,15 +309,15 @@ impl Dump {
         size as u32
     }
 
-    fn handle_data(&self, file: &mut File) -> u32 {
+    fn handle_data(&self, file: &mut DumpBytes) -> u32 {
         let handles = self.handles.as_deref().unwrap_or_default();
         let descriptor = if self.has_information { 40 } else { 32 };
         let size = 16 + descriptor * handles.len();
         let start = file.reserve(size);
         let count = handles.len() as u32;
-        let mut list = Bytes::new().u32(16).u32(descriptor as u32).u32(count).u32(0);
+        let mut list = ByteString::new().u32(16).u32(descriptor as u32).u32(count).u32(0);
         for handle in handles {
-            let text = |file: &mut File, text: &str| match text {
+            let text = |file: &mut DumpBytes, text: &str| match text {
                 "" => 0,
                 text => file.text(text),
             };
@@ -337,8 +338,8 @@ impl Dump {
                         file.add(target.information(self.pointer_size));
                     }
                     None => {
-                        file.add(Bytes::new().u32(first + 16).u32(6).u32(4).u32(0));
-                        file.add(Bytes::new().u32(0).u32(7).u32(4).u32(0));
+                        file.add(ByteString::new().u32(first + 16).u32(6).u32(4).u32(0));
+                        file.add(ByteString::new().u32(0).u32(7).u32(4).u32(0));
                     }
                 }
                 list = list.u32(first).u32(0);
@@ -348,9 +349,9 @@ impl Dump {
         size as u32
     }
 
-    fn operation_list(&self, file: &mut File) -> u32 {
+    fn operation_list(&self, file: &mut DumpBytes) -> u32 {
         let operations = self.operations.as_deref().unwrap_or_default();
-        let mut list = Bytes::new().u32(16).u32(288).u32(operations.len() as u32).u32(0);
+        let mut list = ByteString::new().u32(16).u32(288).u32(operations.len() as u32).u32(0);
         for operation in operations {
             let pid = if operation.pid == 0 { self.pid } else { operation.pid };
             list = list
@@ -379,15 +380,15 @@ impl Dump {
         };
         let length = command_line.encode_utf16().count() as u16 * 2;
         let blocks = [
-            Bytes::new().zeros(peb).ptr(size, start + 0x100),
-            Bytes::new().zeros(parameters).ptr(size, start + 0x200),
-            Bytes::new()
+            ByteString::new().zeros(peb).ptr(size, start + 0x100),
+            ByteString::new().zeros(parameters).ptr(size, start + 0x200),
+            ByteString::new()
                 .zeros(text)
                 .u16(length)
                 .u16(length + 2)
                 .zeros(size.bytes() - 4)
                 .ptr(size, start + 0x300),
-            Bytes::new().utf16z(command_line),
+            ByteString::new().utf16z(command_line),
         ];
         let mut memory = Vec::new();
         for (index, block) in blocks.into_iter().enumerate() {
@@ -405,17 +406,17 @@ impl Dump {
         }
     }
 
-    fn thread_list(&self, file: &mut File) -> u32 {
+    fn thread_list(&self, file: &mut DumpBytes) -> u32 {
         let teb = self.memory_address();
-        file.add(Bytes::new().u32(1).u32(4712).zeros(12).u64(teb).zeros(24))
+        file.add(ByteString::new().u32(1).u32(4712).zeros(12).u64(teb).zeros(24))
     }
 
-    fn memory_list(&self, file: &mut File) -> u32 {
+    fn memory_list(&self, file: &mut DumpBytes) -> u32 {
         let memory = self.memory();
         let mut ranges = vec![(self.memory_address(), memory.len() as u64)];
         ranges.retain(|(_, size)| *size > 0);
         ranges.extend((self.further_memory > 0).then_some((0x1_0000, self.further_memory)));
-        let mut list = Bytes::new().u64(ranges.len() as u64).u64(0);
+        let mut list = ByteString::new().u64(ranges.len() as u64).u64(0);
         for (start, size) in ranges {
             list = list.u64(start).u64(size);
         }
@@ -425,14 +426,14 @@ impl Dump {
     }
 }
 
-type Stream = fn(&Dump, &mut File) -> u32;
+type StreamWriter = fn(&SampleDump, &mut DumpBytes) -> u32;
 
 /// The bytes written so far.
-struct File(Vec<u8>);
+struct DumpBytes(Vec<u8>);
 
-impl File {
+impl DumpBytes {
     /// Appends bytes; returns how many.
-    fn add(&mut self, bytes: Bytes) -> u32 {
+    fn add(&mut self, bytes: ByteString) -> u32 {
         let bytes = bytes.into_vec();
         self.0.extend_from_slice(&bytes);
         bytes.len() as u32
@@ -454,7 +455,7 @@ impl File {
         self.align();
         let start = self.0.len() as u32;
         let length = text.encode_utf16().count() as u32 * 2;
-        self.add(Bytes::new().u32(length).utf16z(text));
+        self.add(ByteString::new().u32(length).utf16z(text));
         start
     }
 

@@ -8,11 +8,11 @@ use sevenz_rust::{
     ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
 };
 
-use crate::binary::{Run, Shell};
+use crate::binary::{ProgramRun, Shell};
 
 /// The members of a small extract with a leaked event, a view and a handle from before the trace.
 #[derive(Debug, Clone)]
-pub struct Members {
+pub struct ForeignMembers {
     /// The main part.
     pub main: String,
     /// `_Derived_Modules`.
@@ -23,7 +23,7 @@ pub struct Members {
     pub stacks: String,
 }
 
-impl Default for Members {
+impl Default for ForeignMembers {
     fn default() -> Self {
         let main = json!({
             "SourceETLFileName": "C:\\Traces\\Demo.etl",
@@ -77,7 +77,7 @@ impl Default for Members {
     }
 }
 
-impl Members {
+impl ForeignMembers {
     /// Returns names and contents for an extract called `base`.
     #[must_use]
     pub fn named(&self, base: &str) -> Vec<(String, Vec<u8>)> {
@@ -150,7 +150,7 @@ pub fn json_members(archive: &Path) -> Vec<(String, Vec<u8>)> {
 /// If it was loaded.
 #[must_use]
 pub fn refusal(shell: &Shell, file: &str) -> String {
-    let Run { stderr, status, .. } = shell.run(&[file, "-c", ".list"]);
+    let ProgramRun { stderr, status, .. } = shell.run(&[file, "-c", ".list"]);
     assert_eq!(status, Some(1), "{stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
     let cache = shell.path("cache/handlescope/Converted");

@@ -6,7 +6,7 @@ use crate::bytes::Guid;
 
 /// A module with the PDB it was linked with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Module {
+pub struct LinkedModule {
     /// File name.
     pub file: String,
     pub pdb: String,
@@ -20,13 +20,13 @@ pub struct Module {
 
 /// Content of `functions.txt`.
 #[derive(Debug, Default, Clone)]
-pub struct Functions {
-    modules: Vec<Module>,
+pub struct FunctionTable {
+    modules: Vec<LinkedModule>,
     /// Return RVAs of calls in code order, by module, caller and callee.
     calls: HashMap<(String, String, String), Vec<u64>>,
 }
 
-impl Functions {
+impl FunctionTable {
     /// Reads the text.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Functions {
 
     /// Finds a module by its file name.
     #[must_use]
-    pub fn module(&self, file: &str) -> Option<&Module> {
+    pub fn module(&self, file: &str) -> Option<&LinkedModule> {
         self.modules.iter().find(|module| module.file == file)
     }
 
@@ -57,7 +57,7 @@ impl Functions {
     fn line(&mut self, line: &str) -> Option<()> {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["module", file, pdb, guid, age, size, timestamp] => self.modules.push(Module {
+            ["module", file, pdb, guid, age, size, timestamp] => self.modules.push(LinkedModule {
                 file: file.to_owned(),
                 pdb: pdb.to_owned(),
                 guid: Guid::new(u128::from_str_radix(guid, 16).ok()?),
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn repeated_calls_are_distinguished_by_their_number() {
         let text = "# c\ncall a.exe f g 0x10\ncall a.exe f g 0x20\nfunction a.exe f 0x0 48";
-        let functions = Functions::parse(text).unwrap();
+        let functions = FunctionTable::parse(text).unwrap();
         assert_eq!(functions.return_rva("a.exe", "f", "g", 1), Some(0x20));
         assert_eq!(functions.return_rva("a.exe", "f", "h", 0), None);
     }
 
     #[test]
     fn an_error_names_the_line() {
-        assert!(Functions::parse("# c\nmodule x").unwrap_err().starts_with("line 2"));
+        assert!(FunctionTable::parse("# c\nmodule x").unwrap_err().starts_with("line 2"));
     }
 }

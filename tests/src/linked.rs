@@ -8,7 +8,7 @@ use crate::bytes::Guid;
 
 /// Properties of an image that traces contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Image {
+pub struct ImageFacts {
     /// GUID of its PDB.
     pub guid: Guid,
     /// Age of its PDB.
@@ -19,7 +19,7 @@ pub struct Image {
     pub timestamp: u32,
 }
 
-impl Image {
+impl ImageFacts {
     /// Reads an image with a PDB.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::binary::{Run, Shell, handlescope, sample_symbols, sample_trace};
+use crate::binary::{ProgramRun, Shell, handlescope, sample_symbols, sample_trace};
 use crate::folders::copy_folder;
 
 /// Maximum time for an answer.
@@ -218,13 +218,13 @@ impl McpServer {
     /// # Panics
     /// If it cannot be waited for.
     #[must_use]
-    pub fn end(mut self) -> Run {
+    pub fn end(mut self) -> ProgramRun {
         drop(self.input.take());
         let status = self.program.wait().expect("the program ends").code();
         let mut stderr = String::new();
         let errors = self.program.stderr.take();
         errors.map(|mut errors| errors.read_to_string(&mut stderr));
-        Run { stdout: String::new(), stderr, status }
+        ProgramRun { stdout: String::new(), stderr, status }
     }
 
     /// Sends a line that need not be a message.

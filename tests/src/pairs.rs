@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::file::{FileOptions, Layout, Ring};
+use crate::file::{BufferOrder, FileOptions, Ring};
 use crate::rng::Rng;
 use crate::scenario::{KERNEL_HANDLE, TraceBuilder};
 
@@ -31,13 +31,13 @@ pub enum Behaviour {
 
 /// How a trace is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordingMode {
     pub seconds: i64,
     /// Number of last buffers to keep, if it is a ring.
     pub ring: Option<usize>,
 }
 
-impl Recorded {
+impl RecordingMode {
     /// Records the whole trace of this many seconds.
     #[must_use]
     pub fn whole(seconds: i64) -> Self {
@@ -47,14 +47,14 @@ impl Recorded {
 
 /// Two traces of a program.
 #[derive(Debug, Clone)]
-pub struct Pair {
+pub struct TracePair {
     /// Name of the row in the table.
     pub name: String,
     pub behaviour: Behaviour,
     /// Number of handle groups in the program.
     pub groups: u64,
-    pub before: Recorded,
-    pub after: Recorded,
+    pub before: RecordingMode,
+    pub after: RecordingMode,
     /// Number of handles newly leaked in the second trace, one by one at random times.
     pub new: u64,
     /// The new leaks happen in this many seconds from the start.
@@ -63,8 +63,8 @@ pub struct Pair {
 
 /// Returns rows for a program that did not change.
 #[must_use]
-pub fn unchanged() -> Vec<Pair> {
-    let times = |before, after| (Recorded::whole(before), Recorded::whole(after));
+pub fn unchanged() -> Vec<TracePair> {
+    let times = |before, after| (RecordingMode::whole(before), RecordingMode::whole(after));
     let mut rows = Vec::new();
     for (c, behaviour) in [
         ("1", Behaviour::leaks(1)),
@@ -79,50 +79,61 @@ pub fn unchanged() -> Vec<Pair> {
             ("half", times(600, 300)),
             ("60 s", times(60, 60)),
         ] {
-            rows.push(Pair::unchanged(&format!("{c} at once, {length}"), behaviour, before, after));
+            rows.push(TracePair::unchanged(
+                &format!("{c} at once, {length}"),
+                behaviour,
+                before,
+                after,
+            ));
         }
     }
     let apart = Behaviour::Leaks { at_once: 3, apart_ns: SECOND / 5 };
     let (before, after) = times(600, 600);
-    rows.push(Pair::unchanged("3 at once, 200 ms apart", apart, before, after));
+    rows.push(TracePair::unchanged("3 at once, 200 ms apart", apart, before, after));
     for (name, behaviour) in
         [("fills", Behaviour::Fills), ("caches of 900 s", Behaviour::Caches { seconds: 900 })]
     {
         for (length, (before, after)) in
             [("equal", times(600, 600)), ("double", times(600, 1_200)), ("half", times(600, 300))]
         {
-            rows.push(Pair::unchanged(&format!("{name}, {length}"), behaviour, before, after));
+            rows.push(TracePair::unchanged(&format!("{name}, {length}"), behaviour, before, after));
         }
     }
-    let (file, ring) = (Recorded::whole(600), Recorded { seconds: 3_600, ring: Some(40) });
+    let (file, ring) =
+        (RecordingMode::whole(600), RecordingMode { seconds: 3_600, ring: Some(40) });
     for (name, behaviour) in [("2 at once", Behaviour::leaks(2)), ("fills", Behaviour::Fills)] {
-        rows.push(Pair::unchanged(&format!("{name}, file and ring"), behaviour, file, ring));
-        rows.push(Pair::unchanged(&format!("{name}, ring and file"), behaviour, ring, file));
+        rows.push(TracePair::unchanged(&format!("{name}, file and ring"), behaviour, file, ring));
+        rows.push(TracePair::unchanged(&format!("{name}, ring and file"), behaviour, ring, file));
     }
     rows
 }
 
 /// Returns rows for an unchanged program with handles that leak together over a longer time than the rule can detect.
 #[must_use]
-pub fn unchanged_in_bursts() -> Vec<Pair> {
-    let recorded = Recorded::whole(600);
+pub fn unchanged_in_bursts() -> Vec<TracePair> {
+    let recorded = RecordingMode::whole(600);
     let apart = Behaviour::Leaks { at_once: 5, apart_ns: SECOND };
     vec![
-        Pair::unchanged("5 at once, 1 s apart", apart, recorded, recorded),
-        Pair::unchanged("1 at once, in phases of a minute", Behaviour::Phases, recorded, recorded),
+        TracePair::unchanged("5 at once, 1 s apart", apart, recorded, recorded),
+        TracePair::unchanged(
+            "1 at once, in phases of a minute",
+            Behaviour::Phases,
+            recorded,
+            recorded,
+        ),
     ]
 }
 
 /// Returns rows for a program with new leaks besides its old ones, one handle at a time: throughout the trace, or when
 /// it starts.
 #[must_use]
-pub fn leaking_anew() -> Vec<Pair> {
-    let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| Pair {
+pub fn leaking_anew() -> Vec<TracePair> {
+    let row = |name: String, groups: u64, new: u64, seconds: i64, new_within: i64| TracePair {
         name,
         behaviour: Behaviour::leaks(1),
         groups,
-        before: Recorded::whole(seconds),
-        after: Recorded::whole(seconds),
+        before: RecordingMode::whole(seconds),
+        after: RecordingMode::whole(seconds),
         new,
         new_within,
     };
@@ -148,8 +159,13 @@ impl Behaviour {
     }
 }
 
-impl Pair {
-    fn unchanged(name: &str, behaviour: Behaviour, before: Recorded, after: Recorded) -> Self {
+impl TracePair {
+    fn unchanged(
+        name: &str,
+        behaviour: Behaviour,
+        before: RecordingMode,
+        after: RecordingMode,
+    ) -> Self {
         let (name, groups) = (name.to_owned(), 6);
         Self { name, behaviour, groups, before, after, new: 0, new_within: 0 }
     }
@@ -177,9 +193,9 @@ impl Pair {
         command.status().expect("the program starts").code()
     }
 
-    fn trace(&self, recorded: Recorded, new: u64, rng: &mut Rng) -> TraceBuilder {
+    fn trace(&self, recorded: RecordingMode, new: u64, rng: &mut Rng) -> TraceBuilder {
         let ring = recorded.ring.map(|buffers| {
-            Layout::InMemory(Ring { buffers, per_processor: false, renumbered: false })
+            BufferOrder::InMemory(Ring { buffers, per_processor: false, renumbered: false })
         });
         let mut options = FileOptions::default();
         if let Some(layout) = ring {
@@ -194,7 +210,7 @@ impl Pair {
         let end = recorded.seconds * SECOND;
         trace.end(end);
         drivers(&mut trace, end);
-        let mut writer = Writer { trace, end, phases: phases(end, rng), handles: 0 };
+        let mut writer = PairWriter { trace, end, phases: phases(end, rng), handles: 0 };
         for group in 0..self.groups {
             writer.group(self.behaviour, 0x100 + group * 0x40, group, rng);
         }
@@ -218,7 +234,7 @@ fn drivers(trace: &mut TraceBuilder, end: i64) {
 }
 
 /// Writes the handles of a program.
-struct Writer {
+struct PairWriter {
     trace: TraceBuilder,
     end: i64,
     /// Times at which the program is active.
@@ -249,7 +265,7 @@ fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * uniform(rng).ln()).sqrt() * (std::f64::consts::TAU * uniform(rng)).cos()
 }
 
-impl Writer {
+impl PairWriter {
     /// Writes the handles of one group. Groups have different rates and sizes.
     fn group(&mut self, behaviour: Behaviour, place: u64, group: u64, rng: &mut Rng) {
         let per_minute = [0.5, 1.0, 2.0, 4.0, 6.0, 12.0][(group % 6) as usize];

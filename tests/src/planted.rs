@@ -3,7 +3,7 @@
 use crate::bytes::PointerSize;
 use crate::payload::{DuplicateRecord, file_name};
 use crate::rng::Rng;
-use crate::scenario::{KERNEL_HANDLE, TraceBuilder, View};
+use crate::scenario::{KERNEL_HANDLE, MappedView, TraceBuilder};
 
 const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
@@ -26,7 +26,7 @@ const NAMES: [&str; 6] =
 
 /// A leak that the script of a trace plants.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Planted {
+pub struct PlantedLeak {
     /// `name.exe(pid)`.
     pub process: String,
     /// Type of the objects.
@@ -46,7 +46,7 @@ pub struct Planted {
 #[derive(Debug)]
 pub struct PlantedTrace {
     pub trace: TraceBuilder,
-    pub leaks: Vec<Planted>,
+    pub leaks: Vec<PlantedLeak>,
 }
 
 /// The scenarios, named after the published traces they resemble.
@@ -73,7 +73,7 @@ pub fn planted(scenario: &str, seed: u64) -> PlantedTrace {
 
 /// A program and its process.
 #[derive(Debug, Clone)]
-struct Program {
+struct PlantedProgram {
     name: String,
     pid: u32,
 }
@@ -81,7 +81,7 @@ struct Program {
 struct Script {
     trace: TraceBuilder,
     rng: Rng,
-    leaks: Vec<Planted>,
+    leaks: Vec<PlantedLeak>,
     programs: usize,
     /// Number of the next object and handle.
     next: u64,
@@ -103,13 +103,13 @@ impl Script {
         Self { trace, rng, leaks: Vec::new(), programs, next: 0 }
     }
 
-    fn program(&mut self) -> Program {
+    fn program(&mut self) -> PlantedProgram {
         let name = NAMES[self.programs % NAMES.len()].to_owned();
         let pid = 1000 + 4 * self.rng.below(4000) as u32 + 20_000 * self.programs as u32;
         self.programs += 1;
         self.trace.process(pid, &name);
         self.trace.module(pid, &format!(r"C:\demo\{name}"), PROGRAM, 0x10_0000).rundown_only();
-        Program { name, pid }
+        PlantedProgram { name, pid }
     }
 
     /// Returns a random offset of a function in a program.
@@ -126,15 +126,15 @@ impl Script {
     /// Returns this many times between two seconds, in order and roughly evenly spaced.
     fn times(&mut self, count: u64, from_s: i64, to_s: i64) -> Vec<i64> {
         let step = (to_s - from_s) * SECOND / count as i64;
-        let times = (0..count as i64)
-            .map(|number| from_s * SECOND + number * step + self.rng.below(step as u64 / 2) as i64);
-        times.collect()
+        (0..count as i64)
+            .map(|number| from_s * SECOND + number * step + self.rng.below(step as u64 / 2) as i64)
+            .collect()
     }
 
     fn open(
         &mut self,
         ns: i64,
-        program: &Program,
+        program: &PlantedProgram,
         tid: u32,
         kind: u16,
         function: u64,
@@ -148,7 +148,7 @@ impl Script {
     fn close(
         &mut self,
         ns: i64,
-        program: &Program,
+        program: &PlantedProgram,
         tid: u32,
         (object, handle): (u64, u32),
         kind: u16,
@@ -159,7 +159,7 @@ impl Script {
 
     fn plant(
         &mut self,
-        program: &Program,
+        program: &PlantedProgram,
         kind: &'static str,
         function: u64,
         cause: &'static str,
@@ -169,7 +169,7 @@ impl Script {
         let minutes = leaked.first().zip(leaked.last());
         let minutes = minutes.map_or(0.0, |(first, last)| (last - first) as f64 / 60e9);
         let count = leaked.len() as u64;
-        self.leaks.push(Planted {
+        self.leaks.push(PlantedLeak {
             process: format!("{}({})", program.name, program.pid),
             kind,
             function: format!("{}+0x{function:X}", program.name),
@@ -289,8 +289,13 @@ impl Script {
         let mut leaked = Vec::new();
         for (number, ns) in (1..).zip(&times) {
             let base = 0x1_0000_0000 + 0x100_0000 * number;
-            let view =
-                View { base, size: 0x10_0000, file_key, pid: program.pid, ..View::default() };
+            let view = MappedView {
+                base,
+                size: 0x10_0000,
+                file_key,
+                pid: program.pid,
+                ..MappedView::default()
+            };
             let caller = (program.pid, program.pid + 1);
             let mapped = self.trace.map(*ns, caller, view);
             mapped.stack(&KERNEL, &[PROGRAM + function, PROGRAM + 0xf_fff0]);
@@ -318,7 +323,7 @@ impl Script {
     }
 
     /// A driver opens kernel handles of files in the context of one program, and closes them there or in System.
-    fn drivers(&mut self, program: &Program) {
+    fn drivers(&mut self, program: &PlantedProgram) {
         let thread = (program.pid, program.pid + 1);
         for ns in self.times(120, 3, 595) {
             let (object, handle) = self.object();
@@ -332,7 +337,7 @@ impl Script {
     }
 
     /// The program closes keys of HKEY_CLASSES_ROOT with a tag bit.
-    fn classes(&mut self, program: &Program) {
+    fn classes(&mut self, program: &PlantedProgram) {
         let thread = (program.pid, program.pid + 1);
         for ns in self.times(60, 4, 594) {
             let (object, handle) = self.open(ns, program, thread.1, KEY, 0xe_2000);
@@ -343,7 +348,7 @@ impl Script {
     }
 
     /// Children inherit a handle, get a standard handle, and exit with both open.
-    fn children(&mut self, program: &Program) {
+    fn children(&mut self, program: &PlantedProgram) {
         let thread = (program.pid, program.pid + 1);
         for (number, ns) in (0..).zip(self.times(6, 20, 560)) {
             let pid = 900_000 + 4 * number;

@@ -9,13 +9,13 @@ use crate::binary::{handlescope, run_script};
 use crate::data::SharedTrace;
 
 /// A published trace with its symbols, ready to be queried.
-pub struct Published {
+pub struct PublishedTrace {
     home: TempDir,
     pdbs: TempDir,
     name: String,
 }
 
-impl Published {
+impl PublishedTrace {
     /// Copies a trace from the folder of published traces.
     ///
     /// # Panics

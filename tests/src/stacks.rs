@@ -1,6 +1,6 @@
 //! Stacks: turns chains of calls into the return addresses that a stack walk finds.
 
-use crate::functions::{Functions, Module};
+use crate::functions::{FunctionTable, LinkedModule};
 
 /// Load addresses and paths of the modules.
 const PLACES: [(&str, u64, &str); 8] = [
@@ -79,7 +79,7 @@ const CREATE_PROCESS: &str = "CreateProcessInternalW CreateProcessW";
 
 /// The frames of one event, innermost first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stack {
+pub struct EventStack {
     /// Kernel addresses.
     pub kernel: Vec<u64>,
     /// User addresses; empty if the thread did not return to user mode.
@@ -89,12 +89,12 @@ pub struct Stack {
 /// Makes stacks from function names.
 #[derive(Debug)]
 pub struct Stacks {
-    functions: Functions,
+    functions: FunctionTable,
 }
 
 impl Stacks {
     #[must_use]
-    pub fn new(functions: Functions) -> Self {
+    pub fn new(functions: FunctionTable) -> Self {
         Self { functions }
     }
 
@@ -103,7 +103,7 @@ impl Stacks {
     /// # Panics
     /// If `functions.txt` does not list the module.
     #[must_use]
-    pub fn module(&self, file: &str) -> (&Module, u64, String) {
+    pub fn module(&self, file: &str) -> (&LinkedModule, u64, String) {
         let (base, folder) = place(file);
         let module = self.functions.module(file);
         let module = module.unwrap_or_else(|| panic!("functions.txt lacks the module {file}"));
@@ -116,13 +116,13 @@ impl Stacks {
     /// # Panics
     /// If `functions.txt` lacks one of the calls.
     #[must_use]
-    pub fn called(&self, service: Service, module: &str, program: &str) -> Stack {
+    pub fn called(&self, service: Service, module: &str, program: &str) -> EventStack {
         let user = chain("ntdll.dll", service.ntdll)
             .chain(chain("KernelBase.dll", service.win32))
             .chain(chain(module, program))
             .chain(chain("kernel32.dll", "BaseThreadInitThunk"))
             .chain(chain("ntdll.dll", "RtlUserThreadStart"));
-        Stack { kernel: self.kernel(service.kernel), user: self.addresses("syscall", user) }
+        EventStack { kernel: self.kernel(service.kernel), user: self.addresses("syscall", user) }
     }
 
     /// Returns the kernel frames of a service.
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_stack_holds_return_addresses_kernel_first() {
-        let functions = Functions::parse(include_str!(concat!(
+        let functions = FunctionTable::parse(include_str!(concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../examples/src/functions.txt"
         )));

@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 /// The server's answer to a request.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum ServerAnswer {
     File(Vec<u8>),
     /// The file, cut off after this many bytes.
     CutOff(Vec<u8>, usize),
@@ -34,7 +34,7 @@ impl SymbolServer {
     /// # Panics
     /// If there is no free port.
     #[must_use]
-    pub fn start(answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&str) -> ServerAnswer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -59,7 +59,7 @@ impl SymbolServer {
     #[must_use]
     pub fn for_folder(folder: &Path) -> Self {
         let folder = folder.to_owned();
-        Self::start(move |path| Answer::from_folder(&folder, path))
+        Self::start(move |path| ServerAnswer::from_folder(&folder, path))
     }
 
     /// Returns the paths requested so far.
@@ -69,11 +69,11 @@ impl SymbolServer {
     }
 }
 
-impl Answer {
+impl ServerAnswer {
     /// Answers with the file below a folder, or 404.
     #[must_use]
-    pub fn from_folder(folder: &Path, path: &str) -> Answer {
-        fs::read(folder.join(path)).map_or(Answer::Status(404), Answer::File)
+    pub fn from_folder(folder: &Path, path: &str) -> ServerAnswer {
+        fs::read(folder.join(path)).map_or(ServerAnswer::Status(404), ServerAnswer::File)
     }
 }
 
@@ -85,13 +85,13 @@ fn request(stream: &TcpStream) -> String {
     first.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned()
 }
 
-fn respond(mut stream: TcpStream, answer: Answer) {
+fn respond(mut stream: TcpStream, answer: ServerAnswer) {
     let (status, header, body, sent) = match answer {
-        Answer::File(body) => (200, String::new(), body, usize::MAX),
-        Answer::CutOff(body, sent) => (200, String::new(), body, sent),
-        Answer::Status(status) => (status, String::new(), Vec::new(), 0),
-        Answer::Redirect(to) => (302, format!("Location: {to}\r\n"), Vec::new(), 0),
-        Answer::Silence => {
+        ServerAnswer::File(body) => (200, String::new(), body, usize::MAX),
+        ServerAnswer::CutOff(body, sent) => (200, String::new(), body, sent),
+        ServerAnswer::Status(status) => (status, String::new(), Vec::new(), 0),
+        ServerAnswer::Redirect(to) => (302, format!("Location: {to}\r\n"), Vec::new(), 0),
+        ServerAnswer::Silence => {
             thread::sleep(Duration::from_secs(600));
             return;
         }

@@ -19,8 +19,8 @@ use pty_process::blocking::{self, Pty};
 use vt100::{Cell, Color, Parser};
 
 use crate::binary::{handlescope, handlescope_path};
-use shared::{Answers, Shared, State, read};
-pub use view::View;
+use shared::{ScreenReplies, SharedScreen, TerminalState, read};
+pub use view::ScreenView;
 use view::scrolled;
 
 /// Writes a configuration if there is none, so that the prompt offers no downloads.
@@ -46,7 +46,7 @@ const SCROLLBACK: usize = 2_000;
 
 /// Keys that are not characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum TerminalKey {
     Tab,
     Enter,
     Escape,
@@ -57,16 +57,16 @@ pub enum Key {
     Ctrl(char),
 }
 
-impl Key {
+impl TerminalKey {
     /// Returns the bytes that a terminal sends for the key.
     fn bytes(self) -> Vec<u8> {
         match self {
-            Key::Tab => b"\t".to_vec(),
-            Key::Enter => b"\r".to_vec(),
-            Key::Escape => b"\x1b".to_vec(),
-            Key::Up => b"\x1b[A".to_vec(),
-            Key::Down => b"\x1b[B".to_vec(),
-            Key::Ctrl(letter) => vec![letter as u8 & 0x1f],
+            TerminalKey::Tab => b"\t".to_vec(),
+            TerminalKey::Enter => b"\r".to_vec(),
+            TerminalKey::Escape => b"\x1b".to_vec(),
+            TerminalKey::Up => b"\x1b[A".to_vec(),
+            TerminalKey::Down => b"\x1b[B".to_vec(),
+            TerminalKey::Ctrl(letter) => vec![letter as u8 & 0x1f],
         }
     }
 }
@@ -75,7 +75,7 @@ impl Key {
 pub struct Terminal {
     child: Child,
     pty: Arc<Pty>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedScreen>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -107,8 +107,9 @@ impl Terminal {
         pty.resize(Size::new(rows, columns)).expect("a terminal can have any size");
         let child =
             blocking::Command::from(command).spawn(program_side).expect("the program starts");
-        let parser = Parser::new_with_callbacks(rows, columns, SCROLLBACK, Answers::default());
-        let shared = Arc::new(Shared::new(parser));
+        let parser =
+            Parser::new_with_callbacks(rows, columns, SCROLLBACK, ScreenReplies::default());
+        let shared = Arc::new(SharedScreen::new(parser));
         let pty = Arc::new(pty);
         let reader = thread::spawn({
             let (pty, shared) = (Arc::clone(&pty), Arc::clone(&shared));
@@ -129,7 +130,7 @@ impl Terminal {
     ///
     /// # Panics
     /// If the terminal is gone.
-    pub fn press(&self, key: Key) {
+    pub fn press(&self, key: TerminalKey) {
         self.write(&key.bytes());
     }
 
@@ -142,7 +143,7 @@ impl Terminal {
     /// # Panics
     /// If it is not in time, or the program exits first; the message shows the screen.
     #[track_caller]
-    pub fn wait_until(&self, expected: &str, is_so: impl FnMut(&View<'_>) -> bool) {
+    pub fn wait_until(&self, expected: &str, is_so: impl FnMut(&ScreenView<'_>) -> bool) {
         let state = self.watch(expected, is_so);
         self.shared.look_away(state);
     }
@@ -155,10 +156,10 @@ impl Terminal {
     #[track_caller]
     pub fn press_while_busy(
         &self,
-        start: Key,
+        start: TerminalKey,
         expected: &str,
-        is_so: impl FnMut(&View<'_>) -> bool,
-        key: Key,
+        is_so: impl FnMut(&ScreenView<'_>) -> bool,
+        key: TerminalKey,
     ) {
         self.shared.lock().is_watched = true;
         self.press(start);
@@ -173,13 +174,13 @@ impl Terminal {
     fn watch(
         &self,
         expected: &str,
-        mut is_so: impl FnMut(&View<'_>) -> bool,
-    ) -> MutexGuard<'_, State> {
+        mut is_so: impl FnMut(&ScreenView<'_>) -> bool,
+    ) -> MutexGuard<'_, TerminalState> {
         let deadline = Instant::now() + DEADLINE;
         let mut state = self.shared.lock();
         state.is_watched = true;
         loop {
-            let (is_closed, view) = (state.is_closed, View::new(state.parser.screen_mut()));
+            let (is_closed, view) = (state.is_closed, ScreenView::new(state.parser.screen_mut()));
             if is_so(&view) {
                 return state;
             }
@@ -232,7 +233,7 @@ impl Terminal {
     /// See [`Terminal::wait_until`].
     #[track_caller]
     pub fn enter(&self, prompt: &str) {
-        self.press_for_prompt(Key::Enter, prompt);
+        self.press_for_prompt(TerminalKey::Enter, prompt);
     }
 
     /// Presses a key that ends the line, and waits for a prompt below it.
@@ -240,7 +241,7 @@ impl Terminal {
     /// # Panics
     /// See [`Terminal::wait_until`].
     #[track_caller]
-    pub fn press_for_prompt(&self, key: Key, prompt: &str) {
+    pub fn press_for_prompt(&self, key: TerminalKey, prompt: &str) {
         let row = self.view(|view| view.cursor_row());
         self.press(key);
         self.wait_until(&format!("the next prompt {prompt:?}"), |view| {
@@ -249,8 +250,8 @@ impl Terminal {
     }
 
     /// Returns what `look` finds on the screen.
-    pub fn view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
-        look(&View::new(self.shared.lock().parser.screen_mut()))
+    pub fn view<T>(&self, look: impl FnOnce(&ScreenView<'_>) -> T) -> T {
+        look(&ScreenView::new(self.shared.lock().parser.screen_mut()))
     }
 
     /// Returns all lines the program has written, without trailing spaces.
@@ -285,17 +286,17 @@ impl Terminal {
     }
 
     /// Calls `look` for every row, from the first one on.
-    fn each_row(&self, mut look: impl FnMut(&View<'_>, u16)) {
+    fn each_row(&self, mut look: impl FnMut(&ScreenView<'_>, u16)) {
         let mut state = self.shared.lock();
         let screen = state.parser.screen_mut();
         let above = scrolled(screen);
         for up in (1..=above).rev() {
             screen.set_scrollback(up);
-            look(&View { screen, above }, 0);
+            look(&ScreenView { screen, above }, 0);
         }
         screen.set_scrollback(0);
         for row in 0..screen.size().0 {
-            look(&View { screen, above }, row);
+            look(&ScreenView { screen, above }, row);
         }
     }
 
@@ -316,7 +317,7 @@ impl Terminal {
         let mut state = self.shared.lock();
         while !state.is_closed {
             let left = deadline.saturating_duration_since(Instant::now());
-            let view = View::new(state.parser.screen_mut());
+            let view = ScreenView::new(state.parser.screen_mut());
             assert!(!left.is_zero(), "the program does not end, the screen is\n{view}");
             state = self.shared.wait_for(state, left);
         }

@@ -1,6 +1,6 @@
 //! A trace with all the ways in which Windows opens, passes on and closes handles, and their outcomes.
 
-use crate::scenario::{Caller, Duplicate, KERNEL_HANDLE, TraceBuilder, View};
+use crate::scenario::{Caller, DuplicatedHandle, KERNEL_HANDLE, MappedView, TraceBuilder};
 
 const MS: i64 = 1_000_000;
 const OBJECT: u64 = 0xffff_8100_0000_0000;
@@ -89,31 +89,33 @@ fn moved(trace: &mut TraceBuilder) {
     open(trace, 11, SERVER, 6, 0x108);
     open(trace, 12, SERVER, 7, 0x10C);
     open(trace, 13, SERVER, 8, 0x110);
-    let duplicate = Duplicate { type_id: EVENT, source_pid: Some(700), ..Duplicate::default() };
-    let taken = Duplicate { object: object(6), source_handle: 0x108, ..duplicate };
-    let taken = Duplicate { target_handle: 0x40, target_pid: CLIENT.pid, ..taken };
+    let duplicate =
+        DuplicatedHandle { type_id: EVENT, source_pid: Some(700), ..DuplicatedHandle::default() };
+    let taken = DuplicatedHandle { object: object(6), source_handle: 0x108, ..duplicate };
+    let taken = DuplicatedHandle { target_handle: 0x40, target_pid: CLIENT.pid, ..taken };
     trace.move_handle(14 * MS, CLIENT, taken).stack(&OPEN, &USER);
-    let own = Duplicate { object: object(7), source_handle: 0x10C, ..duplicate };
-    let own = Duplicate { target_handle: 0x10C, target_pid: SERVER.pid, ..own };
+    let own = DuplicatedHandle { object: object(7), source_handle: 0x10C, ..duplicate };
+    let own = DuplicatedHandle { target_handle: 0x10C, target_pid: SERVER.pid, ..own };
     trace.move_handle(15 * MS, SERVER, own).stack(&OPEN, &USER);
     close(trace, 16, SERVER, 8, 0x110);
-    let sent = Duplicate { object: object(8), source_handle: 0x110, ..duplicate };
-    let sent = Duplicate { target_handle: 0x44, target_pid: CLIENT.pid, ..sent };
+    let sent = DuplicatedHandle { object: object(8), source_handle: 0x110, ..duplicate };
+    let sent = DuplicatedHandle { target_handle: 0x44, target_pid: CLIENT.pid, ..sent };
     trace.duplicate_handle(17 * MS, CLIENT, sent).stack(&OPEN, &USER);
     close(trace, 18, CLIENT, 8, 0x44);
 }
 
 /// The child inherits a handle and gets a standard handle, which it closes. A failed process creation comes first.
 fn inherited(trace: &mut TraceBuilder) {
-    let duplicate = Duplicate { object: object(7), source_handle: 0x10C, ..Duplicate::default() };
-    let duplicate = Duplicate { type_id: EVENT, source_pid: Some(SERVER.pid), ..duplicate };
-    let same = Duplicate { target_handle: 0x10C, ..duplicate };
+    let duplicate =
+        DuplicatedHandle { object: object(7), source_handle: 0x10C, ..DuplicatedHandle::default() };
+    let duplicate = DuplicatedHandle { type_id: EVENT, source_pid: Some(SERVER.pid), ..duplicate };
+    let same = DuplicatedHandle { target_handle: 0x10C, ..duplicate };
     let other = Caller { tid: SERVER.tid + 4, ..SERVER };
     trace.inherit_handle(26 * MS, other, same).stack(&OPEN, &USER);
     let failed = trace.close_handle(27 * MS, other, object(7), 0x10C, EVENT, "");
     failed.stack(&SWEEP, &USER);
     trace.inherit_handle(28 * MS, SERVER, same).stack(&OPEN, &USER);
-    let standard = Duplicate { target_handle: 0x60, ..duplicate };
+    let standard = DuplicatedHandle { target_handle: 0x60, ..duplicate };
     trace.inherit_handle(29 * MS, SERVER, standard).stack(&OPEN, &USER);
     close(trace, 40, CHILD, 7, 0x10C);
     close(trace, 41, CHILD, 7, 0x60);
@@ -125,7 +127,8 @@ fn ended(trace: &mut TraceBuilder) {
     for (number, handle) in [(20, 4), (21, 8), (22, 0xC)] {
         open(trace, number as i64, CLIENT, number, handle);
     }
-    let view = View { base: 0x2_0000_0000, size: 0x1000, pid: CLIENT.pid, ..View::default() };
+    let view =
+        MappedView { base: 0x2_0000_0000, size: 0x1000, pid: CLIENT.pid, ..MappedView::default() };
     trace.map(23 * MS, CLIENT, view).stack(&OPEN, &USER);
     open(trace, 24, APP, 30, 0x20);
     open(trace, 25, APP, 31, 0x24);

@@ -3,7 +3,7 @@
 use handlescope_model::Untrusted;
 
 use super::shared::groups;
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_session::grammar::value::{TEXT, ValueKind};
 use handlescope_session::grammar::{
     Arguments, Example, Opt, OptionGroup, ParseError, definition, split, to,
@@ -54,7 +54,7 @@ impl Command for Alias {
         }],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<AliasArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<AliasArgs, ParseError> {
         let text = entered.tokens.first().and_then(|first| entered.line.get(first.span.start..));
         if let Some((name, line)) = text.and_then(definition) {
             let mut aliases = entered.aliases.clone();

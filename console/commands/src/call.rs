@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 
-use super::command::{AnyCommand, Command, Entered, Signature, Tabular};
-use super::context::{Call, Context, DumpContext, Invocation, SharedArgs, answer};
+use super::command::{AnyCommand, Command, EnteredLine, Signature, Tabular};
+use super::context::{Context, DumpContext, Invocation, PreparedCommand, SharedArgs, answer};
 use super::error::CommandError;
 use super::shared::options::SHARED;
 use super::shared::output_file::complete_output;
@@ -17,7 +17,7 @@ impl<C: Command> AnyCommand for C {
         &C::SIGNATURE
     }
 
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
         if C::TABLE.is_none() {
             return C::parse(entered).map(invocation::<C>);
         }
@@ -62,7 +62,7 @@ impl<C: Command> Debug for CommandCall<C> {
     }
 }
 
-impl<C: Command> Call for CommandCall<C> {
+impl<C: Command> PreparedCommand for CommandCall<C> {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         match C::TABLE {
             Some(Tabular { over_dataset, .. }) => {
@@ -109,7 +109,7 @@ impl AnyCommand for KindCommand {
         self.signature
     }
 
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
         let (names, takes) = self.words;
         if names.is_empty() {
             return self.kind.parse(entered);
@@ -125,7 +125,7 @@ impl AnyCommand for KindCommand {
             [Token { text, span, quotes: Quotes::No }, (*word).clone()]
         });
         tokens.extend(named);
-        self.kind.parse(&Entered { tokens: &tokens, ..*entered })
+        self.kind.parse(&EnteredLine { tokens: &tokens, ..*entered })
     }
 
     fn groups(&self) -> Vec<GroupView> {

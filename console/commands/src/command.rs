@@ -97,7 +97,7 @@ pub trait Command: Sync + 'static {
     ///
     /// # Errors
     /// Says what is wrong and what to type instead.
-    fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<Self::Args, ParseError> {
         if Self::OPTIONS.is_empty() {
             entered.takes_nothing()?;
         }
@@ -139,7 +139,7 @@ pub trait Command: Sync + 'static {
 
 /// A line that starts with a command.
 #[derive(Clone, Copy)]
-pub struct Entered<'a> {
+pub struct EnteredLine<'a> {
     /// The whole line.
     pub line: &'a str,
     /// The command as typed.
@@ -163,7 +163,7 @@ pub trait AnyCommand: Sync {
     ///
     /// # Errors
     /// Says what is wrong and what to type instead.
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError>;
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError>;
 
     /// Returns all options under their headings; those of `.dump` belong to the kinds.
     fn groups(&self) -> Vec<GroupView> {
@@ -233,8 +233,10 @@ impl Registry {
     /// Returns the available commands, in the order of the help.
     pub fn commands(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
         let are_there = [Scope::Anything, self.loaded];
-        let list = self.list.iter().filter(move |(loaded, _)| are_there.contains(loaded));
-        list.map(|(_, command)| *command)
+        self.list
+            .iter()
+            .filter(move |(loaded, _)| are_there.contains(loaded))
+            .map(|(_, command)| *command)
     }
 
     /// Returns the kinds of `.dump`, in the order of the help.
@@ -297,9 +299,10 @@ impl Registry {
             return line.into();
         };
         let command = self.command_of_line(name).map(|command| command.signature().arguments);
-        match starts_comment(rest.trim_start()) && matches!(command, Some(Arguments::Sql)) {
-            true => format!("{name} {}", without_comments(rest)).into(),
-            false => line.into(),
+        if starts_comment(rest.trim_start()) && matches!(command, Some(Arguments::Sql)) {
+            format!("{name} {}", without_comments(rest)).into()
+        } else {
+            line.into()
         }
     }
 
@@ -349,7 +352,8 @@ impl Registry {
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
         let (name, target) = (first.text.as_str(), file.as_ref());
-        let entered = Entered { line, name, tokens, registry: self, aliases, syntax, file: target };
+        let entered =
+            EnteredLine { line, name, tokens, registry: self, aliases, syntax, file: target };
         let invocation =
             command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
         invocation.into_file(file)?.into_program(program).map(Some)
@@ -392,7 +396,7 @@ impl Registry {
         &self,
         error: ParseError,
         command: &dyn AnyCommand,
-        entered: &Entered<'_>,
+        entered: &EnteredLine<'_>,
     ) -> ParseError {
         let ParseError::UnknownOption { name, .. } = &error else { return error };
         let has_option = |options: &[&'static dyn OptionSpec]| {
@@ -400,8 +404,11 @@ impl Registry {
         };
         let is_command = |kind: &str| self.command(&format!(".{kind}")).is_some();
         let dump = |kind: &str| format!("{} {kind}", entered.syntax.command(".dump"));
-        let kinds = self.kinds().iter().filter(|kind| !is_command(kind.name()));
-        let kinds = kinds.filter(|kind| has_option(&kind.options()));
+        let kinds = self
+            .kinds()
+            .iter()
+            .filter(|kind| !is_command(kind.name()))
+            .filter(|kind| has_option(&kind.options()));
         let commands = self.commands().filter(|command| has_option(&command.options()));
         let places: Vec<String> = kinds
             .map(|kind| dump(kind.name()))
@@ -416,9 +423,10 @@ impl Registry {
             _ => entered.command(),
         };
         // Naming one more takes no more room than saying "1 more".
-        let places = match places.len() <= MAX_PLACES + 1 {
-            true => joined(&places),
-            false => listed(&places, MAX_PLACES),
+        let places = if places.len() <= MAX_PLACES + 1 {
+            joined(&places)
+        } else {
+            listed(&places, MAX_PLACES)
         };
         ParseError::OptionElsewhere { name: name.clone(), command, places }
     }
@@ -445,9 +453,9 @@ impl Registry {
         name: &'a str,
         line: &'a str,
         tokens: &'a [Token],
-    ) -> Entered<'a> {
+    ) -> EnteredLine<'a> {
         let (aliases, syntax) = (Aliases::NONE, Syntax::Prompt);
-        Entered { line, name, tokens, registry: self, aliases, syntax, file: None }
+        EnteredLine { line, name, tokens, registry: self, aliases, syntax, file: None }
     }
 
     pub fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {
@@ -466,7 +474,7 @@ impl Registry {
     }
 }
 
-impl<'a> Entered<'a> {
+impl<'a> EnteredLine<'a> {
     /// Returns the line that lists its options.
     pub fn help(&self) -> String {
         self.syntax.page(self.name, None)

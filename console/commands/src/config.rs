@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 
 use super::settings::USUAL;
 use super::shared::groups;
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_session::grammar::{
     Arguments, Example, ParseError, Token, definition, parse, split,
 };
@@ -17,7 +17,7 @@ use handlescope_session::terminal::{Screen, table, wrapped};
 
 /// A change to a setting in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Change {
+enum SettingChange {
     /// No change: the setting is only shown.
     #[default]
     None,
@@ -31,7 +31,7 @@ pub struct ConfigArgs {
     /// The setting to show or change; `None` for all.
     key: Option<SettingKey>,
     /// The new value in the configuration file.
-    value: Change,
+    value: SettingChange,
 }
 
 pub struct Config;
@@ -56,7 +56,7 @@ impl Command for Config {
         ]),
     };
 
-    fn parse(entered: &Entered<'_>) -> Result<ConfigArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<ConfigArgs, ParseError> {
         parse::check_quotes(entered.tokens)?;
         let Some(first) = entered.tokens.first() else { return Ok(ConfigArgs::default()) };
         let text = entered.line.get(first.span.start..).unwrap_or_default();
@@ -70,12 +70,12 @@ impl Command for Config {
             _ => text.trim().to_owned(),
         };
         let value = match text.as_str() {
-            "" => Change::None,
-            word if word.eq_ignore_ascii_case(USUAL) => Change::Usual,
+            "" => SettingChange::None,
+            word if word.eq_ignore_ascii_case(USUAL) => SettingChange::Usual,
             text => {
                 entered
                     .value(&token(text), |text| SettingChoices::default().set(key, Some(text)))?;
-                Change::To(text.to_owned())
+                SettingChange::To(text.to_owned())
             }
         };
         Ok(ConfigArgs { key: Some(key), value })
@@ -87,13 +87,17 @@ impl Command for Config {
             (None, _) => {
                 let location = location(settings.file.path());
                 writeln!(context.out, "{}", wrapped(&location, context.screen.width))?;
-                Ok(write!(context.out, "{}", listed(settings, SettingKey::ALL, context.screen))?)
+                Ok(write!(
+                    context.out,
+                    "{}",
+                    list_settings(settings, SettingKey::ALL, context.screen)
+                )?)
             }
-            (Some(key), Change::None) => {
-                Ok(write!(context.out, "{}", listed(settings, &[key], context.screen))?)
+            (Some(key), SettingChange::None) => {
+                Ok(write!(context.out, "{}", list_settings(settings, &[key], context.screen))?)
             }
-            (Some(key), Change::Usual) => change(key, None, context),
-            (Some(key), Change::To(value)) => change(key, Some(&value), context),
+            (Some(key), SettingChange::Usual) => change(key, None, context),
+            (Some(key), SettingChange::To(value)) => change(key, Some(&value), context),
         }
     }
 }
@@ -144,7 +148,7 @@ fn location(path: Option<&Path>) -> String {
     }
 }
 
-fn listed(settings: &Settings, keys: &[SettingKey], screen: Screen) -> String {
+fn list_settings(settings: &Settings, keys: &[SettingKey], screen: Screen) -> String {
     let mut table = table::table(screen, &["Setting", "Value", "Comes from"]);
     for &key in keys {
         let (value, source) = settings.value(key);
@@ -176,14 +180,14 @@ mod tests {
     #[test]
     fn a_setting_is_shown_or_gets_the_rest_of_the_line() {
         let path = "srv*c*https://x/y;my symbols";
-        let to = |value: &str| Change::To(value.to_owned());
+        let to = |value: &str| SettingChange::To(value.to_owned());
         for (line, key, value) in [
-            (".config", None, Change::None),
-            (".config Time-Format", Some(SettingKey::TimeFormat), Change::None),
+            (".config", None, SettingChange::None),
+            (".config Time-Format", Some(SettingKey::TimeFormat), SettingChange::None),
             (".config time-format s", Some(SettingKey::TimeFormat), to("s")),
             (".config time-format = s", Some(SettingKey::TimeFormat), to("s")),
             (".config time-format=s > a.txt", Some(SettingKey::TimeFormat), to("s")),
-            (".config clip Usual", Some(SettingKey::Clip), Change::Usual),
+            (".config clip Usual", Some(SettingKey::Clip), SettingChange::Usual),
             (
                 ".config system-modules \"a b.dll;c\"",
                 Some(SettingKey::SystemModules),

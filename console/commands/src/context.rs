@@ -13,7 +13,7 @@ use super::shared::output_file::check_text_file;
 use super::shared::write_no_match;
 use handlescope_query::{FrameNames, NoMatch, Source};
 use handlescope_render::output::{self, COLUMNS};
-use handlescope_render::{OutputError, OutputOptions, Table};
+use handlescope_render::{AnswerTable, OutputError, OutputOptions};
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::{ParseError, Target};
@@ -140,7 +140,7 @@ impl DumpContext<'_, '_> {
     ///
     /// # Errors
     /// If the output or file cannot be written, or a column does not exist.
-    pub fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
+    pub fn write(&mut self, table: AnswerTable<'_>) -> Result<(), CommandError> {
         Ok(self.write_as(table, &self.shared.output, &self.display())?)
     }
 
@@ -150,7 +150,7 @@ impl DumpContext<'_, '_> {
     /// The errors of [`DumpContext::write`].
     pub fn write_as(
         &mut self,
-        table: Table<'_>,
+        table: AnswerTable<'_>,
         output: &OutputOptions,
         display: &Display,
     ) -> Result<(), OutputError> {
@@ -219,7 +219,7 @@ pub fn answer(
 }
 
 /// Parsed arguments.
-pub trait Call: Debug {
+pub trait PreparedCommand: Debug {
     /// # Errors
     /// If it cannot be done, or was cancelled.
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
@@ -244,7 +244,7 @@ pub trait Call: Debug {
 /// A command with its arguments, ready to run, and the destination of its results.
 #[derive(Debug)]
 pub struct Invocation {
-    pub call: Box<dyn Call>,
+    pub call: Box<dyn PreparedCommand>,
     destination: Destination,
 }
 
@@ -260,7 +260,7 @@ enum Destination {
 
 impl Invocation {
     /// Creates a command with the usual output.
-    pub fn new(call: impl Call + 'static) -> Invocation {
+    pub fn new(call: impl PreparedCommand + 'static) -> Invocation {
         Invocation { call: Box::new(call), destination: Destination::Usual }
     }
 
@@ -311,10 +311,8 @@ impl Invocation {
         let file = with_home(&file);
         let append = append || is_null_device(&file);
         let overwrite = context.session.overwrite(force);
-        let output = match append {
-            true => overwrite.appending(&file)?,
-            false => overwrite.replacing(&file)?,
-        };
+        let output =
+            if append { overwrite.appending(&file)? } else { overwrite.replacing(&file)? };
         let (write, option): (fn(&_, &_, _) -> _, _) =
             if append { (append_whole, ">>") } else { (write_whole, ">") };
         let mut result = Ok(());
@@ -345,7 +343,7 @@ impl Invocation {
 /// Runs a command with its results piped into a program. It is not a failure if the program stops reading early.
 fn run_into(
     program: &str,
-    call: Box<dyn Call>,
+    call: Box<dyn PreparedCommand>,
     context: &mut Context<'_, '_>,
 ) -> Result<(), CommandError> {
     let name = || program.to_owned();

@@ -12,8 +12,8 @@ use jiff::tz::Offset;
 
 use super::shared::groups;
 use super::shared::options::files_option;
-use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_render::time::{Clock, Seconds, instant};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
+use handlescope_render::time::{Seconds, TraceClock, instant};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, TEXT, ValueKind};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
@@ -71,7 +71,7 @@ impl Command for ConvertTime {
         ],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<ConvertTimeArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<ConvertTimeArgs, ParseError> {
         let args = entered.options(Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
@@ -131,7 +131,7 @@ pub fn is_time(text: &str) -> bool {
 fn other_form(time: When, ns: i64, info: &TraceInfo) -> String {
     let digits = TimeDigits::MAX;
     match time {
-        When::SinceStart(_) => Clock::new(info, TimeFormat::Local, digits).at(ns).to_string(),
+        When::SinceStart(_) => TraceClock::new(info, TimeFormat::Local, digits).at(ns).to_string(),
         _ => format!("{} seconds since session start", Seconds { ns, digits }),
     }
 }
@@ -212,10 +212,11 @@ fn recorded_instants(time: DateTime, info: &TraceInfo) -> Vec<Timestamp> {
     });
     let mut candidates: Vec<(i32, Timestamp)> = candidates.collect();
     candidates.sort_unstable_by_key(|(_, instant)| *instant);
-    let shown = candidates
+    let mut shown: Vec<Timestamp> = candidates
         .iter()
-        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes);
-    let mut shown: Vec<Timestamp> = shown.map(|(_, instant)| *instant).collect();
+        .filter(|(minutes, instant)| offsets.minutes_at(of_timestamp(*instant)) == *minutes)
+        .map(|(_, instant)| *instant)
+        .collect();
     if shown.is_empty() {
         shown.extend(candidates.last().map(|(_, instant)| *instant));
     }
@@ -260,7 +261,7 @@ impl Command for Snapshot {
         options: &[files_option(&(LOADED_FILES, |args, filter| args.files.push(filter)))],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<SnapshotArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SnapshotArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let mut words = words.into_iter().map(|word| word.text.clone());
         let name = words.next();
@@ -274,7 +275,7 @@ impl Command for Snapshot {
         let selected = session.choose(&args.files, messages)?;
         let Some(name) = &args.name else {
             let files: Vec<&LoadedTrace> = selected.into_iter().map(|(_, file)| file).collect();
-            let text = listed(&files, context.screen)?;
+            let text = list_snapshots(&files, context.screen)?;
             write!(context.out, "{text}")?;
             return Ok(());
         };
@@ -312,7 +313,7 @@ fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, 
 }
 
 /// Lists all snapshots of some traces.
-fn listed(
+fn list_snapshots(
     files: &[&LoadedTrace],
     screen: handlescope_session::terminal::Screen,
 ) -> Result<String, CommandError> {

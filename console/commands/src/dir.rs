@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 
 use super::shared::groups;
 use super::shared::options::recursive_option;
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_session::grammar::value::SWITCH;
 use handlescope_session::grammar::{
     Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Token, to,
@@ -53,9 +53,10 @@ impl Command for Dir {
     };
     const OPTIONS: &'static [OptionGroup<DirArgs>] = OPTIONS;
 
-    fn parse(entered: &Entered<'_>) -> Result<DirArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<DirArgs, ParseError> {
         let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
-        let (args, words) = Entered { tokens: &tokens, ..*entered }.options_and_words(OPTIONS)?;
+        let (args, words) =
+            EnteredLine { tokens: &tokens, ..*entered }.options_and_words(OPTIONS)?;
         let query = entered.at_most_one(&words, "one folder or pattern")?;
         Ok(DirArgs { query, ..args })
     }
@@ -109,8 +110,7 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
 /// not changed.
 fn with_dash(token: &Token) -> Token {
     let mut options = OPTIONS.iter().flat_map(|group| group.options);
-    let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}"));
-    let dashed = dashed.filter(|name| {
+    let dashed = token.text.strip_prefix('/').map(|name| format!("-{name}")).filter(|name| {
         options.any(|option| option.is_named(name)) && !Path::new(&token.text).exists()
     });
     Token { text: dashed.unwrap_or_else(|| token.text.clone()), ..token.clone() }
@@ -218,7 +218,7 @@ impl Command for Cd {
         examples: &Example::lines([".cd", ".cd examples"]),
     };
 
-    fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<Self::Args, ParseError> {
         let [folder] = entered.at_most("one folder, in quotes if it has spaces")?;
         Ok(folder.map(|word| word.text.clone()))
     }

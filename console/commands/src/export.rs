@@ -13,7 +13,7 @@ use super::shared::groups;
 use super::shared::names::WatchedSymbols;
 use super::shared::options::{csv_raw_option, files_option, force_option, format_option};
 use super::sql::end_program;
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_query::start_us;
 use handlescope_render::write_frame;
 use handlescope_session::cancel::Cancel;
@@ -48,8 +48,8 @@ impl ExportArgs {
         if self.formats.is_empty() {
             return vec![(usual.format, usual.extension)];
         }
-        let formats = self.formats.iter();
-        formats
+        self.formats
+            .iter()
             .map(|format| (format.spec.with_text(self.csv_text), format.spec.extension))
             .collect()
     }
@@ -91,7 +91,7 @@ impl Command for Export {
     const OPTIONS: &'static [OptionGroup<ExportArgs>] =
         &[OptionGroup { title: "Options", options: &OPTIONS }];
 
-    fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<ExportArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let folder = entered.at_most_one(&words, "one folder, in quotes if it has spaces")?;
         let folder = folder.ok_or_else(|| entered.missing("a folder for the files"))?;
@@ -151,14 +151,14 @@ const NS: &str = "_ns";
 const UTC: &str = "_utc";
 
 /// A table or view that is written, but does not have its name yet.
-struct Written {
+struct PendingExport {
     relation: Relation<'static>,
     is_empty: bool,
     file: Aside,
     output: Output,
 }
 
-impl Written {
+impl PendingExport {
     /// Returns the sort key for the order in which tables get their names. Empty text tables do not show which trace
     /// they are from, so they come later. The table `trace` comes last, so that it contradicts the other tables until
     /// all are in place.
@@ -209,12 +209,12 @@ fn export_trace(
                     Ok(()) => failed(output.path(), source),
                     Err(cancelled) => cancelled.into(),
                 })?;
-            written.push(Written { relation, is_empty: frame.height() == 0, file, output });
+            written.push(PendingExport { relation, is_empty: frame.height() == 0, file, output });
         }
     }
     cancel.check()?;
-    written.sort_by_key(Written::sort_key);
-    for Written { file, output, .. } in written {
+    written.sort_by_key(PendingExport::sort_key);
+    for PendingExport { file, output, .. } in written {
         file.appear(&output).map_err(|source| failed(output.path(), source))?;
     }
     Ok(rows)
@@ -227,9 +227,10 @@ fn query(view: &View) -> String {
     let excluded =
         EXCLUDED.into_iter().filter(|name| view.columns.iter().any(|column| column.name == *name));
     let excluded: Vec<&str> = excluded.collect();
-    match excluded.is_empty() {
-        true => format!("SELECT * FROM {}", view.name),
-        false => format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.name),
+    if excluded.is_empty() {
+        format!("SELECT * FROM {}", view.name)
+    } else {
+        format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.name)
     }
 }
 
@@ -241,8 +242,8 @@ fn completed(
     id: &str,
 ) -> PolarsResult<DataFrame> {
     let specs = relation.columns();
-    let times = specs.iter().filter(|spec| spec.unit == SINCE_START);
-    let times: HashSet<&str> = times.map(|spec| &*spec.name).collect();
+    let times: HashSet<&str> =
+        specs.iter().filter(|spec| spec.unit == SINCE_START).map(|spec| &*spec.name).collect();
     let mut columns = Vec::new();
     for column in frame.columns() {
         columns.push(column.clone());

@@ -37,7 +37,7 @@ mod syntax;
 pub mod topics;
 
 pub use call::KindCommand;
-pub use command::{AnyCommand, Command, Entered, Registry, Scope, Signature, Tabular};
+pub use command::{AnyCommand, Command, EnteredLine, Registry, Scope, Signature, Tabular};
 pub use context::answer;
 pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};
 pub use error::CommandError;

@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 
 use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_fleet::dataset::{Dataset, LocalFile};
 use handlescope_session::grammar::value::{SIZE, SWITCH};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
@@ -52,7 +52,7 @@ impl Command for Load {
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
 
-    fn parse(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<LoadArgs, ParseError> {
         load_args(entered)
     }
 
@@ -76,7 +76,7 @@ impl Command for LoadMore {
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
 
-    fn parse(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<LoadArgs, ParseError> {
         load_args(entered).map(|args| LoadArgs { append: true, ..args })
     }
 
@@ -85,7 +85,7 @@ impl Command for LoadMore {
     }
 }
 
-fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
+fn load_args(entered: &EnteredLine<'_>) -> Result<LoadArgs, ParseError> {
     let (args, words) = entered.options_and_words(OPTIONS)?;
     if words.is_empty() {
         return Err(

@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 
 use super::shared::groups;
 use super::shared::options::{force_option, max_size_option};
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_session::grammar::value::{FILE, SIZE, SWITCH};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{is_same_file, stem, with_home, write_whole};
@@ -68,7 +68,7 @@ impl Command for Redact {
         ],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<RedactArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<RedactArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one trace, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("a trace, NAME.etl"))?;

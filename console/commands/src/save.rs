@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 use super::shared::groups;
 use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names, write_archive};
 use super::shared::options::{etwanalyzer_option, files_option, force_option};
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
@@ -60,7 +60,7 @@ impl Command for Save {
         ],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<SaveArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SaveArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
         let file = file.ok_or_else(|| entered.missing("the name of the archive, NAME.json7z"))?;

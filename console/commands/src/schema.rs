@@ -8,7 +8,7 @@ use handlescope_model::{Cancel, SCHEMA_VERSION, Table, Untrusted};
 use thiserror::Error;
 
 use super::shared::groups;
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_fleet as fleet;
 use handlescope_fleet::dataset::TABLES;
 use handlescope_render::MemberPage;
@@ -63,7 +63,7 @@ impl Command for Schema {
         ],
     }];
 
-    fn parse(entered: &Entered<'_>) -> Result<SchemaArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SchemaArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;
         match words.first().filter(|_| args.members) {
             Some(word) => Err(ParseError::unexpected(word, "; -members describes all documents")),

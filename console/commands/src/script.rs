@@ -20,7 +20,7 @@ const UTF16_MARK: &[u8] = b"\xFF\xFE";
 
 /// One command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ScriptStep {
     /// Where the command is, as in `line 1` of a script or `command 1` of the command line.
     pub position: String,
     /// The command; a query may have several lines.
@@ -28,14 +28,14 @@ pub struct Step {
 }
 
 /// Returns the commands after `-c`.
-pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<Step>> {
+pub fn commands(lines: &[String]) -> impl Iterator<Item = io::Result<ScriptStep>> {
     lines.iter().enumerate().map(|(index, line)| {
-        Ok(Step { position: format!("command {}", index + 1), line: line.clone() })
+        Ok(ScriptStep { position: format!("command {}", index + 1), line: line.clone() })
     })
 }
 
 /// Returns the commands of a script, one per line. A query continues (`is_query_open`), at most until the next command.
-pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
+pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<ScriptStep>> {
     let mut lines = lines(input).peekable();
     std::iter::from_fn(move || {
         let mut step = match lines.next()? {
@@ -90,7 +90,7 @@ fn starts_command(line: &str) -> bool {
 
 /// Returns the lines of a script. Ignores a byte order mark at the start and CR LF at line ends, which Windows likes to
 /// write. Reads UTF-16 as PowerShell 5 writes it with `>`.
-fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
+fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<ScriptStep>> {
     let (mut number, mut is_utf16) = (0, false);
     std::iter::from_fn(move || {
         let mut bytes = Vec::new();
@@ -108,17 +108,15 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
             let message = format!("line {number} is longer than {MAX_LINE_LENGTH} bytes");
             return Some(Err(io::Error::new(ErrorKind::InvalidData, message)));
         }
-        let line = match is_utf16 {
-            true => {
-                let units =
-                    bytes.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
-                String::from_utf16_lossy(&units.collect::<Vec<_>>()).into()
-            }
-            false => String::from_utf8_lossy(&bytes),
+        let line = if is_utf16 {
+            let units = bytes.chunks_exact(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+            String::from_utf16_lossy(&units.collect::<Vec<_>>()).into()
+        } else {
+            String::from_utf8_lossy(&bytes)
         };
         let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line);
         let line = line.trim_end_matches(['\r', '\n']).to_owned();
-        Some(Ok(Step { position: format!("line {number}"), line }))
+        Some(Ok(ScriptStep { position: format!("line {number}"), line }))
     })
 }
 
@@ -126,9 +124,10 @@ fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
 fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
     while !(bytes.ends_with(b"\n\0") && bytes.len().is_multiple_of(2)) {
         let is_half = bytes.len() % 2 == 1;
-        let read = match is_half {
-            true => input.take(1).read_to_end(bytes)?,
-            false => input.read_until(b'\n', bytes)?,
+        let read = if is_half {
+            input.take(1).read_to_end(bytes)?
+        } else {
+            input.read_until(b'\n', bytes)?
         };
         if read == 0 {
             break;
@@ -139,7 +138,7 @@ fn read_line_of_utf16(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Resu
 
 /// The outcome of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ScriptOutcome {
     /// Every command worked, or the reader of the output stopped reading.
     Worked,
     /// A comparison found that something got worse.
@@ -165,22 +164,22 @@ pub struct RunOptions {
 /// every failure with its position. Ctrl-C always ends it.
 pub fn run(
     console: &mut Console,
-    steps: impl Iterator<Item = io::Result<Step>>,
+    steps: impl Iterator<Item = io::Result<ScriptStep>>,
     options: RunOptions,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
-) -> Outcome {
-    let mut outcome = Outcome::Worked;
+) -> ScriptOutcome {
+    let mut outcome = ScriptOutcome::Worked;
     for step in steps {
         // A signal arrived between two commands, or while waiting for the next one.
         if console.cancel.is_cancelled() {
             return cancelled(messages);
         }
-        let Step { position, line } = match step {
+        let ScriptStep { position, line } = match step {
             Ok(step) => step,
             Err(error) => {
                 messages.error(format_args!("cannot read the commands: {}", Reason(&error)));
-                return Outcome::Failed;
+                return ScriptOutcome::Failed;
             }
         };
         if options.echo {
@@ -188,8 +187,10 @@ pub fn run(
         }
         match console.run(&line, out, messages) {
             Ok(Flow::Continue) => {}
-            Ok(Flow::Worse) if outcome != Outcome::Failed => outcome = Outcome::Worse,
-            Ok(Flow::Undecided) if outcome == Outcome::Worked => outcome = Outcome::Undecided,
+            Ok(Flow::Worse) if outcome != ScriptOutcome::Failed => outcome = ScriptOutcome::Worse,
+            Ok(Flow::Undecided) if outcome == ScriptOutcome::Worked => {
+                outcome = ScriptOutcome::Undecided
+            }
             Ok(Flow::Worse | Flow::Undecided) => {}
             Ok(Flow::Quit) => break,
             Err(error) if error.is_broken_pipe() => break,
@@ -201,7 +202,7 @@ pub fn run(
                 let _ = out.flush();
                 let line = line.trim().replace('\n', " ");
                 messages.error(format_args!("{position}: {line}: {error}"));
-                outcome = Outcome::Failed;
+                outcome = ScriptOutcome::Failed;
                 if !options.keep_going {
                     break;
                 }
@@ -219,9 +220,9 @@ fn echo(line: &str, messages: &mut Messages<'_>) {
     }
 }
 
-fn cancelled(messages: &mut Messages<'_>) -> Outcome {
+fn cancelled(messages: &mut Messages<'_>) -> ScriptOutcome {
     messages.note(Cancelled);
-    Outcome::Cancelled
+    ScriptOutcome::Cancelled
 }
 
 #[cfg(test)]
@@ -232,11 +233,11 @@ mod tests {
     use handlescope_session::terminal::Screen;
 
     /// Returns outcome, standard output and standard error of a script.
-    fn run_script(script: &str, keep_going: bool) -> (Outcome, String, String) {
+    fn run_script(script: &str, keep_going: bool) -> (ScriptOutcome, String, String) {
         run_script_with(script, RunOptions { keep_going, echo: false })
     }
 
-    fn run_script_with(script: &str, options: RunOptions) -> (Outcome, String, String) {
+    fn run_script_with(script: &str, options: RunOptions) -> (ScriptOutcome, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut console = Console::new(Settings::colorless(), Cancel::default());
         let outcome = run(
@@ -255,8 +256,9 @@ mod tests {
         // U+0A0A and U+010A contain the byte of a line end.
         let script = "\u{feff}# ä \u{a0a} \u{10a}\r\n.list\r\n\r\n# 😀";
         let utf16: Vec<u8> = script.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let read =
-            |bytes: &[u8]| -> Vec<Step> { lines(bytes).map(|line| line.expect("read")).collect() };
+        let read = |bytes: &[u8]| -> Vec<ScriptStep> {
+            lines(bytes).map(|line| line.expect("read")).collect()
+        };
         assert_eq!(read(&utf16), read(script.as_bytes()));
         assert_eq!(read(&utf16).len(), 4);
     }
@@ -264,7 +266,7 @@ mod tests {
     #[test]
     fn the_first_failure_ends_a_script_and_says_where_and_why() {
         let (outcome, out, err) = run_script("# a comment\n\n.dump ObjectRef -Foo\n.list\n", false);
-        assert_eq!(outcome, Outcome::Failed);
+        assert_eq!(outcome, ScriptOutcome::Failed);
         assert_eq!(out, "");
         assert_eq!(
             err,
@@ -276,7 +278,7 @@ mod tests {
     #[test]
     fn keep_going_runs_on_and_still_fails() {
         let (outcome, out, err) = run_script("nonsense\n.list\nnonsense\n", true);
-        assert_eq!(outcome, Outcome::Failed);
+        assert_eq!(outcome, ScriptOutcome::Failed);
         assert_eq!(out, "No traces are loaded.\n");
         assert!(err.contains("line 1: nonsense:") && err.contains("line 3: nonsense:"), "{err}");
     }
@@ -295,8 +297,10 @@ mod tests {
     #[test]
     fn a_query_goes_on_until_something_ends_it() {
         let of = |script: &str| -> Vec<(String, String)> {
-            let steps = steps(script.as_bytes()).map(|step| step.expect("a step"));
-            steps.map(|Step { position, line }| (position, line)).collect()
+            steps(script.as_bytes())
+                .map(|step| step.expect("a step"))
+                .map(|ScriptStep { position, line }| (position, line))
+                .collect()
         };
         let count = |line: &str| of(line).len();
         let joined = of("\n.sql SELECT type,\r\n  count(*)\nFROM leaks;\n.list\n");
@@ -323,33 +327,33 @@ mod tests {
     #[test]
     fn a_query_without_traces_fails() {
         let (outcome, _, err) = run_script(".dump Stats -json", false);
-        assert_eq!(outcome, Outcome::Failed);
+        assert_eq!(outcome, ScriptOutcome::Failed);
         assert!(err.contains("no trace is loaded; load one with .load FILE"), "{err}");
     }
 
     #[test]
     fn quit_and_the_end_of_input_are_no_failures() {
-        assert_eq!(run_script("", false), (Outcome::Worked, String::new(), String::new()));
-        assert_eq!(run_script("  .quit\nnonsense\n", false).0, Outcome::Worked);
+        assert_eq!(run_script("", false), (ScriptOutcome::Worked, String::new(), String::new()));
+        assert_eq!(run_script("  .quit\nnonsense\n", false).0, ScriptOutcome::Worked);
     }
 
     #[test]
     fn windows_line_ends_and_marks_do_not_count() {
-        let steps: Vec<Step> =
+        let steps: Vec<ScriptStep> =
             lines("\u{feff}.list\r\n.quit".as_bytes()).map(|step| step.expect("a step")).collect();
         assert_eq!(
             steps,
             [
-                Step { position: "line 1".into(), line: ".list".into() },
-                Step { position: "line 2".into(), line: ".quit".into() },
+                ScriptStep { position: "line 1".into(), line: ".list".into() },
+                ScriptStep { position: "line 2".into(), line: ".quit".into() },
             ]
         );
     }
 
     #[test]
     fn a_reader_that_has_gone_is_no_failure() {
-        struct Closed;
-        impl Write for Closed {
+        struct ClosedPipe;
+        impl Write for ClosedPipe {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::BrokenPipe.into())
             }
@@ -361,8 +365,9 @@ mod tests {
         let mut console = Console::new(Settings::colorless(), Cancel::default());
         let steps = lines(".help\nnonsense\n".as_bytes());
         let mut messages = Messages::new(&mut err, Screen::PLAIN);
-        let outcome = run(&mut console, steps, RunOptions::default(), &mut Closed, &mut messages);
-        assert_eq!(outcome, Outcome::Worked);
+        let outcome =
+            run(&mut console, steps, RunOptions::default(), &mut ClosedPipe, &mut messages);
+        assert_eq!(outcome, ScriptOutcome::Worked);
         assert!(err.is_empty());
     }
 
@@ -379,7 +384,7 @@ mod tests {
         });
         let options = RunOptions { keep_going: true, echo: false };
         let outcome = run(&mut console, steps, options, &mut out, &mut messages);
-        assert_eq!(outcome, Outcome::Cancelled);
+        assert_eq!(outcome, ScriptOutcome::Cancelled);
         assert_eq!(out, b"No traces are loaded.\n");
         assert_eq!(err, b"cancelled\n");
     }

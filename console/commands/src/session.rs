@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::Untrusted;
 
 use super::shared::groups;
-use super::{Command, CommandError, Context, Entered, Flow, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Flow, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::filter::Wildcard;
@@ -41,8 +41,8 @@ impl Command for List {
             return Ok(());
         }
         let Context { session, cancel, screen, out, .. } = context;
-        let files = session.files.iter();
-        let infos: Vec<_> = files.map(|file| file.trace.info()).collect::<Result<_, _>>()?;
+        let infos: Vec<_> =
+            session.files.iter().map(|file| file.trace.info()).collect::<Result<_, _>>()?;
         let paths = session.files.iter().map(|file| file.path.as_path());
         let infos = infos.iter().map(AsRef::as_ref);
         let table = render::loaded(&paths.zip(infos).collect::<Vec<_>>())?;
@@ -69,7 +69,7 @@ impl Command for Unload {
         examples: &Example::lines([".unload", ".unload leaky.etl"]),
     };
 
-    fn parse(entered: &Entered<'_>) -> Result<Vec<String>, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<Vec<String>, ParseError> {
         Ok(entered.texts())
     }
 
@@ -89,7 +89,7 @@ impl Command for Unload {
         }
         let mut unloaded: Vec<PathBuf> = Vec::new();
         for name in &names {
-            unloaded.extend(Unloaded::new(name).files(&session.files)?);
+            unloaded.extend(UnloadName::new(name).files(&session.files)?);
         }
         session.files.retain(|file| !unloaded.contains(&file.path));
         session.search_beside_files();
@@ -98,14 +98,14 @@ impl Command for Unload {
 }
 
 /// A name after `.unload`.
-struct Unloaded<'a> {
+struct UnloadName<'a> {
     typed: &'a str,
     wildcard: Option<Wildcard>,
 }
 
-impl Unloaded<'_> {
-    fn new(typed: &str) -> Unloaded<'_> {
-        Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
+impl UnloadName<'_> {
+    fn new(typed: &str) -> UnloadName<'_> {
+        UnloadName { typed, wildcard: Wildcard::new(typed).ok() }
     }
 
     /// Returns the files that a name matches: the one with this path, as loaded or as shown by .list; else those that
@@ -113,8 +113,7 @@ impl Unloaded<'_> {
     fn files(&self, files: &[LoadedTrace]) -> Result<Vec<PathBuf>, CommandError> {
         let typed = with_home(self.typed);
         let paths = |is_match: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {
-            let paths = files.iter().map(|file| &file.path);
-            paths.filter(|path| is_match(path)).cloned().collect()
+            files.iter().map(|file| &file.path).filter(|path| is_match(path)).cloned().collect()
         };
         let exact = paths(&|path| path == typed || shown(path) == typed);
         if !exact.is_empty() {
@@ -133,8 +132,8 @@ impl Unloaded<'_> {
         match matching.as_slice() {
             [] => Err(CommandError::NotLoaded { name: self.typed.to_owned() }),
             [_, _, ..] if !self.typed.contains(['*', '?']) => {
-                let paths = matching.iter().map(|path| path.to_string_lossy());
-                let paths = paths.collect::<Vec<_>>().join(", ");
+                let paths: Vec<_> = matching.iter().map(|path| path.to_string_lossy()).collect();
+                let paths = paths.join(", ");
                 Err(CommandError::SeveralLoaded { name: self.typed.to_owned(), paths })
             }
             _ => Ok(matching),

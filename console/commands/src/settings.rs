@@ -2,9 +2,9 @@
 
 use std::any::Any;
 
-use super::context::Call;
+use super::context::PreparedCommand;
 use super::shared::groups;
-use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature};
+use super::{AnyCommand, CommandError, Context, EnteredLine, Invocation, Signature};
 use handlescope_session::grammar::{Arguments, Example, ParseError, parse};
 use handlescope_session::settings::{SettingChoices, SettingKey, Settings};
 use handlescope_session::values::{process_words, time_words};
@@ -26,7 +26,7 @@ impl AnyCommand for SettingCommand {
         self.signature
     }
 
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
         parse::check_quotes(entered.tokens)?;
         if let Some(word) = entered.tokens.get(self.keys.len()) {
             return Err(entered.too_many(self.takes, word));
@@ -68,12 +68,13 @@ impl SettingChanges {
     }
 }
 
-impl Call for SettingChanges {
+impl PreparedCommand for SettingChanges {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let message = self.apply(&mut context.session.settings)?;
-        match self.to_results {
-            true => writeln!(context.out, "{message}")?,
-            false => context.messages.note(message),
+        if self.to_results {
+            writeln!(context.out, "{message}")?;
+        } else {
+            context.messages.note(message);
         }
         Ok(())
     }
@@ -186,9 +187,12 @@ pub static CLIP: SettingCommand = SettingCommand {
     },
     keys: &[SettingKey::Clip],
     takes: "0 or 1",
-    message: |settings| match settings.display_args().clip.unwrap_or(true) {
-        true => "Clipping is on; .clip 0 turns it off".to_owned(),
-        false => "Clipping is off; .clip 1 turns it on".to_owned(),
+    message: |settings| {
+        if settings.display_args().clip.unwrap_or(true) {
+            "Clipping is on; .clip 0 turns it off".to_owned()
+        } else {
+            "Clipping is off; .clip 1 turns it on".to_owned()
+        }
     },
 };
 

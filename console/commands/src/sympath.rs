@@ -2,7 +2,7 @@
 
 use super::shared::symbols::{SymbolArgs, symbol_options};
 use super::shared::{fields, groups};
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_model::Untrusted;
 use handlescope_session::grammar::value::SWITCH;
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
@@ -62,7 +62,7 @@ impl Command for SymPath {
 
     /// Takes everything after the command as the path, because a path has spaces and semicolons; only options before it
     /// are excluded.
-    fn parse(entered: &Entered<'_>) -> Result<SymbolPathArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SymbolPathArgs, ParseError> {
         let (mut args, words) = match entered.tokens {
             [first, ..] if first.is_switch() => entered.options_and_words(Self::OPTIONS)?,
             tokens => (SymbolPathArgs::default(), tokens.iter().collect()),

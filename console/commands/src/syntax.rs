@@ -4,26 +4,26 @@ use crate::sql::SqlWords;
 use handlescope_session::grammar::{Quotes, Token, split};
 
 /// Names of console commands in a shell, and which files they load first.
-const IN_SHELL: &[(&str, &str, Files)] = &[
-    (".dump", "dump", Files::Behind),
-    (".why", "why", Files::First),
-    (".diff", "diff", Files::Two),
-    (".report", "report", Files::First),
-    (".sql", "sql", Files::First),
-    (".plot", "plot", Files::First),
-    (".flame", "flame", Files::First),
-    (".redact", "redact", Files::None),
-    (".extract", "extract", Files::None),
-    (".converttime", "convert-time", Files::Behind),
-    (".symbolize", "-LoadSymbol", Files::Behind),
-    (".load", "-console", Files::None),
-    (".schema", "schema", Files::None),
-    (".help", "help", Files::None),
+const IN_SHELL: &[(&str, &str, FilesToLoad)] = &[
+    (".dump", "dump", FilesToLoad::Behind),
+    (".why", "why", FilesToLoad::First),
+    (".diff", "diff", FilesToLoad::Two),
+    (".report", "report", FilesToLoad::First),
+    (".sql", "sql", FilesToLoad::First),
+    (".plot", "plot", FilesToLoad::First),
+    (".flame", "flame", FilesToLoad::First),
+    (".redact", "redact", FilesToLoad::None),
+    (".extract", "extract", FilesToLoad::None),
+    (".converttime", "convert-time", FilesToLoad::Behind),
+    (".symbolize", "-LoadSymbol", FilesToLoad::Behind),
+    (".load", "-console", FilesToLoad::None),
+    (".schema", "schema", FilesToLoad::None),
+    (".help", "help", FilesToLoad::None),
 ];
 
 /// The files that a shell command loads first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Files {
+enum FilesToLoad {
     None,
     /// The files after `-fd`.
     Behind,
@@ -110,18 +110,18 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
     };
     let has_files = rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd"));
     match loads {
-        Files::Behind if !has_files => {
+        FilesToLoad::Behind if !has_files => {
             // The kind of a dump stays before its options.
             let kind = rest.iter().take_while(|token| !token.is_switch()).take(1).count();
             words.splice(kind..kind, ["-fd".to_owned(), file]);
         }
-        Files::First if !has_files => words.insert(0, traces),
-        Files::Two => {
+        FilesToLoad::First if !has_files => words.insert(0, traces),
+        FilesToLoad::Two => {
             let points =
                 rest.iter().take_while(|token| !token.is_switch() && token.text != OPTIONS).count();
             words.splice(0..points, [before, after]);
         }
-        Files::Behind | Files::First | Files::None => {}
+        FilesToLoad::Behind | FilesToLoad::First | FilesToLoad::None => {}
     }
     [&["handlescope".to_owned(), name.to_owned()], &words[..]].concat().join(" ")
 }
@@ -130,9 +130,10 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
 fn quoted(token: &Token) -> String {
     let is_arrow = token.quotes == Quotes::No && token.text == ">";
     let mut characters = token.text.chars();
-    match is_arrow || characters.all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c)) {
-        true => token.text.clone(),
-        false => single_quoted(&token.text),
+    if is_arrow || characters.all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c)) {
+        token.text.clone()
+    } else {
+        single_quoted(&token.text)
     }
 }
 

@@ -21,8 +21,10 @@ impl TopicSpec {
 
     /// Returns the words that it explains, without signs and phrases.
     pub fn terms(&self) -> impl Iterator<Item = &'static str> {
-        let labels = self.rows().into_iter().flat_map(|(label, _)| label.split(", "));
-        labels.filter(|label| label.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        self.rows()
+            .into_iter()
+            .flat_map(|(label, _)| label.split(", "))
+            .filter(|label| label.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
     }
 
     /// Finds a word, ignoring case.

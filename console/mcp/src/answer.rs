@@ -6,7 +6,7 @@ use super::brief::frames_as_lines;
 use super::cut::{cut_value, shorten_warnings};
 use super::error::ToolError;
 use super::text;
-use super::window::{Names, Part, Position, Row, STACKS, collect_stacks};
+use super::window::{DocumentPart, MemberNames, PagePosition, STACKS, WindowRow, collect_stacks};
 
 /// The largest answer that may be requested, bytes.
 pub const MAX_BYTES: usize = 128 << 10;
@@ -18,18 +18,23 @@ const MAX_SHARE_BESIDE: usize = 4;
 const FRAME_BYTES: usize = 200;
 
 /// The rows that a page may have, and what stands beside them.
-pub struct Answer {
-    part: Part,
-    names: Names,
-    at: Position,
+pub struct AnswerPage {
+    part: DocumentPart,
+    names: MemberNames,
+    at: PagePosition,
     /// Number of all rows.
     total: usize,
 }
 
-impl Answer {
+impl AnswerPage {
     /// Builds the answer for the page at a position, from what was read for it.
-    pub fn new(part: Part, names: Names, at: Position, total: usize) -> Answer {
-        Answer { part, names, at, total }
+    pub fn new(
+        part: DocumentPart,
+        names: MemberNames,
+        at: PagePosition,
+        total: usize,
+    ) -> AnswerPage {
+        AnswerPage { part, names, at, total }
     }
 
     /// Changes what stands beside the rows, and the rows.
@@ -37,7 +42,7 @@ impl Answer {
         mut self,
         document: impl FnOnce(&mut Map<String, Value>),
         mut row: impl FnMut(&mut Value),
-    ) -> Answer {
+    ) -> AnswerPage {
         document(&mut self.part.document);
         self.part.rows.iter_mut().for_each(|of_part| row(&mut of_part.value));
         self
@@ -52,7 +57,7 @@ impl Answer {
         &self,
         bytes: usize,
         warnings: &[String],
-        next: impl Fn(Position) -> Value,
+        next: impl Fn(PagePosition) -> Value,
     ) -> Result<Value, ToolError> {
         let mut room = bytes;
         loop {
@@ -78,8 +83,13 @@ impl Answer {
     }
 
     /// A page whose rows, and what stands beside them, take about so many bytes.
-    fn filled(&self, room: usize, warnings: &[String], next: impl Fn(Position) -> Value) -> Value {
-        let Answer { part, names, at, total } = self;
+    fn filled(
+        &self,
+        room: usize,
+        warnings: &[String],
+        next: impl Fn(PagePosition) -> Value,
+    ) -> Value {
+        let AnswerPage { part, names, at, total } = self;
         let mut document = Value::Object(part.document.clone());
         let most = room / MAX_SHARE_BESIDE;
         let mut is_cut = cut_value(&mut document, |value| 2 * size(value) <= most);
@@ -117,28 +127,28 @@ impl Answer {
 
 /// Rows that are put on a page.
 struct Filling<'a> {
-    names: Names,
+    names: MemberNames,
     all_stacks: Option<&'a Map<String, Value>>,
     room: usize,
     page: Vec<Value>,
     stacks: Map<String, Value>,
     /// Position of the next page.
-    position: Position,
+    position: PagePosition,
     /// Number of the row that was cut.
     cut: Option<usize>,
 }
 
 impl<'a> Filling<'a> {
-    fn new(answer: &'a Answer, room: usize) -> Self {
-        let Answer { part, names, at, .. } = answer;
+    fn new(answer: &'a AnswerPage, room: usize) -> Self {
+        let AnswerPage { part, names, at, .. } = answer;
         let (page, stacks) = (Vec::new(), Map::new());
         let all_stacks = part.stacks.as_ref();
         Filling { names: *names, all_stacks, room, page, stacks, position: *at, cut: None }
     }
 
     /// Adds a row, or as much of the first as fits, and returns whether another one may follow.
-    fn add(&mut self, row: &Row) -> bool {
-        let Position { row: number, element } = self.position;
+    fn add(&mut self, row: &WindowRow) -> bool {
+        let PagePosition { row: number, element } = self.position;
         let list = self.names.list.filter(|list| row.value.get(*list).is_some_and(Value::is_array));
         let mut shown = self.shown(row.value.clone());
         let held =
@@ -162,34 +172,36 @@ impl<'a> Filling<'a> {
             }
         }
         self.cut = self.cut.or(is_cut.then_some(number));
-        self.position = Position { row: number + 1, element: 0 };
+        self.position = PagePosition { row: number + 1, element: 0 };
         self.push(shown);
         true
     }
 
-    fn push(&mut self, shown: Shown) {
+    fn push(&mut self, shown: RowWithStacks) {
         self.room = self.room.saturating_sub(shown.size());
         self.page.push(shown.row);
         self.stacks.extend(shown.stacks);
     }
 
     /// A row with the stacks that came with no row before.
-    fn shown(&self, row: Value) -> Shown {
+    fn shown(&self, row: Value) -> RowWithStacks {
         let mut numbers = Vec::new();
         collect_stacks(&row, &mut numbers);
-        let new = numbers.into_iter().map(|number| number.to_string());
-        let new = new.filter(|name| !self.stacks.contains_key(name));
-        let stacks = new.filter_map(|name| {
-            let mut stack = self.all_stacks?.get(&name)?.clone();
-            frames_as_lines(&mut stack);
-            Some((name, stack))
-        });
+        let stacks = numbers
+            .into_iter()
+            .map(|number| number.to_string())
+            .filter(|name| !self.stacks.contains_key(name))
+            .filter_map(|name| {
+                let mut stack = self.all_stacks?.get(&name)?.clone();
+                frames_as_lines(&mut stack);
+                Some((name, stack))
+            });
         let stacks = stacks.collect();
-        Shown { row, stacks }
+        RowWithStacks { row, stacks }
     }
 
     /// Leaves as many elements of the list as there is room for, and returns their number; 0 where not even one fits.
-    fn take(&self, shown: &mut Shown, list: &str) -> usize {
+    fn take(&self, shown: &mut RowWithStacks, list: &str) -> usize {
         let Some(elements) = list_of(&mut shown.row, list).map(std::mem::take) else { return 0 };
         let row = shown.row.clone();
         let with = |count: usize| {
@@ -200,9 +212,10 @@ impl<'a> Filling<'a> {
         let (mut fitting, mut too_many) = (0, elements.len() + 1);
         while fitting + 1 < too_many {
             let middle = fitting.midpoint(too_many);
-            match with(middle).is_some_and(|shown| shown.size() <= self.room) {
-                true => fitting = middle,
-                false => too_many = middle,
+            if with(middle).is_some_and(|shown| shown.size() <= self.room) {
+                fitting = middle;
+            } else {
+                too_many = middle;
             }
         }
         let kept = if fitting > 0 { fitting } else { elements.len() };
@@ -211,7 +224,7 @@ impl<'a> Filling<'a> {
     }
 
     /// Cuts a row, and the stacks that it refers to, until there is room, or nothing of it is left.
-    fn cut(&self, shown: &mut Shown) {
+    fn cut(&self, shown: &mut RowWithStacks) {
         // A call that is cut cannot be sent.
         if let Some(row) = shown.row.as_object_mut() {
             row.remove("next");
@@ -231,12 +244,12 @@ impl<'a> Filling<'a> {
 }
 
 /// A row with its stacks.
-struct Shown {
+struct RowWithStacks {
     row: Value,
     stacks: Map<String, Value>,
 }
 
-impl Shown {
+impl RowWithStacks {
     fn size(&self) -> usize {
         let stacks = self.stacks.iter().map(|(name, stack)| {
             2 * (name.len() + 3) + size(stack) + text::of_stack(name, stack).len()
@@ -266,25 +279,25 @@ mod tests {
 
     use serde::de::DeserializeSeed as _;
 
-    use super::super::window::Window;
+    use super::super::window::PageWindow;
 
-    const NAMES: Names = Names { rows: "rows", list: Some("events") };
+    const NAMES: MemberNames = MemberNames { rows: "rows", list: Some("events") };
 
     /// The page of a document at a position.
     fn page_of(
         document: &Value,
-        at: Position,
+        at: PagePosition,
         rows: usize,
         bytes: usize,
     ) -> Result<Value, ToolError> {
-        let window = Window { names: NAMES, first: at, count: rows, counts: None };
+        let window = PageWindow { names: NAMES, first: at, count: rows, counts: None };
         let text = document.to_string();
         let part = window.deserialize(&mut serde_json::Deserializer::from_str(&text))?;
         let total = part.total;
         let warnings = vec!["what limits the answer ".repeat(9); 9];
-        let warnings = if at == Position::default() { &warnings[..] } else { &[] };
-        let next = |at: Position| json!([at.row, at.element]);
-        Answer::new(part, NAMES, at, total).page(bytes, warnings, next)
+        let warnings = if at == PagePosition::default() { &warnings[..] } else { &[] };
+        let next = |at: PagePosition| json!([at.row, at.element]);
+        AnswerPage::new(part, NAMES, at, total).page(bytes, warnings, next)
     }
 
     fn document_of(rows: &[Value]) -> Value {
@@ -293,7 +306,7 @@ mod tests {
 
     /// All pages of a document, with limits on each.
     fn pages_of(document: &Value, rows: usize, bytes: usize) -> Vec<Value> {
-        let (mut pages, mut at) = (Vec::new(), Position::default());
+        let (mut pages, mut at) = (Vec::new(), PagePosition::default());
         loop {
             let page = page_of(document, at, rows, bytes).expect("a page");
             assert!(page.to_string().len() <= bytes, "{page}");
@@ -302,7 +315,7 @@ mod tests {
             let Some(next) = next else { return pages };
             let number = |value: &Value| value.as_u64().expect("a number") as usize;
             let before = at;
-            at = Position { row: number(&next[0]), element: number(&next[1]) };
+            at = PagePosition { row: number(&next[0]), element: number(&next[1]) };
             assert!((before.row, before.element) < (at.row, at.element), "{next}");
         }
     }
@@ -387,9 +400,10 @@ mod tests {
     #[test]
     fn a_page_is_an_error_only_where_its_next_call_does_not_fit() {
         let rows: Vec<Value> = (0..9).map(|n| json!({"n": n, "text": "x".repeat(300)})).collect();
-        let window = Window { names: NAMES, first: Position::default(), count: 9, counts: None };
+        let window =
+            PageWindow { names: NAMES, first: PagePosition::default(), count: 9, counts: None };
         let part = window.deserialize(document_of(&rows)).expect("a part");
-        let answer = Answer::new(part, NAMES, Position::default(), 9);
+        let answer = AnswerPage::new(part, NAMES, PagePosition::default(), 9);
         let next = |_| json!({"tool": "sql", "arguments": {"query": "x".repeat(2000)}});
         let error = answer.page(4000, &[], next).expect_err("too small").to_string();
         let least = error.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a size");

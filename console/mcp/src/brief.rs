@@ -127,8 +127,13 @@ pub fn row(row: &mut Value, left_out: &[String]) {
 pub fn suspect(row: &mut Value, left_out: &[String]) {
     let lines = suspect_lines(row);
     let Some(members) = row.as_object_mut() else { return };
-    let diagnoses = members.get("diagnoses").and_then(Value::as_array).into_iter().flatten();
-    let causes: Vec<Value> = diagnoses.map(|diagnosis| diagnosis["cause"].clone()).collect();
+    let causes: Vec<Value> = members
+        .get("diagnoses")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|diagnosis| diagnosis["cause"].clone())
+        .collect();
     members.retain(|name, _| !left_out.contains(name));
     members.insert("causes".to_owned(), causes.into());
     if let Some(rate) = members.get_mut("rate_per_minute") {
@@ -146,8 +151,11 @@ fn round(number: &mut Value) {
 
 /// Rounds the rates, shares and probabilities of a row of sums.
 pub fn round_all(row: &mut Value) {
-    let members = row.as_object_mut().into_iter().flat_map(Map::values_mut);
-    members.filter(|value| value.is_f64()).for_each(round);
+    row.as_object_mut()
+        .into_iter()
+        .flat_map(Map::values_mut)
+        .filter(|value| value.is_f64())
+        .for_each(round);
 }
 
 /// The lines of a suspect: amount, process and id; the calls; growth; names; the causes that the text of `.why` has.
@@ -170,15 +178,18 @@ fn suspect_lines(row: &Value) -> String {
         growth.replace("before the end of the trace", "before the end")
     });
     let facts = [calls, growth, name].into_iter().flatten();
-    let diagnoses = row["diagnoses"].as_array().into_iter().flatten();
-    let shown = diagnoses.filter(|diagnosis| diagnosis["is_shown"] == true);
-    let causes = shown.map(|diagnosis| {
-        let text = |member: &str| diagnosis[member].as_str().unwrap_or_default();
-        match (text("cause"), text("text")) {
-            (cause, text) if text.starts_with(cause) => text.to_owned(),
-            (cause, text) => format!("{cause}: {text}"),
-        }
-    });
+    let causes = row["diagnoses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|diagnosis| diagnosis["is_shown"] == true)
+        .map(|diagnosis| {
+            let text = |member: &str| diagnosis[member].as_str().unwrap_or_default();
+            match (text("cause"), text("text")) {
+                (cause, text) if text.starts_with(cause) => text.to_owned(),
+                (cause, text) => format!("{cause}: {text}"),
+            }
+        });
     for fact in facts.chain(causes) {
         lines.push_str(&format!("   {fact}\n"));
     }
@@ -199,7 +210,7 @@ pub fn table(row: &mut Value, left_out: &[String]) {
 
 /// Names of the frames of all modules: how many there are, the folders they are from, and the modules that lack most.
 #[derive(Default)]
-pub struct Symbols {
+pub struct SymbolsBrief {
     frames: u64,
     frames_named: u64,
     places: BTreeSet<String>,
@@ -209,7 +220,7 @@ pub struct Symbols {
     has_pdb: bool,
 }
 
-impl Symbols {
+impl SymbolsBrief {
     /// Counts a module.
     pub fn count(&mut self, module: &Value) {
         let number = |member: &str| module[member].as_u64().unwrap_or_default();

@@ -82,15 +82,19 @@ fn remove_largest(value: &mut Value, fits: impl Fn(&Value) -> bool) {
     let without = |number: usize| {
         let kept: HashSet<&String> =
             names.iter().take(names.len() - number).map(|(_, name)| *name).collect();
-        let members = members.iter().filter(|(name, _)| kept.contains(name));
-        members.map(|(name, value)| (name.clone(), value.clone())).collect::<Value>()
+        members
+            .iter()
+            .filter(|(name, _)| kept.contains(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Value>()
     };
     let (mut too_few, mut enough) = (0, names.len());
     while too_few + 1 < enough {
         let middle = too_few.midpoint(enough);
-        match fits(&without(middle)) {
-            true => enough = middle,
-            false => too_few = middle,
+        if fits(&without(middle)) {
+            enough = middle;
+        } else {
+            too_few = middle;
         }
     }
     *value = without(enough);

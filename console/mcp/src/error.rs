@@ -104,9 +104,10 @@ impl From<io::Error> for ToolError {
 
 impl From<serde_json::Error> for ToolError {
     fn from(error: serde_json::Error) -> ToolError {
-        match error.is_io() {
-            true => io::Error::from(error).into(),
-            false => ToolError::Bug { reason: format!("not JSON: {error}") },
+        if error.is_io() {
+            io::Error::from(error).into()
+        } else {
+            ToolError::Bug { reason: format!("not JSON: {error}") }
         }
     }
 }

@@ -39,9 +39,9 @@ pub fn next_of_row(
         _ => return None,
     };
     let mut arguments = match tool.name {
-        "groups" => kept(asked, &OF_OBJECTS),
+        "groups" => pick_arguments(asked, &OF_OBJECTS),
         // Ids of suspects and objects stand for process and type.
-        _ => kept(asked, &[FILES]),
+        _ => pick_arguments(asked, &[FILES]),
     };
     let since = asked.get("since").filter(|since| !since.is_null());
     arguments.extend(since.map(|since| ("time".to_owned(), json!({"from": since}))));
@@ -111,10 +111,13 @@ impl States {
 }
 
 /// The arguments of these names.
-fn kept(asked: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
+fn pick_arguments(asked: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
     let is_kept = |name: &str, value: &Value| names.contains(&name) && !value.is_null();
-    let arguments = asked.iter().filter(|(name, value)| is_kept(name, value));
-    arguments.map(|(name, value)| (name.clone(), value.clone())).collect()
+    asked
+        .iter()
+        .filter(|(name, value)| is_kept(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// The arguments that choose the objects of a group; `None` where they choose others, too.
@@ -133,7 +136,7 @@ fn objects_of(keys: &Value) -> Option<Value> {
 /// Says how many groups leak only young handles, and how to see them.
 fn count_young(document: &mut Map<String, Value>, asked: &Map<String, Value>) {
     if let Some(groups) = document.remove("young_groups").filter(|groups| *groups != 0) {
-        let mut arguments = kept(asked, &["process", "type", FILES]);
+        let mut arguments = pick_arguments(asked, &["process", "type", FILES]);
         arguments.insert("by".to_owned(), json!(["process", "type"]));
         arguments.insert("leak".to_owned(), true.into());
         let see = json!({"tool": "groups", "arguments": arguments});

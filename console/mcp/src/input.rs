@@ -10,7 +10,7 @@ use handlescope_session::grammar::{OptionSpec, Quotes, Token};
 use handlescope_session::suggest;
 
 /// An argument of a tool.
-pub struct Input {
+pub struct ToolInput {
     pub name: &'static str,
     pub is_required: bool,
     /// The option of the tool's kind of `.dump` that it stands for.
@@ -18,12 +18,12 @@ pub struct Input {
     /// The option over a dataset, if it has another name there.
     over_dataset: Option<&'static str>,
     /// Shape of the value, unless it is that of the option.
-    pub shape: Option<fn() -> Shape>,
+    pub shape: Option<fn() -> InputShape>,
     pub about: &'static str,
 }
 
 /// The shape of an argument's value.
-pub enum Shape {
+pub enum InputShape {
     Flag,
     Text,
     Texts,
@@ -47,26 +47,44 @@ pub enum Shape {
 }
 
 /// An option of the tool's kind.
-pub const fn option(name: &'static str, option: &'static str, about: &'static str) -> Input {
-    Input { name, is_required: false, option: Some(option), over_dataset: None, shape: None, about }
+pub const fn option(name: &'static str, option: &'static str, about: &'static str) -> ToolInput {
+    ToolInput {
+        name,
+        is_required: false,
+        option: Some(option),
+        over_dataset: None,
+        shape: None,
+        about,
+    }
 }
 
 /// An argument of the tool itself.
-pub const fn argument(name: &'static str, shape: fn() -> Shape, about: &'static str) -> Input {
-    Input { name, is_required: false, option: None, over_dataset: None, shape: Some(shape), about }
+pub const fn argument(
+    name: &'static str,
+    shape: fn() -> InputShape,
+    about: &'static str,
+) -> ToolInput {
+    ToolInput {
+        name,
+        is_required: false,
+        option: None,
+        over_dataset: None,
+        shape: Some(shape),
+        about,
+    }
 }
 
-impl Input {
-    pub const fn required(self) -> Input {
-        Input { is_required: true, ..self }
+impl ToolInput {
+    pub const fn required(self) -> ToolInput {
+        ToolInput { is_required: true, ..self }
     }
 
-    pub const fn with_shape(self, shape: fn() -> Shape) -> Input {
-        Input { shape: Some(shape), ..self }
+    pub const fn with_shape(self, shape: fn() -> InputShape) -> ToolInput {
+        ToolInput { shape: Some(shape), ..self }
     }
 
-    pub const fn over_dataset(self, option: &'static str) -> Input {
-        Input { over_dataset: Some(option), ..self }
+    pub const fn over_dataset(self, option: &'static str) -> ToolInput {
+        ToolInput { over_dataset: Some(option), ..self }
     }
 
     /// The option that it stands for over traces, or over a dataset.
@@ -74,11 +92,13 @@ impl Input {
         self.over_dataset.filter(|_| over_dataset).or(self.option)
     }
 
-    fn shape(&self, options: &[&dyn OptionSpec]) -> Shape {
+    fn shape(&self, options: &[&dyn OptionSpec]) -> InputShape {
         if let Some(shape) = self.shape {
             return shape();
         }
-        let Some(value) = options.first().map(|option| option.value()) else { return Shape::Text };
+        let Some(value) = options.first().map(|option| option.value()) else {
+            return InputShape::Text;
+        };
         let is_like = |placeholders: [&str; 2]| placeholders.contains(&value.placeholder);
         match value.offers {
             Offers::List => {
@@ -88,15 +108,15 @@ impl Input {
                         all.push(word);
                     }
                 }
-                Shape::Words(all)
+                InputShape::Words(all)
             }
-            Offers::Nothing if value.arity.1 == 0 => Shape::Flag,
+            Offers::Nothing if value.arity.1 == 0 => InputShape::Flag,
             _ if is_like([NUMBER.placeholder, MAYBE_NUMBER.placeholder]) => {
-                Shape::Number { least: 1, most: u64::MAX }
+                InputShape::Number { least: 1, most: u64::MAX }
             }
-            _ if is_like([COUNTS.placeholder, SIZES.placeholder]) => Shape::Range,
-            _ if value.placeholder == TIMES.placeholder => Shape::Times,
-            _ => Shape::Text,
+            _ if is_like([COUNTS.placeholder, SIZES.placeholder]) => InputShape::Range,
+            _ if value.placeholder == TIMES.placeholder => InputShape::Times,
+            _ => InputShape::Text,
         }
     }
 
@@ -110,7 +130,7 @@ impl Input {
     }
 }
 
-impl Shape {
+impl InputShape {
     fn schema(&self) -> Value {
         let list = |item: Value| json!({"type": "array", "items": item});
         let ends = |kind: Value| {
@@ -118,36 +138,36 @@ impl Shape {
             json!({"type": "object", "properties": {"from": end, "to": end}})
         };
         match self {
-            Shape::Flag => json!({"type": "boolean"}),
-            Shape::Text => json!({"type": "string"}),
-            Shape::Texts => list(json!({"type": "string"})),
-            Shape::Pair => {
+            InputShape::Flag => json!({"type": "boolean"}),
+            InputShape::Text => json!({"type": "string"}),
+            InputShape::Texts => list(json!({"type": "string"})),
+            InputShape::Pair => {
                 json!({"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2})
             }
-            Shape::Number { .. } | Shape::Index => json!({"type": "integer"}),
-            Shape::Indices => list(json!({"type": "integer"})),
-            Shape::Range => ends("integer".into()),
-            Shape::Times => ends("string".into()),
-            Shape::Words(words) => list(json!({"enum": words})),
+            InputShape::Number { .. } | InputShape::Index => json!({"type": "integer"}),
+            InputShape::Indices => list(json!({"type": "integer"})),
+            InputShape::Range => ends("integer".into()),
+            InputShape::Times => ends("string".into()),
+            InputShape::Words(words) => list(json!({"enum": words})),
         }
     }
 
     /// Describes the shape in words, for errors.
     fn wanted(&self) -> String {
         match self {
-            Shape::Flag => "true or false".to_owned(),
-            Shape::Text => "a non-empty text".to_owned(),
-            Shape::Texts => "a list of texts".to_owned(),
-            Shape::Pair => "a list of two texts".to_owned(),
-            Shape::Number { least, most: u64::MAX } => format!("a whole number from {least}"),
-            Shape::Number { least, most } => format!("a whole number from {least} to {most}"),
-            Shape::Index => "a whole number".to_owned(),
-            Shape::Indices => "a list of whole numbers".to_owned(),
-            Shape::Range => "an object with whole numbers `from`, `to` or both".to_owned(),
-            Shape::Times => {
+            InputShape::Flag => "true or false".to_owned(),
+            InputShape::Text => "a non-empty text".to_owned(),
+            InputShape::Texts => "a list of texts".to_owned(),
+            InputShape::Pair => "a list of two texts".to_owned(),
+            InputShape::Number { least, most: u64::MAX } => format!("a whole number from {least}"),
+            InputShape::Number { least, most } => format!("a whole number from {least} to {most}"),
+            InputShape::Index => "a whole number".to_owned(),
+            InputShape::Indices => "a list of whole numbers".to_owned(),
+            InputShape::Range => "an object with whole numbers `from`, `to` or both".to_owned(),
+            InputShape::Times => {
                 "an object with times `from`, `to` or both, like {\"from\": \"10ms\"}".to_owned()
             }
-            Shape::Words(words) => format!("a list of some of {}", words.join(", ")),
+            InputShape::Words(words) => format!("a list of some of {}", words.join(", ")),
         }
     }
 
@@ -156,25 +176,29 @@ impl Shape {
         let text = |value: &Value| value.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
         let number = |value: &Value| value.as_u64().map(|number| number.to_string());
         let list = |word: &dyn Fn(&Value) -> Option<String>| {
-            let items = value.as_array().filter(|items| !items.is_empty())?;
-            items.iter().map(word).collect::<Option<Vec<String>>>()
+            value
+                .as_array()
+                .filter(|items| !items.is_empty())?
+                .iter()
+                .map(word)
+                .collect::<Option<Vec<String>>>()
         };
         match self {
-            Shape::Flag => value.as_bool().map(|_| Vec::new()),
-            Shape::Text => text(value).map(|text| vec![text]),
-            Shape::Texts => list(&text),
-            Shape::Pair => list(&text).filter(|texts| texts.len() == 2),
-            Shape::Number { least, most } => {
+            InputShape::Flag => value.as_bool().map(|_| Vec::new()),
+            InputShape::Text => text(value).map(|text| vec![text]),
+            InputShape::Texts => list(&text),
+            InputShape::Pair => list(&text).filter(|texts| texts.len() == 2),
+            InputShape::Number { least, most } => {
                 let number = value.as_u64().filter(|number| (least..=most).contains(&number))?;
                 Some(vec![number.to_string()])
             }
-            Shape::Index => Some(vec![number(value)?]),
-            Shape::Indices => Some(vec![list(&number)?.join(";")]),
-            Shape::Range => ends(value, &number),
-            Shape::Times => {
+            InputShape::Index => Some(vec![number(value)?]),
+            InputShape::Indices => Some(vec![list(&number)?.join(";")]),
+            InputShape::Range => ends(value, &number),
+            InputShape::Times => {
                 ends(value, &|end| text(end).or_else(|| Some(end.as_f64()?.to_string())))
             }
-            Shape::Words(words) => {
+            InputShape::Words(words) => {
                 let known =
                     |value: &Value| text(value).filter(|text| words.contains(&text.as_str()));
                 Some(vec![list(&known)?.join(",")])
@@ -196,8 +220,8 @@ fn ends(value: &Value, word: &dyn Fn(&Value) -> Option<String>) -> Option<Vec<St
 
 /// The schema of some arguments, which an object holds.
 pub fn schema(
-    inputs: &[&Input],
-    options_of: impl Fn(&Input) -> Vec<&'static dyn OptionSpec>,
+    inputs: &[&ToolInput],
+    options_of: impl Fn(&ToolInput) -> Vec<&'static dyn OptionSpec>,
 ) -> Map<String, Value> {
     let properties: Map<String, Value> = inputs
         .iter()
@@ -214,7 +238,7 @@ pub fn schema(
 
 /// Arguments that fit the schema.
 pub struct Inputs<'a> {
-    given: Vec<(&'a Input, &'a Value, Vec<String>)>,
+    given: Vec<(&'a ToolInput, &'a Value, Vec<String>)>,
 }
 
 impl<'a> Inputs<'a> {
@@ -223,8 +247,8 @@ impl<'a> Inputs<'a> {
     /// # Errors
     /// Names what is not in the schema, has another type, or would be read as an option.
     pub fn read(
-        inputs: &[&'a Input],
-        options_of: impl Fn(&Input) -> Vec<&'static dyn OptionSpec>,
+        inputs: &[&'a ToolInput],
+        options_of: impl Fn(&ToolInput) -> Vec<&'static dyn OptionSpec>,
         arguments: &'a Map<String, Value>,
     ) -> Result<Inputs<'a>, ToolError> {
         let names = || inputs.iter().map(|input| input.name);
@@ -252,15 +276,16 @@ impl<'a> Inputs<'a> {
     }
 
     /// The arguments that were given.
-    pub fn given(&self) -> impl Iterator<Item = &'a Input> {
+    pub fn given(&self) -> impl Iterator<Item = &'a ToolInput> {
         self.given.iter().map(|(input, ..)| *input)
     }
 
     /// The options that were given, with their values, over traces or over a dataset.
     pub fn options(&self, over_dataset: bool) -> Vec<String> {
         let is_on = |value: &Value| *value != Value::Bool(false);
-        let given = self.given.iter().filter(|(_, value, _)| is_on(value));
-        given
+        self.given
+            .iter()
+            .filter(|(_, value, _)| is_on(value))
             .filter_map(|(input, _, words)| Some((input.option(over_dataset)?, words)))
             .flat_map(|(option, words)| {
                 [option.to_owned()].into_iter().chain(words.iter().cloned())
@@ -286,8 +311,9 @@ impl<'a> Inputs<'a> {
 
     /// Whether a flag is set.
     pub fn flag(&self, name: &str) -> bool {
-        let mut given = self.given.iter();
-        given.any(|(input, value, _)| input.name == name && **value == Value::Bool(true))
+        self.given
+            .iter()
+            .any(|(input, value, _)| input.name == name && **value == Value::Bool(true))
     }
 }
 

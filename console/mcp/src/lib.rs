@@ -41,12 +41,12 @@ use tokio::select;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
-use self::server::Server;
+use self::server::ToolServer;
 use self::tool_session::ToolSession;
 use self::transport::BoundedTransport;
 use handlescope_commands::CommandError;
 use handlescope_commands::console::Console;
-use handlescope_commands::script::Outcome;
+use handlescope_commands::script::ScriptOutcome;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::Roots;
 use handlescope_session::settings::SymbolDownload;
@@ -89,7 +89,7 @@ pub fn run(
     mut console: Console,
     args: &McpArgs,
     messages: &mut Messages<'_>,
-) -> Result<Outcome, CommandError> {
+) -> Result<ScriptOutcome, CommandError> {
     // Only servers that are named are asked for symbols: no agent and no trace is to cause a request.
     console.session.settings.session.symbol_download = Some(SymbolDownload::Never);
     let here = [PathBuf::from(".")];
@@ -98,7 +98,7 @@ pub fn run(
     inspect_opened(Box::new(move |path, file| opened.check_opened(path, file)));
     if args.worker {
         worker::serve(console)?;
-        return Ok(Outcome::Worked);
+        return Ok(ScriptOutcome::Worked);
     }
     let signals = console.cancel.clone();
     if io::stdin().is_terminal() {
@@ -111,7 +111,8 @@ pub fn run(
     let session = Arc::new(Mutex::new(session));
     let runtime =
         Builder::new_current_thread().enable_all().thread_stack_size(STACK_BYTES).build()?;
-    let server = Server { session: Arc::clone(&session), activity, read_only: !args.allow_write };
+    let server =
+        ToolServer { session: Arc::clone(&session), activity, read_only: !args.allow_write };
     let ended = runtime.block_on(async {
         let ended = serve(server, signals).await;
         // What runs was cancelled; the session goes with it.
@@ -123,11 +124,10 @@ pub fn run(
     ended
 }
 
-async fn serve(server: Server, signals: Cancel) -> Result<Outcome, CommandError> {
+async fn serve(server: ToolServer, signals: Cancel) -> Result<ScriptOutcome, CommandError> {
     let failed = |reason: String| CommandError::Server { reason };
-    let outcome = |signals: &Cancel| match signals.is_cancelled() {
-        true => Outcome::Cancelled,
-        false => Outcome::Worked,
+    let outcome = |signals: &Cancel| {
+        if signals.is_cancelled() { ScriptOutcome::Cancelled } else { ScriptOutcome::Worked }
     };
     let stop = Default::default();
     let input_ended = Cancel::default();

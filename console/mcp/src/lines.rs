@@ -12,21 +12,21 @@ const MAX_OUTLINE: usize = 4 << 10;
 
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum InputLine {
     Whole(Vec<u8>),
     /// The outline of one that is too long.
     TooLong(Vec<u8>),
 }
 
 /// Input that is read line by line.
-pub struct Lines<R> {
+pub struct InputLines<R> {
     input: BufReader<R>,
     begun: Vec<u8>,
     /// The outline that takes the place of `begun` once the line is too long.
     outline: Option<Outline>,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> InputLines<R> {
     pub fn new(input: R) -> Self {
         Self { input: BufReader::new(input), begun: Vec::new(), outline: None }
     }
@@ -35,7 +35,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     ///
     /// # Errors
     /// When the input cannot be read.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let ahead = self.input.fill_buf().await?;
             let end = ahead.iter().position(|byte| *byte == b'\n');
@@ -58,8 +58,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             if is_end {
                 let whole = mem::take(&mut self.begun);
-                let outline = self.outline.take().map(|outline| Line::TooLong(outline.kept));
-                return Ok(Some(outline.unwrap_or(Line::Whole(whole))));
+                let outline = self.outline.take().map(|outline| InputLine::TooLong(outline.kept));
+                return Ok(Some(outline.unwrap_or(InputLine::Whole(whole))));
             }
         }
     }
@@ -100,10 +100,10 @@ mod tests {
 
     use super::*;
 
-    fn lines_of(input: &[u8]) -> Vec<Line> {
+    fn lines_of(input: &[u8]) -> Vec<InputLine> {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let mut lines = Lines::new(input);
+            let mut lines = InputLines::new(input);
             let mut all = Vec::new();
             while let Some(line) = lines.next().await.expect("it can be read") {
                 all.push(line);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_line_is_read_also_the_last_one_without_an_end() {
-        let lines = ["one", "", "two"].map(|line| Line::Whole(line.into()));
+        let lines = ["one", "", "two"].map(|line| InputLine::Whole(line.into()));
         assert_eq!(lines_of(b"one\n\ntwo"), lines);
         assert_eq!(lines_of(b"one\n\ntwo\n"), lines);
         assert_eq!(lines_of(b""), []);
@@ -127,9 +127,9 @@ mod tests {
         let outline = br#"{"method":"a","params":{},"id":7}"#;
         let most = "x".repeat(MAX_BYTES);
         let lines = [
-            Line::TooLong(outline.into()),
-            Line::Whole(most.clone().into()),
-            Line::TooLong("x".repeat(MAX_OUTLINE).into()),
+            InputLine::TooLong(outline.into()),
+            InputLine::Whole(most.clone().into()),
+            InputLine::TooLong("x".repeat(MAX_OUTLINE).into()),
         ];
         assert!(lines_of(format!("{long}\n{most}\n{most}x\n").as_bytes()) == lines);
     }

@@ -9,7 +9,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::lines::{Line, MAX_BYTES};
+use super::lines::{InputLine, MAX_BYTES};
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
@@ -30,7 +30,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A message that is answered with an error at once.
 #[derive(Debug)]
-pub struct Refused {
+pub struct MessageRefusal {
     pub id: Option<RequestId>,
     pub error: ErrorData,
 }
@@ -39,18 +39,18 @@ pub struct Refused {
 ///
 /// # Errors
 /// When it is no message, or a request without what its method needs.
-pub fn read(line: &Line) -> Result<Option<Message>, Refused> {
+pub fn read(line: &InputLine) -> Result<Option<Message>, MessageRefusal> {
     let line = match line {
-        Line::Whole(line) => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
-        Line::TooLong(outline) => {
+        InputLine::Whole(line) => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+        InputLine::TooLong(outline) => {
             let reason = format!("a message has at most {} MiB", MAX_BYTES >> 20);
-            return Err(Refused { id: id_in(outline), error: invalid(reason) });
+            return Err(MessageRefusal { id: id_in(outline), error: invalid(reason) });
         }
     };
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
-    let message: Value = serde_json::from_slice(line).map_err(|error| Refused {
+    let message: Value = serde_json::from_slice(line).map_err(|error| MessageRefusal {
         id: id_in(line),
         error: ErrorData::parse_error(format!("not JSON: {error}"), None),
     })?;
@@ -64,7 +64,7 @@ pub fn read(line: &Line) -> Result<Option<Message>, Refused> {
         Some(ErrorData::invalid_params(wrong_parameters(&message, parsed.as_ref())?, None))
     });
     match fault {
-        Some(error) => Err(Refused { id, error }),
+        Some(error) => Err(MessageRefusal { id, error }),
         None => Ok(parsed),
     }
 }
@@ -129,10 +129,10 @@ fn invalid(reason: impl Into<String>) -> ErrorData {
 /// The id in a line with something that cannot be read, like half of a surrogate pair.
 fn id_in(line: &[u8]) -> Option<RequestId> {
     #[derive(Deserialize)]
-    struct Request {
+    struct RequestHead {
         id: RequestId,
     }
-    serde_json::from_slice(line).ok().map(|request: Request| request.id)
+    serde_json::from_slice(line).ok().map(|request: RequestHead| request.id)
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
 
     /// The code, id and text of the error that a line is answered with.
     fn refused(line: &[u8]) -> (i32, Option<Value>, String) {
-        let Refused { id, error } = read(&Line::Whole(line.into()))
+        let MessageRefusal { id, error } = read(&InputLine::Whole(line.into()))
             .expect_err(&format!("{:?} is refused", String::from_utf8_lossy(line)));
         (error.code.0, id.map(RequestId::into_json_value), error.message.into_owned())
     }
@@ -216,8 +216,8 @@ mod tests {
             assert_eq!((code, answered), (-32700, id), "{message}");
             assert!(message.starts_with("not JSON: "), "{message}");
         }
-        let long = read(&Line::TooLong(br#"{"method":"a","params":{},"id":7}"#.into()));
-        let Refused { id, error } = long.expect_err("too long");
+        let long = read(&InputLine::TooLong(br#"{"method":"a","params":{},"id":7}"#.into()));
+        let MessageRefusal { id, error } = long.expect_err("too long");
         assert_eq!((id, error.code.0), (Some(RequestId::Number(7)), -32600));
         assert_eq!(error.message, "a message has at most 16 MiB");
     }
@@ -232,7 +232,7 @@ mod tests {
             json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
             format!("\u{feff}{}\r", json!({"jsonrpc": "2.0", "id": 7, "result": {}})),
         ] {
-            let message = read(&Line::Whole(line.clone().into())).expect("a message");
+            let message = read(&InputLine::Whole(line.clone().into())).expect("a message");
             assert!(message.is_some(), "{line}");
         }
         for line in [
@@ -241,7 +241,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#,
             r#"{"jsonrpc":"2.0","id":7,"error":"x"}"#,
         ] {
-            let message = read(&Line::Whole(line.into())).expect("no error");
+            let message = read(&InputLine::Whole(line.into())).expect("no error");
             assert!(message.is_none(), "{line}");
         }
     }

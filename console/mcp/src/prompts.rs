@@ -5,15 +5,15 @@ use rmcp::model::{
 };
 
 /// A prompt: its name, the question, its arguments with their meanings, and the way to an answer.
-struct Question {
+struct PromptTemplate {
     name: &'static str,
     about: &'static str,
     arguments: &'static [(&'static str, &'static str)],
     way: &'static str,
 }
 
-static QUESTIONS: [Question; 2] = [
-    Question {
+static QUESTIONS: [PromptTemplate; 2] = [
+    PromptTemplate {
         name: "find_the_leak",
         about: "Find what leaks in a trace, where and why",
         arguments: &[("trace", "path of the trace, below the server's roots")],
@@ -21,7 +21,7 @@ static QUESTIONS: [Question; 2] = [
               function, the rate and the cause. Where a cause is doubtful, send the `next` of its row, which shows its \
               handles. Say which warnings make an answer doubtful.",
     },
-    Question {
+    PromptTemplate {
         name: "what_changed",
         about: "Find what a second trace leaks that the first does not",
         arguments: &[("before", "path of the first trace"), ("after", "path of the second trace")],
@@ -33,7 +33,7 @@ static QUESTIONS: [Question; 2] = [
 
 /// Lists the prompts.
 pub fn list() -> Vec<Prompt> {
-    let prompt = |question: &Question| {
+    let prompt = |question: &PromptTemplate| {
         let arguments = question.arguments.iter().map(|(name, about)| {
             PromptArgument::new(*name).with_description(*about).with_required(true)
         });

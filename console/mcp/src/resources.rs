@@ -34,8 +34,10 @@ const TOPICS: [&str; 4] = ["filters", "growth", "causes", "allocations"];
 
 /// Lists the pages that an agent can use. Every page of `.help` can be read.
 pub fn list() -> Vec<Resource> {
-    let topics = REGISTRY.topics.iter().filter(|topic| TOPICS.contains(&topic.name));
-    topics
+    REGISTRY
+        .topics
+        .iter()
+        .filter(|topic| TOPICS.contains(&topic.name))
         .map(|topic| resource(format!("{PAGES}/{}", topic.name), topic.name, topic.summary))
         .collect()
 }

@@ -50,7 +50,7 @@ pub static VERSIONS: [ProtocolVersion; 4] = [
 ];
 
 /// The server. Calls of tools wait for each other, because they share one session.
-pub struct Server {
+pub struct ToolServer {
     pub session: Arc<Mutex<ToolSession>>,
     pub activity: Activity,
     pub read_only: bool,
@@ -65,7 +65,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-impl Server {
+impl ToolServer {
     /// Sends the elapsed seconds of a call, and its progress, to a client that asked for it, until
     /// dropped.
     async fn signs_of_life(
@@ -118,7 +118,7 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -192,9 +192,10 @@ impl ServerHandler for Server {
                 }
                 let mut result = CallToolResult::structured(page);
                 // Each form once: older clients know no other content than text, which is JSON for them.
-                match has_structure {
-                    true => result.content = vec![ContentBlock::text(text)],
-                    false => result.structured_content = None,
+                if has_structure {
+                    result.content = vec![ContentBlock::text(text)];
+                } else {
+                    result.structured_content = None;
                 }
                 result
             }

@@ -81,8 +81,10 @@ fn write_row(row: &Value, indent: &str, text: &mut String) {
     let is_list = |value: &&Value| value.as_array().is_some_and(|list| list.iter().any(is_long));
     let first = FIRST.iter().filter_map(|name| members.get_key_value(*name));
     let others = members.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
-    let short = first.chain(others).filter(|(name, value)| !is_list(value) && *name != "next");
-    let short = short.map(|(name, value)| format!("{name} {}", scalar(value)));
+    let short = first
+        .chain(others)
+        .filter(|(name, value)| !is_list(value) && *name != "next")
+        .map(|(name, value)| format!("{name} {}", scalar(value)));
     let _ = writeln!(text, "{indent}{}", short.collect::<Vec<_>>().join(SEPARATOR));
     let inner = format!("{indent}  ");
     for (name, value) in members.iter().filter(|(_, value)| is_list(value)) {

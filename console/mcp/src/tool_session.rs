@@ -14,17 +14,18 @@ use serde::de::DeserializeSeed as _;
 use serde_json::{Deserializer, Map, Value, json};
 use tempfile::{SpooledTempFile, TempDir, spooled_tempfile};
 
-use super::answer::{Answer, MAX_BYTES};
+use super::answer::{AnswerPage, MAX_BYTES};
 use super::brief;
 use super::error::ToolError;
 use super::hints::{SmallSuspects, States, compared, next_in_dataset, next_of_row};
 use super::input::Inputs;
 use super::tools::{
-    ALL, Brief, CURSOR, DETAIL, FILES, Paging, RowSpec, SIZE, TOOLS, TOP, Tool, USUAL_ROWS, Work,
+    ALL, Brief, CURSOR, DETAIL, FILES, Paging, RowSpec, SIZE, TOOLS, TOP, Tool, ToolWork,
+    USUAL_ROWS,
 };
-use super::window::{IN_MEMORY, Part, Position, Window};
+use super::window::{DocumentPart, IN_MEMORY, PagePosition, PageWindow};
 use super::words::{as_warning, translate};
-use super::worker::{Question, Worker};
+use super::worker::{Worker, WorkerQuestion};
 use handlescope_commands::console::Console;
 use handlescope_commands::registry::registry;
 use handlescope_commands::schema::views;
@@ -58,7 +59,7 @@ pub struct ToolSession {
     /// Folder for names of functions that may not be written elsewhere.
     scratch: Option<TempDir>,
     /// The last answer that has more pages, with the number of its question.
-    kept: Option<(u64, Kept)>,
+    kept: Option<(u64, UnfinishedAnswer)>,
     /// The process that answers queries, from the first one after a load on.
     worker: Option<Worker>,
     /// Number of loads so far: cursors from before a load are invalid.
@@ -74,7 +75,7 @@ struct SymbolSearch {
 
 /// A call of a tool.
 #[derive(Clone, Copy)]
-struct Call<'a> {
+struct ToolCall<'a> {
     tool: &'a Tool,
     /// The rows of its answer.
     spec: RowSpec,
@@ -85,13 +86,13 @@ struct Call<'a> {
     /// The number of its question.
     question: u64,
     /// Position of its page.
-    at: Position,
+    at: PagePosition,
     /// Maximum number of rows of its page.
     rows: usize,
 }
 
 /// An answer that has more pages.
-enum Kept {
+enum UnfinishedAnswer {
     /// Rows of a query, which its process has: groups without an order may come in another one when they are asked for
     /// again.
     Rows,
@@ -163,25 +164,27 @@ impl ToolSession {
         let usual_rows = if tool.is_paged() { USUAL_ROWS } else { usize::MAX };
         let rows = inputs.number(TOP).unwrap_or(usual_rows);
         let inputs = &inputs;
-        let call = Call { tool, spec, over_dataset, inputs, arguments, question, at, rows };
+        let call = ToolCall { tool, spec, over_dataset, inputs, arguments, question, at, rows };
         let (answer, warnings) = match tool.work {
-            Work::Load => self.load(&call)?,
-            Work::Dump { kind, paging: Paging::Window { option, left_out } } if !over_dataset => {
+            ToolWork::Load => self.load(&call)?,
+            ToolWork::Dump { kind, paging: Paging::Window { option, left_out } }
+                if !over_dataset =>
+            {
                 self.window(&call, kind, option, left_out)?
             }
-            Work::Dump { kind, .. } => self.dump(&call, kind)?,
-            Work::Sql => self.sql(&call)?,
-            Work::Schema if over_dataset => {
+            ToolWork::Dump { kind, .. } => self.dump(&call, kind)?,
+            ToolWork::Sql => self.sql(&call)?,
+            ToolWork::Schema if over_dataset => {
                 (schema::schema(&call, schema::of_dataset())?, Vec::new())
             }
-            Work::Schema => {
+            ToolWork::Schema => {
                 let views = views(&self.console.session.settings, &self.console.cancel)
                     .map_err(CommandError::from)?;
                 (schema::schema(&call, schema::of_traces(&views))?, Vec::new())
             }
         };
         let answer = self.briefed(&call, answer)?;
-        let next = |at: Position| next_page(tool, arguments, question, at);
+        let next = |at: PagePosition| next_page(tool, arguments, question, at);
         let warnings = warnings
             .into_iter()
             .filter_map(|line| Some(self.roots.shortened(&as_warning(tool, &line)?)));
@@ -198,7 +201,7 @@ impl ToolSession {
 
     /// Whether a tool asks the loaded dataset.
     fn is_over_dataset(&self, tool: &Tool) -> bool {
-        self.console.session.dataset.is_some() && !matches!(tool.work, Work::Load)
+        self.console.session.dataset.is_some() && !matches!(tool.work, ToolWork::Load)
     }
 
     /// The rows of the answer to these arguments.
@@ -236,8 +239,8 @@ impl ToolSession {
     }
 
     /// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
-    fn briefed(&self, call: &Call<'_>, answer: Answer) -> Result<Answer, ToolError> {
-        let Call { tool, spec, over_dataset, inputs, arguments, .. } = *call;
+    fn briefed(&self, call: &ToolCall<'_>, answer: AnswerPage) -> Result<AnswerPage, ToolError> {
+        let ToolCall { tool, spec, over_dataset, inputs, arguments, .. } = *call;
         let traces = self.traces(inputs.text(FILES))?;
         let dataset = self.console.session.dataset.as_deref().filter(|_| over_dataset);
         let has_detail = inputs.flag(DETAIL) || !inputs.texts("tables").is_empty();
@@ -260,9 +263,10 @@ impl ToolSession {
             let number = row["file"].as_u64().and_then(|number| usize::try_from(number).ok());
             let asked = number.or_else(|| compared(row, &traces));
             let file = asked.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
-            let next = match over_dataset {
-                true => next_in_dataset(tool, row),
-                false => next_of_row(tool, row, arguments, file),
+            let next = if over_dataset {
+                next_in_dataset(tool, row)
+            } else {
+                next_of_row(tool, row, arguments, file)
             };
             match spec.brief {
                 Brief::Suspects if !has_detail => brief::suspect(row, &left_out),
@@ -300,45 +304,45 @@ impl ToolSession {
     }
 
     /// Prints a kind.
-    fn dump(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
-        let Call { tool, spec, over_dataset, inputs, question, at, rows, .. } = *call;
+    fn dump(&mut self, call: &ToolCall<'_>, kind: &str) -> WithWarnings<AnswerPage> {
+        let ToolCall { tool, spec, over_dataset, inputs, question, at, rows, .. } = *call;
         let (mut text, warnings) = match self.kept.take() {
-            Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
+            Some((of, UnfinishedAnswer::Document(text))) if of == question => (text, Vec::new()),
             _ => self.printed(kind, &inputs.options(over_dataset), over_dataset)?,
         };
         let mut states = States::default();
         let mut count_states = |row: &Value| states.count(row);
         let counts: Option<&mut dyn FnMut(&Value) -> bool> =
             if spec.brief == Brief::Compared { Some(&mut count_states) } else { None };
-        let window = Window { names: tool.names, first: at, count: rows, counts };
+        let window = PageWindow { names: tool.names, first: at, count: rows, counts };
         let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
         let mut part = match spec.brief {
             Brief::Suspects if !has_all => self.large_suspects(&mut text, call)?,
             _ => self.part(&mut text, window)?,
         };
         states.describe(&mut part.document);
-        self.kept = Some((question, Kept::Document(text)));
+        self.kept = Some((question, UnfinishedAnswer::Document(text)));
         let total = part.total;
-        Ok((Answer::new(part, tool.names, at, total), warnings))
+        Ok((AnswerPage::new(part, tool.names, at, total), warnings))
     }
 
     /// Reads suspects without those that say next to nothing beside the others.
     fn large_suspects(
         &self,
         text: &mut SpooledTempFile,
-        call: &Call<'_>,
-    ) -> Result<Part, ToolError> {
-        let Call { tool, arguments, at: first, rows: count, .. } = *call;
+        call: &ToolCall<'_>,
+    ) -> Result<DocumentPart, ToolError> {
+        let ToolCall { tool, arguments, at: first, rows: count, .. } = *call;
         let mut small = SmallSuspects::default();
         let mut count_small = |suspect: &Value| {
             small.count(suspect);
             true
         };
         let names = tool.names;
-        self.part(text, Window { names, first, count: 0, counts: Some(&mut count_small) })?;
+        self.part(text, PageWindow { names, first, count: 0, counts: Some(&mut count_small) })?;
         let mut is_shown = |suspect: &Value| !small.has(suspect);
         let mut part =
-            self.part(text, Window { names, first, count, counts: Some(&mut is_shown) })?;
+            self.part(text, PageWindow { names, first, count, counts: Some(&mut is_shown) })?;
         small.describe(&mut part.document, arguments);
         Ok(part)
     }
@@ -346,12 +350,12 @@ impl ToolSession {
     /// Prints only the rows of the page, with an option that counts rows.
     fn window(
         &mut self,
-        call: &Call<'_>,
+        call: &ToolCall<'_>,
         kind: &str,
         option: &str,
         counted: &str,
-    ) -> WithWarnings<Answer> {
-        let Call { tool, inputs, at, rows: top, .. } = *call;
+    ) -> WithWarnings<AnswerPage> {
+        let ToolCall { tool, inputs, at, rows: top, .. } = *call;
         let skip = at.row;
         // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
@@ -359,13 +363,13 @@ impl ToolSession {
         let mut options = inputs.options(false);
         options.extend([option.to_owned(), take.to_string(), left.to_string()]);
         let (mut text, warnings) = self.printed(kind, &options, false)?;
-        let first = Position { row: skip - left, ..at };
-        let window = Window { names: tool.names, first, count: top, counts: None };
+        let first = PagePosition { row: skip - left, ..at };
+        let window = PageWindow { names: tool.names, first, count: top, counts: None };
         let mut part = self.part(&mut text, window)?;
         let left_out = part.document.remove("left_out");
         let left_out = left_out.and_then(|left| left.get(counted)?.as_u64()).unwrap_or_default();
         let total = part.total + usize::try_from(left_out).unwrap_or(usize::MAX);
-        Ok((Answer::new(part, tool.names, at, total), warnings))
+        Ok((AnswerPage::new(part, tool.names, at, total), warnings))
     }
 
     /// The JSON of a kind with these options, and the messages.
@@ -387,31 +391,35 @@ impl ToolSession {
     }
 
     /// Reads of a document what a page may show.
-    fn part(&self, text: &mut SpooledTempFile, window: Window<'_>) -> Result<Part, ToolError> {
+    fn part(
+        &self,
+        text: &mut SpooledTempFile,
+        window: PageWindow<'_>,
+    ) -> Result<DocumentPart, ToolError> {
         text.rewind()?;
         let cancel = &self.console.cancel;
-        let text = BufReader::with_capacity(READ_BYTES, Watched { text, cancel });
+        let text = BufReader::with_capacity(READ_BYTES, CancellableText { text, cancel });
         let part = window.deserialize(&mut Deserializer::from_reader(text));
         cancel.check().map_err(|_| ToolError::Cancelled)?;
         Ok(part?)
     }
 
     /// Runs a query, or reads further rows of the last one, in a process of its own.
-    fn sql(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
-        let Call { tool, over_dataset, inputs, question, at, rows, .. } = *call;
+    fn sql(&mut self, call: &ToolCall<'_>) -> WithWarnings<AnswerPage> {
+        let ToolCall { tool, over_dataset, inputs, question, at, rows, .. } = *call;
         self.traces(inputs.text(FILES))?;
         if self.console.session.files.is_empty() && !over_dataset {
             return Err(ToolError::NothingLoaded);
         }
         let kept = self.kept.take();
-        let is_kept = matches!(kept, Some((of, Kept::Rows)) if of == question);
+        let is_kept = matches!(kept, Some((of, UnfinishedAnswer::Rows)) if of == question);
         let mut worker = match self.worker.take() {
             Some(worker) => worker,
             None => Worker::start(&self.console.session)?,
         };
         let query = inputs.text("query").filter(|_| !is_kept).map(str::to_owned);
         let files = inputs.text(FILES).map(str::to_owned);
-        let asked = Question { query, files, first: at.row, count: rows };
+        let asked = WorkerQuestion { query, files, first: at.row, count: rows };
         let answer = worker.ask(&asked, &self.console.cancel);
         if !matches!(
             answer,
@@ -422,8 +430,8 @@ impl ToolSession {
             self.worker = Some(worker);
         }
         let (part, total) = answer?;
-        self.kept = Some((question, Kept::Rows));
-        Ok((Answer::new(part, tool.names, at, total), Vec::new()))
+        self.kept = Some((question, UnfinishedAnswer::Rows));
+        Ok((AnswerPage::new(part, tool.names, at, total), Vec::new()))
     }
 
     /// A search of these folders, and then of the symbol path of the command line or the environment.
@@ -470,8 +478,11 @@ impl ToolSession {
 
 /// The tools that answer over a dataset.
 fn names_over_dataset() -> String {
-    let tools = TOOLS.iter().filter(|tool| tool.is_paged() && tool.rows(true).is_some());
-    let names: Vec<String> = tools.map(|tool| tool.name.to_owned()).collect();
+    let names: Vec<String> = TOOLS
+        .iter()
+        .filter(|tool| tool.is_paged() && tool.rows(true).is_some())
+        .map(|tool| tool.name.to_owned())
+        .collect();
     joined(&names)
 }
 
@@ -482,20 +493,25 @@ fn position_of(number: usize, traces: &[(usize, String)]) -> Option<usize> {
 }
 
 /// Position of a page, from a cursor that belongs to this question.
-fn position(question: u64, cursor: Option<&str>) -> Result<Position, ToolError> {
-    let Some(cursor) = cursor else { return Ok(Position::default()) };
+fn position(question: u64, cursor: Option<&str>) -> Result<PagePosition, ToolError> {
+    let Some(cursor) = cursor else { return Ok(PagePosition::default()) };
     let read = || {
         let (of, at) = cursor.split_once('-')?;
         let (row, element) = at.split_once('.')?;
         let is_of_question = u64::from_str_radix(of, 16).ok()? == question;
-        let position = Position { row: row.parse().ok()?, element: element.parse().ok()? };
+        let position = PagePosition { row: row.parse().ok()?, element: element.parse().ok()? };
         Some(position).filter(|_| is_of_question)
     };
     read().ok_or(ToolError::Cursor)
 }
 
 /// The call of the next page.
-fn next_page(tool: &Tool, arguments: &Map<String, Value>, question: u64, at: Position) -> Value {
+fn next_page(
+    tool: &Tool,
+    arguments: &Map<String, Value>,
+    question: u64,
+    at: PagePosition,
+) -> Value {
     let mut arguments = arguments.clone();
     arguments.retain(|_, value| !value.is_null());
     arguments.insert(CURSOR.to_owned(), format!("{question:x}-{}.{}", at.row, at.element).into());
@@ -503,12 +519,12 @@ fn next_page(tool: &Tool, arguments: &Map<String, Value>, question: u64, at: Pos
 }
 
 /// The text of a document that is read until the call is cancelled.
-struct Watched<'a> {
+struct CancellableText<'a> {
     text: &'a mut SpooledTempFile,
     cancel: &'a Cancel,
 }
 
-impl Read for Watched<'_> {
+impl Read for CancellableText<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.cancel.check().map_err(io::Error::other)?;
         self.text.read(bytes)

@@ -6,12 +6,12 @@ use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde::de::DeserializeSeed as _;
 use serde_json::{Map, Value, to_value};
 
-use super::answer::{Answer, MAX_BYTES};
+use super::answer::{AnswerPage, MAX_BYTES};
 use super::error::ToolError;
-use super::input::{Input, Inputs, Shape, argument, option, schema};
+use super::input::{InputShape, Inputs, ToolInput, argument, option, schema};
 use super::output;
 use super::rows::{file_columns, relation_columns};
-use super::window::{Names, Position, Window};
+use super::window::{MemberNames, PagePosition, PageWindow};
 use handlescope_commands::AnyCommand;
 use handlescope_commands::registry::registry;
 use handlescope_render::{
@@ -27,16 +27,16 @@ use handlescope_session::grammar::OptionSpec;
 pub struct Tool {
     pub name: &'static str,
     about: &'static str,
-    pub work: Work,
+    pub work: ToolWork,
     /// The member of the document that is answered page by page, and the list of its rows that may continue.
-    pub names: Names,
+    pub names: MemberNames,
     /// Its rows over traces.
     rows: RowSpec,
     /// Its rows over a dataset; `None` where it answers over traces only.
     over_dataset: Option<RowSpec>,
     /// Size of an answer by default, bytes.
     pub bytes: usize,
-    inputs: &'static [Input],
+    inputs: &'static [ToolInput],
 }
 
 /// The rows of an answer, and the document around them.
@@ -51,7 +51,7 @@ pub struct RowSpec {
 
 /// The work of a tool.
 #[derive(Debug, Clone, Copy)]
-pub enum Work {
+pub enum ToolWork {
     Load,
     Dump { kind: &'static str, paging: Paging },
     Sql,
@@ -105,43 +105,45 @@ pub const FILES: &str = "files";
 const INNERMOST: Paging = Paging::Window { option: "-Rows", left_out: "rows" };
 
 /// Arguments of every tool that answers page by page.
-static PAGED: [Input; 3] = [
-    argument(TOP, || Shape::Number { least: 1, most: MAX_ROWS }, "maximum rows"),
+static PAGED: [ToolInput; 3] = [
+    argument(TOP, || InputShape::Number { least: 1, most: MAX_ROWS }, "maximum rows"),
     argument(
         SIZE,
-        || Shape::Number { least: MIN_BYTES, most: MAX_BYTES as u64 },
+        || InputShape::Number { least: MIN_BYTES, most: MAX_BYTES as u64 },
         "maximum bytes of the answer",
     ),
-    argument(CURSOR, || Shape::Text, "from `next`"),
+    argument(CURSOR, || InputShape::Text, "from `next`"),
 ];
 
-const OF_FILES: Input = option(FILES, "-fd", "only traces whose path matches");
-const LEAK: Input = option("leak", "-Leak", "only what is never closed");
-const LEAK_AT_EXIT: Input = option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
-const SUSPECT: Input = option("suspect", "-Suspect", "id from why");
-const STACK_FILTER: Input = option(
+const OF_FILES: ToolInput = option(FILES, "-fd", "only traces whose path matches");
+const LEAK: ToolInput = option("leak", "-Leak", "only what is never closed");
+const LEAK_AT_EXIT: ToolInput =
+    option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
+const SUSPECT: ToolInput = option("suspect", "-Suspect", "id from why");
+const STACK_FILTER: ToolInput = option(
     "stack_filter",
     "-StackFilter",
     "only events with a matching line module!function in the stack",
 );
-const CREATE_STACK: Input =
+const CREATE_STACK: ToolInput =
     option("create_stack", "-CreateStack", "opened on a stack with a matching line");
-const TIME: Input = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
-const TYPE: Input = option("type", "-Type", "filter: Event, Thread, File, Section…");
-const NAME: Input = option("name", "-ObjectName", "filter on object names");
-const FOLD_STACK: Input = option("fold_stack", "-FoldStack", "leave out frames that match");
-const STACK_FROM: Input = option("stack_from", "-StackFrom", "begin stacks at the first match");
-const RELATED: Input =
+const TIME: ToolInput = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
+const TYPE: ToolInput = option("type", "-Type", "filter: Event, Thread, File, Section…");
+const NAME: ToolInput = option("name", "-ObjectName", "filter on object names");
+const FOLD_STACK: ToolInput = option("fold_stack", "-FoldStack", "leave out frames that match");
+const STACK_FROM: ToolInput = option("stack_from", "-StackFrom", "begin stacks at the first match");
+const RELATED: ToolInput =
     option("process", "-RelatedProcess", "processes that use it: name or pid").over_dataset("-pn");
-const OWNER: Input = option("process", "-pn", "owner: name or pid; ! excludes");
-const SHOW_TIME: Input = option("show_time", "-ShowTime", "counts in this many parts of the trace")
-    .with_shape(|| Shape::Number { least: 1, most: 1000 });
-const STACKS: Input = option("stacks", "-ShowStack", "with stacks");
-const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
-const MACHINE: Input = option("machine", "-machine", "for a dataset: only these machines");
-const BUILD: Input = option("build", "-build", "for a dataset: only these builds");
-const DAY: Input = option("day", "-day", "for a dataset: days FROM..TO, UTC");
-const DETAILS: Input = argument(DETAIL, || Shape::Flag, "with stacks");
+const OWNER: ToolInput = option("process", "-pn", "owner: name or pid; ! excludes");
+const SHOW_TIME: ToolInput =
+    option("show_time", "-ShowTime", "counts in this many parts of the trace")
+        .with_shape(|| InputShape::Number { least: 1, most: 1000 });
+const STACKS: ToolInput = option("stacks", "-ShowStack", "with stacks");
+const SORT_BY: ToolInput = option("sort_by", "-SortBy", "a member of the rows");
+const MACHINE: ToolInput = option("machine", "-machine", "for a dataset: only these machines");
+const BUILD: ToolInput = option("build", "-build", "for a dataset: only these builds");
+const DAY: ToolInput = option("day", "-day", "for a dataset: days FROM..TO, UTC");
+const DETAILS: ToolInput = argument(DETAIL, || InputShape::Flag, "with stacks");
 
 /// Every tool, in the order of its use.
 pub static TOOLS: &[Tool] = &[
@@ -151,8 +153,8 @@ pub static TOOLS: &[Tool] = &[
                 lists or minidumps; or a dataset, a folder about many traces, for why, diff, \
                 groups, sql and schema. Extraction takes about a minute per gigabyte. Tells whether \
                 frames have names, and what limits answers.",
-        work: Work::Load,
-        names: Names { rows: "files", list: None },
+        work: ToolWork::Load,
+        names: MemberNames { rows: "files", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: Vec::new,
@@ -163,21 +165,21 @@ pub static TOOLS: &[Tool] = &[
         inputs: &[
             argument(
                 "paths",
-                || Shape::Texts,
+                || InputShape::Texts,
                 "files or folders below the server's roots, or ids of traces of the loaded dataset",
             )
             .required(),
-            argument("append", || Shape::Flag, "keep loaded traces"),
-            argument("recursive", || Shape::Flag, "include subfolders"),
-            argument("symbols", || Shape::Texts, "folders with PDBs"),
+            argument("append", || InputShape::Flag, "keep loaded traces"),
+            argument("recursive", || InputShape::Flag, "include subfolders"),
+            argument("symbols", || InputShape::Texts, "folders with PDBs"),
         ],
     },
     Tool {
         name: "why",
         about: "Lists what leaks, worst first: how much, how fast, in which process and function, \
                 why, and the program's calls. Start here.",
-        work: Work::Dump { kind: "Why", paging: Paging::Document },
-        names: Names { rows: "suspects", list: None },
+        work: ToolWork::Dump { kind: "Why", paging: Paging::Document },
+        names: MemberNames { rows: "suspects", list: None },
         rows: RowSpec {
             brief: Brief::Suspects,
             document: || why_document().members(),
@@ -198,8 +200,12 @@ pub static TOOLS: &[Tool] = &[
             option("by_process", "-ByProcess", "judge each process separately"),
             option("by_stack", "-ByStack", "judge each create stack separately"),
             option("race_window", "-RaceWindow", "default \"1ms\""),
-            argument(ALL, || Shape::Flag, "include small suspects"),
-            argument(DETAIL, || Shape::Flag, "include whole stacks, stacks that close, object ids"),
+            argument(ALL, || InputShape::Flag, "include small suspects"),
+            argument(
+                DETAIL,
+                || InputShape::Flag,
+                "include whole stacks, stacks that close, object ids",
+            ),
             MACHINE,
             BUILD,
             DAY,
@@ -211,8 +217,8 @@ pub static TOOLS: &[Tool] = &[
         about: "Compares two loaded traces, the one recorded first with the other: what leaks more, \
                 beyond chance. For one trace, or with from or to: what was opened after one point \
                 in time and is still open at another. For a dataset: two builds.",
-        work: Work::Dump { kind: "Diff", paging: Paging::Document },
-        names: Names { rows: "groups", list: None },
+        work: ToolWork::Dump { kind: "Diff", paging: Paging::Document },
+        names: MemberNames { rows: "groups", list: None },
         rows: RowSpec {
             brief: Brief::Compared,
             document: diff_document_members,
@@ -232,7 +238,7 @@ pub static TOOLS: &[Tool] = &[
             TYPE,
             SUSPECT,
             option("builds", "-build", "for a dataset: before and after")
-                .with_shape(|| Shape::Pair),
+                .with_shape(|| InputShape::Pair),
             MACHINE,
             DAY,
             DETAILS,
@@ -243,11 +249,11 @@ pub static TOOLS: &[Tool] = &[
         name: "objects",
         about: "Lists kernel objects with the events of their handles: opened, duplicated, closed, \
                 by whom and when.",
-        work: Work::Dump {
+        work: ToolWork::Dump {
             kind: "ObjectRef",
             paging: Paging::Window { option: "-TopN", left_out: "objects" },
         },
-        names: Names { rows: "objects", list: Some("events") },
+        names: MemberNames { rows: "objects", list: Some("events") },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || object_ref_document().members(),
@@ -256,7 +262,7 @@ pub static TOOLS: &[Tool] = &[
         over_dataset: None,
         bytes: PAGE,
         inputs: &[
-            option("ids", "-Id", "these objects").with_shape(|| Shape::Indices),
+            option("ids", "-Id", "these objects").with_shape(|| InputShape::Indices),
             SUSPECT,
             RELATED,
             option("creator", "-pn", "process that created it"),
@@ -277,8 +283,8 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "groups",
         about: "Counts handles by columns, most leaked first.",
-        work: Work::Dump { kind: "ObjectRef", paging: INNERMOST },
-        names: Names { rows: "groups", list: None },
+        work: ToolWork::Dump { kind: "ObjectRef", paging: INNERMOST },
+        names: MemberNames { rows: "groups", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || group_document().members(),
@@ -320,11 +326,11 @@ pub static TOOLS: &[Tool] = &[
         name: "allocations",
         about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
                 bytes first.",
-        work: Work::Dump {
+        work: ToolWork::Dump {
             kind: "Resource",
             paging: Paging::Window { option: "-TopN", left_out: "groups" },
         },
-        names: Names { rows: "groups", list: None },
+        names: MemberNames { rows: "groups", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || resource_group_document().members(),
@@ -354,11 +360,11 @@ pub static TOOLS: &[Tool] = &[
         name: "stack",
         about: "Lists the frames of one stack, by its number in other answers (with the same \
                 `files`), or all stacks, most frequent first.",
-        work: Work::Dump {
+        work: ToolWork::Dump {
             kind: "Stack",
             paging: Paging::Window { option: "-TopN", left_out: "stacks" },
         },
-        names: Names { rows: "stacks", list: Some("frames") },
+        names: MemberNames { rows: "stacks", list: Some("frames") },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || stack_document().members(),
@@ -367,7 +373,7 @@ pub static TOOLS: &[Tool] = &[
         over_dataset: None,
         bytes: PAGE,
         inputs: &[
-            option("id", "-Id", "number").with_shape(|| Shape::Index),
+            option("id", "-Id", "number").with_shape(|| InputShape::Index),
             OWNER,
             option("stack_filter", "-StackFilter", "with a matching line"),
             OF_FILES,
@@ -376,8 +382,8 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "symbols",
         about: "Lists which modules have names for their frames, where these come from, and why others have none.",
-        work: Work::Dump { kind: "Symbols", paging: Paging::Document },
-        names: Names { rows: "symbols", list: None },
+        work: ToolWork::Dump { kind: "Symbols", paging: Paging::Document },
+        names: MemberNames { rows: "symbols", list: None },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || symbol_document().members(),
@@ -385,15 +391,15 @@ pub static TOOLS: &[Tool] = &[
         },
         over_dataset: None,
         bytes: PAGE,
-        inputs: &[argument(DETAIL, || Shape::Flag, "include paths and PDB ids"), OF_FILES],
+        inputs: &[argument(DETAIL, || InputShape::Flag, "include paths and PDB ids"), OF_FILES],
     },
     Tool {
         name: "sql",
         about: "Answers SQL (SELECT of polars) over the loaded traces. Views: acquisitions (one row \
                 per handle, mapped view and allocation), and its parts leaks, handles, allocations \
                 and open_handles; schema lists the tables.",
-        work: Work::Sql,
-        names: Names { rows: "rows", list: None },
+        work: ToolWork::Sql,
+        names: MemberNames { rows: "rows", list: None },
         rows: RowSpec {
             brief: Brief::Values,
             document: || query_document().members(),
@@ -405,13 +411,16 @@ pub static TOOLS: &[Tool] = &[
             members: Vec::new,
         }),
         bytes: USUAL,
-        inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
+        inputs: &[
+            argument("query", || InputShape::Text, "SELECT … FROM leaks").required(),
+            OF_FILES,
+        ],
     },
     Tool {
         name: "schema",
         about: "Lists tables and views of sql; with `tables`, their columns.",
-        work: Work::Schema,
-        names: Names { rows: "tables", list: Some("columns") },
+        work: ToolWork::Schema,
+        names: MemberNames { rows: "tables", list: Some("columns") },
         rows: RowSpec {
             brief: Brief::Tables,
             document: Vec::new,
@@ -423,13 +432,13 @@ pub static TOOLS: &[Tool] = &[
             members: || relation_columns().members(),
         }),
         bytes: PAGE,
-        inputs: &[argument("tables", || Shape::Texts, "names")],
+        inputs: &[argument("tables", || InputShape::Texts, "names")],
     },
     Tool {
         name: "stats",
         about: "Lists facts about each trace: machine, clock, losses.",
-        work: Work::Dump { kind: "Stats", paging: Paging::Document },
-        names: Names { rows: "files", list: Some("events") },
+        work: ToolWork::Dump { kind: "Stats", paging: Paging::Document },
+        names: MemberNames { rows: "files", list: Some("events") },
         rows: RowSpec {
             brief: Brief::Rows,
             document: || stats_document().members(),
@@ -437,7 +446,7 @@ pub static TOOLS: &[Tool] = &[
         },
         over_dataset: None,
         bytes: PAGE,
-        inputs: &[argument(DETAIL, || Shape::Flag, "include counts of events"), OF_FILES],
+        inputs: &[argument(DETAIL, || InputShape::Flag, "include counts of events"), OF_FILES],
     },
 ];
 
@@ -445,15 +454,20 @@ impl RowSpec {
     /// Names of the members of rows that an answer leaves out.
     pub fn left_out(&self, has_detail: bool) -> Vec<String> {
         let depth = if has_detail { Depth::Detail } else { Depth::Brief };
-        let members = (self.members)().into_iter().filter(|member| member.depth > depth);
-        members.map(|member| member.name).collect()
+        (self.members)()
+            .into_iter()
+            .filter(|member| member.depth > depth)
+            .map(|member| member.name)
+            .collect()
     }
 
     /// Names of the members of documents that an answer leaves out.
     pub fn left_out_of_document(&self) -> Vec<String> {
-        let members = (self.document)().into_iter();
-        let members = members.filter(|member| member.depth == Depth::Programs);
-        members.map(|member| member.name).collect()
+        (self.document)()
+            .into_iter()
+            .filter(|member| member.depth == Depth::Programs)
+            .map(|member| member.name)
+            .collect()
     }
 }
 
@@ -474,12 +488,13 @@ impl Tool {
     pub fn described(&self, read_only: bool, has_structure: bool) -> Described {
         let input = schema(&self.inputs(), |input| self.options_of(input));
         // A load may keep extracts; everything else only reads.
-        let is_writing = !read_only && matches!(self.work, Work::Load);
+        let is_writing = !read_only && matches!(self.work, ToolWork::Load);
         let described = Described::new(self.name, self.about, Arc::new(input))
             .with_annotations(ToolAnnotations::new().read_only(!is_writing));
-        match has_structure {
-            true => described.with_raw_output_schema(Arc::new(output::schema(self))),
-            false => described,
+        if has_structure {
+            described.with_raw_output_schema(Arc::new(output::schema(self)))
+        } else {
+            described
         }
     }
 
@@ -493,22 +508,23 @@ impl Tool {
         &self,
         columns: Columns<'a, R>,
         rows: impl Iterator<Item = R>,
-        at: Position,
+        at: PagePosition,
         count: usize,
-    ) -> serde_json::Result<Answer> {
+    ) -> serde_json::Result<AnswerPage> {
         let members = columns.in_document();
-        let rows = rows.map(|row| to_value(RowOf(&members, &row)));
-        let rows = rows.collect::<serde_json::Result<Vec<Value>>>()?;
+        let rows = rows
+            .map(|row| to_value(RowOf(&members, &row)))
+            .collect::<serde_json::Result<Vec<Value>>>()?;
         let document = Value::Object(Map::from_iter([(self.names.rows.to_owned(), rows.into())]));
-        let part = Window { names: self.names, first: at, count, counts: None };
+        let part = PageWindow { names: self.names, first: at, count, counts: None };
         let part = part.deserialize(document)?;
         let total = part.total;
-        Ok(Answer::new(part, self.names, at, total))
+        Ok(AnswerPage::new(part, self.names, at, total))
     }
 
     /// Whether it answers page by page. Loading again would be another answer.
     pub fn is_paged(&self) -> bool {
-        !matches!(self.work, Work::Load)
+        !matches!(self.work, ToolWork::Load)
     }
 
     /// Whether its rows have lines of their own for the text.
@@ -518,7 +534,7 @@ impl Tool {
 
     /// Whether its rows are about the loaded traces.
     pub fn is_about_traces(&self) -> bool {
-        !matches!(self.work, Work::Load | Work::Schema)
+        !matches!(self.work, ToolWork::Load | ToolWork::Schema)
     }
 
     /// Names of its arguments, each with the option of the command line that it stands for.
@@ -526,20 +542,20 @@ impl Tool {
         self.inputs().into_iter().filter_map(|input| Some((input.option?, input.name)))
     }
 
-    fn inputs(&self) -> Vec<&'static Input> {
-        let page: &[Input] = if self.is_paged() { &PAGED } else { &[] };
+    fn inputs(&self) -> Vec<&'static ToolInput> {
+        let page: &[ToolInput] = if self.is_paged() { &PAGED } else { &[] };
         self.inputs.iter().chain(page).collect()
     }
 
     /// The options that an argument stands for, over traces and over a dataset.
-    fn options_of(&self, input: &Input) -> Vec<&'static dyn OptionSpec> {
+    fn options_of(&self, input: &ToolInput) -> Vec<&'static dyn OptionSpec> {
         let option = |over_dataset| self.kind(over_dataset)?.option(input.option(over_dataset)?);
         [false, true].into_iter().filter_map(option).collect()
     }
 
     /// The kind of `.dump` that answers.
     pub fn kind(&self, over_dataset: bool) -> Option<&'static dyn AnyCommand> {
-        let Work::Dump { kind, .. } = self.work else { return None };
+        let ToolWork::Dump { kind, .. } = self.work else { return None };
         registry(over_dataset).kind(kind)
     }
 
@@ -548,17 +564,21 @@ impl Tool {
     /// # Errors
     /// Names the first, and those that are there.
     pub fn check(&self, inputs: &Inputs<'_>, over_dataset: bool) -> Result<(), ToolError> {
-        let is_there = |input: &Input| match self.work {
+        let is_there = |input: &ToolInput| match self.work {
             _ if input.name == FILES => !over_dataset,
-            Work::Dump { .. } if input.option.is_some() => self
+            ToolWork::Dump { .. } if input.option.is_some() => self
                 .kind(over_dataset)
                 .zip(input.option(over_dataset))
                 .is_some_and(|(kind, option)| kind.option(option).is_some()),
             _ => true,
         };
         let Some(refused) = inputs.given().find(|input| !is_there(input)) else { return Ok(()) };
-        let known = self.inputs().into_iter().filter(|input| is_there(input));
-        let known: Vec<&str> = known.map(|input| input.name).collect();
+        let known: Vec<&str> = self
+            .inputs()
+            .into_iter()
+            .filter(|input| is_there(input))
+            .map(|input| input.name)
+            .collect();
         let loaded = if over_dataset { "a dataset" } else { "traces" };
         Err(ToolError::NotOver { name: refused.name, loaded, known: known.join(", ") })
     }
@@ -588,7 +608,7 @@ mod tests {
     fn every_argument_of_an_option_has_it() {
         for tool in TOOLS {
             for input in tool.inputs().into_iter().filter(|input| input.option.is_some()) {
-                let is_shared = input.name == FILES && matches!(tool.work, Work::Sql);
+                let is_shared = input.name == FILES && matches!(tool.work, ToolWork::Sql);
                 assert!(
                     is_shared || !tool.options_of(input).is_empty(),
                     "{}: {}",

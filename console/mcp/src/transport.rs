@@ -19,8 +19,8 @@ use tokio::io::{DuplexStream, Empty, Stdout, copy, duplex, empty};
 use tokio::spawn;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::lines::Lines;
-use super::message::{Message, Refused, read};
+use super::lines::InputLines;
+use super::message::{Message, MessageRefusal, read};
 use super::server::VERSIONS;
 use handlescope_session::cancel::Cancel;
 
@@ -32,7 +32,7 @@ const READ_AHEAD: usize = 1 << 20;
 
 /// Standard input and output, from which no request is read while too many wait.
 pub struct BoundedTransport {
-    lines: Lines<DuplexStream>,
+    lines: InputLines<DuplexStream>,
     output: AsyncRwTransport<RoleServer, Empty, Stdout>,
     /// An answer that is sent before the next line is read.
     refusing: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
@@ -53,7 +53,7 @@ impl BoundedTransport {
             input_ended.cancel();
         });
         Self {
-            lines: Lines::new(read),
+            lines: InputLines::new(read),
             output: AsyncRwTransport::new(empty(), output),
             refusing: None,
             is_open: false,
@@ -63,13 +63,16 @@ impl BoundedTransport {
     }
 
     /// A message that may come now; `None` for one that is passed over.
-    fn in_turn(&mut self, message: Message) -> Result<Option<Message>, Refused> {
+    fn in_turn(&mut self, message: Message) -> Result<Option<Message>, MessageRefusal> {
         let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = &message else {
             // The SDK would end at any other first message.
             return Ok(Some(message).filter(|_| self.is_open));
         };
         let invalid = |reason| {
-            Err(Refused { id: Some(id.clone()), error: ErrorData::invalid_request(reason, None) })
+            Err(MessageRefusal {
+                id: Some(id.clone()),
+                error: ErrorData::invalid_request(reason, None),
+            })
         };
         if self.waiting.contains_key(id) {
             return invalid("another request with this id is still pending");
@@ -131,7 +134,7 @@ impl Transport<RoleServer> for BoundedTransport {
             match message {
                 Ok(Some(message)) => break message,
                 Ok(None) => {}
-                Err(Refused { id, error }) => {
+                Err(MessageRefusal { id, error }) => {
                     let answer = JsonRpcMessage::error(error, id);
                     self.refusing = Some(Box::pin(self.output.send(answer)));
                 }

@@ -12,14 +12,14 @@ pub const STACKS: &str = "stacks";
 
 /// Position of a page: rows before it, and elements of the list of its first row that were there before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct PagePosition {
     pub row: usize,
     pub element: usize,
 }
 
 /// Names of members of the rows.
 #[derive(Debug, Clone, Copy)]
-pub struct Names {
+pub struct MemberNames {
     /// Member of the document with the rows.
     pub rows: &'static str,
     /// List of a row that may be continued on the next page.
@@ -42,9 +42,9 @@ const MAX_VALUE: usize = 1 << 20;
 const MAX_ROWS: usize = 64 << 20;
 
 /// The rows that a page may show.
-pub struct Window<'w> {
-    pub names: Names,
-    pub first: Position,
+pub struct PageWindow<'w> {
+    pub names: MemberNames,
+    pub first: PagePosition,
     pub count: usize,
     /// Whether a row counts, where not all do. The others are in no page.
     pub counts: Option<&'w mut dyn FnMut(&Value) -> bool>,
@@ -52,11 +52,11 @@ pub struct Window<'w> {
 
 /// The part of a document that a page may show.
 #[derive(Default)]
-pub struct Part {
+pub struct DocumentPart {
     /// Everything but the rows and the stacks.
     pub document: Map<String, Value>,
     /// The rows of the window.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WindowRow>,
     /// The stacks that these rows refer to, if the document has stacks.
     pub stacks: Option<Map<String, Value>>,
     /// Number of all rows.
@@ -64,7 +64,7 @@ pub struct Part {
 }
 
 /// A row, perhaps without elements of its lists.
-pub struct Row {
+pub struct WindowRow {
     pub value: Value,
     /// Elements of its list that may continue, in the document.
     pub length: usize,
@@ -72,34 +72,34 @@ pub struct Row {
     pub is_cut: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Window<'_> {
-    type Value = Part;
+impl<'de> DeserializeSeed<'de> for PageWindow<'_> {
+    type Value = DocumentPart;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Part, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<DocumentPart, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Window<'_> {
-    type Value = Part;
+impl<'de> Visitor<'de> for PageWindow<'_> {
+    type Value = DocumentPart;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a document")
     }
 
-    fn visit_map<M: MapAccess<'de>>(mut self, mut members: M) -> Result<Part, M::Error> {
-        let mut part = Part::default();
-        let beside = Budget::default();
+    fn visit_map<M: MapAccess<'de>>(mut self, mut members: M) -> Result<DocumentPart, M::Error> {
+        let mut part = DocumentPart::default();
+        let beside = ValueBudget::default();
         while let Some(name) = members.next_key::<String>()? {
             if name == self.names.rows {
-                let rows = Rows { window: &mut self, part: &mut part };
+                let rows = RowsSeed { window: &mut self, part: &mut part };
                 members.next_value_seed(rows)?;
             } else if name == STACKS {
                 // They stand behind the rows.
                 let mut wanted = Vec::new();
                 part.rows.iter().for_each(|row| collect_stacks(&row.value, &mut wanted));
                 let wanted = wanted.into_iter().map(|number| number.to_string()).collect();
-                part.stacks = Some(members.next_value_seed(Stacks { wanted })?);
+                part.stacks = Some(members.next_value_seed(StacksSeed { wanted })?);
             } else {
                 let value = members.next_value_seed(&beside)?;
                 part.document.insert(name, value);
@@ -109,12 +109,12 @@ impl<'de> Visitor<'de> for Window<'_> {
     }
 }
 
-struct Rows<'p, 'w> {
-    window: &'p mut Window<'w>,
-    part: &'p mut Part,
+struct RowsSeed<'p, 'w> {
+    window: &'p mut PageWindow<'w>,
+    part: &'p mut DocumentPart,
 }
 
-impl<'de> DeserializeSeed<'de> for Rows<'_, '_> {
+impl<'de> DeserializeSeed<'de> for RowsSeed<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -122,7 +122,7 @@ impl<'de> DeserializeSeed<'de> for Rows<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Rows<'_, '_> {
+impl<'de> Visitor<'de> for RowsSeed<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,7 +130,7 @@ impl<'de> Visitor<'de> for Rows<'_, '_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut rows: S) -> Result<(), S::Error> {
-        let Rows { window: Window { names, first, count, counts }, part } = self;
+        let RowsSeed { window: PageWindow { names, first, count, counts }, part } = self;
         let mut bytes = 0;
         loop {
             let index = part.total;
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for Rows<'_, '_> {
                 continue;
             }
             let skip = if index == first.row { first.element } else { 0 };
-            let seed = RowSeed { list: names.list, skip, budget: Budget::default() };
+            let seed = RowSeed { list: names.list, skip, budget: ValueBudget::default() };
             let Some((row, used)) = rows.next_element_seed(seed)? else { return Ok(()) };
             if !counts.as_mut().is_none_or(|counts| counts(&row.value)) {
                 continue;
@@ -161,11 +161,11 @@ struct RowSeed {
     list: Option<&'static str>,
     /// Elements of the list that pages before have shown.
     skip: usize,
-    budget: Budget,
+    budget: ValueBudget,
 }
 
 impl<'de> DeserializeSeed<'de> for RowSeed {
-    type Value = (Row, usize);
+    type Value = (WindowRow, usize);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -173,7 +173,7 @@ impl<'de> DeserializeSeed<'de> for RowSeed {
 }
 
 impl<'de> Visitor<'de> for RowSeed {
-    type Value = (Row, usize);
+    type Value = (WindowRow, usize);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a row")
@@ -188,7 +188,7 @@ impl<'de> Visitor<'de> for RowSeed {
                 row.insert(name, value);
                 continue;
             }
-            let elements = Elements { skip, most: MAX_ELEMENTS, budget: &budget };
+            let elements = ElementsSeed { skip, most: MAX_ELEMENTS, budget: &budget };
             let (elements, all) = members.next_value_seed(elements)?;
             length = all;
             row.insert(name.clone(), elements);
@@ -196,19 +196,19 @@ impl<'de> Visitor<'de> for RowSeed {
                 row.insert(format!("{name}_before"), skip.into());
             }
         }
-        let row = Row { value: row.into(), length, is_cut: budget.is_cut.get() };
+        let row = WindowRow { value: row.into(), length, is_cut: budget.is_cut.get() };
         Ok((row, MAX_VALUE - budget.left.get()))
     }
 }
 
 /// Some elements of a list, and how many it has.
-struct Elements<'b> {
+struct ElementsSeed<'b> {
     skip: usize,
     most: usize,
-    budget: &'b Budget,
+    budget: &'b ValueBudget,
 }
 
-impl<'de> DeserializeSeed<'de> for Elements<'_> {
+impl<'de> DeserializeSeed<'de> for ElementsSeed<'_> {
     type Value = (Value, usize);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -216,7 +216,7 @@ impl<'de> DeserializeSeed<'de> for Elements<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Elements<'_> {
+impl<'de> Visitor<'de> for ElementsSeed<'_> {
     type Value = (Value, usize);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,14 +233,13 @@ impl<'de> Visitor<'de> for Elements<'_> {
             let is_shown = length >= self.skip
                 && shown.len() < self.most
                 && (shown.is_empty() || self.budget.left.get() > MAX_VALUE / 4);
-            let found = match is_shown {
-                true => {
-                    let element = elements.next_element_seed(self.budget)?;
-                    let found = element.is_some();
-                    shown.extend(element);
-                    found
-                }
-                false => elements.next_element::<IgnoredAny>()?.is_some(),
+            let found = if is_shown {
+                let element = elements.next_element_seed(self.budget)?;
+                let found = element.is_some();
+                shown.extend(element);
+                found
+            } else {
+                elements.next_element::<IgnoredAny>()?.is_some()
             };
             if !found {
                 return Ok((shown.into(), length));
@@ -251,11 +250,11 @@ impl<'de> Visitor<'de> for Elements<'_> {
 }
 
 /// The stacks of these numbers.
-struct Stacks {
+struct StacksSeed {
     wanted: HashSet<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Stacks {
+impl<'de> DeserializeSeed<'de> for StacksSeed {
     type Value = Map<String, Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -263,7 +262,7 @@ impl<'de> DeserializeSeed<'de> for Stacks {
     }
 }
 
-impl<'de> Visitor<'de> for Stacks {
+impl<'de> Visitor<'de> for StacksSeed {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -274,7 +273,7 @@ impl<'de> Visitor<'de> for Stacks {
         let mut shown = Map::new();
         while let Some(number) = stacks.next_key::<String>()? {
             if self.wanted.contains(&number) {
-                let frames = stacks.next_value_seed(&Budget::default())?;
+                let frames = stacks.next_value_seed(&ValueBudget::default())?;
                 shown.insert(number, frames);
             } else {
                 stacks.next_value::<IgnoredAny>()?;
@@ -285,18 +284,18 @@ impl<'de> Visitor<'de> for Stacks {
 }
 
 /// Bytes that values may still take. Lists, members and texts beyond are left out.
-struct Budget {
+struct ValueBudget {
     left: Cell<usize>,
     is_cut: Cell<bool>,
 }
 
-impl Default for Budget {
+impl Default for ValueBudget {
     fn default() -> Self {
         Self { left: Cell::new(MAX_VALUE), is_cut: Cell::new(false) }
     }
 }
 
-impl Budget {
+impl ValueBudget {
     /// Takes bytes of a value, as many as are left.
     fn take(&self, bytes: usize) -> usize {
         let taken = bytes.min(self.left.get());
@@ -312,7 +311,7 @@ impl Budget {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for &Budget {
+impl<'de> DeserializeSeed<'de> for &ValueBudget {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -321,7 +320,7 @@ impl<'de> DeserializeSeed<'de> for &Budget {
     }
 }
 
-impl<'de> Visitor<'de> for &Budget {
+impl<'de> Visitor<'de> for &ValueBudget {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use handlescope_commands::registry::{OVER_DATASET, REGISTRY};
 use serde_json::Value;
 
-use super::tools::{TOOLS, Tool, Work};
+use super::tools::{TOOLS, Tool, ToolWork};
 
 /// Texts of the command line, and what an agent is told instead.
 const PHRASES: [(&str, &str); 22] = [
@@ -90,12 +90,11 @@ pub fn in_words_of_tools(tool: Option<&Tool>, text: &str) -> String {
         text = text.replace(phrase, instead);
     }
     for known in TOOLS {
-        if let Work::Dump { kind, .. } = known.work {
+        if let ToolWork::Dump { kind, .. } = known.work {
             text = text.replace(&format!(".dump {kind} "), &format!("{} ", known.name));
         }
     }
-    let lines = text.lines().map(|line| without_foreign(with_names(tool, line)));
-    lines.collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| without_foreign(with_names(tool, line))).collect::<Vec<_>>().join("\n")
 }
 
 /// Puts tools and arguments in the place of commands and options in all texts of a value.
@@ -114,8 +113,8 @@ fn with_names(tool: Option<&Tool>, line: &str) -> String {
         if let Some(command) = word.strip_prefix('.') {
             return TOOLS.iter().find(|tool| tool.name == command).map(|tool| tool.name.to_owned());
         }
-        let tools = tool.into_iter().chain(TOOLS);
-        let known = tools.flat_map(Tool::options).find(|(known, _)| *known == word);
+        let known =
+            tool.into_iter().chain(TOOLS).flat_map(Tool::options).find(|(known, _)| *known == word);
         known.map(|(_, name)| format!("`{name}`"))
     };
     let mut named = String::new();
@@ -206,8 +205,10 @@ fn names() -> &'static HashSet<String> {
         let registries = [&REGISTRY, &OVER_DATASET];
         let options = registries.iter().flat_map(|all| all.options());
         let options = options.flat_map(|option| option.doc().names.to_vec());
-        let commands = registries.iter().flat_map(|all| all.commands());
-        let commands = commands.flat_map(|command| command.signature().names.to_vec());
+        let commands = registries
+            .iter()
+            .flat_map(|all| all.commands())
+            .flat_map(|command| command.signature().names.to_vec());
         options.chain(commands).map(str::to_ascii_lowercase).collect()
     })
 }

@@ -22,10 +22,10 @@ use serde_json::{Deserializer, Map, Value};
 use tempfile::spooled_tempfile;
 
 use super::error::ToolError;
-use super::window::{IN_MEMORY, Names, Part, Position, Row, Window};
+use super::window::{DocumentPart, IN_MEMORY, MemberNames, PagePosition, PageWindow, WindowRow};
 use handlescope_commands::console::Console;
 use handlescope_commands::registry::REGISTRY;
-use handlescope_commands::sql::{self, Query, Sql, SqlArgs};
+use handlescope_commands::sql::{self, QuerySource, Sql, SqlArgs};
 use handlescope_commands::{Command as _, CommandError};
 use handlescope_render as render;
 use handlescope_session::cancel::Cancel;
@@ -47,11 +47,11 @@ const MAX_TEXT: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The rows of a query in its document.
-const ROWS: Names = Names { rows: "rows", list: None };
+const ROWS: MemberNames = MemberNames { rows: "rows", list: None };
 
 /// The traces of a session, and where names of functions are searched.
 #[derive(Serialize, Deserialize)]
-struct Setup {
+struct WorkerSetup {
     /// Each with the name by which it was loaded, and the file with its tables.
     files: Vec<(PathBuf, PathBuf)>,
     /// The folder of the dataset that is loaded in place of traces.
@@ -63,7 +63,7 @@ struct Setup {
 
 /// A question to the process.
 #[derive(Serialize, Deserialize)]
-pub struct Question {
+pub struct WorkerQuestion {
     /// The query; `None` for further rows of the last one.
     pub query: Option<String>,
     /// The filter on paths.
@@ -74,7 +74,7 @@ pub struct Question {
 
 /// Some rows of a query.
 #[derive(Serialize, Deserialize)]
-struct Page {
+struct RowPage {
     total: usize,
     document: Map<String, Value>,
     /// Each with whether it was cut.
@@ -83,10 +83,10 @@ struct Page {
 
 /// A line of the process.
 #[derive(Serialize, Deserialize)]
-enum Reply {
-    Page(Page),
+enum WorkerReply {
+    Page(RowPage),
     Refused(String),
-    /// Like [`Reply::Refused`], and the process ends.
+    /// Like [`WorkerReply::Refused`], and the process ends.
     Ended(String),
 }
 
@@ -113,13 +113,17 @@ impl Worker {
         };
         let (sender, replies) = channel();
         thread::spawn(move || {
-            let lines = BufReader::new(output).lines().map_while(Result::ok);
-            lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+            BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .map(|line| sender.send(line))
+                .take_while(Result::is_ok)
+                .for_each(drop);
         });
         let mut worker = Worker { process, input, replies };
         let file = |file: &LoadedTrace| (file.path.clone(), file.trace.path().to_owned());
         let options = &session.symbol_options;
-        worker.send(&Setup {
+        worker.send(&WorkerSetup {
             files: session.files.iter().map(file).collect(),
             dataset: session.dataset.clone(),
             symbol_path: session.settings.symbol_path().text().to_owned(),
@@ -140,9 +144,9 @@ impl Worker {
     /// When the query has no answer, `cancel` asks to stop, or the process has ended.
     pub fn ask(
         &mut self,
-        question: &Question,
+        question: &WorkerQuestion,
         cancel: &Cancel,
-    ) -> Result<(Part, usize), ToolError> {
+    ) -> Result<(DocumentPart, usize), ToolError> {
         self.send(question)?;
         let reply = loop {
             match self.replies.recv_timeout(LOOK_EVERY) {
@@ -154,13 +158,20 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         };
-        let page: Page = match reply {
-            Reply::Page(page) => page,
-            Reply::Refused(reason) => return Err(ToolError::Query { reason, has_ended: false }),
-            Reply::Ended(reason) => return Err(ToolError::Query { reason, has_ended: true }),
+        let page: RowPage = match reply {
+            WorkerReply::Page(page) => page,
+            WorkerReply::Refused(reason) => {
+                return Err(ToolError::Query { reason, has_ended: false });
+            }
+            WorkerReply::Ended(reason) => return Err(ToolError::Query { reason, has_ended: true }),
         };
-        let rows = page.rows.into_iter().map(|(value, is_cut)| Row { value, length: 0, is_cut });
-        let part = Part { document: page.document, rows: rows.collect(), ..Part::default() };
+        let rows =
+            page.rows.into_iter().map(|(value, is_cut)| WindowRow { value, length: 0, is_cut });
+        let part = DocumentPart {
+            document: page.document,
+            rows: rows.collect(),
+            ..DocumentPart::default()
+        };
         Ok((part, page.total))
     }
 }
@@ -180,8 +191,13 @@ impl Drop for Worker {
 pub fn serve(mut console: Console) -> Result<(), CommandError> {
     let (sender, lines) = channel();
     thread::spawn(move || {
-        let lines = io::stdin().lock().lines().map_while(Result::ok);
-        lines.map(|line| sender.send(line)).take_while(Result::is_ok).for_each(drop);
+        io::stdin()
+            .lock()
+            .lines()
+            .map_while(Result::ok)
+            .map(|line| sender.send(line))
+            .take_while(Result::is_ok)
+            .for_each(drop);
         // The server has gone, and waits for no answer.
         process::exit(0);
     });
@@ -191,13 +207,13 @@ pub fn serve(mut console: Console) -> Result<(), CommandError> {
     for line in lines {
         let reply = match &mut opened {
             Ok(()) => reply(&mut console, &mut frame, &line),
-            Err(error) => Reply::Ended(error.to_string()),
+            Err(error) => WorkerReply::Ended(error.to_string()),
         };
         let mut out = standard::out();
         serde_json::to_writer(&mut out, &reply).map_err(io::Error::from)?;
         out.write_all(b"\n")?;
         out.flush()?;
-        if matches!(reply, Reply::Ended(_)) {
+        if matches!(reply, WorkerReply::Ended(_)) {
             break;
         }
     }
@@ -205,7 +221,7 @@ pub fn serve(mut console: Console) -> Result<(), CommandError> {
 }
 
 fn open(console: &mut Console, setup: &str) -> Result<(), CommandError> {
-    let setup: Setup = serde_json::from_str(setup).map_err(io::Error::from)?;
+    let setup: WorkerSetup = serde_json::from_str(setup).map_err(io::Error::from)?;
     let session = &mut console.session;
     for (path, archive) in setup.files {
         session.files.push(LoadedTrace::new(path, Trace::open(&archive)?));
@@ -220,25 +236,25 @@ fn open(console: &mut Console, setup: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn reply(console: &mut Console, frame: &mut DataFrame, line: &str) -> Reply {
+fn reply(console: &mut Console, frame: &mut DataFrame, line: &str) -> WorkerReply {
     let page = serde_json::from_str(line)
         .map_err(|error| CommandError::from(io::Error::from(error)))
         .and_then(|question| page(console, frame, &question));
     match page {
-        Ok(page) => Reply::Page(page),
+        Ok(page) => WorkerReply::Page(page),
         // It goes on to take memory.
         Err(error @ CommandError::Sql(SqlError::TooMuchMemory { .. })) => {
-            Reply::Ended(error.to_string())
+            WorkerReply::Ended(error.to_string())
         }
-        Err(error) => Reply::Refused(error.to_string()),
+        Err(error) => WorkerReply::Refused(error.to_string()),
     }
 }
 
 fn page(
     console: &mut Console,
     frame: &mut DataFrame,
-    question: &Question,
-) -> Result<Page, CommandError> {
+    question: &WorkerQuestion,
+) -> Result<RowPage, CommandError> {
     if let Some(query) = &question.query {
         *frame = DataFrame::empty();
         *frame = answer(console, query, question.files.as_deref())?;
@@ -250,12 +266,12 @@ fn page(
     let json = Format::Json(JsonMode::Lines);
     table.write_as(json, &Display::default(), &Cancel::default(), &mut text)?;
     text.rewind()?;
-    let first = Position::default();
-    let window = Window { names: ROWS, first, count: question.count, counts: None };
+    let first = PagePosition::default();
+    let window = PageWindow { names: ROWS, first, count: question.count, counts: None };
     let text = &mut Deserializer::from_reader(BufReader::new(text));
     let part = window.deserialize(text).map_err(io::Error::from)?;
     let rows = part.rows.into_iter().map(|row| (row.value, row.is_cut)).collect();
-    Ok(Page { total: frame.height(), document: part.document, rows })
+    Ok(RowPage { total: frame.height(), document: part.document, rows })
 }
 
 /// Runs a query. The text is one word in quotes, so that nothing in it is an option or a file.
@@ -268,7 +284,7 @@ fn answer(
     let entered = REGISTRY.entered(".sql", query, from_ref(&token));
     let mut args: SqlArgs = Sql::parse(&entered)?;
     // Not the name of a file with one.
-    args.query = Query::Text(query.to_owned());
+    args.query = QuerySource::Text(query.to_owned());
     args.max_memory = Some(MAX_MEMORY);
     // The server has looked whether it is valid.
     args.shared.files = files.and_then(|files| Filter::new(files).ok()).into_iter().collect();

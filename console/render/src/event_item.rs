@@ -18,10 +18,10 @@ pub const DUPLICATES: Kinds = Kinds::new(&[EventKind::HandleDuplicate]);
 pub struct EventItem<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a EventListing,
-    entry: Entry,
+    entry: EventEntry,
 }
 
-enum Entry {
+enum EventEntry {
     /// An event and its row number.
     Event(usize, ListedEvent),
     Existing {
@@ -39,25 +39,25 @@ impl<'a> EventItem<'a> {
         object: SelectedObject,
     ) -> impl Iterator<Item = EventItem<'a>> {
         let events = answer.events(object);
-        let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));
+        let events = events.filter_map(|row| Some(EventEntry::Event(row, listing.event(row)?)));
         let handles = listing.existing(object.object());
         let handles = handles.filter(|_| !answer.is_of_leaks);
-        let handles = handles.map(|(owner, handle)| Entry::Existing { owner, handle });
+        let handles = handles.map(|(owner, handle)| EventEntry::Existing { owner, handle });
         events.chain(handles).map(move |entry| EventItem { answer, listing, entry })
     }
 
     /// Returns the event, unless this is a handle.
     pub fn event(&self) -> Option<&ListedEvent> {
         match &self.entry {
-            Entry::Event(_, event) => Some(event),
-            Entry::Existing { .. } => None,
+            EventEntry::Event(_, event) => Some(event),
+            EventEntry::Existing { .. } => None,
         }
     }
 
     /// Returns the row of the event if it is of one of these kinds.
     pub fn event_of(&self, kinds: Kinds) -> Option<usize> {
         match &self.entry {
-            Entry::Event(row, event) if kinds.contains(event.kind) => Some(*row),
+            EventEntry::Event(row, event) if kinds.contains(event.kind) => Some(*row),
             _ => None,
         }
     }
@@ -70,22 +70,22 @@ impl<'a> EventItem<'a> {
     /// Returns the process that logged the event, or that has the handle.
     pub fn actor_row(&self) -> ProcessIdx {
         match &self.entry {
-            Entry::Event(row, event) => self.listing.actor(*row, event),
-            Entry::Existing { owner, .. } => *owner,
+            EventEntry::Event(row, event) => self.listing.actor(*row, event),
+            EventEntry::Existing { owner, .. } => *owner,
         }
     }
 
     pub fn process_row(&self) -> ProcessIdx {
         match &self.entry {
-            Entry::Event(_, event) => event.process,
-            Entry::Existing { owner, .. } => *owner,
+            EventEntry::Event(_, event) => event.process,
+            EventEntry::Existing { owner, .. } => *owner,
         }
     }
 
     pub fn handle(&self) -> Option<u64> {
         match &self.entry {
-            Entry::Event(_, event) => event.handle,
-            Entry::Existing { handle, .. } => *handle,
+            EventEntry::Event(_, event) => event.handle,
+            EventEntry::Existing { handle, .. } => *handle,
         }
     }
 
@@ -107,12 +107,12 @@ impl<'a> EventItem<'a> {
 }
 
 /// The stacks of one trace.
-pub struct StackTexts<'a> {
+pub struct TraceStackTexts<'a> {
     seen: HashSet<StackIdx>,
     style: StackStyle<'a>,
 }
 
-impl<'a> StackTexts<'a> {
+impl<'a> TraceStackTexts<'a> {
     pub fn new(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
         Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
     }

@@ -18,7 +18,7 @@ const TOOL: &str = "handlescope";
 
 /// Something that leaks, or leaks more than before.
 #[derive(Debug, Clone, Default)]
-pub struct Finding {
+pub struct LeakFinding {
     /// Kind of finding, one word: the verdict on the growth, or the state of a comparison.
     pub rule: &'static str,
     /// Program, as in `leaky.exe`.
@@ -41,7 +41,7 @@ pub struct Finding {
     pub is_failure: bool,
 }
 
-impl Finding {
+impl LeakFinding {
     /// Sets function, source and frames from a stack.
     pub fn at(mut self, frames: Option<&NamedFrames<'_>>, stack: Option<StackIdx>) -> Self {
         let Some((frames, stack)) = frames.zip(stack) else { return self };
@@ -77,7 +77,7 @@ pub struct Findings {
     pub about: String,
     /// Sentences above the findings.
     pub headline: Vec<String>,
-    pub list: Vec<Finding>,
+    pub list: Vec<LeakFinding>,
 }
 
 /// Writes findings.
@@ -112,8 +112,11 @@ fn junit(findings: &[Findings], out: &mut dyn Write) -> io::Result<()> {
         of.iter().map(|findings| findings.list.len().max(1)).sum::<usize>().to_string()
     };
     let failures = |of: &[Findings]| {
-        let list = of.iter().flat_map(|findings| &findings.list);
-        list.filter(|finding| finding.is_failure).count().to_string()
+        of.iter()
+            .flat_map(|findings| &findings.list)
+            .filter(|finding| finding.is_failure)
+            .count()
+            .to_string()
     };
     writer
         .create_element("testsuites")
@@ -144,7 +147,7 @@ fn junit(findings: &[Findings], out: &mut dyn Write) -> io::Result<()> {
     writeln!(writer.into_inner())
 }
 
-fn test_case(writer: &mut Writer<&mut dyn Write>, finding: &Finding) -> io::Result<()> {
+fn test_case(writer: &mut Writer<&mut dyn Write>, finding: &LeakFinding) -> io::Result<()> {
     let name = match &finding.function {
         Some(function) => format!("{} ({function})", finding.title),
         None => finding.title.clone(),
@@ -163,11 +166,12 @@ fn test_case(writer: &mut Writer<&mut dyn Write>, finding: &Finding) -> io::Resu
     let text = harmless(&text.join("\n"));
     let title = harmless(&finding.title);
     case.write_inner_content(|writer| {
-        let element = match finding.is_failure {
-            true => writer
+        let element = if finding.is_failure {
+            writer
                 .create_element("failure")
-                .with_attributes([("message", title.as_str()), ("type", finding.rule)]),
-            false => writer.create_element("system-out"),
+                .with_attributes([("message", title.as_str()), ("type", finding.rule)])
+        } else {
+            writer.create_element("system-out")
         };
         element.write_text_content(BytesText::new(&text)).map(drop)
     })
@@ -261,7 +265,7 @@ fn uri(path: &str) -> String {
 }
 
 /// Formats a GitHub annotation ("Workflow commands for GitHub Actions").
-fn annotation(finding: &Finding) -> String {
+fn annotation(finding: &LeakFinding) -> String {
     let text = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let value = |value: &str| text(value).replace(':', "%3A").replace(',', "%2C");
     let mut properties = Vec::new();
@@ -335,7 +339,7 @@ mod tests {
     use super::*;
 
     fn findings() -> Vec<Findings> {
-        let finding = Finding {
+        let finding = LeakFinding {
             rule: "steady",
             program: "leaky.exe".to_owned(),
             title: "8 of 56 Event handles leaked by leaky.exe(7316)".to_owned(),
@@ -347,7 +351,7 @@ mod tests {
             id: Some("33434dfa4c".to_owned()),
             is_failure: true,
         };
-        let passing = Finding {
+        let passing = LeakFinding {
             is_failure: false,
             place: None,
             title: "\u{1b}[2J]]>".to_owned(),

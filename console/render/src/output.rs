@@ -187,9 +187,10 @@ impl OutputOptions {
     /// Returns how the answer is displayed: as usual for people, but without colours and without fitting a screen for
     /// programs.
     pub fn display(&self, usual: Display) -> Display {
-        match self.format() == Format::Text {
-            true => usual,
-            false => Display { screen: Screen::PLAIN, clip: false, ..usual },
+        if self.format() == Format::Text {
+            usual
+        } else {
+            Display { screen: Screen::PLAIN, clip: false, ..usual }
         }
     }
 

@@ -29,7 +29,7 @@ impl fmt::Display for Utc7 {
 
 /// Writes the times of a trace in one format.
 #[derive(Debug, Clone)]
-pub struct Clock {
+pub struct TraceClock {
     /// Whether there are times at all; if not, each is shown as `unknown`.
     is_known: bool,
     /// Session start, FILETIME.
@@ -44,7 +44,7 @@ pub struct Clock {
     left_out: Option<Date>,
 }
 
-impl Clock {
+impl TraceClock {
     pub fn new(info: &TraceInfo, format: TimeFormat, digits: TimeDigits) -> Self {
         let zone = match format {
             TimeFormat::Here | TimeFormat::HereTime => TimeZone::system(),
@@ -77,7 +77,7 @@ impl Clock {
         if display.clip { clock.without_start_date() } else { clock }
     }
 
-    /// Omits the date that [`Clock::session_start`] shows.
+    /// Omits the date that [`TraceClock::session_start`] shows.
     pub fn without_start_date(self) -> Self {
         let start = self.recorded(self.start);
         Self { left_out: start.map(DateTime::date), ..self }
@@ -120,18 +120,18 @@ impl Clock {
     }
 }
 
-/// A time in the format of a [`Clock`].
+/// A time in the format of a [`TraceClock`].
 ///
 /// Seconds are rounded as in WPA; wall-clock times are truncated, because a clock is never ahead.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
-    clock: &'a Clock,
+    clock: &'a TraceClock,
     time_ns: i64,
 }
 
 impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Clock { is_known, format, digits, .. } = *self.clock;
+        let TraceClock { is_known, format, digits, .. } = *self.clock;
         if !is_known {
             return f.write_str("unknown");
         }
@@ -207,7 +207,7 @@ mod tests {
         let digits = TimeDigits::parse(digits).expect("a number of digits");
         // In Central Europe, daylight saving time starts on the last Sunday of March at 2:00.
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        Clock::in_zone(&info(), format, digits, zone).at(time_ns).to_string()
+        TraceClock::in_zone(&info(), format, digits, zone).at(time_ns).to_string()
     }
 
     #[test]
@@ -226,21 +226,25 @@ mod tests {
         assert_eq!(shown("UTCTime", "6", time_ns), "10:46:37.775935");
         assert_eq!(shown("Here", "6", time_ns), "2024-05-10 12:46:37.775935");
         assert_eq!(shown("HereTime", "6", time_ns), "12:46:37.775935");
-        assert_eq!(Clock::session_start(&info()), "2024-05-10 12:46:34");
+        assert_eq!(TraceClock::session_start(&info()), "2024-05-10 12:46:34");
     }
 
     #[test]
     fn a_trace_without_a_clock_has_no_times() {
         let info = TraceInfo { clock: NO_CLOCK.to_owned(), ..info() };
-        assert_eq!(Clock::session_start(&info), "unknown");
+        assert_eq!(TraceClock::session_start(&info), "unknown");
         for (_, format, _) in TimeFormat::WORDS {
-            assert_eq!(Clock::new(&info, *format, TimeDigits::MAX).at(7).to_string(), "unknown");
+            assert_eq!(
+                TraceClock::new(&info, *format, TimeDigits::MAX).at(7).to_string(),
+                "unknown"
+            );
         }
     }
 
     #[test]
     fn a_date_that_is_known_from_the_start_can_be_left_out() {
-        let clock = |format| Clock::new(&info(), format, TimeDigits::NONE).without_start_date();
+        let clock =
+            |format| TraceClock::new(&info(), format, TimeDigits::NONE).without_start_date();
         assert_eq!(clock(TimeFormat::Local).at(0).to_string(), "12:46:34");
         let day = 86_400_000_000_000;
         assert_eq!(clock(TimeFormat::Utc).at(day).to_string(), "2024-05-11 10:46:34");
@@ -285,7 +289,7 @@ mod tests {
             utc_offsets: Some(UtcOffsets::text(&offsets)),
             ..Default::default()
         };
-        let clock = Clock::new(&info, TimeFormat::Local, TimeDigits::NONE);
+        let clock = TraceClock::new(&info, TimeFormat::Local, TimeDigits::NONE);
         let minute = 60_000_000_000;
         let shown_times = [0, 29, 30, 60].map(|minutes| clock.at(minutes * minute).to_string());
         let expected = ["02:30:00", "02:59:00", "02:00:00", "02:30:00"];
@@ -309,7 +313,7 @@ mod tests {
             assert!(!Utc7(filetime).to_string().is_empty());
             let info = TraceInfo { session_start_filetime: filetime, ..info() };
             for (words, format, _) in TimeFormat::WORDS {
-                let clock = Clock::new(&info, *format, TimeDigits::MAX);
+                let clock = TraceClock::new(&info, *format, TimeDigits::MAX);
                 assert!(!clock.at(filetime).to_string().is_empty(), "{words:?}");
             }
         }

@@ -20,7 +20,7 @@ const WIDEST: usize = 40;
 
 /// Sort order of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum TableOrder {
     #[default]
     Open,
     Growth,
@@ -28,14 +28,14 @@ pub enum Order {
     Type,
 }
 
-impl Order {
+impl TableOrder {
     /// Returns the order that a key selects.
-    pub fn of(letter: char) -> Option<Order> {
+    pub fn of(letter: char) -> Option<TableOrder> {
         Some(match letter {
-            'o' => Order::Open,
-            'g' => Order::Growth,
-            'p' => Order::Process,
-            't' => Order::Type,
+            'o' => TableOrder::Open,
+            'g' => TableOrder::Growth,
+            'p' => TableOrder::Process,
+            't' => TableOrder::Type,
             _ => return None,
         })
     }
@@ -43,10 +43,10 @@ impl Order {
     /// Returns the titles, with an arrow at the column that groups are sorted by.
     fn titles(self) -> [String; 6] {
         let (column, arrow) = match self {
-            Order::Open => (0, '▼'),
-            Order::Growth => (2, '▼'),
-            Order::Process => (3, '▲'),
-            Order::Type => (4, '▲'),
+            TableOrder::Open => (0, '▼'),
+            TableOrder::Growth => (2, '▼'),
+            TableOrder::Process => (3, '▲'),
+            TableOrder::Type => (4, '▲'),
         };
         let mut titles = TITLES.map(str::to_owned);
         titles[column] += &format!(" {arrow}");
@@ -57,10 +57,10 @@ impl Order {
     pub fn sort(self, groups: &mut [OpenGroup]) {
         groups.sort_by_key(|group| std::cmp::Reverse(group.open));
         match self {
-            Order::Open => {}
-            Order::Growth => groups.sort_by(|a, b| rate(b).total_cmp(&rate(a))),
-            Order::Process => groups.sort_by(|a, b| a.process.cmp(&b.process)),
-            Order::Type => groups.sort_by(|a, b| a.type_name.cmp(&b.type_name)),
+            TableOrder::Open => {}
+            TableOrder::Growth => groups.sort_by(|a, b| rate(b).total_cmp(&rate(a))),
+            TableOrder::Process => groups.sort_by(|a, b| a.process.cmp(&b.process)),
+            TableOrder::Type => groups.sort_by(|a, b| a.type_name.cmp(&b.type_name)),
         }
     }
 }
@@ -144,7 +144,7 @@ pub fn draw_table(
     heading: &Heading,
     groups: &[OpenGroup],
     first: usize,
-    order: Order,
+    order: TableOrder,
 ) {
     let areas = Layout::vertical([
         Constraint::Length(1),
@@ -166,12 +166,15 @@ pub fn draw_table(
     let columns: [Rect; 6] = Layout::horizontal(widths(&titles, &shown)).spacing(1).areas(middle);
     let widths = columns.map(|column| column.width);
     let rows = shown.iter().map(|cells| {
-        let fitted = cells.iter().zip(widths);
-        let fitted = fitted.map(|(cell, width)| cut_in_the_middle(cell, width.into()));
-        let lines = fitted.zip(0..).map(|(cell, column)| match column {
-            0 | 1 => Line::from(cell).right_aligned(),
-            _ => Line::from(cell),
-        });
+        let lines = cells
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| cut_in_the_middle(cell, width.into()))
+            .zip(0..)
+            .map(|(cell, column)| match column {
+                0 | 1 => Line::from(cell).right_aligned(),
+                _ => Line::from(cell),
+            });
         Row::new(lines)
     });
     let header = Row::new(titles.clone()).style(Role::Titles);
@@ -191,8 +194,12 @@ pub fn draw_table(
 /// Returns column widths that fit the content, so that only long names push a pid out. The function gets the rest.
 fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
     let width = |column: usize| {
-        let cells = rows.iter().chain([titles]).map(|row| measure_text_width(&row[column]));
-        let widest = cells.max().unwrap_or_default();
+        let widest = rows
+            .iter()
+            .chain([titles])
+            .map(|row| measure_text_width(&row[column]))
+            .max()
+            .unwrap_or_default();
         Constraint::Length(u16::try_from(widest.min(WIDEST)).unwrap_or(u16::MAX))
     };
     [width(0), width(1), width(2), width(3), width(4), Constraint::Fill(1)]
@@ -203,9 +210,13 @@ pub fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]);
     let [text, bottom] = areas.areas(frame.area());
     let width = text.width.into();
-    let shown = lines.iter().skip(first).take(text.height.into());
-    let shown = shown.map(|line| neutral(&line.replace('\t', "  ")));
-    let shown: Vec<_> = shown.map(|line| Line::from(cut(&line, width).into_owned())).collect();
+    let shown: Vec<_> = lines
+        .iter()
+        .skip(first)
+        .take(text.height.into())
+        .map(|line| neutral(&line.replace('\t', "  ")))
+        .map(|line| Line::from(cut(&line, width).into_owned()))
+        .collect();
     frame.render_widget(Paragraph::new(shown), text);
     frame.render_widget(Line::from("q back  arrows and pages scroll").style(Role::Aside), bottom);
 }

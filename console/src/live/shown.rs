@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use handlescope_model::Untrusted;
 
-use super::picture::{Order, draw_table, draw_text};
+use super::picture::{TableOrder, draw_table, draw_text};
 use super::state::{Live, TICK, quietly};
 use handlescope_commands::CommandError;
 use handlescope_commands::console::Console;
@@ -16,11 +16,11 @@ const PAGE: usize = 20;
 
 /// The state of the screen.
 #[derive(Default)]
-pub struct Shown {
+pub struct ScreenState {
     groups: Vec<OpenGroup>,
     /// Index of the first group on the screen.
     first: usize,
-    order: Order,
+    order: TableOrder,
     /// The answer of `.why`, and the index of its first line on the screen.
     text: Option<(Vec<String>, usize)>,
     message: String,
@@ -33,7 +33,7 @@ pub fn run(
     messages: &mut Messages<'_>,
 ) -> Result<(), CommandError> {
     let terminal = |source| CommandError::Terminal { source };
-    let mut shown = Shown::default();
+    let mut shown = ScreenState::default();
     let mut screen = FullScreen::enter().map_err(terminal)?;
     let mut is_last = false;
     while !console.cancel.is_cancelled() {
@@ -60,7 +60,7 @@ pub fn run(
     Ok(())
 }
 
-impl Shown {
+impl ScreenState {
     fn draw(&self, live: &Live, frame: &mut ratatui::Frame<'_>) {
         match &self.text {
             Some((lines, first)) => draw_text(frame, lines, *first),
@@ -97,7 +97,7 @@ impl Shown {
                 Err(error) => self.message = format!("error: {error}"),
             },
             KeyPress::Letter(letter) => {
-                if let Some(order) = Order::of(letter) {
+                if let Some(order) = TableOrder::of(letter) {
                     self.order = order;
                     order.sort(&mut self.groups);
                 }

@@ -16,7 +16,7 @@ use handlescope_record::{Running, SessionEvent, Stats};
 use tempfile::TempDir;
 
 use super::picture::Heading;
-use crate::recording::{LiveArgs, Reached, StopWatch, decodable, live_session};
+use crate::recording::{LiveArgs, StopTrigger, StopWatch, decodable, live_session};
 use handlescope_commands::console::Console;
 use handlescope_commands::{CommandError, SharedArgs, answer};
 use handlescope_query::{OpenGroup, open_groups};
@@ -39,14 +39,14 @@ const SHARE: u32 = 4;
 /// A session and its window.
 pub struct Live {
     /// Source of the events; `None` once stopped.
-    source: Option<Source>,
+    source: Option<LiveSource>,
     receiver: EventReceiver,
     window: LiveWindow,
     watch: StopWatch,
     /// Whether no more events will come.
     is_over: bool,
     /// The condition that ended it.
-    pub reached: Option<Reached>,
+    pub reached: Option<StopTrigger>,
     stats: Stats,
     /// Number of events in the last tables that belong to no process, so that nothing shows them.
     hidden: u64,
@@ -68,12 +68,13 @@ impl Live {
         let (source, window) = match args.replayed() {
             Some(trace) => {
                 let speed = args.speed.or(is_watched.then_some(1.0));
-                let (source, recording, inventory) = Source::replay(trace, speed, sender, cancel)?;
+                let (source, recording, inventory) =
+                    LiveSource::replay(trace, speed, sender, cancel)?;
                 watch.know(&inventory);
                 (source, window(recording).knowing(inventory))
             }
             None => {
-                let (source, recording) = Source::session(args, sender)?;
+                let (source, recording) = LiveSource::session(args, sender)?;
                 (source, window(recording))
             }
         };
@@ -201,11 +202,13 @@ impl Live {
     pub fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
         let stem = self.window.recording.source.file_stem().unwrap_or_default().to_string_lossy();
         let stem = if stem == "live" { stem.into_owned() } else { format!("{stem}.live") };
-        let mut paths = (1..).map(|number: u32| match number {
-            1 => PathBuf::from(format!("{stem}.json7z")),
-            number => PathBuf::from(format!("{stem}-{number}.json7z")),
-        });
-        let path = paths.find(|path| !Path::exists(path)).unwrap_or_default();
+        let path = (1..)
+            .map(|number: u32| match number {
+                1 => PathBuf::from(format!("{stem}.json7z")),
+                number => PathBuf::from(format!("{stem}-{number}.json7z")),
+            })
+            .find(|path| !Path::exists(path))
+            .unwrap_or_default();
         self.window.save(&path, cancel).map_err(CommandError::Replay)?;
         Ok(path)
     }
@@ -235,21 +238,24 @@ pub fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
 
 /// A session of this system, or a trace replayed as if it were recorded now. Its events come out of the queue that it
 /// was given.
-enum Source {
+enum LiveSource {
     Session(Box<dyn Running>),
     Replay { cancel: Cancel, thread: JoinHandle<Result<Option<Recording>, ExtractError>> },
 }
 
-impl Source {
+impl LiveSource {
     /// Starts a session; also returns what is known while it runs.
-    fn session(args: &LiveArgs, events: EventSender) -> Result<(Source, Recording), CommandError> {
+    fn session(
+        args: &LiveArgs,
+        events: EventSender,
+    ) -> Result<(LiveSource, Recording), CommandError> {
         let sink = Box::new(move |event: &SessionEvent<'_>| {
             events.send(&decodable(event));
         });
         let running = live_session(args, sink)?;
         let header = running.header().ok_or(CommandError::NoClock)?;
         let recording = Recording::for_session("live", &header.bytes, header.base);
-        Ok((Source::Session(running), recording.ok_or(CommandError::NoClock)?))
+        Ok((LiveSource::Session(running), recording.ok_or(CommandError::NoClock)?))
     }
 
     /// Sends the events of a trace, `speed` times as fast as they were recorded, or as fast as possible. Also returns
@@ -259,7 +265,7 @@ impl Source {
         speed: Option<f64>,
         events: EventSender,
         cancel: &Cancel,
-    ) -> Result<(Source, Recording, Inventory), CommandError> {
+    ) -> Result<(LiveSource, Recording, Inventory), CommandError> {
         let mut replay = Replay::open(trace, cancel).map_err(CommandError::Replay)?;
         let inventory = std::mem::take(&mut replay.inventory);
         let (recording, cancel) = (replay.recording(), Cancel::default());
@@ -272,26 +278,26 @@ impl Source {
                 None => ControlFlow::Continue(()),
             })
         });
-        Ok((Source::Replay { cancel, thread }, recording, inventory))
+        Ok((LiveSource::Replay { cancel, thread }, recording, inventory))
     }
 
     /// Returns the events and buffers lost so far.
     fn stats(&self) -> Stats {
         match self {
             // Counts that are not available now will be read again later.
-            Source::Session(running) => running.stats().unwrap_or_default(),
-            Source::Replay { .. } => Stats::default(),
+            LiveSource::Session(running) => running.stats().unwrap_or_default(),
+            LiveSource::Replay { .. } => Stats::default(),
         }
     }
 
     /// Stops it; returns the final facts if there are more than before.
     fn stop(self) -> Result<Option<Recording>, CommandError> {
         match self {
-            Source::Session(running) => {
+            LiveSource::Session(running) => {
                 running.stop()?;
                 Ok(None)
             }
-            Source::Replay { cancel, thread } => {
+            LiveSource::Replay { cancel, thread } => {
                 cancel.cancel();
                 match thread.join() {
                     Ok(ended) => ended.map_err(CommandError::Replay),

@@ -119,13 +119,12 @@ fn with_source<T>(
 fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let (id, date) = (added.partition.short(), added.partition.date);
     let path = Untrusted(path);
-    match added.was_there {
-        true => writeln!(context.out, "{id}: {path}: already there, {date}")?,
-        false => {
-            let acquisitions = CountedNoun(added.acquisitions, "acquisition");
-            let bytes = HumanBytes(added.bytes);
-            writeln!(context.out, "{id}: {path}: {date}, {acquisitions}, {bytes}")?;
-        }
+    if added.was_there {
+        writeln!(context.out, "{id}: {path}: already there, {date}")?;
+    } else {
+        let acquisitions = CountedNoun(added.acquisitions, "acquisition");
+        let bytes = HumanBytes(added.bytes);
+        writeln!(context.out, "{id}: {path}: {date}, {acquisitions}, {bytes}")?;
     }
     context.session.warn_of_missing_symbols(context.messages);
     Ok(())

@@ -41,7 +41,7 @@ pub struct OneShot {
 
 /// Why a command line was rejected.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum LineRefusal {
     /// An error in the options that every command line may have.
     Globals(clap::Error),
     /// An error in the options of the command.
@@ -64,15 +64,15 @@ struct OnlyAtPrompt {
     usage: String,
 }
 
-impl From<ParseError> for Refusal {
-    fn from(error: ParseError) -> Refusal {
-        Refusal::Command(error)
+impl From<ParseError> for LineRefusal {
+    fn from(error: ParseError) -> LineRefusal {
+        LineRefusal::Command(error)
     }
 }
 
 /// The kind of a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum CommandForm {
     Dump,
     Extract,
     Redact,
@@ -92,29 +92,29 @@ pub enum Form {
 }
 
 /// ETWAnalyzer's commands, which may be anywhere on the line, with their effects.
-pub const SWITCHES: &[(&str, Form, &str)] = &[
-    ("-dump", Form::Dump, "print tables of traces"),
-    ("-extract", Form::Extract, "extract traces"),
-    ("-converttime", Form::ConvertTime, "convert a time"),
-    ("-loadsymbol", Form::Symbolize, "store names of functions in extracts"),
-    ("-console", Form::Console, "load files and open the prompt"),
+pub const SWITCHES: &[(&str, CommandForm, &str)] = &[
+    ("-dump", CommandForm::Dump, "print tables of traces"),
+    ("-extract", CommandForm::Extract, "extract traces"),
+    ("-converttime", CommandForm::ConvertTime, "convert a time"),
+    ("-loadsymbol", CommandForm::Symbolize, "store names of functions in extracts"),
+    ("-console", CommandForm::Console, "load files and open the prompt"),
 ];
 
 /// The console's commands, each with the subcommands that do the same.
-const COMMANDS: &[(Form, &str, &[&str])] = &[
-    (Form::Dump, ".dump", &["dump"]),
-    (Form::Extract, ".extract", &["extract"]),
-    (Form::Redact, ".redact", &["redact"]),
-    (Form::ConvertTime, ".converttime", &["convert-time", "converttime"]),
-    (Form::Symbolize, ".symbolize", &[]),
-    (Form::Why, ".why", &["why"]),
-    (Form::Diff, ".diff", &["diff"]),
-    (Form::Report, ".report", &["report"]),
-    (Form::Sql, ".sql", &["sql"]),
-    (Form::Plot, ".plot", &["plot"]),
-    (Form::Flame, ".flame", &["flame"]),
-    (Form::Schema, ".schema", &["schema"]),
-    (Form::Help, ".help", &["help"]),
+const COMMANDS: &[(CommandForm, &str, &[&str])] = &[
+    (CommandForm::Dump, ".dump", &["dump"]),
+    (CommandForm::Extract, ".extract", &["extract"]),
+    (CommandForm::Redact, ".redact", &["redact"]),
+    (CommandForm::ConvertTime, ".converttime", &["convert-time", "converttime"]),
+    (CommandForm::Symbolize, ".symbolize", &[]),
+    (CommandForm::Why, ".why", &["why"]),
+    (CommandForm::Diff, ".diff", &["diff"]),
+    (CommandForm::Report, ".report", &["report"]),
+    (CommandForm::Sql, ".sql", &["sql"]),
+    (CommandForm::Plot, ".plot", &["plot"]),
+    (CommandForm::Flame, ".flame", &["flame"]),
+    (CommandForm::Schema, ".schema", &["schema"]),
+    (CommandForm::Help, ".help", &["help"]),
 ];
 
 /// ETWAnalyzer commands that do not exist here, with the reasons.
@@ -123,17 +123,16 @@ const REFUSED: &[(&str, &str)] = &[
     ("-convert", "other formats come from dump: -csv FILE, and -json for scripts"),
 ];
 
-impl Form {
+impl CommandForm {
     /// Returns the form of an ETWAnalyzer command.
-    fn from_switch(word: &str) -> Option<Form> {
+    fn from_switch(word: &str) -> Option<CommandForm> {
         let known = SWITCHES.iter().map(|(name, form, _)| (name, *form));
-        let refused = REFUSED.iter().map(|(name, reason)| (name, Form::Refused(reason)));
-        let mut forms = known.chain(refused);
-        forms.find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
+        let refused = REFUSED.iter().map(|(name, reason)| (name, CommandForm::Refused(reason)));
+        known.chain(refused).find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, form)| form)
     }
 
     /// Returns the form of a subcommand.
-    fn from_subcommand(word: &str) -> Option<Form> {
+    fn from_subcommand(word: &str) -> Option<CommandForm> {
         COMMANDS.iter().find(|(.., words)| words.contains(&word)).map(|(form, ..)| *form)
     }
 
@@ -147,7 +146,7 @@ impl Form {
 pub fn with_plain_dashes(words: Vec<String>) -> Vec<String> {
     let mut is_plain = false;
     let is_known = |name: &str| {
-        Form::from_switch(name).is_some()
+        CommandForm::from_switch(name).is_some()
             || names_files(name)
             || FURTHER.iter().any(|option| option.eq_ignore_ascii_case(name))
             || about_symbols(name).is_some()
@@ -169,13 +168,13 @@ const FURTHER: [&str; 7] = ["-recursive", "-nocolor", "-debug", "-help", "--help
 ///
 /// # Errors
 /// If the command line is of this kind, but invalid.
-pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
+pub fn parse(arguments: &[String]) -> Option<Result<OneShot, LineRefusal>> {
     let Split { mut globals, symbols, words, is_etwanalyzers } = split(arguments);
     if let Some(error) = mistyped(&words) {
         return Some(Err(error.into()));
     }
     let (form, name, mut words) = form(&words).or_else(|| plain_console(words, is_etwanalyzers))?;
-    if form == Form::Extract { &mut words } else { &mut globals }.extend(symbols);
+    if form == CommandForm::Extract { &mut words } else { &mut globals }.extend(symbols);
     Some(read(form, name, globals, words))
 }
 
@@ -200,8 +199,7 @@ struct Split {
 /// rather than [`Cli`]'s with two.
 fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
     let find = |name: &str| {
-        let mut options = program_options().map(|(option, _)| option);
-        options.find(|option| option.eq_ignore_ascii_case(name))
+        program_options().map(|(option, _)| option).find(|option| option.eq_ignore_ascii_case(name))
     };
     match word.strip_prefix("--") {
         Some(name) => Some((find(name)?, false)),
@@ -248,7 +246,8 @@ fn split(arguments: &[String]) -> Split {
 fn is_kind(word: &str) -> bool {
     let is_kind = [false, true].iter().any(|dataset| registry(*dataset).kind(word).is_some());
     // `version` asks for the version of the program rather than of modules.
-    let is_of_program = word == "version" || Form::from_subcommand(&word.to_lowercase()).is_some();
+    let is_of_program =
+        word == "version" || CommandForm::from_subcommand(&word.to_lowercase()).is_some();
     is_kind && !is_of_program && !is_there(word)
 }
 
@@ -266,7 +265,7 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
         !word.starts_with('-')
             && letters.all(|letter| letter.is_ascii_alphabetic() || letter == b'-')
     })?;
-    if Form::from_subcommand(name).is_some() || Cli::is_subcommand(name) || is_kind(name) {
+    if CommandForm::from_subcommand(name).is_some() || Cli::is_subcommand(name) || is_kind(name) {
         return None;
     }
     let has_other_case = Cli::is_subcommand(&name.to_lowercase());
@@ -288,18 +287,20 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
 }
 
 /// Returns the form of a command line, the word that names it, and the other words.
-fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
+fn form(words: &[String]) -> Option<(CommandForm, String, Vec<String>)> {
     let first = words.first()?;
-    let (index, form) = match Form::from_subcommand(first) {
+    let (index, form) = match CommandForm::from_subcommand(first) {
         Some(form) => (0, form),
         None if Cli::is_subcommand(first) => return None,
-        None if is_kind(first) => return Some((Form::Dump, "dump".to_owned(), words.to_vec())),
+        None if is_kind(first) => {
+            return Some((CommandForm::Dump, "dump".to_owned(), words.to_vec()));
+        }
         None => {
             let until = words.iter().position(|word| word == "--").unwrap_or(words.len());
             let switches = words.iter().take(until).enumerate();
             // The last one counts, as in ETWAnalyzer.
             switches
-                .filter_map(|(index, word)| Some((index, Form::from_switch(word)?)))
+                .filter_map(|(index, word)| Some((index, CommandForm::from_switch(word)?)))
                 .next_back()?
         }
     };
@@ -313,26 +314,30 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
 
 /// Recognizes a command line that opens the console without saying so: `-nocolor` or a symbol option shows that it is
 /// in ETWAnalyzer's style.
-fn plain_console(words: Vec<String>, is_etwanalyzers: bool) -> Option<(Form, String, Vec<String>)> {
+fn plain_console(
+    words: Vec<String>,
+    is_etwanalyzers: bool,
+) -> Option<(CommandForm, String, Vec<String>)> {
     let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));
     let mut options = words.iter().take_while(|word| word.as_str() != "--");
     (is_ours && (is_etwanalyzers || options.any(|word| word.eq_ignore_ascii_case("-nocolor"))))
-        .then(|| (Form::Console, "-console".to_owned(), words))
+        .then(|| (CommandForm::Console, "-console".to_owned(), words))
 }
 
 fn read(
-    form: Form,
+    form: CommandForm,
     name: String,
     globals: Vec<String>,
     mut words: Vec<String>,
-) -> Result<OneShot, Refusal> {
-    if let Form::Refused(reason) = form {
+) -> Result<OneShot, LineRefusal> {
+    if let CommandForm::Refused(reason) = form {
         return Err(ParseError::refused(NotHere { command: name, reason }).into());
     }
     let program = std::iter::once("handlescope".to_owned());
-    let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
+    let globals = Cli::try_parse_from(program.chain(globals)).map_err(LineRefusal::Globals)?;
     let asks_gate = |word: &String| FAIL.iter().any(|name| word.eq_ignore_ascii_case(name));
-    let is_gate = form == Form::Diff || (form == Form::Why && words.iter().any(asks_gate));
+    let is_gate =
+        form == CommandForm::Diff || (form == CommandForm::Why && words.iter().any(asks_gate));
     let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new(), is_gate };
     let over_dataset = names_dataset(&words);
     let commands = registry(over_dataset);
@@ -348,32 +353,39 @@ fn read(
         shot.notes.push(options::DEBUG);
     }
     let asks_help = take(&["-help", "--help", "-h", "-?"]);
-    if asks_help || form == Form::Help {
+    if asks_help || form == CommandForm::Help {
         shot.command = Some(match form {
-            Form::Help if !asks_help => help_on(&words, commands)?,
+            CommandForm::Help if !asks_help => help_on(&words, commands)?,
             _ => help(form, &words, commands)?,
         });
         return Ok(shot);
     }
-    let loads = !matches!(form, Form::Extract | Form::Redact | Form::Schema);
-    shot.globals.check_beside(form == Form::Console, loads, true).map_err(Refusal::Globals)?;
-    if form == Form::Schema && shot.globals.names_symbols() {
-        return Err(Refusal::Globals(Cli::refusal("symbol options")));
+    let loads = !matches!(form, CommandForm::Extract | CommandForm::Redact | CommandForm::Schema);
+    shot.globals
+        .check_beside(form == CommandForm::Console, loads, true)
+        .map_err(LineRefusal::Globals)?;
+    if form == CommandForm::Schema && shot.globals.names_symbols() {
+        return Err(LineRefusal::Globals(Cli::refusal("symbol options")));
     }
     match form {
-        Form::Dump | Form::ConvertTime | Form::Symbolize => {
+        CommandForm::Dump | CommandForm::ConvertTime | CommandForm::Symbolize => {
             let recursive = take(&["-recursive"]);
             let mut queries = queries(&mut words)?;
-            if form == Form::Dump {
+            if form == CommandForm::Dump {
                 queries.extend(files(form, &mut words, commands));
             }
             shot.load = Some(to_load(queries, recursive));
             shot.command = command(form, &words, commands)?;
         }
-        Form::Why | Form::Diff | Form::Report | Form::Sql | Form::Plot | Form::Flame => {
+        CommandForm::Why
+        | CommandForm::Diff
+        | CommandForm::Report
+        | CommandForm::Sql
+        | CommandForm::Plot
+        | CommandForm::Flame => {
             let recursive = take(&["-recursive"]);
             let mut files = files(form, &mut words, commands);
-            if form == Form::Why && !over_dataset {
+            if form == CommandForm::Why && !over_dataset {
                 let has_files = words.iter().any(|word| names_files(word));
                 words.extend(suspects(&mut files, has_files));
             }
@@ -391,17 +403,17 @@ fn read(
                 }
             }
             let queries = if files.is_empty() { queries(&mut words)? } else { files };
-            let as_named = form == Form::Diff && !over_dataset;
+            let as_named = form == CommandForm::Diff && !over_dataset;
             if as_named {
                 check_two(&name, &queries)?;
             }
             shot.load = Some(LoadArgs { as_named, ..to_load(queries, recursive) });
             shot.command = command(form, &words, commands)?;
         }
-        Form::Extract | Form::Redact | Form::Schema => {
+        CommandForm::Extract | CommandForm::Redact | CommandForm::Schema => {
             shot.command = command(form, &words, commands)?;
         }
-        Form::Console | Form::Help | Form::Refused(_) => {
+        CommandForm::Console | CommandForm::Help | CommandForm::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
                 shot.load = Some(load_args(&words)?);
             }
@@ -411,18 +423,18 @@ fn read(
 }
 
 /// Returns the extensions of the page or picture that a command writes, and how to ask for one if it is required.
-fn picture(form: Form) -> Option<(&'static [&'static str], Option<&'static str>)> {
+fn picture(form: CommandForm) -> Option<(&'static [&'static str], Option<&'static str>)> {
     match form {
-        Form::Report => {
+        CommandForm::Report => {
             Some((&["html", "htm"], Some("NAME.html, the file to write, after the traces")))
         }
-        Form::Flame => Some((
+        CommandForm::Flame => Some((
             &["svg", "json", "gz"],
             Some(
                 "NAME.svg, NAME.speedscope.json or NAME.pb.gz, the file to write, after the traces",
             ),
         )),
-        Form::Plot => Some((&["svg"], None)),
+        CommandForm::Plot => Some((&["svg"], None)),
         _ => None,
     }
 }
@@ -451,16 +463,15 @@ fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
 
 /// Returns the console command.
 fn command(
-    form: Form,
+    form: CommandForm,
     words: &[String],
     commands: &'static Registry,
 ) -> Result<Option<Invocation>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
     let words: Vec<String> = name.chain(words.iter().cloned()).collect();
     let over_dataset = std::ptr::eq(commands, registry(true));
-    commands.parse_words(&words).map_err(|error| match over_dataset {
-        true => explained(error, &join(&words).1),
-        false => with_program_options(error),
+    commands.parse_words(&words).map_err(|error| {
+        if over_dataset { explained(error, &join(&words).1) } else { with_program_options(error) }
     })
 }
 
@@ -488,24 +499,25 @@ fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
 
 /// Returns help on the kind of dump if there is one, or else on the command.
 fn help(
-    form: Form,
+    form: CommandForm,
     words: &[String],
     commands: &'static Registry,
 ) -> Result<Invocation, ParseError> {
-    let kind = words.iter().find_map(|word| commands.kind(word)).filter(|_| form == Form::Dump);
+    let kind =
+        words.iter().find_map(|word| commands.kind(word)).filter(|_| form == CommandForm::Dump);
     let topic = kind.map_or(form.command(), |kind| kind.name()).to_owned();
     help_in_shell(&[topic], commands)
 }
 
 /// Returns help on what the words name: an action, a topic of the console, or the program if there are no words.
-fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, Refusal> {
-    let of_form = words.first().and_then(|first| Form::from_subcommand(first));
+fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, LineRefusal> {
+    let of_form = words.first().and_then(|first| CommandForm::from_subcommand(first));
     let is_of_program = words.first().is_none_or(|first| Cli::is_subcommand(first));
     if is_of_program && of_form.is_none() {
         let words = words.iter().map(String::as_str);
         let line = ["handlescope"].into_iter().chain(words).chain(["--help"]);
         if let Err(help) = Cli::program().try_get_matches_from(line) {
-            return Err(Refusal::Globals(help));
+            return Err(LineRefusal::Globals(help));
         }
     }
     let mut topic = words.to_vec();
@@ -517,7 +529,7 @@ fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, 
 
 /// Removes the files between the options of a command from the words, and returns them. The kind of a dump, known or
 /// not, and a query are not files.
-fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
+fn files(form: CommandForm, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
     // An option with two dashes also takes its value.
     for word in words.iter_mut().take_while(|word| word.as_str() != "--") {
         if let Some(option) = grammar::with_one_dash(word, |name| commands.has_option(name)) {
@@ -526,17 +538,17 @@ fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String
     }
     let (line, tokens) = join(words);
     let options = match form {
-        Form::Dump => DumpWords::new(&tokens, commands).options(commands),
+        CommandForm::Dump => DumpWords::new(&tokens, commands).options(commands),
         _ => commands.command(form.command()).map(|command| command.options()).unwrap_or_default(),
     };
     let mut between = parse::words(&options, &tokens);
     match form {
-        Form::Dump => {
+        CommandForm::Dump => {
             let kind = between.iter().position(|word| commands.kind(&word.text).is_some());
             let kind = kind.or_else(|| between.iter().position(|word| !is_there(&word.text)));
             kind.map(|index| between.remove(index));
         }
-        Form::Sql => {
+        CommandForm::Sql => {
             let query = SqlWords::behind_files(&line, &tokens);
             between.retain(|word| query.iter().all(|part| part.span != word.span));
         }
@@ -556,12 +568,11 @@ pub fn names_files(word: &str) -> bool {
 
 /// Returns how to load the named files, or else the trace in the current folder; with `recursive`, all traces there.
 fn to_load(queries: Vec<String>, recursive: bool) -> LoadArgs {
-    match queries.is_empty() {
-        true => {
-            let current_folder = LoadArgs::replacing(vec![".".to_owned()]);
-            LoadArgs { recursive, single: !recursive, ..current_folder }
-        }
-        false => LoadArgs { recursive, ..LoadArgs::replacing(queries) },
+    if queries.is_empty() {
+        let current_folder = LoadArgs::replacing(vec![".".to_owned()]);
+        LoadArgs { recursive, single: !recursive, ..current_folder }
+    } else {
+        LoadArgs { recursive, ..LoadArgs::replacing(queries) }
     }
 }
 

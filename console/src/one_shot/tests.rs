@@ -7,7 +7,7 @@ use handlescope_commands::dump::object_ref::ObjectRefArgs;
 use handlescope_commands::extract::ExtractArgs;
 use handlescope_commands::registry::REGISTRY;
 
-fn parsed(line: &[&str]) -> Option<Result<OneShot, Refusal>> {
+fn parsed(line: &[&str]) -> Option<Result<OneShot, LineRefusal>> {
     let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
     parse(&words)
 }
@@ -19,8 +19,8 @@ fn shot(line: &[&str]) -> OneShot {
 fn refused(line: &[&str]) -> String {
     match parsed(line).expect("one shot") {
         Ok(_) => panic!("{line:?} is accepted"),
-        Err(Refusal::Command(error)) => error.to_string(),
-        Err(Refusal::Globals(error)) => error.to_string(),
+        Err(LineRefusal::Command(error)) => error.to_string(),
+        Err(LineRefusal::Globals(error)) => error.to_string(),
     }
 }
 

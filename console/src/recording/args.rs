@@ -195,8 +195,11 @@ impl SessionArgs {
             ("--virtual-alloc", self.virtual_alloc),
             ("--drop-close-stacks", self.drop_close_stacks),
         ];
-        let given = switches.into_iter().filter(|(_, is_given)| *is_given);
-        let mut words: String = given.map(|(name, _)| format!(" {name}")).collect();
+        let mut words: String = switches
+            .into_iter()
+            .filter(|(_, is_given)| *is_given)
+            .map(|(name, _)| format!(" {name}"))
+            .collect();
         if let Some(size) = self.buffer_size {
             words += &format!(" --buffer-size {}KiB", size.kib());
         }
@@ -302,8 +305,5 @@ fn profile_name(name: &str) -> Result<PathBuf, ArgError> {
 
 fn named(name: &str, extension: &'static str) -> Result<PathBuf, ArgError> {
     let path = with_home(name);
-    match has_extension(&path, &[extension]) {
-        true => Ok(path),
-        false => Err(ArgError::Name { extension }),
-    }
+    if has_extension(&path, &[extension]) { Ok(path) } else { Err(ArgError::Name { extension }) }
 }

@@ -13,7 +13,7 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 
 pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
 pub use record::decodable;
-pub use stop::{Reached, StopWatch};
+pub use stop::{StopTrigger, StopWatch};
 
 use handlescope_commands::CommandError;
 use handlescope_session::cancel::Cancel;
@@ -33,9 +33,10 @@ pub fn record(
     messages: &mut Messages<'_>,
     cancel: &Cancel,
 ) -> Result<(), CommandError> {
-    match args.dry_run {
-        true => print(&SessionPlan::new(&args.options()), out),
-        false => record::run(args, force, recorder(), out, messages, cancel),
+    if args.dry_run {
+        print(&SessionPlan::new(&args.options()), out)
+    } else {
+        record::run(args, force, recorder(), out, messages, cancel)
     }
 }
 

@@ -22,7 +22,7 @@ use indicatif::{HumanBytes, HumanCount};
 
 use super::args::RecordArgs;
 use super::elsewhere::refusal;
-use super::stop::{Reached, StopWatch};
+use super::stop::{StopTrigger, StopWatch};
 use handlescope_commands::CommandError;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Output, Overwrite};
@@ -126,7 +126,7 @@ enum End {
     /// `--duration`
     Duration,
     /// `--stop-when`
-    Condition(Reached),
+    Condition(StopTrigger),
 }
 
 impl fmt::Display for End {
@@ -160,7 +160,7 @@ pub fn run(
         .map_err(|error| refusal("record", &args.session, &options, &error))?;
     messages.note(format_args!("recording to {}; Ctrl-C ends it", Untrusted(&args.file)));
     messages.wait("recording");
-    let mut recording = Recording {
+    let mut recording = RunningRecording {
         running,
         receiver,
         watch,
@@ -193,9 +193,10 @@ pub fn run(
     if let Some(reason) = unmerged {
         merge(&file, &further, &reason, messages, cancel);
     }
-    match args.extract || is_extraction_confirmed(messages) {
-        true => extract(&args.file, out, messages, cancel),
-        false => Ok(()),
+    if args.extract || is_extraction_confirmed(messages) {
+        extract(&args.file, out, messages, cancel)
+    } else {
+        Ok(())
     }
 }
 
@@ -210,7 +211,7 @@ fn sink(counted: Arc<AtomicU64>, sender: Option<EventSender>) -> EventSink {
 }
 
 /// A running recording.
-struct Recording {
+struct RunningRecording {
     running: Box<dyn Running>,
     receiver: EventReceiver,
     watch: StopWatch,
@@ -220,7 +221,7 @@ struct Recording {
     kib: u32,
 }
 
-impl Recording {
+impl RunningRecording {
     fn events(&self) -> u64 {
         self.counted.load(Relaxed)
     }
@@ -256,7 +257,7 @@ impl Recording {
     }
 
     /// Waits a moment, and examines the events that arrive.
-    fn tick(&mut self) -> Option<Reached> {
+    fn tick(&mut self) -> Option<StopTrigger> {
         if self.watch.is_idle() {
             std::thread::sleep(TICK);
             return None;
@@ -331,9 +332,10 @@ pub fn decodable<'a>(event: &SessionEvent<'a>) -> Event<'a> {
     let guid = Guid(event.provider);
     let known = |id: u32| Some(id).filter(|id| *id != UNKNOWN);
     Event {
-        id: match event.is_classic {
-            true => EventId::Classic { guid, opcode: event.opcode },
-            false => EventId::Manifest { guid, id: event.id },
+        id: if event.is_classic {
+            EventId::Classic { guid, opcode: event.opcode }
+        } else {
+            EventId::Manifest { guid, id: event.id }
         },
         version: event.version,
         time: event.time,

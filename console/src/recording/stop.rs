@@ -45,7 +45,7 @@ pub struct StopWatch {
 
 /// A condition that is met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reached {
+pub struct StopTrigger {
     pub condition: StopCondition,
     /// The process that meets it; the name is empty if no event gave it.
     pub process: (String, u32),
@@ -53,7 +53,7 @@ pub struct Reached {
     pub handles: u64,
 }
 
-impl fmt::Display for Reached {
+impl fmt::Display for StopTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((name, pid), above) = (&self.process, self.condition.handles_above);
         write!(
@@ -88,7 +88,7 @@ impl StopWatch {
     }
 
     /// Takes an event; returns the condition that it meets.
-    pub fn event(&mut self, event: &Event<'_>) -> Option<Reached> {
+    pub fn event(&mut self, event: &Event<'_>) -> Option<StopTrigger> {
         let StopWatch { conditions, counts } = self;
         if conditions.is_empty() {
             return None;
@@ -100,7 +100,8 @@ impl StopWatch {
             });
             if let Some((_, condition)) = condition {
                 let (condition, handles) = (condition.clone(), open.count());
-                reached = Some(Reached { condition, process: (open.name.clone(), pid), handles });
+                reached =
+                    Some(StopTrigger { condition, process: (open.name.clone(), pid), handles });
             }
         });
         reached

@@ -17,7 +17,7 @@ use reedline::{
 
 use super::highlighter::CommandHighlighter;
 use handlescope_commands::Registry;
-use handlescope_commands::completion::{CommandCompleter, SharedKnown};
+use handlescope_commands::completion::{CommandCompleter, SharedCompletionValues};
 use handlescope_commands::dump::DumpWords;
 use handlescope_commands::registry::registry;
 use handlescope_commands::script::is_waiting;
@@ -30,7 +30,11 @@ use handlescope_session::trace::Session;
 const MENU: &str = "completion";
 
 /// Creates a line editor with everything the console offers.
-pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_>) -> Reedline {
+pub fn editor(
+    known: SharedCompletionValues,
+    color: ColorChoice,
+    messages: &mut Messages<'_>,
+) -> Reedline {
     let mut keys = default_emacs_keybindings();
     let complete = vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext];
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
@@ -159,10 +163,7 @@ pub struct QueryValidator;
 
 impl Validator for QueryValidator {
     fn validate(&self, text: &str) -> ValidationResult {
-        match is_waiting(text) {
-            true => ValidationResult::Incomplete,
-            false => ValidationResult::Complete,
-        }
+        if is_waiting(text) { ValidationResult::Incomplete } else { ValidationResult::Complete }
     }
 }
 
@@ -239,12 +240,12 @@ impl Prompt for FilePrompt {
 /// Hints from the history, or from the registry if the history has none.
 pub struct CommandHinter {
     history: DefaultHinter,
-    known: SharedKnown,
+    known: SharedCompletionValues,
 }
 
 impl CommandHinter {
     /// Creates hints; an alias gets the hints of its command line.
-    pub fn new(known: SharedKnown) -> CommandHinter {
+    pub fn new(known: SharedCompletionValues) -> CommandHinter {
         CommandHinter { history: DefaultHinter::default().with_style(Role::Hint.style()), known }
     }
 }

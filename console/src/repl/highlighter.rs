@@ -5,7 +5,9 @@ use std::ops::Range;
 use handlescope_model::guard::lock;
 use reedline::{Highlighter, StyledText};
 
-use handlescope_commands::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
+use handlescope_commands::completion::{
+    SharedCompletionValues, is_keyword, is_word, keywords, starts_with,
+};
 use handlescope_commands::dump::DumpWords;
 use handlescope_commands::registry::registry;
 use handlescope_commands::sql::SqlWords;
@@ -19,12 +21,12 @@ use handlescope_sql::Relation;
 
 /// Colours commands, kinds, options and values.
 pub struct CommandHighlighter {
-    known: SharedKnown,
+    known: SharedCompletionValues,
 }
 
 impl CommandHighlighter {
     /// Creates a highlighter that takes the aliases from `known`.
-    pub fn new(known: SharedKnown) -> CommandHighlighter {
+    pub fn new(known: SharedCompletionValues) -> CommandHighlighter {
         CommandHighlighter { known }
     }
 }
@@ -216,9 +218,10 @@ fn query_roles(line: &str, span: Range<usize>) -> Roles {
         } else if is_word(first) {
             let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let word = rest.get(..length).unwrap_or_default();
-            let role = match is_keyword(word) {
-                true => Some(Role::Option),
-                false => Relation::named(word).map(|_| Role::Kind),
+            let role = if is_keyword(word) {
+                Some(Role::Option)
+            } else {
+                Relation::named(word).map(|_| Role::Kind)
             };
             (length, role)
         } else {
@@ -287,8 +290,11 @@ mod tests {
 
     /// Returns the words of a line that are marked as wrong.
     fn wrong(line: &str) -> Vec<String> {
-        let wrong = shown(line).into_iter().filter(|(_, role)| *role == Role::Wrong);
-        wrong.map(|(word, _)| word).collect()
+        shown(line)
+            .into_iter()
+            .filter(|(_, role)| *role == Role::Wrong)
+            .map(|(word, _)| word)
+            .collect()
     }
 
     #[test]
@@ -301,8 +307,11 @@ mod tests {
                 let tokens = split(option.doc().example);
                 let behind =
                     tokens.iter().skip_while(|token| !option.is_named(&token.text)).skip(1);
-                let values = behind.take_while(|token| !token.is_switch());
-                let values = values.map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
+                let values = behind
+                    .take_while(|token| !token.is_switch())
+                    .map(|token| token.text.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 for name in option.doc().names {
                     let line = format!("{start} {name} {values} ");
                     assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
@@ -359,7 +368,7 @@ mod tests {
     fn a_line_that_was_taken_over_cannot_talk_to_the_terminal() {
         let line = ".load \"a\u{1b}]0;x\u{9c}\u{202e}.etl\"";
         for cursor in 0..=line.len() {
-            let text = CommandHighlighter::new(SharedKnown::default())
+            let text = CommandHighlighter::new(SharedCompletionValues::default())
                 .highlight(line, cursor)
                 .raw_string();
             assert_eq!(text, ".load \"a?]0;x·□.etl\"");
@@ -373,8 +382,8 @@ mod tests {
             ["", "  ", ".dump  ObjectRef\t-pn \"a", "ä -ö \"", "# x", ".load a  ", ".sql SELECT 'ä"]
         {
             for cursor in 0..=line.len() {
-                let styled =
-                    CommandHighlighter::new(SharedKnown::default()).highlight(line, cursor);
+                let styled = CommandHighlighter::new(SharedCompletionValues::default())
+                    .highlight(line, cursor);
                 assert_eq!(styled.raw_string(), line);
             }
         }

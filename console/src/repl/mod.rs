@@ -11,13 +11,13 @@ use std::sync::Arc;
 use handlescope_model::guard::lock;
 use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 
-use handlescope_commands::completion::{KnownViews, SharedKnown};
+use handlescope_commands::completion::{KnownViews, SharedCompletionValues};
 use handlescope_commands::console::Console;
 use handlescope_commands::{CommandError, Flow, script};
 use handlescope_session::cancel::{self, Cancelled, InputWait};
 use handlescope_session::terminal::{Messages, standard};
 
-use self::offer::Accepted;
+use self::offer::OfferResult;
 pub use highlighter::CommandHighlighter;
 
 /// Reads commands from the terminal and runs them until `.quit` or Ctrl-D. Reports commands that fail. Ctrl-C ends the
@@ -31,21 +31,18 @@ pub fn run(
     messages: &mut Messages<'_>,
 ) -> Result<(), CommandError> {
     let mut color = console.session.settings.color();
-    let known = SharedKnown::default();
-    let mut input = match standard::is_screen() {
-        true => {
-            let editor = editor::editor(Arc::clone(&known), color, messages);
-            messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
-            Input::Editor(Box::new(editor))
-        }
+    let known = SharedCompletionValues::default();
+    let mut input = if standard::is_screen() {
+        let editor = editor::editor(Arc::clone(&known), color, messages);
+        messages.note(".help lists the commands, Tab completes, Ctrl-D leaves");
+        LineSource::Editor(Box::new(editor))
+    } else {
         // The editor queries the terminal through both outputs, and would wait for an answer from a file.
-        false => {
-            messages.note(
-                ".help lists the commands, Ctrl-D leaves; Tab completes only where both results and messages go \
-                 to the terminal",
-            );
-            Input::Lines
-        }
+        messages.note(
+            ".help lists the commands, Ctrl-D leaves; Tab completes only where both results and messages go \
+             to the terminal",
+        );
+        LineSource::Lines
     };
     // Nobody is reading an answer that goes elsewhere, so symbols are only offered at a terminal.
     console.session.offers_symbols = io::stdin().is_terminal() && standard::out().is_terminal();
@@ -53,7 +50,7 @@ pub fn run(
         refresh(console, &known);
         let color_now = console.session.settings.color();
         if color_now != color
-            && let Input::Editor(editor) = &mut input
+            && let LineSource::Editor(editor) = &mut input
         {
             color = color_now;
             **editor = editor::editor(Arc::clone(&known), color, messages);
@@ -64,7 +61,7 @@ pub fn run(
         match signal {
             Signal::Success(line) => {
                 input.keep_history();
-                let is_editor = matches!(input, Input::Editor(_));
+                let is_editor = matches!(input, LineSource::Editor(_));
                 if execute_all(console, &line, is_editor, out, messages)? == Flow::Quit {
                     return Ok(());
                 }
@@ -77,16 +74,16 @@ pub fn run(
 }
 
 /// The source of lines.
-enum Input {
+enum LineSource {
     /// A line editor with completion and a history.
     Editor(Box<Reedline>),
     /// Plain lines from the terminal, if not all outputs go to it.
     Lines,
 }
 
-impl Input {
+impl LineSource {
     fn read(&mut self, prompt: &dyn Prompt) -> io::Result<Signal> {
-        if let Input::Editor(editor) = self {
+        if let LineSource::Editor(editor) = self {
             return editor.read_line(prompt);
         }
         let mut shown = standard::prompt();
@@ -109,7 +106,7 @@ impl Input {
     /// Writes the last line at once, so that it survives a crash and other consoles find it. A history that cannot be
     /// saved does not stop the session.
     fn keep_history(&mut self) {
-        if let Input::Editor(editor) = self {
+        if let LineSource::Editor(editor) = self {
             let _ = editor.sync_history();
         }
     }
@@ -136,7 +133,7 @@ fn execute_all(
         let accepted = accepted.map_err(|source| CommandError::Terminal { source })?;
         // Ctrl-C was an answer to the question.
         console.cancel.reset();
-        if let Some(Accepted::Always(command)) = &accepted {
+        if let Some(OfferResult::Always(command)) = &accepted {
             execute(console, command, out, messages)?;
         }
         // Runs the command again: it asks the server for what it needs, and its answer has names.
@@ -162,16 +159,17 @@ fn execute(
         Err(error) if error.is_broken_pipe() => Ok(Flow::Quit),
         Err(error) => {
             out.flush()?;
-            match error.is_cancelled() {
-                true => messages.note(Cancelled),
-                false => messages.error(error),
+            if error.is_cancelled() {
+                messages.note(Cancelled);
+            } else {
+                messages.error(error);
             }
             Ok(Flow::Continue)
         }
     }
 }
 
-fn refresh(console: &Console, known: &SharedKnown) {
+fn refresh(console: &Console, known: &SharedCompletionValues) {
     let files = &console.session.files;
     let mut known = lock(known);
     known.over_dataset = console.session.dataset.is_some();

@@ -8,32 +8,32 @@ use handlescope_session::trace::{Session, SymbolOffer};
 use handlescope_session::values::CountedNoun;
 use reedline::{Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
 
-use super::Input;
+use super::LineSource;
 use handlescope_session::cancel::{self, InputWait};
 use handlescope_session::terminal::Messages;
 
 /// The user's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reply {
+enum OfferReply {
     Yes,
     No,
     Always,
 }
 
-impl Reply {
+impl OfferReply {
     /// Parses a reply; anything that is not an agreement means no.
-    fn parse(text: &str) -> Reply {
+    fn parse(text: &str) -> OfferReply {
         match text.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Reply::Yes,
-            "a" | "always" => Reply::Always,
-            _ => Reply::No,
+            "y" | "yes" => OfferReply::Yes,
+            "a" | "always" => OfferReply::Always,
+            _ => OfferReply::No,
         }
     }
 }
 
 /// The result of an accepted offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Accepted {
+pub enum OfferResult {
     /// Microsoft's server was added to the symbol path of this session.
     Once,
     /// This command adds it for every session.
@@ -48,36 +48,37 @@ pub fn offer(
     session: &mut Session,
     is_editor: bool,
     messages: &mut Messages<'_>,
-) -> io::Result<Option<Accepted>> {
+) -> io::Result<Option<OfferResult>> {
     let Some(offer) = session.take_symbol_offer() else { return Ok(None) };
-    let question = Question::about(&offer);
-    let mut input = match is_editor {
-        true => Input::Editor(Box::new(Reedline::create().with_ansi_colors(false))),
-        false => Input::Lines,
+    let question = OfferPrompt::about(&offer);
+    let mut input = if is_editor {
+        LineSource::Editor(Box::new(Reedline::create().with_ansi_colors(false)))
+    } else {
+        LineSource::Lines
     };
     let reply = match cancel::waiting(InputWait::Prompt, || input.read(&question))? {
-        Signal::Success(text) => Reply::parse(&text),
-        _ => Reply::No,
+        Signal::Success(text) => OfferReply::parse(&text),
+        _ => OfferReply::No,
     };
     Ok(accept(reply, &offer, session, messages))
 }
 
 fn accept(
-    reply: Reply,
+    reply: OfferReply,
     offer: &SymbolOffer,
     session: &mut Session,
     messages: &mut Messages<'_>,
-) -> Option<Accepted> {
+) -> Option<OfferResult> {
     match reply {
-        Reply::Yes => {
+        OfferReply::Yes => {
             session.set_symbol_path(&offer.path);
-            Some(Accepted::Once)
+            Some(OfferResult::Once)
         }
-        Reply::Always => {
+        OfferReply::Always => {
             let (key, always) = (SettingKey::SymbolDownload, SymbolDownload::Always);
-            Some(Accepted::Always(format!(".config {key} {always}")))
+            Some(OfferResult::Always(format!(".config {key} {always}")))
         }
-        Reply::No => {
+        OfferReply::No => {
             messages.note(
                 ".sympath -symServer ms downloads them later; `.config symbol-download never` stops this question",
             );
@@ -87,16 +88,16 @@ fn accept(
 }
 
 /// The question as a prompt.
-struct Question(String);
+struct OfferPrompt(String);
 
-impl Question {
-    fn about(offer: &SymbolOffer) -> Question {
+impl OfferPrompt {
+    fn about(offer: &SymbolOffer) -> OfferPrompt {
         let modules = CountedNoun(offer.modules as u64, "module");
-        Question(format!("Download symbols of {modules} from Microsoft? [y/N/always] "))
+        OfferPrompt(format!("Download symbols of {modules} from Microsoft? [y/N/always] "))
     }
 }
 
-impl Prompt for Question {
+impl Prompt for OfferPrompt {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.0)
     }
@@ -128,31 +129,31 @@ mod tests {
     #[test]
     fn only_an_agreement_agrees() {
         for (text, expected) in [
-            ("y", Reply::Yes),
-            (" YES ", Reply::Yes),
-            ("always", Reply::Always),
-            ("A", Reply::Always),
-            ("", Reply::No),
-            ("n", Reply::No),
-            (".why", Reply::No),
+            ("y", OfferReply::Yes),
+            (" YES ", OfferReply::Yes),
+            ("always", OfferReply::Always),
+            ("A", OfferReply::Always),
+            ("", OfferReply::No),
+            ("n", OfferReply::No),
+            (".why", OfferReply::No),
         ] {
-            assert_eq!(Reply::parse(text), expected, "{text}");
+            assert_eq!(OfferReply::parse(text), expected, "{text}");
         }
     }
 
     #[test]
     fn an_agreement_names_the_server_and_a_refusal_says_how_to_agree_later() {
         for (reply, has_servers, words) in [
-            (Reply::Yes, true, ""),
-            (Reply::Always, false, ""),
-            (Reply::No, false, ".sympath -symServer ms"),
+            (OfferReply::Yes, true, ""),
+            (OfferReply::Always, false, ""),
+            (OfferReply::No, false, ".sympath -symServer ms"),
         ] {
             let mut session = Session::default();
             let offer = SymbolOffer { modules: 4, path: SymbolPath::parse("srv**https://x") };
             let mut out = Vec::new();
             let mut messages = Messages::new(&mut out, Screen::PLAIN);
             let accepted = accept(reply, &offer, &mut session, &mut messages);
-            assert_eq!(accepted.is_some(), reply != Reply::No);
+            assert_eq!(accepted.is_some(), reply != OfferReply::No);
             assert_eq!(session.settings.symbol_path().has_servers(), has_servers, "{reply:?}");
             let text = String::from_utf8(out).expect("text");
             assert!(text.contains(words) && text.is_empty() == words.is_empty(), "{text}");
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn the_question_counts_modules() {
         let question =
-            |modules| Question::about(&SymbolOffer { modules, path: SymbolPath::default() }).0;
+            |modules| OfferPrompt::about(&SymbolOffer { modules, path: SymbolPath::default() }).0;
         assert_eq!(question(4), "Download symbols of 4 modules from Microsoft? [y/N/always] ");
         assert_eq!(question(1), "Download symbols of 1 module from Microsoft? [y/N/always] ");
     }

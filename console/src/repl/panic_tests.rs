@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, thread};
 
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 use tempfile::TempDir;
 
 use super::run;
@@ -37,7 +37,7 @@ fn a_panic_leaves_the_terminal_usable() {
     // A key that edits the line shows that the terminal is still read key by key.
     terminal.send(".lisx");
     terminal.wait_for_line(&format!("{PROMPT}.lisx"));
-    terminal.press(Key::Ctrl('u'));
+    terminal.press(TerminalKey::Ctrl('u'));
     terminal.run(PROMPT, ".list");
     terminal.wait_for("No traces are loaded.");
     let shown = terminal.transcript();
@@ -51,7 +51,7 @@ fn a_panic_leaves_the_terminal_usable() {
 fn quit(terminal: &Terminal) {
     terminal.wait_for_line(PROMPT);
     terminal.send(".quit");
-    terminal.press(Key::Enter);
+    terminal.press(TerminalKey::Enter);
 }
 
 /// Runs a session at the prompt, panics while the spinner turns, and runs the session again.

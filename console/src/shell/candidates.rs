@@ -8,23 +8,23 @@ use handlescope_model::{Trace, Untrusted, is_harmful};
 
 use crate::cli::Cli;
 use crate::one_shot::{self, SWITCHES};
-use handlescope_commands::completion::{Known, complete, starts_with};
+use handlescope_commands::completion::{CompletionValues, complete, starts_with};
 use handlescope_session::grammar::join;
 use handlescope_session::paths::is_extract;
 use handlescope_session::trace::TraceValues;
 
 /// Something the last word could be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct WordCandidate {
     /// The whole word, without quotes.
     pub value: String,
     /// A one-line description.
     pub description: String,
 }
 
-impl Candidate {
-    fn new(value: &str, description: String) -> Candidate {
-        Candidate { value: value.to_owned(), description }
+impl WordCandidate {
+    fn new(value: &str, description: String) -> WordCandidate {
+        WordCandidate { value: value.to_owned(), description }
     }
 }
 
@@ -35,7 +35,7 @@ const BETWEEN_FILES: [&str; 7] = [".dump", ".why", ".diff", ".report", ".sql", "
 /// because shells complete those best.
 ///
 /// After subcommands such as `dump`, completes the console's options, and values from the extracts after `-fd`.
-pub fn candidates(words: &[String]) -> Vec<Candidate> {
+pub fn candidates(words: &[String]) -> Vec<WordCandidate> {
     // Bash splits --color=al into three words.
     let words: Vec<String> = words.iter().filter(|word| *word != "=").cloned().collect();
     let Some((last, before)) = words.split_last() else { return Vec::new() };
@@ -54,18 +54,18 @@ pub fn candidates(words: &[String]) -> Vec<Candidate> {
         let switches =
             SWITCHES.iter().filter(|(name, ..)| last.len() > 1 && starts_with(name, last));
         candidates
-            .extend(switches.map(|(name, _, about)| Candidate::new(name, (*about).to_owned())));
+            .extend(switches.map(|(name, _, about)| WordCandidate::new(name, (*about).to_owned())));
     }
     // A shell reads one candidate per line, and prints and inserts it unchanged.
     candidates.retain(|candidate| !candidate.value.contains(is_harmful));
-    for Candidate { description, .. } in &mut candidates {
+    for WordCandidate { description, .. } in &mut candidates {
         *description = Untrusted(&*description).to_string();
     }
     candidates
 }
 
 /// Returns the completions that the console offers for its commands, and the program's options.
-fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
+fn of_console(before: &[String], last: &str) -> Vec<WordCandidate> {
     let (mut line, _) = join(before);
     line.push(' ');
     if last.contains([' ', '\t']) {
@@ -74,8 +74,10 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     line.push_str(last);
     let suggestions = complete(&line, &known(before)).into_iter();
     // Candidates without a description are paths, which shells complete best.
-    let mut candidates: Vec<Candidate> = suggestions
-        .filter_map(|offer| Some(Candidate::new(offer.value.trim_matches('"'), offer.description?)))
+    let mut candidates: Vec<WordCandidate> = suggestions
+        .filter_map(|offer| {
+            Some(WordCandidate::new(offer.value.trim_matches('"'), offer.description?))
+        })
         .filter(|candidate| starts_with(&candidate.value, last))
         .collect();
     if !last.starts_with('-') && before.first().is_some_and(|name| BETWEEN_FILES.contains(&&**name))
@@ -96,17 +98,20 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
 }
 
 /// Returns values for completion from the extracts after `-fd`; a trace would have to be extracted first.
-fn known(words: &[String]) -> Known {
+fn known(words: &[String]) -> CompletionValues {
     let pairs = words.iter().zip(words.iter().skip(1));
     let files =
         pairs.filter(|(option, _)| one_shot::names_files(option)).map(|(_, file)| Path::new(file));
-    let traces = files.filter(|file| is_extract(file)).filter_map(|file| Trace::open(file).ok());
-    let values = traces.map(|trace| Arc::new(TraceValues::new(Arc::new(trace)))).collect();
-    Known { values, ..Known::default() }
+    let values = files
+        .filter(|file| is_extract(file))
+        .filter_map(|file| Trace::open(file).ok())
+        .map(|trace| Arc::new(TraceValues::new(Arc::new(trace))))
+        .collect();
+    CompletionValues { values, ..CompletionValues::default() }
 }
 
 /// Returns the program's subcommands and options, from their definition.
-fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
+fn of_program(before: &[String], last: &str) -> Vec<WordCandidate> {
     let program = Cli::program();
     let command = before.iter().find_map(|word| program.find_subcommand(word));
     let scope = command.unwrap_or(&program);
@@ -118,12 +123,14 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
         let options = scope.get_arguments().filter(|option| !option.is_hide_set());
         candidates.extend(options.filter_map(|arg| {
             let value = format!("--{}", arg.get_long()?);
-            Some(Candidate { value, description: first_line(arg.get_help()) })
+            Some(WordCandidate { value, description: first_line(arg.get_help()) })
         }));
     } else if command.is_none() {
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
         candidates.extend(
-            visible.map(|action| Candidate::new(action.get_name(), first_line(action.get_about()))),
+            visible.map(|action| {
+                WordCandidate::new(action.get_name(), first_line(action.get_about()))
+            }),
         );
     } else if let Some(positional) = scope.get_positionals().next() {
         candidates = values_of(positional, last);
@@ -134,18 +141,18 @@ fn of_program(before: &[String], last: &str) -> Vec<Candidate> {
 
 /// Returns the option with this name, if it takes a value.
 fn option_named<'a>(scope: &'a Command, program: &'a Command, name: &str) -> Option<&'a Arg> {
-    let mut options = scope.get_arguments().chain(program.get_arguments());
-    options.find(|arg| {
+    scope.get_arguments().chain(program.get_arguments()).find(|arg| {
         let is_long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
         let is_short = arg.get_short().is_some_and(|short| *name == format!("-{short}"));
         arg.get_action().takes_values() && (is_long || is_short)
     })
 }
 
-fn values_of(option: &Arg, last: &str) -> Vec<Candidate> {
+fn values_of(option: &Arg, last: &str) -> Vec<WordCandidate> {
     let values = option.get_possible_values();
-    let candidates =
-        values.iter().map(|value| Candidate::new(value.get_name(), first_line(value.get_help())));
+    let candidates = values
+        .iter()
+        .map(|value| WordCandidate::new(value.get_name(), first_line(value.get_help())));
     candidates.filter(|candidate| starts_with(&candidate.value, last)).collect()
 }
 

@@ -26,7 +26,7 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     page.render_description_section(out)?;
     page.render_options_section(out)?;
     subcommands(&program).to_writer(out)?;
-    for action in shown(&program) {
+    for action in visible_commands(&program) {
         subcommand(action.clone()).to_writer(out)?;
     }
     commands().to_writer(out)?;
@@ -77,7 +77,7 @@ fn synopsis() -> Roff {
 }
 
 /// Returns the subcommands that a user calls.
-fn shown(program: &Command) -> impl Iterator<Item = &Command> {
+fn visible_commands(program: &Command) -> impl Iterator<Item = &Command> {
     program.get_subcommands().filter(|action| !action.is_hide_set())
 }
 
@@ -89,7 +89,7 @@ fn text(help: Option<&StyledStr>) -> String {
 fn subcommands(program: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["SUBCOMMANDS"]);
-    for action in shown(program) {
+    for action in visible_commands(program) {
         roff.control("TP", []);
         roff.text([bold(action.get_name())]);
         roff.text([roman(text(action.get_about()))]);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_subcommand_has_a_section_with_its_usage_and_three_examples() {
-        for action in shown(&Cli::program()) {
+        for action in visible_commands(&Cli::program()) {
             let name = action.get_name();
             let mut section = Vec::new();
             subcommand(action.clone()).to_writer(&mut section).expect("a section");

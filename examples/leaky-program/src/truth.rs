@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A call of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct TruthLine {
     /// Microseconds since 1970, UTC, after the call.
     pub at_us: u64,
     /// Process that made the call.
@@ -15,13 +15,13 @@ pub struct Line {
     pub function: String,
     /// What was called.
     #[serde(flatten)]
-    pub call: Call,
+    pub call: CallEffect,
 }
 
 /// What a call did; handles and addresses are numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
-pub enum Call {
+pub enum CallEffect {
     /// A process of the program started; the first line of each process.
     Started {
         /// Executable.
@@ -47,14 +47,14 @@ pub enum Call {
     Unmapped { address: u64 },
     /// A block, pages, or a GDI or USER object was allocated.
     Allocated {
-        kind: Kind,
+        kind: AllocationKind,
         /// Address, or the handle of a GDI or USER object.
         key: u64,
         /// Bytes; 0 for a GDI or USER object.
         size: u64,
     },
     /// It was freed.
-    Freed { kind: Kind, key: u64 },
+    Freed { kind: AllocationKind, key: u64 },
     /// The process is about to exit without closing what it holds; the last line of each process.
     Exits,
     /// Everything is done. The program waits until its standard input ends, so that the leaks are still open.
@@ -64,14 +64,14 @@ pub enum Call {
 /// Kind of an allocation, as handlescope names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum AllocationKind {
     Heap,
     Commit,
     Gdi,
     User,
 }
 
-impl Kind {
+impl AllocationKind {
     /// Returns the name as handlescope shows it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -88,9 +88,10 @@ impl Kind {
 ///
 /// # Errors
 /// The number (from 1) of the first line that cannot be parsed, and why.
-pub fn parse(text: &str) -> Result<Vec<Line>, (usize, serde_json::Error)> {
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    lines
+pub fn parse(text: &str) -> Result<Vec<TruthLine>, (usize, serde_json::Error)> {
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty())
         .map(|(number, line)| serde_json::from_str(line).map_err(|error| (number, error)))
         .collect()
 }
@@ -101,12 +102,12 @@ mod tests {
 
     #[test]
     fn a_line_says_who_called_what() {
-        let line = Line {
+        let line = TruthLine {
             at_us: 7,
             pid: 1,
             tid: 2,
             function: "leak_events".to_owned(),
-            call: Call::Opened { handle: 0x40, object_type: "Event".to_owned(), name: None },
+            call: CallEffect::Opened { handle: 0x40, object_type: "Event".to_owned(), name: None },
         };
         let text = serde_json::to_string(&line).unwrap();
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use leaky_program::truth::{Call, Kind, Line};
+use leaky_program::truth::{AllocationKind, CallEffect, TruthLine};
 
 /// What became of a handle, view or allocation before the recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Fate {
 
 /// How a process got a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum HandleOrigin {
     Opened,
     Duplicated,
     /// A child inherited it. The owner is the parent here, as in answers.
@@ -25,7 +25,7 @@ pub enum Origin {
 
 /// A handle that should be in the trace.
 #[derive(Debug, Clone)]
-pub struct Handle {
+pub struct ExpectedHandle {
     /// Owner.
     pub pid: u32,
     /// Thread and function that opened it.
@@ -35,13 +35,13 @@ pub struct Handle {
     pub handle: u64,
     pub object_type: String,
     pub name: Option<String>,
-    pub origin: Origin,
+    pub origin: HandleOrigin,
     pub fate: Fate,
 }
 
 /// A view that should be in the trace.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct ExpectedView {
     pub pid: u32,
     pub function: String,
     pub at_us: u64,
@@ -53,7 +53,7 @@ pub struct View {
 /// An allocation that should be in the trace, if its kind was recorded.
 #[derive(Debug, Clone)]
 pub struct Allocation {
-    pub kind: Kind,
+    pub kind: AllocationKind,
     pub pid: u32,
     pub function: String,
     pub at_us: u64,
@@ -64,62 +64,77 @@ pub struct Allocation {
 
 /// Everything that is expected.
 #[derive(Debug, Clone, Default)]
-pub struct Expected {
+pub struct Expectation {
     /// Name of the executable.
     pub process: String,
     pub pids: Vec<u32>,
-    pub handles: Vec<Handle>,
-    pub views: Vec<View>,
+    pub handles: Vec<ExpectedHandle>,
+    pub views: Vec<ExpectedView>,
     pub allocations: Vec<Allocation>,
 }
 
-impl Expected {
+impl Expectation {
     /// Follows the calls of a truth to the end of the recording.
     #[must_use]
-    pub fn new(lines: &[Line]) -> Self {
+    pub fn new(lines: &[TruthLine]) -> Self {
         let mut expected = Self::default();
         // A process that waits outlives the recording, even if a later line says that it exits.
-        let waits: Vec<u32> =
-            lines.iter().filter(|line| line.call == Call::Waits).map(|line| line.pid).collect();
+        let waits: Vec<u32> = lines
+            .iter()
+            .filter(|line| line.call == CallEffect::Waits)
+            .map(|line| line.pid)
+            .collect();
         let at_end =
             |pid: u32| if waits.contains(&pid) { Fate::Leaked } else { Fate::ClosedAtExit };
         let (mut handles, mut views, mut allocations) =
             (HashMap::new(), HashMap::new(), HashMap::new());
         for line in lines {
             match &line.call {
-                Call::Started { process } => {
+                CallEffect::Started { process } => {
                     expected.process.clone_from(process);
                     expected.pids.push(line.pid);
                 }
-                Call::Opened { handle, object_type, name } => {
+                CallEffect::Opened { handle, object_type, name } => {
                     handles.insert((line.pid, *handle), expected.handles.len());
                     let fate = at_end(line.pid);
                     let handle = new(line, line.pid, *handle, object_type, name);
-                    expected.handles.push(Handle { origin: Origin::Opened, fate, ..handle });
+                    expected.handles.push(ExpectedHandle {
+                        origin: HandleOrigin::Opened,
+                        fate,
+                        ..handle
+                    });
                 }
-                Call::Duplicated { into, handle, object_type, name } => {
+                CallEffect::Duplicated { into, handle, object_type, name } => {
                     handles.insert((*into, *handle), expected.handles.len());
                     let fate = at_end(*into);
                     let handle = new(line, *into, *handle, object_type, name);
-                    expected.handles.push(Handle { origin: Origin::Duplicated, fate, ..handle });
+                    expected.handles.push(ExpectedHandle {
+                        origin: HandleOrigin::Duplicated,
+                        fate,
+                        ..handle
+                    });
                 }
-                Call::Inherited { by, handle, object_type, name } => {
+                CallEffect::Inherited { by, handle, object_type, name } => {
                     // Programs close inherited handles only by exiting, so that is no leak.
                     let fate = match at_end(*by) {
                         Fate::ClosedAtExit => Fate::Closed,
                         fate => fate,
                     };
                     let handle = new(line, *by, *handle, object_type, name);
-                    expected.handles.push(Handle { origin: Origin::Inherited, fate, ..handle });
+                    expected.handles.push(ExpectedHandle {
+                        origin: HandleOrigin::Inherited,
+                        fate,
+                        ..handle
+                    });
                 }
-                Call::Closed { handle } => {
+                CallEffect::Closed { handle } => {
                     if let Some(index) = handles.remove(&(line.pid, *handle)) {
                         expected.handles[index].fate = Fate::Closed;
                     }
                 }
-                Call::Mapped { address, size } => {
+                CallEffect::Mapped { address, size } => {
                     views.insert((line.pid, *address), expected.views.len());
-                    expected.views.push(View {
+                    expected.views.push(ExpectedView {
                         pid: line.pid,
                         function: line.function.clone(),
                         at_us: line.at_us,
@@ -128,12 +143,12 @@ impl Expected {
                         fate: at_end(line.pid),
                     });
                 }
-                Call::Unmapped { address } => {
+                CallEffect::Unmapped { address } => {
                     if let Some(index) = views.remove(&(line.pid, *address)) {
                         expected.views[index].fate = Fate::Closed;
                     }
                 }
-                Call::Allocated { kind, key, size } => {
+                CallEffect::Allocated { kind, key, size } => {
                     allocations.insert((line.pid, *kind, *key), expected.allocations.len());
                     expected.allocations.push(Allocation {
                         kind: *kind,
@@ -145,12 +160,12 @@ impl Expected {
                         fate: at_end(line.pid),
                     });
                 }
-                Call::Freed { kind, key } => {
+                CallEffect::Freed { kind, key } => {
                     if let Some(index) = allocations.remove(&(line.pid, *kind, *key)) {
                         expected.allocations[index].fate = Fate::Closed;
                     }
                 }
-                Call::Exits | Call::Waits => {}
+                CallEffect::Exits | CallEffect::Waits => {}
             }
         }
         expected
@@ -172,8 +187,14 @@ impl Expected {
     }
 }
 
-fn new(line: &Line, pid: u32, handle: u64, object_type: &str, name: &Option<String>) -> Handle {
-    Handle {
+fn new(
+    line: &TruthLine,
+    pid: u32,
+    handle: u64,
+    object_type: &str,
+    name: &Option<String>,
+) -> ExpectedHandle {
+    ExpectedHandle {
         pid,
         tid: line.tid,
         function: line.function.clone(),
@@ -181,7 +202,7 @@ fn new(line: &Line, pid: u32, handle: u64, object_type: &str, name: &Option<Stri
         handle,
         object_type: object_type.to_owned(),
         name: name.clone(),
-        origin: Origin::Opened,
+        origin: HandleOrigin::Opened,
         fate: Fate::Leaked,
     }
 }

@@ -7,13 +7,15 @@ mod replayed;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use leaky_program::truth::Kind;
+use leaky_program::truth::AllocationKind;
 use serde_json::Value;
 
-pub use self::expected::{Allocation, Expected, Fate, Handle, Origin, View};
+pub use self::expected::{
+    Allocation, Expectation, ExpectedHandle, ExpectedView, Fate, HandleOrigin,
+};
 use self::observed::number;
-pub use self::observed::{Observed, observe};
-pub use self::replayed::{Program, replay};
+pub use self::observed::{Observation, observe};
+pub use self::replayed::{ReplayProgram, replay};
 
 /// Maximum difference between the clocks of the truth and of the trace, microseconds.
 const SLACK_US: u64 = 1_000_000;
@@ -31,12 +33,12 @@ const MANY: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
 }
 
 /// Outcome of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// What was compared.
     Passed(String),
     /// All differences.
@@ -47,9 +49,10 @@ pub enum Outcome {
 
 impl Check {
     fn new(name: &'static str, compared: String, differences: Vec<String>) -> Self {
-        let outcome = match differences.is_empty() {
-            true => Outcome::Passed(compared),
-            false => Outcome::Failed(differences),
+        let outcome = if differences.is_empty() {
+            CheckOutcome::Passed(compared)
+        } else {
+            CheckOutcome::Failed(differences)
         };
         Self { name, outcome }
     }
@@ -57,18 +60,22 @@ impl Check {
     /// Whether anything differs.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        matches!(self.outcome, Outcome::Failed(_))
+        matches!(self.outcome, CheckOutcome::Failed(_))
     }
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
-            Outcome::Passed(compared) => write!(f, "ok           {}: {compared}", self.name),
-            Outcome::NotChecked(reason) => write!(f, "not checked  {}: {reason}", self.name),
-            Outcome::Failed(differences) => {
-                let shown = differences.iter().take(MAX_NAMED).map(String::as_str);
-                let shown = shown.collect::<Vec<_>>().join("; ");
+            CheckOutcome::Passed(compared) => write!(f, "ok           {}: {compared}", self.name),
+            CheckOutcome::NotChecked(reason) => write!(f, "not checked  {}: {reason}", self.name),
+            CheckOutcome::Failed(differences) => {
+                let shown = differences
+                    .iter()
+                    .take(MAX_NAMED)
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+                    .join("; ");
                 write!(f, "FAILED       {}: {shown}", self.name)?;
                 match differences.len().checked_sub(MAX_NAMED) {
                     Some(more @ 1..) => write!(f, "; and {more} more"),
@@ -80,11 +87,11 @@ impl fmt::Display for Check {
 }
 
 /// The handles of the truth, each with its row of the trace if there is one.
-type Matches<'a> = Vec<(&'a Handle, Option<&'a Value>)>;
+type HandleMatches<'a> = Vec<(&'a ExpectedHandle, Option<&'a Value>)>;
 
 /// Compares a trace with the truth.
 #[must_use]
-pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
+pub fn compare(expected: &Expectation, observed: &Observation) -> Vec<Check> {
     let matches = matches(expected, observed);
     let mut checks = vec![losses(observed), opened(&matches)];
     checks.extend([
@@ -107,16 +114,20 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
         compare_each("duplicates and inheritance", &matches, |handle, row| {
             let has = |column: &str| !row[column].is_null();
             match handle.origin {
-                Origin::Opened => None,
-                Origin::Duplicated => (!has("source_process")).then(|| "no duplicate".to_owned()),
-                Origin::Inherited => (!is_inherited(row)).then(|| "not inherited".to_owned()),
+                HandleOrigin::Opened => None,
+                HandleOrigin::Duplicated => {
+                    (!has("source_process")).then(|| "no duplicate".to_owned())
+                }
+                HandleOrigin::Inherited => (!is_inherited(row)).then(|| "not inherited".to_owned()),
             }
         }),
         no_others(expected, observed, &matches),
         counts(expected, &matches, observed),
         views(expected, observed),
     ]);
-    for kind in [Kind::Heap, Kind::Commit, Kind::Gdi, Kind::User] {
+    for kind in
+        [AllocationKind::Heap, AllocationKind::Commit, AllocationKind::Gdi, AllocationKind::User]
+    {
         checks.push(allocations(kind, expected, observed));
     }
     checks.push(suspects(expected, observed));
@@ -125,7 +136,7 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
 
 /// Finds the row of each handle: same process and value, opened within a second. Of several it takes the one that is
 /// most alike in function, type and thread, then the nearest in time.
-fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
+fn matches<'a>(expected: &'a Expectation, observed: &'a Observation) -> HandleMatches<'a> {
     let start_us = start_us(observed);
     let mut rows: HashMap<(u64, u64, bool), Vec<&Value>> = HashMap::new();
     for row in &observed.handles {
@@ -134,7 +145,7 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
     }
     let mut taken = HashSet::new();
     let matches = expected.handles.iter().map(|handle| {
-        let is_inherited = handle.origin == Origin::Inherited;
+        let is_inherited = handle.origin == HandleOrigin::Inherited;
         let key = (u64::from(handle.pid), handle.handle, is_inherited);
         let candidates = rows.get(&key).map(Vec::as_slice).unwrap_or_default().iter().copied();
         let near = candidates.filter_map(|row| {
@@ -152,7 +163,7 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
 }
 
 /// Returns the number of properties that differ.
-fn unlike(handle: &Handle, row: &Value) -> usize {
+fn unlike(handle: &ExpectedHandle, row: &Value) -> usize {
     let differs = [
         !text(&row["stack_text"]).contains(&handle.function),
         text(&row["type"]) != handle.object_type,
@@ -170,11 +181,11 @@ fn number_of(row: &Value) -> u64 {
 }
 
 /// Returns the start of the session in microseconds since 1970.
-fn start_us(observed: &Observed) -> Option<u64> {
+fn start_us(observed: &Observation) -> Option<u64> {
     (observed.trace["session_start_filetime"].as_u64()? / 10).checked_sub(FILETIME_EPOCH_US)
 }
 
-fn losses(observed: &Observed) -> Check {
+fn losses(observed: &Observation) -> Check {
     let lost = ["events_lost", "buffers_lost"].into_iter().filter_map(|column| {
         let lost = observed.trace[column].as_u64().unwrap_or(1);
         (lost > 0).then(|| format!("{column} {lost}"))
@@ -182,19 +193,22 @@ fn losses(observed: &Observed) -> Check {
     Check::new("lost events", "0".to_owned(), lost.collect())
 }
 
-fn opened(matches: &Matches<'_>) -> Check {
-    let missing = matches.iter().filter(|(_, row)| row.is_none());
-    let missing = missing.map(|(handle, _)| format!("{} is not in the trace", label(handle)));
-    Check::new("handles", format!("{} opened", matches.len()), missing.collect())
+fn opened(matches: &HandleMatches<'_>) -> Check {
+    let missing: Vec<String> = matches
+        .iter()
+        .filter(|(_, row)| row.is_none())
+        .map(|(handle, _)| format!("{} is not in the trace", label(handle)))
+        .collect();
+    Check::new("handles", format!("{} opened", matches.len()), missing)
 }
 
 /// Compares one property of every handle that is in the trace.
 fn compare_each(
     name: &'static str,
-    matches: &Matches<'_>,
-    difference: impl Fn(&Handle, &Value) -> Option<String>,
+    matches: &HandleMatches<'_>,
+    difference: impl Fn(&ExpectedHandle, &Value) -> Option<String>,
 ) -> Check {
-    let known: Vec<(&Handle, &Value)> =
+    let known: Vec<(&ExpectedHandle, &Value)> =
         matches.iter().filter_map(|(handle, row)| Some((*handle, (*row)?))).collect();
     let differences = known.iter().filter_map(|(handle, row)| {
         difference(handle, row).map(|difference| format!("{}: {difference}", label(handle)))
@@ -202,7 +216,7 @@ fn compare_each(
     Check::new(name, format!("of {} handles", known.len()), differences.collect())
 }
 
-fn stacks(matches: &Matches<'_>) -> Check {
+fn stacks(matches: &HandleMatches<'_>) -> Check {
     let has_names = matches.iter().flat_map(|(_, row)| row).any(|row| {
         let text = text(&row["stack_text"]);
         text.lines().any(|line| line.contains('!') && line.to_lowercase().contains("leaky"))
@@ -211,7 +225,7 @@ fn stacks(matches: &Matches<'_>) -> Check {
         matches.iter().flat_map(|(_, row)| row).any(|row| !text(&row["stack_text"]).is_empty());
     if has_stacks && !has_names {
         let reason = "no function of the program has a name: its PDB is not on the symbol path";
-        return Check { name: "stacks", outcome: Outcome::NotChecked(reason.to_owned()) };
+        return Check { name: "stacks", outcome: CheckOutcome::NotChecked(reason.to_owned()) };
     }
     compare_each("stacks", matches, |handle, row| {
         let is_there = text(&row["stack_text"]).contains(&handle.function);
@@ -220,7 +234,7 @@ fn stacks(matches: &Matches<'_>) -> Check {
 }
 
 /// Checks that the program's functions opened no handles that the truth does not have.
-fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) -> Check {
+fn no_others(expected: &Expectation, observed: &Observation, matches: &HandleMatches<'_>) -> Check {
     let known: HashSet<u64> =
         matches.iter().filter_map(|(_, row)| Some(number_of((*row)?))).collect();
     let functions: HashSet<&str> =
@@ -238,7 +252,7 @@ fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) ->
 }
 
 /// Compares leaked handles by type, for the functions of the truth.
-fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Check {
+fn counts(expected: &Expectation, matches: &HandleMatches<'_>, observed: &Observation) -> Check {
     let mut leaked: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for handle in expected.handles.iter().filter(|handle| handle.fate != Fate::Closed) {
         leaked.entry(&handle.object_type).or_default()[0] += 1;
@@ -250,16 +264,20 @@ fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Ch
             leaked.entry(text(&row["type"])).or_default()[1] += 1;
         }
     }
-    let differences = leaked.iter().filter(|(_, [expected, observed])| expected != observed);
-    let differences = differences.map(|(object_type, [expected, observed])| {
-        format!("{object_type}: {observed} instead of {expected}")
-    });
-    let compared = leaked.iter().map(|(object_type, [count, _])| format!("{object_type} {count}"));
-    let compared = compared.collect::<Vec<_>>().join(", ");
+    let differences = leaked.iter().filter(|(_, [expected, observed])| expected != observed).map(
+        |(object_type, [expected, observed])| {
+            format!("{object_type}: {observed} instead of {expected}")
+        },
+    );
+    let compared = leaked
+        .iter()
+        .map(|(object_type, [count, _])| format!("{object_type} {count}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     Check::new("leaked by type", compared, differences.collect())
 }
 
-fn views(expected: &Expected, observed: &Observed) -> Check {
+fn views(expected: &Expectation, observed: &Observation) -> Check {
     const NAME: &str = "mapped views";
     let rows: HashMap<(u64, u64), &Value> = observed
         .handles
@@ -269,7 +287,7 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
         .collect();
     if rows.is_empty() {
         let reason = "views of files were not recorded".to_owned();
-        return Check { name: NAME, outcome: Outcome::NotChecked(reason) };
+        return Check { name: NAME, outcome: CheckOutcome::NotChecked(reason) };
     }
     let differences = expected.views.iter().filter_map(|view| {
         let label = format!("view 0x{:X} of {}", view.address, view.function);
@@ -283,12 +301,12 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
     Check::new(NAME, expected.views.len().to_string(), differences.collect())
 }
 
-fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
+fn allocations(kind: AllocationKind, expected: &Expectation, observed: &Observation) -> Check {
     let name = match kind {
-        Kind::Heap => "heap blocks",
-        Kind::Commit => "committed pages",
-        Kind::Gdi => "GDI objects",
-        Kind::User => "USER objects",
+        AllocationKind::Heap => "heap blocks",
+        AllocationKind::Commit => "committed pages",
+        AllocationKind::Gdi => "GDI objects",
+        AllocationKind::User => "USER objects",
     };
     let of_kind = observed.allocations.iter().filter(|row| row["kind"] == kind.name());
     let mut rows: HashMap<(u64, u64), Vec<&Value>> = HashMap::new();
@@ -301,7 +319,7 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
         expected.allocations.iter().filter(|allocation| allocation.kind == kind).collect();
     if of_truth.is_empty() || rows.is_empty() {
         let reason = if of_truth.is_empty() { "the program made none" } else { "not recorded" };
-        return Check { name, outcome: Outcome::NotChecked(reason.to_owned()) };
+        return Check { name, outcome: CheckOutcome::NotChecked(reason.to_owned()) };
     }
     let start_us = start_us(observed).unwrap_or_default();
     let differences = of_truth.iter().filter_map(|allocation| {
@@ -326,16 +344,20 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
 }
 
 /// Checks that `.why` names the functions that leak many handles, and none that leaks nothing before them.
-fn suspects(expected: &Expected, observed: &Observed) -> Check {
+fn suspects(expected: &Expectation, observed: &Observation) -> Check {
     const NAME: &str = "suspects of .why";
     let leaking = expected.leaking();
-    let of_program = observed.suspects.iter().filter(|suspect| {
-        text(&suspect["process"]).starts_with(&expected.process) && suspect["bytes"].is_null()
-    });
-    let named: Vec<&str> = of_program.map(|suspect| text(&suspect["function"])).collect();
+    let named: Vec<&str> = observed
+        .suspects
+        .iter()
+        .filter(|suspect| {
+            text(&suspect["process"]).starts_with(&expected.process) && suspect["bytes"].is_null()
+        })
+        .map(|suspect| text(&suspect["function"]))
+        .collect();
     if named.iter().all(|function| !function.contains('!')) {
         let reason = "no suspect has a function with a name".to_owned();
-        return Check { name: NAME, outcome: Outcome::NotChecked(reason) };
+        return Check { name: NAME, outcome: CheckOutcome::NotChecked(reason) };
     }
     let many = leaking.iter().filter(|(_, (leaked, _))| *leaked >= MANY);
     let missing = many.filter(|(function, _)| !named.iter().any(|name| name.ends_with(*function)));
@@ -345,8 +367,8 @@ fn suspects(expected: &Expected, observed: &Observed) -> Check {
     let first = named
         .iter()
         .take(leaking.len())
-        .filter(|name| !leaking.keys().any(|function| name.ends_with(function)));
-    let first = first.map(|name| format!("{name}, which leaks nothing, is among the first"));
+        .filter(|name| !leaking.keys().any(|function| name.ends_with(function)))
+        .map(|name| format!("{name}, which leaks nothing, is among the first"));
     let differences = missing.chain(first).collect();
     Check::new(NAME, named.iter().take(3).copied().collect::<Vec<_>>().join(", "), differences)
 }
@@ -368,7 +390,7 @@ fn word(fate: Fate) -> &'static str {
     }
 }
 
-fn label(handle: &Handle) -> String {
+fn label(handle: &ExpectedHandle) -> String {
     format!("{} 0x{:X} of {}", handle.object_type, handle.handle, handle.function)
 }
 

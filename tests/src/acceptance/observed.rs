@@ -7,7 +7,7 @@ use serde_json::{Deserializer, Value};
 
 /// Handlescope's answers about a trace.
 #[derive(Debug, Clone, Default)]
-pub struct Observed {
+pub struct Observation {
     /// The row of the trace itself.
     pub trace: Value,
     /// Rows of the view `handles`, which also has mapped views.
@@ -22,7 +22,7 @@ pub struct Observed {
 ///
 /// # Errors
 /// The error that the program prints.
-pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Observed, String> {
+pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Observation, String> {
     let ask = |command: &str| {
         let mut run = Command::new(program);
         run.arg(trace).args(["-c", command]).stdin(Stdio::null());
@@ -43,7 +43,7 @@ pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Ob
     let suspects = why
         .iter()
         .flat_map(|document| document["suspects"].as_array().cloned().unwrap_or_default());
-    Ok(Observed {
+    Ok(Observation {
         trace: trace.into_iter().next().unwrap_or_default(),
         handles,
         allocations,

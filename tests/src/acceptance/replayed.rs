@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-use leaky_program::truth::{Call, Kind, Line};
+use leaky_program::truth::{AllocationKind, CallEffect, TruthLine};
 
 use crate::file::FileOptions;
-use crate::linked::{Image, compile, publics};
+use crate::linked::{ImageFacts, compile, publics};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, RangeRecord};
-use crate::scenario::{Caller, Duplicate, TraceBuilder, View};
+use crate::scenario::{Caller, DuplicatedHandle, MappedView, TraceBuilder};
 
 const PROGRAM: &str = "leaky-program.exe";
 const PDB: &str = "leaky_program.pdb";
@@ -34,12 +34,12 @@ const BEFORE_US: u64 = 100_000;
 
 /// The program as an image with a PDB.
 #[derive(Debug)]
-pub struct Program {
-    image: Image,
+pub struct ReplayProgram {
+    image: ImageFacts,
     functions: BTreeMap<String, u64>,
 }
 
-impl Program {
+impl ReplayProgram {
     /// Links an image with functions of these names in the namespace `leaky_program`, and puts its PDB into a folder
     /// laid out like a symbol server.
     ///
@@ -54,7 +54,7 @@ impl Program {
         }
         source.push_str("}\nextern \"C\" int Main() { return 0; }\n");
         let map = compile(&source, PROGRAM, PDB, folder.path())?;
-        let image = Image::read(&folder.path().join(PROGRAM))?;
+        let image = ImageFacts::read(&folder.path().join(PROGRAM))?;
         let guid = image.guid.to_string().replace('-', "").to_uppercase();
         let place = symbols.join(PDB).join(format!("{guid}{:X}", image.age));
         fs::create_dir_all(&place)?;
@@ -73,15 +73,16 @@ impl Program {
 
 /// Builds the trace of a recording that began before the program and ended while it waited.
 #[must_use]
-pub fn replay(lines: &[Line], program: &Program, options: FileOptions) -> TraceBuilder {
+pub fn replay(lines: &[TruthLine], program: &ReplayProgram, options: FileOptions) -> TraceBuilder {
     let first_us = lines.iter().map(|line| line.at_us).min().unwrap_or_default();
     let start_us = first_us.saturating_sub(BEFORE_US);
     let start = FILETIME_EPOCH + i64::try_from(start_us).unwrap_or_default() * 10;
     let trace = TraceBuilder::with_options(FileOptions { start, ..options });
-    let end_us = lines.iter().filter(|line| line.call == Call::Waits).map(|line| line.at_us).min();
-    let recorded = lines.iter().filter(|line| end_us.is_none_or(|end_us| line.at_us <= end_us));
-    let recorded: Vec<&Line> = recorded.collect();
-    let mut replay = Replay {
+    let end_us =
+        lines.iter().filter(|line| line.call == CallEffect::Waits).map(|line| line.at_us).min();
+    let recorded: Vec<&TruthLine> =
+        lines.iter().filter(|line| end_us.is_none_or(|end_us| line.at_us <= end_us)).collect();
+    let mut replay = TruthReplay {
         trace,
         program,
         start_us,
@@ -97,44 +98,44 @@ pub fn replay(lines: &[Line], program: &Program, options: FileOptions) -> TraceB
 
 /// An object with an open handle.
 #[derive(Debug, Clone)]
-struct Object {
+struct ReplayObject {
     address: u64,
     type_id: u16,
     /// The full name.
     name: String,
 }
 
-struct Replay<'p> {
+struct TruthReplay<'p> {
     trace: TraceBuilder,
-    program: &'p Program,
+    program: &'p ReplayProgram,
     start_us: u64,
     types: BTreeMap<String, u16>,
     /// Objects of open handles, by process and handle.
-    objects: BTreeMap<(u32, u64), Object>,
+    objects: BTreeMap<(u32, u64), ReplayObject>,
     /// Named objects.
-    named: BTreeMap<String, Object>,
+    named: BTreeMap<String, ReplayObject>,
     /// Start times of processes.
     starts: BTreeMap<u32, i64>,
 }
 
-impl Replay<'_> {
+impl TruthReplay<'_> {
     fn ns(&self, at_us: u64) -> i64 {
         i64::try_from(at_us.saturating_sub(self.start_us) * 1_000).unwrap_or(i64::MAX)
     }
 
-    fn processes(&mut self, lines: &[&Line]) {
+    fn processes(&mut self, lines: &[&TruthLine]) {
         self.trace.process(4, "System");
-        for line in lines.iter().filter(|line| matches!(line.call, Call::Started { .. })) {
+        for line in lines.iter().filter(|line| matches!(line.call, CallEffect::Started { .. })) {
             // A process exists before its own code runs.
             let first = lines.iter().find(|first| match first.call {
-                Call::Duplicated { into: pid, .. } | Call::Inherited { by: pid, .. } => {
-                    pid == line.pid
-                }
+                CallEffect::Duplicated { into: pid, .. }
+                | CallEffect::Inherited { by: pid, .. } => pid == line.pid,
                 _ => first.pid == line.pid,
             });
             let start_ns = self.ns(first.map_or(line.at_us, |first| first.at_us)) - 10_000;
             self.starts.insert(line.pid, start_ns);
-            let exits = lines.iter().find(|exit| exit.pid == line.pid && exit.call == Call::Exits);
+            let exits =
+                lines.iter().find(|exit| exit.pid == line.pid && exit.call == CallEffect::Exits);
             let end_ns = exits.map(|exit| self.ns(exit.at_us));
             let parent = first.map_or(4, |first| if first.pid == line.pid { 4 } else { first.pid });
             let process = self.trace.process(line.pid, PROGRAM).parent(parent).started(start_ns);
@@ -144,7 +145,7 @@ impl Replay<'_> {
             if let Some(end_ns) = end_ns {
                 process.ended(end_ns);
             }
-            let Image { guid, age, size, timestamp } = self.program.image;
+            let ImageFacts { guid, age, size, timestamp } = self.program.image;
             let path = format!(r"\Device\HarddiskVolume3\tests\{PROGRAM}");
             self.trace
                 .module(line.pid, &path, BASE, size.into())
@@ -153,11 +154,11 @@ impl Replay<'_> {
         }
     }
 
-    fn line(&mut self, line: &Line) {
+    fn line(&mut self, line: &TruthLine) {
         let (ns, caller) = (self.ns(line.at_us), Caller::new(line.pid, line.tid));
         let stack = self.program.stack(&line.function);
         match &line.call {
-            Call::Opened { handle, object_type, name } => {
+            CallEffect::Opened { handle, object_type, name } => {
                 let object = self.object(object_type, name.as_deref());
                 let (address, type_id) = (object.address, object.type_id);
                 self.objects.insert((line.pid, *handle), object);
@@ -165,55 +166,58 @@ impl Replay<'_> {
                     .create_handle(ns, caller, address, *handle as u32, type_id)
                     .stack(&KERNEL, &stack);
             }
-            Call::Closed { handle } => {
+            CallEffect::Closed { handle } => {
                 if let Some(object) = self.objects.remove(&(line.pid, *handle)) {
                     self.close(ns, caller, *handle, &object, &KERNEL, &stack);
                 }
             }
-            Call::Duplicated { into, handle, object_type, name } => {
+            CallEffect::Duplicated { into, handle, object_type, name } => {
                 let object = self.object(object_type, name.as_deref());
                 self.duplicate(ns, caller, (*into, *handle), *into, object, &stack);
             }
-            Call::Inherited { by, handle, object_type, name } => {
+            CallEffect::Inherited { by, handle, object_type, name } => {
                 let object = self.object(object_type, name.as_deref());
                 // The event comes before the child starts, when it has no pid yet.
                 let ns = self.starts.get(by).copied().unwrap_or(ns) - 1_000;
                 self.duplicate(ns, caller, (*by, *handle), 0, object, &stack);
             }
-            Call::Mapped { address, size } => {
+            CallEffect::Mapped { address, size } => {
                 let view = view(line.pid, *address, *size);
                 self.trace.map(ns, caller, view).stack(&KERNEL, &stack);
             }
-            Call::Unmapped { address } => {
+            CallEffect::Unmapped { address } => {
                 let view = view(line.pid, *address, 0x1_0000);
                 self.trace.unmap(ns, caller, view).stack(&KERNEL, &stack);
             }
-            Call::Allocated { kind: Kind::Heap, key, size } => {
+            CallEffect::Allocated { kind: AllocationKind::Heap, key, size } => {
                 let call = HeapCall::Alloc { address: *key, size: *size };
                 self.trace.heap(ns, caller, HEAP, call).stack(&[], &stack);
             }
-            Call::Freed { kind: Kind::Heap, key } => {
+            CallEffect::Freed { kind: AllocationKind::Heap, key } => {
                 self.trace.heap(ns, caller, HEAP, HeapCall::Free { address: *key });
             }
-            Call::Allocated { kind: Kind::Commit, key, size } => {
+            CallEffect::Allocated { kind: AllocationKind::Commit, key, size } => {
                 let range =
                     RangeRecord { base: *key, size: *size, pid: line.pid, flags: MEM_COMMIT };
                 self.trace.virtual_alloc(ns, caller, range).stack(&KERNEL, &stack);
             }
-            Call::Freed { kind: Kind::Commit, key } => {
+            CallEffect::Freed { kind: AllocationKind::Commit, key } => {
                 let range =
                     RangeRecord { base: *key, size: 0x4000, pid: line.pid, flags: MEM_RELEASE };
                 self.trace.virtual_free(ns, caller, range);
             }
             // The kernel closes what is still open.
-            Call::Exits => self.objects.retain(|(pid, _), _| *pid != line.pid),
+            CallEffect::Exits => self.objects.retain(|(pid, _), _| *pid != line.pid),
             // GDI and USER objects are recorded by other providers.
-            Call::Started { .. } | Call::Waits | Call::Allocated { .. } | Call::Freed { .. } => {}
+            CallEffect::Started { .. }
+            | CallEffect::Waits
+            | CallEffect::Allocated { .. }
+            | CallEffect::Freed { .. } => {}
         }
     }
 
     /// Returns a new object, or the existing one with this name.
-    fn object(&mut self, object_type: &str, name: Option<&str>) -> Object {
+    fn object(&mut self, object_type: &str, name: Option<&str>) -> ReplayObject {
         let next = 16 + 2 * self.types.len() as u16;
         let type_id = *self.types.entry(object_type.to_owned()).or_insert(next);
         let folder = match object_type {
@@ -223,7 +227,7 @@ impl Replay<'_> {
         };
         let address = 0xffff_8100_0000_0000 + 0x100 * (self.objects_made() + 1);
         let name = name.map(|name| format!(r"{folder}\{name}"));
-        let object = Object { address, type_id, name: name.clone().unwrap_or_default() };
+        let object = ReplayObject { address, type_id, name: name.clone().unwrap_or_default() };
         match name.filter(|_| !matches!(object_type, "File" | "Key")) {
             Some(name) => self.named.entry(name).or_insert(object).clone(),
             None => {
@@ -243,7 +247,7 @@ impl Replay<'_> {
         caller: Caller,
         (owner, handle): (u32, u64),
         target_pid: u32,
-        object: Object,
+        object: ReplayObject,
         stack: &[u64],
     ) {
         let source = self
@@ -251,7 +255,7 @@ impl Replay<'_> {
             .iter()
             .find(|((pid, _), known)| *pid == caller.pid && known.address == object.address);
         let source_handle = source.map_or(handle, |((_, handle), _)| *handle) as u32;
-        let duplicate = Duplicate {
+        let duplicate = DuplicatedHandle {
             object: object.address,
             source_handle,
             target_handle: handle as u32,
@@ -268,11 +272,11 @@ impl Replay<'_> {
         ns: i64,
         caller: Caller,
         handle: u64,
-        object: &Object,
+        object: &ReplayObject,
         kernel: &[u64],
         user: &[u64],
     ) {
-        let Object { address, type_id, name } = object;
+        let ReplayObject { address, type_id, name } = object;
         self.trace
             .close_handle(ns, caller, *address, handle as u32, *type_id, name)
             .stack(kernel, user);
@@ -284,13 +288,13 @@ impl Replay<'_> {
             self.trace.object_type(*id, name);
         }
         for ((pid, handle), object) in &self.objects {
-            let Object { address, type_id, name } = object;
+            let ReplayObject { address, type_id, name } = object;
             self.trace.handle_rundown_end(*pid, *address, *handle as u32, *type_id, name);
         }
         self.trace
     }
 }
 
-fn view(pid: u32, base: u64, size: u64) -> View {
-    View { base, size, file_key: 0xffff_8200_0000_0000 + base, misc: 0, offset: 0, pid }
+fn view(pid: u32, base: u64, size: u64) -> MappedView {
+    MappedView { base, size, file_key: 0xffff_8200_0000_0000 + base, misc: 0, offset: 0, pid }
 }

@@ -1,7 +1,7 @@
 //! Heap blocks of a large trace.
 
 use super::large_trace::LargeTrace;
-use super::open_handles::{Action, OpenHandles};
+use super::open_handles::{BenchAction, BenchHandles};
 use crate::bytes::PointerSize;
 use crate::payload::HeapCall;
 use crate::rng::Rng;
@@ -17,7 +17,7 @@ const LEAKED_BLOCKS: u64 = 0x2d0_0000_0000;
 
 /// The heaps of all processes. Memory use does not grow with the number of events.
 #[derive(Debug)]
-pub struct Heaps {
+pub struct BenchHeaps {
     leak_percent: u32,
     processes: usize,
     /// Live blocks as (process, number).
@@ -28,7 +28,7 @@ pub struct Heaps {
     pub leaked_blocks: u64,
 }
 
-impl Heaps {
+impl BenchHeaps {
     pub fn new(trace: &LargeTrace) -> Self {
         Self {
             leak_percent: trace.leak_percent,
@@ -42,7 +42,7 @@ impl Heaps {
     }
 
     /// Returns the next event, and whether it has a stack; frees have none.
-    pub fn next_action(&mut self, rng: &mut Rng) -> (Action, bool) {
+    pub fn next_action(&mut self, rng: &mut Rng) -> (BenchAction, bool) {
         let size = 16 + 8 * rng.below(200);
         let is_free = rng.percent(50) || self.live.len() >= MAX_LIVE;
         if is_free && !self.live.is_empty() {
@@ -67,7 +67,7 @@ impl Heaps {
     }
 }
 
-fn action(process: usize, event: HeapCall, leaks: bool) -> Action {
+fn action(process: usize, event: HeapCall, leaks: bool) -> BenchAction {
     let payload = event.payload(HEAP, PointerSize::Eight);
-    Action { payload, pid: OpenHandles::pid(process), leaks }
+    BenchAction { payload, pid: BenchHandles::pid(process), leaks }
 }

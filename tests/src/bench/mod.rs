@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
-use self::heap::Heaps;
+use self::heap::BenchHeaps;
 pub use self::large_trace::{LargeTrace, LargeTraceCounts};
-use self::open_handles::{Action, OBJECT_TYPES, OpenHandles};
+use self::open_handles::{BenchAction, BenchHandles, OBJECT_TYPES};
 use self::stacks::StackPool;
 use crate::file::{EtlFile, FileOptions, FileWriter};
 use crate::header::{HeaderKind, Stamp};
@@ -54,13 +54,13 @@ pub fn write_large_trace_to<W: Write + Seek>(
     };
     let frame = frame(trace, options.clone());
     let base = options.base_raw();
-    let mut stream = Stream {
+    let mut stream = HandleStream {
         events: FileWriter::new(out, options)?,
         late: Vec::new(),
         rng: Rng::new(trace.seed),
         stacks: StackPool::new(trace),
-        handles: OpenHandles::new(trace),
-        heaps: Heaps::new(trace),
+        handles: BenchHandles::new(trace),
+        heaps: BenchHeaps::new(trace),
     };
     for (time, cpu, event) in frame.events().filter(|(time, ..)| *time <= base) {
         stream.events.push(cpu, time, event)?;
@@ -110,17 +110,17 @@ struct Late {
 }
 
 /// The writer of the handle events.
-struct Stream<W: Write + Seek> {
+struct HandleStream<W: Write + Seek> {
     events: FileWriter<W>,
     /// Stack parts still to be written, about 20 at a time.
     late: Vec<Late>,
     rng: Rng,
     stacks: StackPool,
-    handles: OpenHandles,
-    heaps: Heaps,
+    handles: BenchHandles,
+    heaps: BenchHeaps,
 }
 
-impl<W: Write + Seek> Stream<W> {
+impl<W: Write + Seek> HandleStream<W> {
     /// Writes handle event number `n` with its stack.
     fn handle_event(&mut self, n: u64) -> io::Result<()> {
         let time = self.events.options().raw((n as i64 + 1) * STEP);
@@ -145,17 +145,16 @@ impl<W: Write + Seek> Stream<W> {
         let cpu = self.rng.below(cpus.into()) as u16;
         let [tid, old_tid] = [(); 2].map(|()| 4 * self.rng.below(4_000) as u32);
         let stamp = Stamp::new(time, 0, tid);
-        match self.rng.percent(20) {
-            true => {
-                let read = disk_read(pointer, 0x1000, self.rng.below(1 << 30) * 0x1000, tid);
-                self.push(HeaderKind::Compact, cpu, stamp, &read)
-            }
-            false => self.push(HeaderKind::PerfInfo, cpu, stamp, &context_switch(tid, old_tid)),
+        if self.rng.percent(20) {
+            let read = disk_read(pointer, 0x1000, self.rng.below(1 << 30) * 0x1000, tid);
+            self.push(HeaderKind::Compact, cpu, stamp, &read)
+        } else {
+            self.push(HeaderKind::PerfInfo, cpu, stamp, &context_switch(tid, old_tid))
         }
     }
 
-    fn event(&mut self, time: i64, action: &Action, has_stack: bool) -> io::Result<()> {
-        let Action { payload, pid, leaks } = action;
+    fn event(&mut self, time: i64, action: &BenchAction, has_stack: bool) -> io::Result<()> {
+        let BenchAction { payload, pid, leaks } = action;
         let (pid, leaks) = (*pid, *leaks);
         let (ptr, cpus) = (self.events.options().pointer, self.events.options().cpus.into());
         let (cpu, tid) = (self.rng.below(cpus) as u16, pid + 4 + 4 * self.rng.below(4) as u32);
@@ -194,7 +193,7 @@ impl<W: Write + Seek> Stream<W> {
         for process in 0..self.handles.processes() {
             for n in 0..self.handles.leaked(process) {
                 let payload =
-                    OpenHandles::leaked_handle(process, n).payload(HandleEvent::RundownEnd, ptr);
+                    BenchHandles::leaked_handle(process, n).payload(HandleEvent::RundownEnd, ptr);
                 time += 1;
                 self.push(HeaderKind::PerfInfo, 0, Stamp::new(time, 0, 0), &payload)?;
             }
@@ -216,7 +215,7 @@ impl<W: Write + Seek> Stream<W> {
     fn finish(self) -> io::Result<LargeTraceCounts> {
         let handles = self.handles;
         let leaked_by_process: Vec<(u32, u64)> =
-            (0..handles.processes()).map(|n| (OpenHandles::pid(n), handles.leaked(n))).collect();
+            (0..handles.processes()).map(|n| (BenchHandles::pid(n), handles.leaked(n))).collect();
         let handle_events = handles.creates + handles.duplicates + handles.closes;
         Ok(LargeTraceCounts {
             creates: handles.creates,

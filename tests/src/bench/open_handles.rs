@@ -27,7 +27,7 @@ const LEAKED_HANDLES: u32 = 0x0100_0000;
 
 /// An event to write next.
 #[derive(Debug)]
-pub struct Action {
+pub struct BenchAction {
     pub payload: KernelPayload,
     /// Process that logs it.
     pub pid: u32,
@@ -37,17 +37,17 @@ pub struct Action {
 
 /// A handle that will be closed.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct ClosingHandle {
     /// Number of the process that opened it.
     process: usize,
     handle: u32,
     object: usize,
 }
 
-impl Open {
+impl ClosingHandle {
     /// Returns the id of the process that owns the handle.
     fn owner(&self) -> u32 {
-        if self.is_of_kernel() { SYSTEM } else { OpenHandles::pid(self.process) }
+        if self.is_of_kernel() { SYSTEM } else { BenchHandles::pid(self.process) }
     }
 
     fn is_of_kernel(&self) -> bool {
@@ -57,12 +57,12 @@ impl Open {
 
 /// An allocator of numbers that reuses returned ones.
 #[derive(Debug, Default)]
-struct Values {
+struct NumberAllocator {
     free: Vec<usize>,
     next: usize,
 }
 
-impl Values {
+impl NumberAllocator {
     fn take(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             self.next += 1;
@@ -73,31 +73,31 @@ impl Values {
 
 /// The open handles of all processes. Memory use does not grow with the number of events.
 #[derive(Debug)]
-pub struct OpenHandles {
+pub struct BenchHandles {
     left: u64,
     leak_percent: u32,
-    open: Vec<Open>,
-    objects: Values,
+    open: Vec<ClosingHandle>,
+    objects: NumberAllocator,
     /// Open handles per object.
     counts: Vec<u32>,
     /// Handle values of each process, then those of System.
-    handles: Vec<Values>,
+    handles: Vec<NumberAllocator>,
     leaked: Vec<u64>,
     pub creates: u64,
     pub duplicates: u64,
     pub closes: u64,
 }
 
-impl OpenHandles {
+impl BenchHandles {
     pub fn new(trace: &LargeTrace) -> Self {
         let processes = trace.processes as usize;
         Self {
             left: trace.handle_events,
             leak_percent: trace.leak_percent,
             open: Vec::new(),
-            objects: Values::default(),
+            objects: NumberAllocator::default(),
             counts: Vec::new(),
-            handles: (0..=processes).map(|_| Values::default()).collect(),
+            handles: (0..=processes).map(|_| NumberAllocator::default()).collect(),
             leaked: vec![0; processes],
             creates: 0,
             duplicates: 0,
@@ -131,7 +131,7 @@ impl OpenHandles {
     }
 
     /// Returns the next event.
-    pub fn next_action(&mut self, rng: &mut Rng) -> Action {
+    pub fn next_action(&mut self, rng: &mut Rng) -> BenchAction {
         let to_close = self.open.len() as u64;
         // Opening another handle takes two of the remaining events: one to open it and one to close it.
         let has_space = self.left >= to_close + 2 && self.open.len() < MAX_OPEN;
@@ -148,26 +148,26 @@ impl OpenHandles {
         }
     }
 
-    fn leak(&mut self, rng: &mut Rng) -> Action {
+    fn leak(&mut self, rng: &mut Rng) -> BenchAction {
         let process = rng.index(self.processes());
         let record = Self::leaked_handle(process, self.leaked[process]);
         self.leaked[process] += 1;
         self.creates += 1;
         let payload = record.payload(HandleEvent::Create, PointerSize::Eight);
-        Action { payload, pid: record.pid, leaks: true }
+        BenchAction { payload, pid: record.pid, leaks: true }
     }
 
-    fn create(&mut self, rng: &mut Rng) -> Action {
+    fn create(&mut self, rng: &mut Rng) -> BenchAction {
         let object = self.objects.take();
         self.counts.resize(self.counts.len().max(object + 1), 0);
         let is_of_kernel = rng.percent(KERNEL_PERCENT);
         let open = self.open_handle(rng.index(self.processes()), object, is_of_kernel);
         self.creates += 1;
         let payload = Self::record(open).payload(HandleEvent::Create, PointerSize::Eight);
-        Action { payload, pid: Self::pid(open.process), leaks: false }
+        BenchAction { payload, pid: Self::pid(open.process), leaks: false }
     }
 
-    fn duplicate(&mut self, rng: &mut Rng) -> Action {
+    fn duplicate(&mut self, rng: &mut Rng) -> BenchAction {
         let source = self.open[rng.index(self.open.len())];
         let target = self.open_handle(rng.index(self.processes()), source.object, false);
         self.duplicates += 1;
@@ -181,10 +181,10 @@ impl OpenHandles {
             source_pid: Some(source.owner()),
         };
         let payload = duplicate.payload(PointerSize::Eight);
-        Action { payload, pid: Self::pid(source.process), leaks: false }
+        BenchAction { payload, pid: Self::pid(source.process), leaks: false }
     }
 
-    fn close(&mut self, rng: &mut Rng) -> Action {
+    fn close(&mut self, rng: &mut Rng) -> BenchAction {
         let index = rng.index(self.open.len());
         let open = self.open.swap_remove(index);
         self.closes += 1;
@@ -205,7 +205,7 @@ impl OpenHandles {
         let payload = record.payload(HandleEvent::Close, PointerSize::Eight);
         // A thread of any process can close a kernel handle.
         let of = if open.is_of_kernel() { rng.index(self.processes()) } else { open.process };
-        Action { payload, pid: Self::pid(of), leaks: false }
+        BenchAction { payload, pid: Self::pid(of), leaks: false }
     }
 
     /// Returns the index of a handle table.
@@ -213,17 +213,17 @@ impl OpenHandles {
         if is_of_kernel { self.processes() } else { process }
     }
 
-    fn open_handle(&mut self, process: usize, object: usize, is_of_kernel: bool) -> Open {
+    fn open_handle(&mut self, process: usize, object: usize, is_of_kernel: bool) -> ClosingHandle {
         let table = self.table(process, is_of_kernel);
         let value = 4 * (self.handles[table].take() as u32 + 1);
         let handle = if is_of_kernel { value | KERNEL_HANDLE } else { value };
-        let open = Open { process, handle, object };
+        let open = ClosingHandle { process, handle, object };
         self.counts[object] += 1;
         self.open.push(open);
         open
     }
 
-    fn record(open: Open) -> HandleRecord {
+    fn record(open: ClosingHandle) -> HandleRecord {
         HandleRecord {
             object: OBJECTS + 0x80 * open.object as u64,
             pid: Self::pid(open.process),

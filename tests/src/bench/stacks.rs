@@ -1,28 +1,36 @@
 //! Stacks of a large trace, and the modules of their frames.
 
 use super::large_trace::LargeTrace;
-use super::open_handles::OpenHandles;
+use super::open_handles::BenchHandles;
 use crate::bytes::Guid;
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
 
 /// A module of every process, or of the kernel.
-struct Module {
+struct BenchModule {
     path: &'static str,
     base: u64,
     size: u64,
 }
 
-const KERNEL: Module = Module {
+const KERNEL: BenchModule = BenchModule {
     path: r"C:\Windows\system32\ntoskrnl.exe",
     base: 0xffff_f801_2a00_0000,
     size: 0x104_7000,
 };
 
-const SYSTEM_DLLS: [Module; 3] = [
-    Module { path: r"C:\Windows\System32\ntdll.dll", base: 0x7ffb_1000_0000, size: 0x21_7000 },
-    Module { path: r"C:\Windows\System32\kernel32.dll", base: 0x7ffb_0f00_0000, size: 0xc_4000 },
-    Module { path: r"C:\Windows\System32\KernelBase.dll", base: 0x7ffb_0d00_0000, size: 0x3a_d000 },
+const SYSTEM_DLLS: [BenchModule; 3] = [
+    BenchModule { path: r"C:\Windows\System32\ntdll.dll", base: 0x7ffb_1000_0000, size: 0x21_7000 },
+    BenchModule {
+        path: r"C:\Windows\System32\kernel32.dll",
+        base: 0x7ffb_0f00_0000,
+        size: 0xc_4000,
+    },
+    BenchModule {
+        path: r"C:\Windows\System32\KernelBase.dll",
+        base: 0x7ffb_0d00_0000,
+        size: 0x3a_d000,
+    },
 ];
 
 /// Base address of the executable of every process.
@@ -37,7 +45,7 @@ pub fn add_modules(frame: &mut TraceBuilder, trace: &LargeTrace) {
     let app_size = (trace.distinct_stacks as u64 * APP_STEP + 0x2000).next_multiple_of(0x1000);
     for n in 0..trace.processes {
         let name = format!("app{n}.exe");
-        let pid = OpenHandles::pid(n as usize);
+        let pid = BenchHandles::pid(n as usize);
         frame.process(pid, &name).parent(4).command_line(&format!("{name} -worker {n}"));
         let path = format!(r"C:\Program Files\Large\{name}");
         frame.module(pid, &path, APP_BASE, app_size).pdb(&format!("app{n}.pdb"), pdb(100 + n), 1);
@@ -86,7 +94,7 @@ impl StackPool {
 fn stack(n: u64, depth: usize, rng: &mut Rng) -> (Vec<u64>, Vec<u64>) {
     let kernel_depth = depth.div_ceil(3);
     // Call sites repeat as in real programs: there are a few hundred per module.
-    let mut site = |module: &Module, sites: u64| {
+    let mut site = |module: &BenchModule, sites: u64| {
         let site = 1 + rng.below(sites);
         module.base + site * (module.size / (sites + 2))
     };

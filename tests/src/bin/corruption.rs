@@ -16,7 +16,7 @@ use handlescope_tests::corrupt;
 
 /// Damages traces and extracts by seeds and runs the program over each.
 #[derive(Debug, Parser)]
-struct Options {
+struct CorruptionOptions {
     /// Damaged traces
     #[arg(long, default_value_t = 5_000)]
     traces: u64,
@@ -59,7 +59,7 @@ struct Figures {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse();
+    let options = CorruptionOptions::parse();
     let trace = fs::read(options.trace.clone().unwrap_or_else(sample_trace))?;
     let folder = tempfile::tempdir()?;
     let archives = extracts(folder.path(), &trace)?;
@@ -98,7 +98,7 @@ fn extracts(folder: &Path, trace: &[u8]) -> Result<[Vec<u8>; 2], Box<dyn Error>>
 
 /// Runs the program on one damaged file.
 fn one(
-    options: &Options,
+    options: &CorruptionOptions,
     case: u64,
     name: &str,
     original: &[u8],
@@ -123,7 +123,7 @@ fn one(
 
 /// Runs the program once; returns the exit status, or what is wrong with how it ended.
 fn run(
-    options: &Options,
+    options: &CorruptionOptions,
     folder: &Path,
     name: &str,
 ) -> Result<Result<i32, String>, Box<dyn Error>> {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use handlescope_tests::pairs::{Pair, leaking_anew, unchanged, unchanged_in_bursts};
+use handlescope_tests::pairs::{TracePair, leaking_anew, unchanged, unchanged_in_bursts};
 
 /// Prints how often `handlescope diff` says that something got worse, of programs that did and did not
 #[derive(Debug, Parser)]
-struct Options {
+struct DiffTableOptions {
     /// The program
     program: PathBuf,
     /// Pairs of traces in each row
@@ -27,10 +27,10 @@ struct Options {
 }
 
 fn main() -> io::Result<()> {
-    let options = Options::parse();
+    let options = DiffTableOptions::parse();
     let temporary = tempfile::tempdir()?;
     let folder = options.folder.as_deref().unwrap_or(temporary.path());
-    let print = |title: &str, rows: Vec<Pair>| {
+    let print = |title: &str, rows: Vec<TracePair>| {
         println!("| {title} | Worse |\n|---|---|");
         for pair in rows.iter().filter(|pair| pair.name.contains(&options.row)) {
             let status = |seed| pair.status(seed, &options.program, folder);

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use handlescope_tests::fleet::Fleet;
+use handlescope_tests::fleet::FleetSize;
 
 /// Writes traces of a fleet into FOLDER: traces/, symbols/ and truth.json
 #[derive(Debug, Parser)]
-struct Options {
+struct FleetTracesOptions {
     /// The folder
     folder: PathBuf,
     /// Number of traces
@@ -25,8 +25,8 @@ struct Options {
 }
 
 fn main() -> io::Result<()> {
-    let Options { folder, traces, machines, seed } = Options::parse();
-    let truth = Fleet { traces, machines, seed }.write(&folder)?;
+    let FleetTracesOptions { folder, traces, machines, seed } = FleetTracesOptions::parse();
+    let truth = FleetSize { traces, machines, seed }.write(&folder)?;
     println!("{:#}", truth["leaks"]);
     Ok(())
 }

@@ -10,7 +10,7 @@ use handlescope_tests::rng::Rng;
 
 /// Writes `NAME.json` and its companions, and prints the counts to expect.
 #[derive(Debug, Parser)]
-struct Options {
+struct LargeExtractOptions {
     /// The main file to write, NAME.json
     output: PathBuf,
     /// Size of the handle part, MB
@@ -34,7 +34,7 @@ struct Options {
 const PROCESSES: u64 = 20;
 
 fn main() -> io::Result<()> {
-    let options = Options::parse();
+    let options = LargeExtractOptions::parse();
     let part = |name: &str| {
         let stem = options.output.file_stem().unwrap_or_default().to_string_lossy();
         create(&options.output.with_file_name(format!("{stem}{name}.json")))
@@ -66,7 +66,7 @@ fn write_main(mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-fn write_stacks(mut out: impl Write, options: &Options) -> io::Result<()> {
+fn write_stacks(mut out: impl Write, options: &LargeExtractOptions) -> io::Result<()> {
     let mut rng = Rng::new(options.seed);
     out.write_all(br#"{"StackList":["""#)?;
     for _ in 0..options.distinct_stacks {
@@ -81,7 +81,10 @@ fn write_stacks(mut out: impl Write, options: &Options) -> io::Result<()> {
     out.flush()
 }
 
-fn write_handles(mut out: impl Write, options: &Options) -> io::Result<(u64, u64, u64)> {
+fn write_handles(
+    mut out: impl Write,
+    options: &LargeExtractOptions,
+) -> io::Result<(u64, u64, u64)> {
     let mut rng = Rng::new(options.seed);
     let (mut objects, mut events, mut leaks, mut bytes) = (0, 0, 0, 0);
     out.write_all(br#"{"ObjectTypeMap":{"16":"Event"},"ObjectReferences":["#)?;

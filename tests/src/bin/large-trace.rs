@@ -9,7 +9,7 @@ use handlescope_tests::bench::{LargeTrace, write_large_trace};
 
 /// Writes a large trace of handle events and prints the counts to expect.
 #[derive(Debug, Parser)]
-struct Options {
+struct LargeTraceOptions {
     /// The .etl file to write
     output: PathBuf,
     /// Number of create, duplicate and close events
@@ -45,7 +45,7 @@ struct Options {
 }
 
 fn main() -> io::Result<()> {
-    let options = Options::parse();
+    let options = LargeTraceOptions::parse();
     let trace = LargeTrace {
         handle_events: options.handle_events,
         heap_events: options.heap_events,

@@ -1,7 +1,7 @@
 //! One buffer: header and events.
 
 use super::lz77;
-use crate::bytes::Bytes;
+use crate::bytes::ByteString;
 
 /// Size of a buffer header, in bytes.
 pub const BUFFER_HEADER: usize = 72;
@@ -43,9 +43,9 @@ impl BufferHeader {
         self.encode(size, filled, flags).raw(&stream).into_vec()
     }
 
-    fn encode(&self, size: usize, filled: usize, flags: u16) -> Bytes {
+    fn encode(&self, size: usize, filled: usize, flags: u16) -> ByteString {
         let filled = filled as u32;
-        let head = Bytes::new()
+        let head = ByteString::new()
             .u32(size as u32)
             .u32(filled) // saved offset
             .u32(filled) // current offset

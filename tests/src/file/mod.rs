@@ -15,7 +15,7 @@ use std::io::{self, Cursor, Seek, Write};
 use std::path::Path;
 
 pub use self::lz77::compress;
-pub use self::options::{Clock, ExtraBuffer, FileOptions, Layout, Ring, SessionEnd};
+pub use self::options::{BufferOrder, ExtraBuffer, FileOptions, RawClock, Ring, SessionEnd};
 pub use self::writer::{FileSummary, FileWriter};
 
 /// A trace file in memory.
@@ -81,13 +81,13 @@ const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
 
 impl EtlFile {
     /// Rounds event times to a clock that advances in steps of `step` 100 ns units. The options must use
-    /// [`Clock::SystemTime`]. Events on a processor keep the order of their exact times.
+    /// [`RawClock::SystemTime`]. Events on a processor keep the order of their exact times.
     ///
     /// # Panics
     /// If the clock is another one, or an event header has no known place for the time.
     #[must_use]
     pub fn on_coarse_clock(mut self, step: i64) -> Self {
-        assert_eq!(self.options.clock, Clock::SystemTime, "other clocks do not stand still");
+        assert_eq!(self.options.clock, RawClock::SystemTime, "other clocks do not stand still");
         self.events.sort_by_key(|(time, _, _)| *time);
         let base = self.options.base_raw();
         let shown = |time: i64| base + (time - base).div_euclid(step) * step;

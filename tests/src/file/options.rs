@@ -1,7 +1,7 @@
 //! Contents of the trace header, and the layout of the file.
 
 use crate::bytes::PointerSize;
-use crate::payload::{ClockChanges, TraceHeader};
+use crate::payload::{ClockChanges, TraceHeaderPayload};
 
 /// 100 ns units per second, the unit of FILETIME.
 const FILETIME_PER_SECOND: i128 = 10_000_000;
@@ -12,7 +12,7 @@ const MODE_PREALLOCATED: u32 = 0x20;
 
 /// The clock of raw time stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
+pub enum RawClock {
     /// Performance counter (type 1).
     Qpc {
         /// Ticks per second.
@@ -27,7 +27,7 @@ pub enum Clock {
     },
 }
 
-impl Clock {
+impl RawClock {
     /// Returns the ticks per second.
     #[must_use]
     pub fn frequency(self) -> i64 {
@@ -49,7 +49,7 @@ impl Clock {
 
 /// Order of the buffers in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum BufferOrder {
     /// Order of flushing (mode bit 1).
     Sequential,
     /// The newest buffers overwrite the oldest (mode bit 2), the header buffer stays.
@@ -104,7 +104,7 @@ pub struct FileOptions {
     /// Number of processors.
     pub cpus: u32,
     /// Clock of the raw times.
-    pub clock: Clock,
+    pub clock: RawClock,
     /// Raw time of the start; not used with the system time clock.
     pub base: i64,
     /// Start of the session (FILETIME).
@@ -132,7 +132,7 @@ pub struct FileOptions {
     /// Compress the event buffers.
     pub compressed: bool,
     /// Order of the buffers.
-    pub layout: Layout,
+    pub layout: BufferOrder,
     /// Number of unused zero buffers at the end.
     pub preallocated: u32,
     /// Whether it is like a merged file: buffer time stamps are FILETIMEs after the end, not raw flush times.
@@ -155,7 +155,7 @@ impl Default for FileOptions {
             buffer_size: 0x1_0000,
             pointer: PointerSize::Eight,
             cpus: 4,
-            clock: Clock::Qpc { frequency: 10_000_000 },
+            clock: RawClock::Qpc { frequency: 10_000_000 },
             base: 9_861_340_898_118,
             start: 133_975_736_100_000_000, // 2025-07-21
             end: SessionEnd::AtLastEvent,
@@ -170,7 +170,7 @@ impl Default for FileOptions {
             loss_flags: 0,
             mode: 0x1_0000,
             compressed: false,
-            layout: Layout::Sequential,
+            layout: BufferOrder::Sequential,
             preallocated: 0,
             merged: true,
             wide_cpu_index: true,
@@ -187,7 +187,7 @@ impl FileOptions {
     /// Returns the raw time of the trace header event.
     #[must_use]
     pub fn base_raw(&self) -> i64 {
-        if self.clock == Clock::SystemTime { self.start } else { self.base }
+        if self.clock == RawClock::SystemTime { self.start } else { self.base }
     }
 
     /// Returns the raw time `ns` nanoseconds after the start, rounded up to a tick.
@@ -217,10 +217,10 @@ impl FileOptions {
     #[must_use]
     pub fn log_file_mode(&self) -> u32 {
         let layout = match self.layout {
-            Layout::Sequential => 1,
-            Layout::Circular { .. } => 2,
-            Layout::InMemory(Ring { renumbered: true, .. }) => 1,
-            Layout::InMemory(_) => 0x400,
+            BufferOrder::Sequential => 1,
+            BufferOrder::Circular { .. } => 2,
+            BufferOrder::InMemory(Ring { renumbered: true, .. }) => 1,
+            BufferOrder::InMemory(_) => 0x400,
         };
         let compressed = if self.compressed { MODE_COMPRESSED } else { 0 };
         let preallocated = if self.preallocated > 0 { MODE_PREALLOCATED } else { 0 };
@@ -228,18 +228,18 @@ impl FileOptions {
     }
 
     /// Returns the trace header for a file of `buffers` with its last event at `last` (raw).
-    pub fn trace_header(&self, buffers: u64, last: i64) -> TraceHeader {
+    pub fn trace_header(&self, buffers: u64, last: i64) -> TraceHeaderPayload {
         let (end, buffers_written) = match self.end {
             SessionEnd::AtLastEvent => (self.filetime(last), buffers as u32),
             SessionEnd::At(end) => (end, buffers as u32),
             SessionEnd::NotClosed => (0, 1),
         };
         let (cpu_mhz, perf_frequency) = match self.clock {
-            Clock::Qpc { frequency } => (2918, frequency),
-            Clock::SystemTime => (2918, 10_000_000),
-            Clock::CpuCycles { mhz } => (mhz, 10_000_000),
+            RawClock::Qpc { frequency } => (2918, frequency),
+            RawClock::SystemTime => (2918, 10_000_000),
+            RawClock::CpuCycles { mhz } => (mhz, 10_000_000),
         };
-        TraceHeader {
+        TraceHeaderPayload {
             buffer_size: self.buffer_size,
             version: self.os_version,
             build: self.build,
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn raw_times_convert_back_to_at_most_one_tick_later() {
         let frequency = 2_143_632;
-        let qpc = FileOptions { clock: Clock::Qpc { frequency }, ..FileOptions::default() };
+        let qpc = FileOptions { clock: RawClock::Qpc { frequency }, ..FileOptions::default() };
         for ns in [0, 1, 100, 999_999_999, 7_200_000_000_123] {
             let back = qpc.nanoseconds(qpc.raw(ns));
             assert!((ns..ns + 467).contains(&back), "{ns} became {back}");
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn system_time_starts_at_the_file_time_of_the_start() {
-        let options = FileOptions { clock: Clock::SystemTime, ..FileOptions::default() };
+        let options = FileOptions { clock: RawClock::SystemTime, ..FileOptions::default() };
         assert_eq!(options.raw(200), options.start + 2);
         assert_eq!(options.filetime(options.raw(1_000_000_000)), options.start + 10_000_000);
     }
@@ -291,14 +291,14 @@ mod tests {
     #[test]
     fn the_mode_bits_follow_the_layout() {
         let circular = FileOptions {
-            layout: Layout::Circular { max_buffers: 3 },
+            layout: BufferOrder::Circular { max_buffers: 3 },
             preallocated: 1,
             ..FileOptions::default()
         };
         assert_eq!(circular.log_file_mode(), 0x1_0022);
         let in_memory = |renumbered| {
             let ring = Ring { buffers: 3, per_processor: false, renumbered };
-            let layout = Layout::InMemory(ring);
+            let layout = BufferOrder::InMemory(ring);
             FileOptions { layout, ..FileOptions::default() }.log_file_mode()
         };
         assert_eq!([in_memory(false), in_memory(true)], [0x1_0400, 0x1_0001]);

@@ -5,7 +5,7 @@ use crate::header::{HeaderKind, KernelEvent, Stamp};
 
 /// The buffer header fields that tests look at.
 #[derive(Debug, PartialEq, Eq)]
-struct Buffer {
+struct BufferFields {
     at: usize,
     size: usize,
     time: i64,
@@ -20,12 +20,12 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     bytes[at..at + size].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-fn buffers(bytes: &[u8]) -> Vec<Buffer> {
+fn buffers(bytes: &[u8]) -> Vec<BufferFields> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() && number(bytes, at, 4) != 0 {
         let size = number(bytes, at, 4) as usize;
-        found.push(Buffer {
+        found.push(BufferFields {
             at,
             size,
             time: number(bytes, at + 16, 8) as i64,
@@ -41,7 +41,7 @@ fn buffers(bytes: &[u8]) -> Vec<Buffer> {
 }
 
 /// Returns the times of the perfinfo events in a buffer.
-fn times(bytes: &[u8], buffer: &Buffer) -> Vec<i64> {
+fn times(bytes: &[u8], buffer: &BufferFields) -> Vec<i64> {
     let mut found = Vec::new();
     let mut at = buffer.at + 72;
     while at < buffer.at + buffer.filled {
@@ -98,7 +98,8 @@ fn events_are_sorted_per_processor_and_overlap_between_processors() {
     sequences.sort_unstable();
     assert_eq!(sequences, (0..all.len() as u64).collect::<Vec<_>>());
     for cpu in 0..3 {
-        let of_cpu: Vec<&Buffer> = all[1..].iter().filter(|buffer| buffer.cpu == cpu).collect();
+        let of_cpu: Vec<&BufferFields> =
+            all[1..].iter().filter(|buffer| buffer.cpu == cpu).collect();
         let found: Vec<i64> = of_cpu.iter().flat_map(|buffer| times(&bytes, buffer)).collect();
         assert!(found.is_sorted() && found.len() > 160 && of_cpu.len() > 1);
         assert!(of_cpu.iter().map(|buffer| buffer.sequence).is_sorted());
@@ -145,13 +146,13 @@ fn compressed_buffers_have_their_own_size_and_a_small_header_buffer() {
     assert!(all[1..].iter().all(|buffer| buffer.flags & 0x40 != 0 && buffer.filled <= 4096));
     assert_eq!(all.last().map(|buffer| buffer.at + buffer.size), Some(bytes.len()));
     let plain = buffers(&file(FileOptions::default(), 500).to_bytes());
-    let filled = |all: &[Buffer]| all.iter().map(|buffer| buffer.filled).collect::<Vec<_>>();
+    let filled = |all: &[BufferFields]| all.iter().map(|buffer| buffer.filled).collect::<Vec<_>>();
     assert_eq!(filled(&all), filled(&plain));
 }
 
 #[test]
 fn circular_files_overwrite_the_oldest_buffers_behind_the_header() {
-    let layout = Layout::Circular { max_buffers: 4 };
+    let layout = BufferOrder::Circular { max_buffers: 4 };
     let bytes = file(FileOptions { layout, ..FileOptions::default() }, 1000).to_bytes();
     let all = buffers(&bytes);
     assert_eq!((all.len(), bytes.len()), (5, 5 * 4096));

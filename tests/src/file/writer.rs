@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::buffer::{BUFFER_HEADER, BufferHeader, FLAG_FLUSH_MARKER, TYPE_HEADER};
-use super::options::{FileOptions, Layout, Ring};
+use super::options::{BufferOrder, FileOptions, Ring};
 use crate::header::{HeaderKind, Stamp};
 
 /// In a merged file, the time stamps of buffers are this long after the last event, in 100 ns units.
@@ -59,7 +59,7 @@ impl<W: Write + Seek> FileWriter<W> {
     /// If compression is combined with a circular layout.
     pub fn new(out: W, options: FileOptions) -> io::Result<Self> {
         assert!(
-            !options.compressed || !matches!(options.layout, Layout::Circular { .. }),
+            !options.compressed || !matches!(options.layout, BufferOrder::Circular { .. }),
             "compressed buffers have no fixed place to overwrite"
         );
         let mut writer = Self {
@@ -136,8 +136,8 @@ impl<W: Write + Seek> FileWriter<W> {
             self.append(&zeros)?;
         }
         let buffers = 1 + match self.options.layout {
-            Layout::Sequential | Layout::InMemory(_) => self.flushed,
-            Layout::Circular { max_buffers } => self.flushed.min(max_buffers),
+            BufferOrder::Sequential | BufferOrder::InMemory(_) => self.flushed,
+            BufferOrder::Circular { max_buffers } => self.flushed.min(max_buffers),
         };
         let header = self.header_buffer(buffers);
         self.out.seek(SeekFrom::Start(0))?;
@@ -168,19 +168,20 @@ impl<W: Write + Seek> FileWriter<W> {
 
     /// Writes the buffers that an in-memory session kept.
     fn write_memory(&mut self) -> io::Result<()> {
-        let Layout::InMemory(Ring { renumbered, .. }) = self.options.layout else { return Ok(()) };
+        let BufferOrder::InMemory(Ring { renumbered, .. }) = self.options.layout else {
+            return Ok(());
+        };
         let mut kept: Vec<_> = std::mem::take(&mut self.in_memory).into();
         if renumbered {
             kept.sort_by_key(|(header, _)| header.sequence);
-            let numbered = kept.iter_mut().zip(1..);
-            numbered.for_each(|((header, _), number)| header.sequence = number);
+            kept.iter_mut().zip(1..).for_each(|((header, _), number)| header.sequence = number);
         }
         self.flushed = 0;
         kept.iter().try_for_each(|(header, content)| self.store(header, content))
     }
 
     fn write_buffer(&mut self, header: &BufferHeader, content: &[u8]) -> io::Result<()> {
-        let Layout::InMemory(Ring { buffers, per_processor, .. }) = self.options.layout else {
+        let BufferOrder::InMemory(Ring { buffers, per_processor, .. }) = self.options.layout else {
             return self.store(header, content);
         };
         self.in_memory.push_back((*header, content.to_vec()));
@@ -200,14 +201,14 @@ impl<W: Write + Seek> FileWriter<W> {
         } else {
             header.plain(content, self.options.buffer_size as usize)
         };
-        if let Layout::Circular { max_buffers } = self.options.layout {
+        if let BufferOrder::Circular { max_buffers } = self.options.layout {
             // The header buffer stays first; the others take turns in the places after it.
             let place = 1 + self.flushed % max_buffers;
             self.end = place * u64::from(self.options.buffer_size);
         }
         self.flushed += 1;
         self.append(&bytes)?;
-        if let Layout::Circular { max_buffers } = self.options.layout {
+        if let BufferOrder::Circular { max_buffers } = self.options.layout {
             let places = 1 + self.flushed.min(max_buffers);
             self.end = places * u64::from(self.options.buffer_size);
         }

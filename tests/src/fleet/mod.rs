@@ -16,8 +16,8 @@ use std::{fs, io};
 
 use serde_json::{Value, json};
 
-use self::program::{Build, PROGRAM, VERSIONS, builds};
-use self::session::{Leaking, Opened, Session};
+use self::program::{PROGRAM, ProgramBuild, VERSIONS, builds};
+use self::session::{FleetSession, FunctionHandles, Leaking};
 use crate::rng::Rng;
 
 /// Maximum number of days with traces: October 2026.
@@ -25,7 +25,7 @@ const DAYS: usize = 31;
 
 /// A leak in some builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leak {
+pub struct FleetLeak {
     /// The function that opens the handles.
     pub function: &'static str,
     /// Type of the objects.
@@ -39,15 +39,15 @@ pub struct Leak {
 }
 
 /// The leaks of the fleet.
-pub const LEAKS: [Leak; 2] = [
-    Leak {
+pub const LEAKS: [FleetLeak; 2] = [
+    FleetLeak {
         function: "fleet::Cache::Open",
         kind: "Event",
         builds: 2..4,
         half: false,
         percent: 30..70,
     },
-    Leak {
+    FleetLeak {
         function: "fleet::Index::Load",
         kind: "File",
         builds: 3..4,
@@ -58,13 +58,13 @@ pub const LEAKS: [Leak; 2] = [
 
 /// Size of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fleet {
+pub struct FleetSize {
     pub traces: usize,
     pub machines: usize,
     pub seed: u64,
 }
 
-impl Fleet {
+impl FleetSize {
     /// Writes `traces/`, `symbols/` and `truth.json` into a folder, and returns the truth.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Fleet {
     }
 
     /// Returns the recording with this number: one per machine, then the next day.
-    fn recording(self, number: usize) -> Recording {
+    fn recording(self, number: usize) -> FleetRecording {
         let days = self.traces.div_ceil(self.machines);
         assert!(days <= DAYS, "{days} days are more than {DAYS}");
         let (machine, day) = (number % self.machines, number / self.machines);
@@ -103,7 +103,7 @@ impl Fleet {
             let leaks = leak.builds.contains(&build) && !(leak.half && machine % 2 == 0);
             Leaking { function: leak.function, percent: if leaks { percent } else { 0 } }
         });
-        Recording {
+        FleetRecording {
             number,
             file: format!("FLEET-{:03}-10-{:02}.etl", machine + 1, day + 1),
             computer: format!("FLEET-{:03}", machine + 1),
@@ -150,7 +150,7 @@ impl Fleet {
 
 /// A trace to write.
 #[derive(Debug)]
-struct Recording {
+struct FleetRecording {
     number: usize,
     file: String,
     computer: String,
@@ -163,14 +163,14 @@ struct Recording {
     seed: u64,
 }
 
-impl Recording {
+impl FleetRecording {
     /// Writes the trace, and returns the truth about it.
-    fn write(&self, build: &Build, path: &Path) -> io::Result<Value> {
+    fn write(&self, build: &ProgramBuild, path: &Path) -> io::Result<Value> {
         let start_s = (self.day * 24 + self.hour) * 3_600 + self.number as i64 % 60;
-        let mut session = Session::new(build, &self.computer, start_s, self.seed);
+        let mut session = FleetSession::new(build, &self.computer, start_s, self.seed);
         let opened = session.run(&self.leaks);
         session.write(path)?;
-        let leaks = opened.into_iter().map(|Opened { function, leaked, opened }| {
+        let leaks = opened.into_iter().map(|FunctionHandles { function, leaked, opened }| {
             (function.to_owned(), json!({ "leaked": leaked, "opened": opened }))
         });
         Ok(json!({
@@ -193,8 +193,9 @@ mod tests {
     #[test]
     fn every_machine_gets_every_build_in_order() {
         for (traces, machines) in [(300, 30), (40, 4), (30, 3)] {
-            let fleet = Fleet { traces, machines, seed: 1 };
-            let all: Vec<Recording> = (0..traces).map(|number| fleet.recording(number)).collect();
+            let fleet = FleetSize { traces, machines, seed: 1 };
+            let all: Vec<FleetRecording> =
+                (0..traces).map(|number| fleet.recording(number)).collect();
             for machine in 0..machines {
                 let builds: Vec<usize> =
                     all.iter().skip(machine).step_by(machines).map(|trace| trace.build).collect();
@@ -207,9 +208,9 @@ mod tests {
 
     #[test]
     fn a_leak_is_of_its_builds_and_machines() {
-        let fleet = Fleet { traces: 300, machines: 30, seed: 1 };
+        let fleet = FleetSize { traces: 300, machines: 30, seed: 1 };
         for number in 0..300 {
-            let Recording { build, leaks, .. } = fleet.recording(number);
+            let FleetRecording { build, leaks, .. } = fleet.recording(number);
             assert_eq!(leaks[0].percent > 0, build == 2 || build == 3);
             assert_eq!(leaks[1].percent > 0, build == 3 && number % 2 == 1);
         }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::folders::copy_folder;
-use crate::functions::Functions;
-use crate::linked::{Image, compile, publics};
+use crate::functions::FunctionTable;
+use crate::linked::{ImageFacts, compile, publics};
 use crate::stacks::Stacks;
 
 /// File name of the program.
@@ -27,7 +27,7 @@ const BEHIND_CALL: u64 = 12;
 
 /// A build of the program.
 #[derive(Debug)]
-pub struct Build {
+pub struct ProgramBuild {
     pub version: &'static str,
     /// Stacks with the addresses of this build.
     pub stacks: Stacks,
@@ -40,17 +40,17 @@ pub struct Build {
 ///
 /// # Panics
 /// If the PDBs of the sample cannot be copied.
-pub fn builds(symbols: &Path) -> io::Result<Vec<Build>> {
+pub fn builds(symbols: &Path) -> io::Result<Vec<ProgramBuild>> {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/symbols");
     copy_folder(&sample, symbols);
     (0..).zip(VERSIONS).map(|(number, version)| build(number, version, symbols)).collect()
 }
 
-fn build(number: u32, version: &'static str, symbols: &Path) -> io::Result<Build> {
+fn build(number: u32, version: &'static str, symbols: &Path) -> io::Result<ProgramBuild> {
     let folder = tempfile::tempdir()?;
     let source = format!("#define PADDING {}\n{SOURCE}", 40 + 100 * number);
     let map = compile(&source, PROGRAM, "fleet.pdb", folder.path())?;
-    let Image { guid, age, size, timestamp } = Image::read(&folder.path().join(PROGRAM))?;
+    let ImageFacts { guid, age, size, timestamp } = ImageFacts::read(&folder.path().join(PROGRAM))?;
     let guid = guid.to_string().replace('-', "");
     let place = symbols.join("fleet.pdb").join(format!("{}{age:X}", guid.to_uppercase()));
     fs::create_dir_all(&place)?;
@@ -62,6 +62,6 @@ fn build(number: u32, version: &'static str, symbols: &Path) -> io::Result<Build
     for (name, rva) in publics(&map) {
         let _ = writeln!(functions, "call {PROGRAM} {name} * 0x{:x}", rva + BEHIND_CALL);
     }
-    let functions = Functions::parse(&functions).map_err(io::Error::other)?;
-    Ok(Build { version, stacks: Stacks::new(functions) })
+    let functions = FunctionTable::parse(&functions).map_err(io::Error::other)?;
+    Ok(ProgramBuild { version, stacks: Stacks::new(functions) })
 }

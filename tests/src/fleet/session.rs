@@ -5,12 +5,12 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use super::program::{Build, PROGRAM};
+use super::program::{PROGRAM, ProgramBuild};
 use crate::file::FileOptions;
 use crate::rng::Rng;
 use crate::scenario::{Caller, KERNEL_HANDLE, TAG_BITS, TraceBuilder};
 use crate::stacks::{
-    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, OPEN_KEY, PROCESS_EXIT, Service, Stack,
+    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, EventStack, OPEN_KEY, PROCESS_EXIT, Service,
 };
 
 const MS: i64 = 1_000_000;
@@ -40,7 +40,7 @@ const KERNEL_CREATE_FILE: &str = "ObpCreateHandle ObOpenObjectByName IopCreateFi
 const KERNEL_CLOSE: &str = "ObCloseHandleTableEntry ObpCloseHandle NtClose";
 
 /// Something that a program repeatedly opens and closes.
-struct Activity {
+struct FleetActivity {
     function: &'static str,
     /// The functions that open it, innermost first, then the ones that close it.
     opening: &'static str,
@@ -51,8 +51,8 @@ struct Activity {
     life_ms: Range<u64>,
 }
 
-const ACTIVITIES: [Activity; 5] = [
-    Activity {
+const ACTIVITIES: [FleetActivity; 5] = [
+    FleetActivity {
         function: "fleet::Worker::Poll",
         opening: "fleet::Worker::Poll fleet::Worker::Run Main",
         closing: "fleet::Worker::Poll fleet::Worker::Run Main",
@@ -61,7 +61,7 @@ const ACTIVITIES: [Activity; 5] = [
         per_minute: 40,
         life_ms: 1..500,
     },
-    Activity {
+    FleetActivity {
         function: "fleet::Cache::Open",
         opening: "fleet::Cache::Open fleet::Worker::Run Main",
         closing: "fleet::Cache::Evict fleet::Worker::Run Main",
@@ -70,7 +70,7 @@ const ACTIVITIES: [Activity; 5] = [
         per_minute: 12,
         life_ms: 1_000..20_000,
     },
-    Activity {
+    FleetActivity {
         function: "fleet::Index::Load",
         opening: "fleet::Index::Load fleet::Worker::Run Main",
         closing: "fleet::Index::Unload fleet::Worker::Run Main",
@@ -79,7 +79,7 @@ const ACTIVITIES: [Activity; 5] = [
         per_minute: 10,
         life_ms: 100..5_000,
     },
-    Activity {
+    FleetActivity {
         function: "fleet::Log::Rotate",
         opening: "fleet::Log::Rotate Main",
         closing: "fleet::Log::Rotate Main",
@@ -88,7 +88,7 @@ const ACTIVITIES: [Activity; 5] = [
         per_minute: 6,
         life_ms: 5..2_000,
     },
-    Activity {
+    FleetActivity {
         function: "fleet::Settings::Read",
         opening: "fleet::Settings::Read fleet::Worker::Run Main",
         closing: "fleet::Settings::Read fleet::Worker::Run Main",
@@ -108,15 +108,15 @@ pub struct Leaking {
 
 /// A function, the handles it leaked, and all handles it opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct FunctionHandles {
     pub function: &'static str,
     pub leaked: u64,
     pub opened: u64,
 }
 
 /// A recording session on a machine.
-pub struct Session<'b> {
-    build: &'b Build,
+pub struct FleetSession<'b> {
+    build: &'b ProgramBuild,
     trace: TraceBuilder,
     rng: Rng,
     end: i64,
@@ -128,15 +128,15 @@ pub struct Session<'b> {
 
 /// A handle that a process has open.
 #[derive(Debug, Clone, Copy)]
-struct Handle {
+struct FleetHandle {
     object: u64,
     value: u32,
     kind: u16,
 }
 
-impl<'b> Session<'b> {
+impl<'b> FleetSession<'b> {
     /// Starts a session this many seconds after the start of the first day.
-    pub fn new(build: &'b Build, computer: &str, start_s: i64, seed: u64) -> Self {
+    pub fn new(build: &'b ProgramBuild, computer: &str, start_s: i64, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let end = (300 + rng.below(300) as i64) * SECOND;
         let start = FIRST_DAY + start_s * FILETIME_SECOND;
@@ -162,7 +162,7 @@ impl<'b> Session<'b> {
     }
 
     /// Adds everything that happens; returns what possibly leaking functions opened.
-    pub fn run(&mut self, leaks: &[Leaking]) -> Vec<Opened> {
+    pub fn run(&mut self, leaks: &[Leaking]) -> Vec<FunctionHandles> {
         let pid = 4_000 + 4 * self.rng.below(4_000) as u32;
         self.trace.process(pid, PROGRAM).parent(SYSTEM).started(SECOND);
         self.modules(pid);
@@ -203,7 +203,7 @@ impl<'b> Session<'b> {
     }
 
     /// Repeats an activity until the end: opens handles and closes all but the leaking part.
-    fn repeat(&mut self, pid: u32, activity: &Activity, percent: u32) -> Opened {
+    fn repeat(&mut self, pid: u32, activity: &FleetActivity, percent: u32) -> FunctionHandles {
         let [opening, closing] = activity.services;
         let opening = self.build.stacks.called(opening, PROGRAM, activity.opening);
         let closing = self.build.stacks.called(closing, PROGRAM, activity.closing);
@@ -221,7 +221,7 @@ impl<'b> Session<'b> {
             let life_ms = start + self.rng.below(end - start);
             self.close(ns + life_ms as i64 * MS, caller, handle, &closing);
         }
-        Opened { function: activity.function, leaked, opened }
+        FunctionHandles { function: activity.function, leaked, opened }
     }
 
     /// Opens the handles that the program keeps for its whole life.
@@ -256,8 +256,8 @@ impl<'b> Session<'b> {
         self.trace.module(pid, BACKUP, BACKUP_BASE, 0x2_0000);
         let user = |rva: u64| vec![BACKUP_BASE + rva, BACKUP_BASE + 0x2_040];
         let kernel = |functions: &str| self.build.stacks.kernel(functions);
-        let opening = Stack { kernel: kernel(KERNEL_CREATE_FILE), user: user(0x1_010) };
-        let closing = Stack { kernel: kernel(KERNEL_CLOSE), user: user(0x1_230) };
+        let opening = EventStack { kernel: kernel(KERNEL_CREATE_FILE), user: user(0x1_010) };
+        let closing = EventStack { kernel: kernel(KERNEL_CLOSE), user: user(0x1_230) };
         let caller = Caller::new(pid, pid + 4);
         for ns in self.times(10) {
             let handle = self.open(ns, caller, FILE, &opening);
@@ -282,20 +282,20 @@ impl<'b> Session<'b> {
         (0..count).map(|_| 2 * SECOND + self.rng.below(span as u64) as i64).collect()
     }
 
-    fn open(&mut self, ns: i64, caller: Caller, kind: u16, stack: &Stack) -> Handle {
+    fn open(&mut self, ns: i64, caller: Caller, kind: u16, stack: &EventStack) -> FleetHandle {
         self.objects += 1;
         let object = 0xffff_8100_0000_0000 + 0x100 * self.objects;
-        let handle = Handle { object, value: 4 * self.objects as u32, kind };
+        let handle = FleetHandle { object, value: 4 * self.objects as u32, kind };
         let ns = self.free(ns);
         let caller = caller.on(self.rng.below(CPUS.into()) as u16);
-        let Handle { value, .. } = handle;
+        let FleetHandle { value, .. } = handle;
         self.trace.create_handle(ns, caller, object, value, kind).stack(&stack.kernel, &stack.user);
         handle
     }
 
     /// Closes a handle, unless the session ends first.
-    fn close(&mut self, ns: i64, caller: Caller, handle: Handle, stack: &Stack) {
-        let Handle { object, value, kind } = handle;
+    fn close(&mut self, ns: i64, caller: Caller, handle: FleetHandle, stack: &EventStack) {
+        let FleetHandle { object, value, kind } = handle;
         if ns >= self.end - MS {
             self.list(caller.pid, handle);
             return;
@@ -309,7 +309,7 @@ impl<'b> Session<'b> {
     }
 
     /// Lists an open handle in the rundown at the end.
-    fn list(&mut self, pid: u32, Handle { object, value, kind }: Handle) {
+    fn list(&mut self, pid: u32, FleetHandle { object, value, kind }: FleetHandle) {
         self.trace.handle_rundown_end(pid, object, value, kind, "");
     }
 

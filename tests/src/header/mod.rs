@@ -7,7 +7,7 @@
 mod provider;
 
 pub use self::provider::{ClassicEvent, ExtendedItem, InstanceEvent, ManifestEvent, TraceMessage};
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Time and thread of an event, as in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,7 +104,7 @@ impl KernelEvent {
         let version = u16::from(self.version)
             | (self.counters.len() as u16) << 8
             | u16::from(self.extra.is_some()) << 15;
-        let start = Bytes::new()
+        let start = ByteString::new()
             .u16(version)
             .u8(self.kind.type_byte(self.pointer))
             .u8(MARKER)
@@ -115,11 +115,15 @@ impl KernelEvent {
             HeaderKind::Compact => self.with_thread(start),
             HeaderKind::System => self.with_thread(start).u32(self.ticks.0).u32(self.ticks.1),
         };
-        let values = self.counters.iter().chain(&self.extra);
-        values.fold(header, |bytes, value| bytes.u64(*value)).raw(&self.payload).into_vec()
+        self.counters
+            .iter()
+            .chain(&self.extra)
+            .fold(header, |bytes, value| bytes.u64(*value))
+            .raw(&self.payload)
+            .into_vec()
     }
 
-    fn with_thread(&self, start: Bytes) -> Bytes {
+    fn with_thread(&self, start: ByteString) -> ByteString {
         start.u32(self.stamp.tid).u32(self.stamp.pid).i64(self.stamp.time)
     }
 }

@@ -1,7 +1,7 @@
 //! Headers of events written by providers: classic, instance, manifest and trace messages.
 
 use super::{MARKER, Stamp, event_size};
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 
 /// A classic event: provider GUID and opcode, 48-byte header (types 10 and 20).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,8 +29,8 @@ impl ClassicEvent {
         self.start(types(self.pointer, 10, 20), 48).raw(&self.payload).into_vec()
     }
 
-    fn start(&self, header_type: u8, header_size: usize) -> Bytes {
-        Bytes::new()
+    fn start(&self, header_type: u8, header_size: usize) -> ByteString {
+        ByteString::new()
             .u16(event_size(header_size + self.payload.len()))
             .u8(header_type)
             .u8(MARKER)
@@ -93,19 +93,19 @@ impl ExtendedItem {
     /// Makes a part of a stack with 64-bit frames; the other part has the same match id.
     #[must_use]
     pub fn part64(match_id: u64, frames: &[u64]) -> Self {
-        let data = Bytes::new().u64(match_id).ptrs(PointerSize::Eight, frames).into_vec();
+        let data = ByteString::new().u64(match_id).ptrs(PointerSize::Eight, frames).into_vec();
         Self { kind: 6, data }
     }
 
     /// Makes a stack given by its key; the frames are written later.
     #[must_use]
     pub fn key64(match_id: u64, key: u64) -> Self {
-        Self { kind: 18, data: Bytes::new().u64(match_id).u64(key).into_vec() }
+        Self { kind: 18, data: ByteString::new().u64(match_id).u64(key).into_vec() }
     }
 
     fn encode(&self, another_follows: bool) -> Vec<u8> {
         let total = (8 + self.data.len()).next_multiple_of(8);
-        Bytes::new()
+        ByteString::new()
             .u16(event_size(total))
             .u16(self.kind)
             .u16(another_follows.into())
@@ -145,9 +145,9 @@ impl ManifestEvent {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let last = self.items.len().saturating_sub(1);
-        let items = self.items.iter().enumerate();
-        let items: Vec<u8> = items.flat_map(|(i, item)| item.encode(i < last)).collect();
-        Bytes::new()
+        let items: Vec<u8> =
+            self.items.iter().enumerate().flat_map(|(i, item)| item.encode(i < last)).collect();
+        ByteString::new()
             .u16(event_size(80 + items.len() + self.payload.len()))
             .u8(types(self.pointer, 18, 19))
             .u8(MARKER)
@@ -191,7 +191,7 @@ impl TraceMessage {
     /// If the message is larger than 65535 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut options = Bytes::new();
+        let mut options = ByteString::new();
         let mut flags = 0;
         if let Some(guid) = self.guid {
             flags |= 2;
@@ -201,7 +201,7 @@ impl TraceMessage {
             flags |= 0x28;
             options = options.i64(stamp.time).u32(stamp.tid).u32(stamp.pid);
         }
-        Bytes::new()
+        ByteString::new()
             .u16(event_size(8 + options.len() + self.payload.len()))
             .u8(0)
             .u8(0x90)

@@ -1,7 +1,7 @@
 //! File mapping events.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Kind of file mapping event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl ViewRecord {
     /// Returns the payload; version 3 has the byte offset before the process id.
     #[must_use]
     pub fn payload(&self, event: ViewEvent, version: u8, ptr: PointerSize) -> KernelPayload {
-        let bytes = Bytes::new()
+        let bytes = ByteString::new()
             .ptr(ptr, self.base)
             .ptr(ptr, self.file_key)
             .u64(self.misc)
@@ -66,7 +66,7 @@ pub fn file_name(key: u64, name: &str, ptr: PointerSize) -> KernelPayload {
     KernelPayload {
         hook: 0x0424,
         version: 2,
-        bytes: Bytes::new().ptr(ptr, key).utf16z(name).into_vec(),
+        bytes: ByteString::new().ptr(ptr, key).utf16z(name).into_vec(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Image identities; a merge inserts them after each image event.
 
 use super::ClassicPayload;
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 
 /// Event class of image identities.
 pub const IDENTITY_GUID: Guid = Guid::new(0xb3e675d7_2554_4f18_830b_2762732560de);
@@ -26,21 +26,21 @@ pub fn image_id(
     timestamp: u32,
     original_name: &str,
 ) -> ClassicPayload {
-    let bytes = Bytes::new().ptr(ptr, base).ptr(ptr, size).u32(pid).u32(timestamp);
+    let bytes = ByteString::new().ptr(ptr, base).ptr(ptr, size).u32(pid).u32(timestamp);
     payload(0, 2, bytes.utf16z(original_name))
 }
 
 /// Returns `DbgID_RSDS` (opcode 36): the PDB of an image.
 #[must_use]
 pub fn rsds(ptr: PointerSize, base: u64, pid: u32, pdb: &DebugId) -> ClassicPayload {
-    let bytes = Bytes::new().ptr(ptr, base).u32(pid).guid(pdb.guid).u32(pdb.age);
+    let bytes = ByteString::new().ptr(ptr, base).u32(pid).guid(pdb.guid).u32(pdb.age);
     payload(36, 2, bytes.ansiz(&pdb.name))
 }
 
 /// Returns the event of an image without debug data (opcode 32).
 #[must_use]
 pub fn no_debug_data(ptr: PointerSize, base: u64, pid: u32) -> ClassicPayload {
-    payload(32, 2, Bytes::new().ptr(ptr, base).u32(pid))
+    payload(32, 2, ByteString::new().ptr(ptr, base).u32(pid))
 }
 
 /// Returns `FileVersion` (opcode 64), which occurs about once per distinct file.
@@ -63,11 +63,11 @@ pub fn file_version(
         "",
         "",
     ];
-    let numbers = Bytes::new().u32(size).u32(timestamp);
+    let numbers = ByteString::new().u32(size).u32(timestamp);
     payload(64, 0, strings.iter().fold(numbers, |bytes, text| bytes.utf16z(text)))
 }
 
-fn payload(opcode: u8, version: u16, bytes: Bytes) -> ClassicPayload {
+fn payload(opcode: u8, version: u16, bytes: ByteString) -> ClassicPayload {
     ClassicPayload { guid: IDENTITY_GUID, opcode, version, bytes: bytes.into_vec() }
 }
 

@@ -1,7 +1,7 @@
 //! Image events: modules mapped into a process or into the kernel.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Kind of image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl ImageRecord {
     pub fn payload(&self, event: ImageEvent, version: u8, ptr: PointerSize) -> KernelPayload {
         // Version 3 turned the reserved field into signature level and type.
         let signature = if version >= 3 { 0x070c } else { 0 };
-        let bytes = Bytes::new()
+        let bytes = ByteString::new()
             .ptr(ptr, self.base)
             .ptr(ptr, self.size)
             .u32(self.pid)

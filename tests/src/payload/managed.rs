@@ -3,7 +3,7 @@
 //! The layouts are the templates `MethodLoadUnloadVerbose` and `ModuleLoadUnload` in dotnet/runtime's `ClrEtwAll.man`.
 
 use super::DebugId;
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 use crate::header::{ManifestEvent, Stamp};
 
 /// Microsoft-Windows-DotNETRuntime.
@@ -50,7 +50,7 @@ impl MethodRecord {
             MethodEvent::RundownEnd => (CLR_RUNDOWN_PROVIDER, 144),
             MethodEvent::RundownEndV2 => (CLR_PROVIDER, 140),
         };
-        let payload = Bytes::new()
+        let payload = ByteString::new()
             .u64(self.address ^ 0x55) // the method's own id
             .u64(self.module_id)
             .u64(self.address)
@@ -82,7 +82,7 @@ impl ManagedModule {
     /// Returns the rundown event (ModuleDCEnd).
     #[must_use]
     pub fn rundown(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
-        let payload = Bytes::new()
+        let payload = ByteString::new()
             .u64(self.module_id)
             .u64(1) // assembly
             .u32(0) // flags
@@ -102,7 +102,7 @@ impl ManagedModule {
     /// Returns the rundown event of CLR 2.0 (ModuleDCEndV2), which has no PDBs.
     #[must_use]
     pub fn rundown_v2(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
-        let payload = Bytes::new().u64(self.module_id).u64(1).u32(0).u32(0);
+        let payload = ByteString::new().u64(self.module_id).u64(1).u32(0).u32(0);
         let payload = payload.utf16z(&self.path).utf16z(&self.native_path);
         manifest(CLR_PROVIDER, 150, pointer, stamp, payload)
     }
@@ -113,7 +113,7 @@ fn manifest(
     id: u16,
     pointer: PointerSize,
     stamp: Stamp,
-    payload: Bytes,
+    payload: ByteString,
 ) -> Vec<u8> {
     let payload = payload.into_vec();
     ManifestEvent { pointer, provider, id, version: 1, stamp, payload, ..Default::default() }

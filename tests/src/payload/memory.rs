@@ -1,7 +1,7 @@
 //! Heap and virtual memory events.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Flags of virtual memory calls. The first one commits pages.
 pub const MEM_COMMIT: u32 = 0x1000;
@@ -33,7 +33,7 @@ pub enum HeapCall {
 impl HeapCall {
     #[must_use]
     pub fn payload(self, heap: u64, ptr: PointerSize) -> KernelPayload {
-        let bytes = Bytes::new().ptr(ptr, heap);
+        let bytes = ByteString::new().ptr(ptr, heap);
         let (hook, bytes) = match self {
             Self::Create => (0x1020, bytes.u32(2)),
             Self::Alloc { address, size } => {
@@ -67,7 +67,7 @@ impl RangeRecord {
     /// Returns the payload of VirtualAlloc (0x0262), or of VirtualFree (0x0263) if `is_free`.
     #[must_use]
     pub fn payload(&self, is_free: bool, ptr: PointerSize) -> KernelPayload {
-        let bytes = Bytes::new().ptr(ptr, self.base).ptr(ptr, self.size);
+        let bytes = ByteString::new().ptr(ptr, self.base).ptr(ptr, self.size);
         let hook = if is_free { 0x0263 } else { 0x0262 };
         KernelPayload { hook, version: 2, bytes: bytes.u32(self.pid).u32(self.flags).into_vec() }
     }

@@ -2,7 +2,7 @@
 //!
 //! Layouts: TRACE_EVENT_INFO of `tdh.h`, TraceLoggingProvider.h, ManifestEnvelope of dotnet/runtime.
 
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 use crate::header::{ClassicEvent, ExtendedItem, ManifestEvent, Stamp};
 
 /// The provider of EventInfo records.
@@ -33,7 +33,7 @@ impl EventInfo {
 
     fn record(&self) -> Vec<u8> {
         let start = 112 + 24 * self.fields.len();
-        let mut texts = Bytes::new();
+        let mut texts = ByteString::new();
         let mut offset = |text: &str| {
             let offset = (start + texts.len()) as u32;
             texts = std::mem::take(&mut texts).utf16z(text);
@@ -41,13 +41,13 @@ impl EventInfo {
         };
         let (provider, task) = (offset(&self.provider_name), offset(&self.task));
         let opcode = if self.opcode.is_empty() { 0 } else { offset(&self.opcode) };
-        let mut properties = Bytes::new();
+        let mut properties = ByteString::new();
         for (name, in_type) in &self.fields {
             let (name, properties_before) = (offset(name), std::mem::take(&mut properties));
             properties =
                 properties_before.u32(0).u32(name).u16(*in_type).u16(0).u32(0).u16(1).u16(0).u32(0);
         }
-        Bytes::new()
+        ByteString::new()
             .guid(self.provider)
             .guid(Guid::default())
             .u16(self.id)
@@ -74,7 +74,7 @@ impl EventInfo {
 pub fn trace_logging(name: &str, fields: &[u8], provider: &str) -> Vec<ExtendedItem> {
     let item = |kind, body: Vec<u8>| {
         let size = (body.len() + 2) as u16;
-        ExtendedItem { kind, data: Bytes::new().u16(size).raw(&body).into_vec() }
+        ExtendedItem { kind, data: ByteString::new().u16(size).raw(&body).into_vec() }
     };
     let schema = [&[0], name.as_bytes(), &[0], fields].concat();
     vec![item(12, [provider.as_bytes(), &[0]].concat()), item(11, schema)]
@@ -86,7 +86,7 @@ pub fn manifest_chunks(provider: Guid, xml: &str, chunk: usize, stamp: Stamp) ->
     let chunks: Vec<&[u8]> = xml.as_bytes().chunks(chunk).collect();
     let total = chunks.len() as u16;
     let event = |(number, part): (u16, &&[u8])| {
-        let head = Bytes::new().u8(1).u8(1).u8(0).u8(0x5B).u16(total).u16(number);
+        let head = ByteString::new().u8(1).u8(1).u8(0).u8(0x5B).u16(total).u16(number);
         let payload = head.raw(part).into_vec();
         ManifestEvent { provider, id: 65534, opcode: 254, stamp, payload, ..Default::default() }
             .encode()

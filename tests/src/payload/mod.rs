@@ -30,14 +30,14 @@ pub use self::objects::{
 };
 pub use self::process::{ProcessEvent, ProcessRecord, Sid};
 pub use self::stack::{
-    StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk,
+    StackHalf, StackKeyEvent, stack_key_definition, stack_key_reference, stack_walk,
 };
 pub use self::system::{
     build_string, computer, end_of_rundown, group_masks, path_prefix, system_directories,
     volume_device,
 };
 pub use self::thread::{ThreadEvent, ThreadRecord};
-pub use self::trace_header::{ClockChanges, TraceHeader};
+pub use self::trace_header::{ClockChanges, TraceHeaderPayload};
 
 use crate::bytes::{Guid, PointerSize};
 use crate::header::{ClassicEvent, HeaderKind, KernelEvent, Stamp};

@@ -1,27 +1,27 @@
 //! Events that a reader has to skip, or to learn the running thread from.
 
 use super::{ClassicPayload, KernelPayload};
-use crate::bytes::{Bytes, Guid, PointerSize};
+use crate::bytes::{ByteString, Guid, PointerSize};
 use crate::header::{ExtendedItem, ManifestEvent, Stamp};
 
 /// Returns a context switch (0x0524), 24 bytes.
 #[must_use]
 pub fn context_switch(new_tid: u32, old_tid: u32) -> KernelPayload {
-    let bytes = Bytes::new().u32(new_tid).u32(old_tid).zeros(16).into_vec();
+    let bytes = ByteString::new().u32(new_tid).u32(old_tid).zeros(16).into_vec();
     KernelPayload { hook: 0x0524, version: 4, bytes }
 }
 
 /// Returns a profile sample (0x0f2e).
 #[must_use]
 pub fn profile_sample(ptr: PointerSize, address: u64, tid: u32) -> KernelPayload {
-    let bytes = Bytes::new().ptr(ptr, address).u32(tid).u16(1).u16(0).into_vec();
+    let bytes = ByteString::new().ptr(ptr, address).u32(tid).u16(1).u16(0).into_vec();
     KernelPayload { hook: 0x0f2e, version: 2, bytes }
 }
 
 /// Returns a disk read (0x010a, DiskIo_TypeGroup1).
 #[must_use]
 pub fn disk_read(ptr: PointerSize, size: u32, offset: u64, tid: u32) -> KernelPayload {
-    let bytes = Bytes::new().u32(0).u32(0x0006_0043).u32(size).u32(0).u64(offset);
+    let bytes = ByteString::new().u32(0).u32(0x0006_0043).u32(size).u32(0).u64(offset);
     let bytes = bytes.ptr(ptr, 0xFFFF_A000_0000_1000).ptr(ptr, 0xFFFF_A000_0000_2000);
     KernelPayload { hook: 0x010a, version: 3, bytes: bytes.u64(1_000).u32(tid).into_vec() }
 }

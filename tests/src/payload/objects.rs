@@ -1,7 +1,7 @@
 //! Object manager events; all payloads are packed, without alignment gaps.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Kind of handle event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl HandleRecord {
             HandleEvent::RundownStart => (0x1126, true),
             HandleEvent::RundownEnd => (0x1127, true),
         };
-        let object = Bytes::new().ptr(ptr, self.object);
+        let object = ByteString::new().ptr(ptr, self.object);
         let object = if with_pid { object.u32(self.pid) } else { object };
         payload(hook, object.u32(self.handle).u16(self.type_id).utf16z(&self.name))
     }
@@ -63,7 +63,7 @@ pub struct DuplicateRecord {
 impl DuplicateRecord {
     #[must_use]
     pub fn payload(&self, ptr: PointerSize) -> KernelPayload {
-        let bytes = Bytes::new()
+        let bytes = ByteString::new()
             .ptr(ptr, self.object)
             .u32(self.source_handle)
             .u32(self.target_handle)
@@ -90,7 +90,7 @@ impl ObjectEvent {
     #[must_use]
     pub fn payload(self, ptr: PointerSize, object: u64, type_id: u16) -> KernelPayload {
         let hook = if self == Self::Create { 0x1130 } else { 0x1131 };
-        payload(hook, Bytes::new().ptr(ptr, object).u16(type_id))
+        payload(hook, ByteString::new().ptr(ptr, object).u16(type_id))
     }
 }
 
@@ -113,17 +113,17 @@ pub fn reference(
     count: u32,
 ) -> KernelPayload {
     let hook = if event == ReferenceEvent::Reference { 0x1132 } else { 0x1133 };
-    payload(hook, Bytes::new().ptr(ptr, object).raw(&tag).u32(count))
+    payload(hook, ByteString::new().ptr(ptr, object).raw(&tag).u32(count))
 }
 
 /// Returns the name of an object type, in the rundown at the end (0x1125) or at the start (0x1124).
 #[must_use]
 pub fn type_rundown(at_end: bool, type_id: u16, name: &str) -> KernelPayload {
     let hook = if at_end { 0x1125 } else { 0x1124 };
-    payload(hook, Bytes::new().u16(type_id).u16(0).utf16z(name))
+    payload(hook, ByteString::new().u16(type_id).u16(0).utf16z(name))
 }
 
-fn payload(hook: u16, bytes: Bytes) -> KernelPayload {
+fn payload(hook: u16, bytes: ByteString) -> KernelPayload {
     KernelPayload { hook, version: 2, bytes: bytes.into_vec() }
 }
 

@@ -1,7 +1,7 @@
 //! Process events.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Kind of process event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Sid {
         Self { authority: 5, sub: vec![18] }
     }
 
-    fn append(&self, bytes: Bytes) -> Bytes {
+    fn append(&self, bytes: ByteString) -> ByteString {
         let head = bytes.u8(1).u8(self.sub.len() as u8).raw(&self.authority.to_be_bytes()[2..]);
         self.sub.iter().fold(head, |bytes, value| bytes.u32(*value))
     }
@@ -98,12 +98,12 @@ impl ProcessRecord {
         KernelPayload { hook: event.hook(), version, bytes: bytes.into_vec() }
     }
 
-    fn numbers(&self, version: u8, ptr: PointerSize) -> Bytes {
+    fn numbers(&self, version: u8, ptr: PointerSize) -> ByteString {
         if version == 0 {
-            return Bytes::new().ptr(ptr, self.pid.into()).ptr(ptr, self.parent.into());
+            return ByteString::new().ptr(ptr, self.pid.into()).ptr(ptr, self.parent.into());
         }
         let first = if version == 1 { self.page_directory } else { self.key };
-        let bytes = Bytes::new()
+        let bytes = ByteString::new()
             .ptr(ptr, first)
             .u32(self.pid)
             .u32(self.parent)
@@ -113,7 +113,7 @@ impl ProcessRecord {
         if version >= 4 { bytes.u32(self.flags) } else { bytes }
     }
 
-    fn append_sid(&self, bytes: Bytes, ptr: PointerSize) -> Bytes {
+    fn append_sid(&self, bytes: ByteString, ptr: PointerSize) -> ByteString {
         match &self.sid {
             None => bytes.u32(0),
             // TOKEN_USER: pointer and attributes, padded to two pointers. The pointer must not be 0, or readers take

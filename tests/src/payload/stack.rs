@@ -1,11 +1,11 @@
 //! Stack events with frames, or with keys that get their frames later.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// The half of a stack that a key identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StackPart {
+pub enum StackHalf {
     /// Kernel mode (0x1825).
     Kernel,
     /// User mode (0x1826).
@@ -32,20 +32,20 @@ pub fn stack_walk(
     tid: u32,
     frames: &[u64],
 ) -> KernelPayload {
-    stack(0x1820, Bytes::new().i64(event_time).u32(pid).u32(tid).ptrs(ptr, frames))
+    stack(0x1820, ByteString::new().i64(event_time).u32(pid).u32(tid).ptrs(ptr, frames))
 }
 
 /// Returns a reference to the frames of a key (0x1825, 0x1826).
 #[must_use]
 pub fn stack_key_reference(
-    part: StackPart,
+    part: StackHalf,
     ptr: PointerSize,
     event_time: i64,
     (pid, tid): (u32, u32),
     key: u64,
 ) -> KernelPayload {
-    let hook = if part == StackPart::Kernel { 0x1825 } else { 0x1826 };
-    stack(hook, Bytes::new().i64(event_time).u32(pid).u32(tid).ptr(ptr, key))
+    let hook = if part == StackHalf::Kernel { 0x1825 } else { 0x1826 };
+    stack(hook, ByteString::new().i64(event_time).u32(pid).u32(tid).ptr(ptr, key))
 }
 
 /// Returns the frames of a key (0x1822 to 0x1824).
@@ -61,10 +61,10 @@ pub fn stack_key_definition(
         StackKeyEvent::Deleted => 0x1823,
         StackKeyEvent::Rundown => 0x1824,
     };
-    stack(hook, Bytes::new().ptr(ptr, key).ptrs(ptr, frames))
+    stack(hook, ByteString::new().ptr(ptr, key).ptrs(ptr, frames))
 }
 
-fn stack(hook: u16, bytes: Bytes) -> KernelPayload {
+fn stack(hook: u16, bytes: ByteString) -> KernelPayload {
     KernelPayload { hook, version: 2, bytes: bytes.into_vec() }
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_key_reference_has_24_bytes_and_a_definition_starts_with_the_key() {
-        let user = stack_key_reference(StackPart::User, PointerSize::Eight, 1, (2, 3), 0x99);
+        let user = stack_key_reference(StackHalf::User, PointerSize::Eight, 1, (2, 3), 0x99);
         assert_eq!((user.hook, user.bytes.len(), user.bytes[16]), (0x1826, 24, 0x99));
         let keys = stack_key_definition(StackKeyEvent::Deleted, PointerSize::Four, 7, &[8, 9]);
         assert_eq!(keys.hook, 0x1823);

@@ -1,7 +1,7 @@
 //! Session details and facts about the system.
 
 use super::{ClassicPayload, KernelPayload};
-use crate::bytes::{Bytes, Guid};
+use crate::bytes::{ByteString, Guid};
 
 /// Event class of facts about the system, inserted by a merge.
 const SYSTEM_FACTS_GUID: Guid = Guid::new(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
@@ -9,7 +9,7 @@ const SYSTEM_FACTS_GUID: Guid = Guid::new(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0
 /// Returns the groups that the session enabled (0x0005).
 #[must_use]
 pub fn group_masks(masks: [u32; 8]) -> KernelPayload {
-    let bytes = masks.iter().fold(Bytes::new(), |bytes, mask| bytes.u32(*mask)).u32(0x55);
+    let bytes = masks.iter().fold(ByteString::new(), |bytes, mask| bytes.u32(*mask)).u32(0x55);
     KernelPayload { hook: 0x0005, version: 2, bytes: bytes.into_vec() }
 }
 
@@ -23,7 +23,7 @@ pub fn end_of_rundown() -> KernelPayload {
 #[must_use]
 pub fn computer(name: &str, processors: u32, memory_mb: u32) -> KernelPayload {
     let numbers = [2_918, processors, memory_mb, 0x1000, 0x1_0000];
-    let bytes = numbers.iter().fold(Bytes::new(), |bytes, number| bytes.u32(*number));
+    let bytes = numbers.iter().fold(ByteString::new(), |bytes, number| bytes.u32(*number));
     // Arrays of 256 and 134 characters for the computer name and the domain name, then a flag.
     let rest = 2 * (256 + 134) + 4 - 2 * (name.encode_utf16().count() + 1);
     let bytes = bytes.utf16z(name).zeros(rest).into_vec();
@@ -33,28 +33,28 @@ pub fn computer(name: &str, processors: u32, memory_mb: u32) -> KernelPayload {
 /// Returns build string and product name (opcode 32).
 #[must_use]
 pub fn build_string(build: &str, product: &str) -> ClassicPayload {
-    facts(32, Bytes::new().u64(0).utf16z(build).utf16z(product))
+    facts(32, ByteString::new().u64(0).utf16z(build).utf16z(product))
 }
 
 /// Returns the system and Windows directories (opcode 33).
 #[must_use]
 pub fn system_directories(system: &str, windows: &str) -> ClassicPayload {
-    facts(33, Bytes::new().utf16z(system).utf16z(windows))
+    facts(33, ByteString::new().utf16z(system).utf16z(windows))
 }
 
 /// Returns the device of the system volume (opcode 34).
 #[must_use]
 pub fn volume_device(device: &str) -> ClassicPayload {
-    facts(34, Bytes::new().utf16z(device))
+    facts(34, ByteString::new().utf16z(device))
 }
 
 /// Returns one line of the map from NT to DOS paths (opcode 35).
 #[must_use]
 pub fn path_prefix(nt: &str, dos: &str) -> ClassicPayload {
-    facts(35, Bytes::new().utf16z(nt).utf16z(dos))
+    facts(35, ByteString::new().utf16z(nt).utf16z(dos))
 }
 
-fn facts(opcode: u8, bytes: Bytes) -> ClassicPayload {
+fn facts(opcode: u8, bytes: ByteString) -> ClassicPayload {
     ClassicPayload { guid: SYSTEM_FACTS_GUID, opcode, version: 0, bytes: bytes.into_vec() }
 }
 

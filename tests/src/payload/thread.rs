@@ -1,7 +1,7 @@
 //! Thread events.
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Kind of thread event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl ThreadRecord {
     pub fn payload(&self, event: ThreadEvent, ptr: PointerSize) -> KernelPayload {
         let stack = 0xffff_d78a_0000_0000 + u64::from(self.tid) * 0x1_0000;
         let user_stack = 0x42_0000_0000 + u64::from(self.tid) * 0x1_0000;
-        let bytes = Bytes::new()
+        let bytes = ByteString::new()
             .u32(self.pid)
             .u32(self.tid)
             .ptrs(ptr, &[stack, stack - 0x7000, user_stack, user_stack - 0x2000])

@@ -1,11 +1,11 @@
 //! The trace header event, the first of every trace (hook 0x0000).
 
 use super::KernelPayload;
-use crate::bytes::{Bytes, PointerSize};
+use crate::bytes::{ByteString, PointerSize};
 
 /// Fields of the trace header event; file times are UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TraceHeader {
+pub struct TraceHeaderPayload {
     /// The session's buffer size, in bytes.
     pub buffer_size: u32,
     /// Version of the writing system: major, minor, sub, subminor.
@@ -45,12 +45,12 @@ pub struct TraceHeader {
     pub file_name: String,
 }
 
-impl TraceHeader {
+impl TraceHeaderPayload {
     /// Returns the payload, laid out for the record's pointer width.
     #[must_use]
     pub fn payload(&self) -> KernelPayload {
         let before_boot = if self.pointer == PointerSize::Eight { 248 } else { 240 };
-        let head = Bytes::new()
+        let head = ByteString::new()
             .u32(self.buffer_size)
             .raw(&self.version)
             .u32(self.build)
@@ -82,9 +82,9 @@ impl TraceHeader {
 }
 
 /// Appends a `TIME_ZONE_INFORMATION`, 172 bytes.
-fn time_zone(bytes: Bytes, bias_minutes: i32, changes: ClockChanges) -> Bytes {
+fn time_zone(bytes: ByteString, bias_minutes: i32, changes: ClockChanges) -> ByteString {
     let ClockChanges { standard, daylight } = changes;
-    let date = |bytes: Bytes, date: [u16; 8]| date.into_iter().fold(bytes, Bytes::u16);
+    let date = |bytes: ByteString, date: [u16; 8]| date.into_iter().fold(bytes, ByteString::u16);
     let bytes = bytes.i32(bias_minutes).utf16_fixed("@tzres.dll,-322", 32);
     let bytes = date(bytes, standard).i32(0).utf16_fixed("@tzres.dll,-321", 32);
     date(bytes, daylight).i32(-60)
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn header(pointer: PointerSize) -> Vec<u8> {
-        TraceHeader {
+        TraceHeaderPayload {
             buffer_size: 0x1_0000,
             version: [10, 0, 1, 0],
             build: 26_100,

@@ -2,7 +2,7 @@
 
 use super::actors::Caller;
 use super::builder::TraceBuilder;
-use super::ledger::{KERNEL_HANDLE, TAG_BITS, What};
+use super::ledger::{HandleChangeKind, KERNEL_HANDLE, TAG_BITS};
 use crate::header::Stamp;
 use crate::payload::{
     DuplicateRecord, HandleEvent, HandleRecord, HeapCall, ManagedModule, MethodEvent, MethodRecord,
@@ -13,10 +13,10 @@ use crate::payload::{
 const MOVE: i64 = 100;
 
 /// A duplicated handle, with its source and target; see [`DuplicateRecord`] for the fields.
-pub type Duplicate = DuplicateRecord;
+pub type DuplicatedHandle = DuplicateRecord;
 
 /// A mapped view; see [`ViewRecord`] for the fields.
-pub type View = ViewRecord;
+pub type MappedView = ViewRecord;
 
 /// Handle events. Times are in nanoseconds since the session start.
 impl TraceBuilder {
@@ -58,8 +58,8 @@ impl TraceBuilder {
     ) -> &mut Self {
         let (caller, payload) = (caller.into(), record.payload(event, self.options.pointer));
         let change = match event {
-            HandleEvent::Create => Some(What::Create(record.clone())),
-            HandleEvent::Close => Some(What::Close(record.clone())),
+            HandleEvent::Create => Some(HandleChangeKind::Create(record.clone())),
+            HandleEvent::Close => Some(HandleChangeKind::Close(record.clone())),
             HandleEvent::RundownStart | HandleEvent::RundownEnd => None,
         };
         if let Some(change) = change {
@@ -73,10 +73,10 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         caller: impl Into<Caller>,
-        duplicate: Duplicate,
+        duplicate: DuplicatedHandle,
     ) -> &mut Self {
         let (caller, payload) = (caller.into(), duplicate.payload(self.options.pointer));
-        self.changed(ns, caller, What::Duplicate(duplicate));
+        self.changed(ns, caller, HandleChangeKind::Duplicate(duplicate));
         self.kernel_event(ns, caller, &payload)
     }
 
@@ -86,9 +86,9 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         creator: impl Into<Caller>,
-        duplicate: Duplicate,
+        duplicate: DuplicatedHandle,
     ) -> &mut Self {
-        self.duplicate_handle(ns, creator, Duplicate { target_pid: 0, ..duplicate })
+        self.duplicate_handle(ns, creator, DuplicatedHandle { target_pid: 0, ..duplicate })
     }
 
     /// Lets a thread move a handle (`DUPLICATE_CLOSE_SOURCE`): it closes the source first, then opens the target. The
@@ -97,9 +97,10 @@ impl TraceBuilder {
         &mut self,
         ns: i64,
         caller: impl Into<Caller>,
-        duplicate: Duplicate,
+        duplicate: DuplicatedHandle,
     ) -> &mut Self {
-        let (caller, Duplicate { object, source_handle, type_id, .. }) = (caller.into(), duplicate);
+        let (caller, DuplicatedHandle { object, source_handle, type_id, .. }) =
+            (caller.into(), duplicate);
         self.close_handle(ns, caller, object, source_handle, type_id, "");
         self.duplicate_handle(ns + MOVE, caller, duplicate)
     }
@@ -141,7 +142,7 @@ impl TraceBuilder {
     ) -> &mut Self {
         let name = name.into();
         let record = HandleRecord { object, pid, handle, type_id, name };
-        self.changed(i64::MIN, (pid, 0), What::Before(record.clone()));
+        self.changed(i64::MIN, (pid, 0), HandleChangeKind::Before(record.clone()));
         self.handles_at_start.push(record);
         self
     }
@@ -216,23 +217,23 @@ impl TraceBuilder {
     }
 
     /// Lets a thread map a view of a file.
-    pub fn map(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
+    pub fn map(&mut self, ns: i64, caller: impl Into<Caller>, view: MappedView) -> &mut Self {
         let (caller, payload) =
             (caller.into(), view.payload(ViewEvent::Map, 3, self.options.pointer));
-        self.changed(ns, caller, What::Map(view));
+        self.changed(ns, caller, HandleChangeKind::Map(view));
         self.kernel_event(ns, caller, &payload)
     }
 
     /// Lets a thread unmap a view of a file.
-    pub fn unmap(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
+    pub fn unmap(&mut self, ns: i64, caller: impl Into<Caller>, view: MappedView) -> &mut Self {
         let (caller, payload) =
             (caller.into(), view.payload(ViewEvent::Unmap, 3, self.options.pointer));
-        self.changed(ns, caller, What::Unmap(view));
+        self.changed(ns, caller, HandleChangeKind::Unmap(view));
         self.kernel_event(ns, caller, &payload)
     }
 
     /// Adds a view to the rundown at the end.
-    pub fn view_rundown_end(&mut self, view: View) -> &mut Self {
+    pub fn view_rundown_end(&mut self, view: MappedView) -> &mut Self {
         self.views_at_end.push(view);
         self
     }

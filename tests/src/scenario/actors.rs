@@ -43,7 +43,7 @@ impl From<(u32, u32, u16)> for Caller {
 
 /// Threads and starts, by process id.
 #[derive(Debug, Clone, Default)]
-pub struct Actors {
+pub struct ThreadActors {
     /// Raw times and ids of the threads that logged events, in order.
     acts: HashMap<u32, Vec<(i64, u32)>>,
     /// The first declared thread of each process.
@@ -52,7 +52,7 @@ pub struct Actors {
     starts: HashMap<u32, Vec<i64>>,
 }
 
-impl Actors {
+impl ThreadActors {
     pub fn new(acts: &[(i64, Caller)], threads: &[ThreadSpec], processes: &[ProcessSpec]) -> Self {
         let mut actors = Self::default();
         for (time, caller) in acts.iter().filter(|(_, caller)| caller.tid != 0) {

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use super::actors::{Actors, Caller};
-use super::config::Config;
-use super::ledger::{Change, What};
+use super::actors::{Caller, ThreadActors};
+use super::config::ScenarioConfig;
+use super::ledger::{HandleChange, HandleChangeKind};
 use super::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 use crate::file::FileOptions;
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::{
-    ClassicPayload, HandleRecord, KernelPayload, ProcessRecord, StackPart, ViewRecord,
+    ClassicPayload, HandleRecord, KernelPayload, ProcessRecord, StackHalf, ViewRecord,
 };
 
 /// An event to be written to the file.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct LogEntry {
     pub time: i64,
     pub cpu: u16,
     /// The thread that logged the event; context switches are derived from it.
@@ -24,7 +24,7 @@ pub struct Entry {
 
 /// The event that the next stack belongs to.
 #[derive(Debug, Clone, Copy)]
-pub struct Owner {
+pub struct NextStackOwner {
     pub time: i64,
     pub caller: Caller,
 }
@@ -38,7 +38,7 @@ pub struct Fragment {
     pub event_time: i64,
     pub caller: Caller,
     /// The part that a key identifies; `None` writes the frames.
-    pub key: Option<StackPart>,
+    pub key: Option<StackHalf>,
     pub frames: Vec<u64>,
 }
 
@@ -46,7 +46,7 @@ pub struct Fragment {
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuilder {
     pub options: FileOptions,
-    pub config: Config,
+    pub config: ScenarioConfig,
     pub processes: Vec<ProcessSpec>,
     /// Processes that the rundown at the end lists as exited but still in memory.
     pub zombies: Vec<ProcessRecord>,
@@ -58,17 +58,17 @@ pub struct TraceBuilder {
     pub handles_at_start: Vec<HandleRecord>,
     pub handles_at_end: Vec<HandleRecord>,
     pub views_at_end: Vec<ViewRecord>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
     pub fragments: Vec<Fragment>,
-    pub owner: Option<Owner>,
+    pub owner: Option<NextStackOwner>,
     /// Threads (pid, tid) that logged events.
     pub callers: BTreeSet<(u32, u32)>,
     /// Raw times of the added events, with their threads.
     pub acts: Vec<(i64, Caller)>,
     /// Changes to what is open.
-    pub changes: Vec<Change>,
+    pub changes: Vec<HandleChange>,
     /// Filled in when the file is built.
-    pub actors: Actors,
+    pub actors: ThreadActors,
 }
 
 impl TraceBuilder {
@@ -175,15 +175,15 @@ impl TraceBuilder {
 
     /// Notes the event that a stack may follow, and its thread.
     pub fn logged(&mut self, time: i64, caller: Caller) -> &mut Self {
-        self.owner = Some(Owner { time, caller });
+        self.owner = Some(NextStackOwner { time, caller });
         self.callers.insert((caller.pid, caller.tid));
         self.acts.push((time, caller));
         self
     }
 
     /// Notes a change to what is open.
-    pub fn changed(&mut self, ns: i64, caller: impl Into<Caller>, what: What) {
-        self.changes.push(Change { ns, caller: caller.into(), what });
+    pub fn changed(&mut self, ns: i64, caller: impl Into<Caller>, what: HandleChangeKind) {
+        self.changes.push(HandleChange { ns, caller: caller.into(), what });
     }
 
     pub fn last_ns(&self) -> i64 {
@@ -192,7 +192,7 @@ impl TraceBuilder {
     }
 
     pub fn add(&mut self, time: i64, cpu: u16, tid: Option<u32>, bytes: Vec<u8>) {
-        self.entries.push(Entry { time, cpu, tid, bytes });
+        self.entries.push(LogEntry { time, cpu, tid, bytes });
     }
 
     pub fn add_kernel(

@@ -20,7 +20,7 @@ pub enum StackMode {
 
 /// Settings for the events added after them, or for the whole file.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ScenarioConfig {
     pub header: HeaderKind,
     pub stack_mode: StackMode,
     pub user_stack_delay: i64,
@@ -43,7 +43,7 @@ pub struct Config {
     pub prefixes: Vec<(String, String)>,
 }
 
-impl Default for Config {
+impl Default for ScenarioConfig {
     fn default() -> Self {
         let prefixes = [
             (r"\??\", ""),

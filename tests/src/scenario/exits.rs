@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::actors::Caller;
 use super::builder::{Fragment, TraceBuilder};
-use super::ledger::Left;
+use super::ledger::OpenAtExit;
 use super::specs::ProcessSpec;
 use super::stacks::KERNEL_DELAY;
 use crate::header::HeaderKind;
@@ -26,13 +26,13 @@ impl TraceBuilder {
         if self.processes.iter().all(|process| process.ended.is_none()) {
             return;
         }
-        let at_end = self.handles_at_end.iter().map(|open| (open.pid, open.handle));
-        let at_end: HashSet<(u32, u32)> = at_end.collect();
+        let at_end: HashSet<(u32, u32)> =
+            self.handles_at_end.iter().map(|open| (open.pid, open.handle)).collect();
         for (number, mut left) in self.left_open().into_iter().enumerate() {
             let process = &self.processes[number];
             let (Some((end, _)), false) = (process.ended, process.unrecorded) else { continue };
             if process.unswept {
-                left = Left::default();
+                left = OpenAtExit::default();
             }
             let pid = process.record.pid;
             left.handles.retain(|open| !at_end.contains(&(pid, open.handle)));
@@ -42,7 +42,7 @@ impl TraceBuilder {
     }
 
     /// Adds the sweep of one process; returns when it is done.
-    fn sweep(&mut self, number: usize, end: i64, left: &Left) -> i64 {
+    fn sweep(&mut self, number: usize, end: i64, left: &OpenAtExit) -> i64 {
         let process = &self.processes[number];
         let (caller, ptr) = (self.ending_thread(process), self.options.pointer);
         let closes = left.handles.iter().map(|open| open.payload(HandleEvent::Close, ptr));

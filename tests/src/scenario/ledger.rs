@@ -13,14 +13,14 @@ pub const TAG_BITS: u32 = 3;
 
 /// A change to what is open.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct HandleChange {
     pub ns: i64,
     pub caller: Caller,
-    pub what: What,
+    pub what: HandleChangeKind,
 }
 
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum HandleChangeKind {
     /// Open since before the trace.
     Before(HandleRecord),
     Create(HandleRecord),
@@ -32,7 +32,7 @@ pub enum What {
 
 /// Handles and views that a process has open when it ends.
 #[derive(Debug, Clone, Default)]
-pub struct Left {
+pub struct OpenAtExit {
     pub handles: Vec<HandleRecord>,
     pub views: Vec<ViewRecord>,
 }
@@ -53,19 +53,22 @@ struct Ledger {
 
 impl TraceBuilder {
     /// Returns what each process still has open after all changes, by process index.
-    pub fn left_open(&self) -> Vec<Left> {
+    pub fn left_open(&self) -> Vec<OpenAtExit> {
         let mut ledger = Ledger::new(self);
-        let mut changes: Vec<&Change> = self.changes.iter().collect();
+        let mut changes: Vec<&HandleChange> = self.changes.iter().collect();
         changes.sort_by_key(|change| change.ns);
         for change in changes {
             ledger.change(change);
         }
-        let tables = ledger.tables.into_iter().zip(ledger.views);
-        let left = tables.map(|(table, views)| Left {
-            handles: table.into_values().flatten().collect(),
-            views: views.into_values().collect(),
-        });
-        left.collect()
+        ledger
+            .tables
+            .into_iter()
+            .zip(ledger.views)
+            .map(|(table, views)| OpenAtExit {
+                handles: table.into_values().flatten().collect(),
+                views: views.into_values().collect(),
+            })
+            .collect()
     }
 }
 
@@ -89,15 +92,17 @@ impl Ledger {
         ledger
     }
 
-    fn change(&mut self, Change { ns, caller, what }: &Change) {
+    fn change(&mut self, HandleChange { ns, caller, what }: &HandleChange) {
         match what {
-            What::Before(handle) => self.open(self.process(handle.pid, i64::MIN), handle),
-            What::Create(handle) => {
+            HandleChangeKind::Before(handle) => {
+                self.open(self.process(handle.pid, i64::MIN), handle)
+            }
+            HandleChangeKind::Create(handle) => {
                 let is_of_kernel = handle.handle & KERNEL_HANDLE != 0;
                 let pid = if is_of_kernel { SYSTEM } else { caller.pid };
                 self.open(self.process(pid, *ns), handle);
             }
-            What::Duplicate(duplicate) => {
+            HandleChangeKind::Duplicate(duplicate) => {
                 let handle = HandleRecord {
                     object: duplicate.object,
                     handle: duplicate.target_handle,
@@ -106,13 +111,13 @@ impl Ledger {
                 };
                 self.open(self.receiver(*ns, *caller, duplicate), &handle);
             }
-            What::Close(handle) => self.close(*ns, caller.pid, handle),
-            What::Map(view) => {
+            HandleChangeKind::Close(handle) => self.close(*ns, caller.pid, handle),
+            HandleChangeKind::Map(view) => {
                 if let Some(process) = self.process(address_space(view, *caller), *ns) {
                     self.views[process].insert(view.base, *view);
                 }
             }
-            What::Unmap(view) => {
+            HandleChangeKind::Unmap(view) => {
                 if let Some(process) = self.process(address_space(view, *caller), *ns) {
                     self.views[process].remove(&view.base);
                 }

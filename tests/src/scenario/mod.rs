@@ -37,12 +37,12 @@ mod stacks;
 use std::io;
 use std::path::Path;
 
-use self::actors::Actors;
+use self::actors::ThreadActors;
 use crate::file::{EtlFile, FileSummary};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::context_switch;
 
-pub use self::actions::{Duplicate, View};
+pub use self::actions::{DuplicatedHandle, MappedView};
 pub use self::actors::Caller;
 pub use self::builder::TraceBuilder;
 pub use self::config::StackMode;
@@ -77,7 +77,7 @@ impl TraceBuilder {
     #[must_use]
     pub fn build(&self) -> EtlFile {
         let mut trace = self.clone();
-        trace.actors = Actors::new(&self.acts, &self.threads, &self.processes);
+        trace.actors = ThreadActors::new(&self.acts, &self.threads, &self.processes);
         let said = std::mem::take(&mut trace.entries);
         trace.add_starts();
         trace.entries.extend(said);

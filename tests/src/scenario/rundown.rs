@@ -12,7 +12,7 @@ use crate::payload::{
 
 /// One of the two rundowns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum RundownSide {
     Start,
     End,
 }
@@ -24,16 +24,16 @@ impl TraceBuilder {
         let masks = group_masks([7, 0, 0x1_0000, 0, 0, 0, 0, 0]);
         self.add_rundown(start, &masks);
         let mut time = start;
-        self.list_handles(Side::Start, &mut time);
+        self.list_handles(RundownSide::Start, &mut time);
         if self.config.start_rundown {
-            self.list_types(Side::Start, &mut time);
-            self.list_system(Side::Start, &mut time);
+            self.list_types(RundownSide::Start, &mut time);
+            self.list_system(RundownSide::Start, &mut time);
         }
         let mut time = self.options.raw(end);
-        self.list_handles(Side::End, &mut time);
+        self.list_handles(RundownSide::End, &mut time);
         if self.config.end_rundown {
-            self.list_types(Side::End, &mut time);
-            self.list_system(Side::End, &mut time);
+            self.list_types(RundownSide::End, &mut time);
+            self.list_system(RundownSide::End, &mut time);
             self.next_rundown(&mut time, &end_of_rundown());
         }
         if self.config.identities {
@@ -42,44 +42,44 @@ impl TraceBuilder {
         }
     }
 
-    fn list_handles(&mut self, side: Side, time: &mut i64) {
+    fn list_handles(&mut self, side: RundownSide, time: &mut i64) {
         let ptr = self.options.pointer;
         let (handles, event) = match side {
-            Side::Start => (self.handles_at_start.clone(), HandleEvent::RundownStart),
-            Side::End => (self.handles_at_end.clone(), HandleEvent::RundownEnd),
+            RundownSide::Start => (self.handles_at_start.clone(), HandleEvent::RundownStart),
+            RundownSide::End => (self.handles_at_end.clone(), HandleEvent::RundownEnd),
         };
         for handle in handles {
             self.next_rundown(time, &handle.payload(event, ptr));
         }
-        if side == Side::End {
+        if side == RundownSide::End {
             for view in self.views_at_end.clone() {
                 self.next_rundown(time, &view.payload(ViewEvent::RundownEnd, 3, ptr));
             }
         }
     }
 
-    fn list_types(&mut self, side: Side, time: &mut i64) {
+    fn list_types(&mut self, side: RundownSide, time: &mut i64) {
         for (id, name) in self.types.clone() {
-            self.next_rundown(time, &type_rundown(side == Side::End, id, &name));
+            self.next_rundown(time, &type_rundown(side == RundownSide::End, id, &name));
         }
     }
 
-    fn list_system(&mut self, side: Side, time: &mut i64) {
+    fn list_system(&mut self, side: RundownSide, time: &mut i64) {
         self.list_processes(side, time);
         self.list_zombies(side, time);
         self.list_threads(side, time);
         self.list_images(side, time);
     }
 
-    fn list_processes(&mut self, side: Side, time: &mut i64) {
+    fn list_processes(&mut self, side: RundownSide, time: &mut i64) {
         let event = match side {
-            Side::Start => ProcessEvent::RundownStart,
-            Side::End => ProcessEvent::RundownEnd,
+            RundownSide::Start => ProcessEvent::RundownStart,
+            RundownSide::End => ProcessEvent::RundownEnd,
         };
         for process in self.processes.clone() {
             let listed = match side {
-                Side::Start => process.started.is_none(),
-                Side::End => process.ended.is_none(),
+                RundownSide::Start => process.started.is_none(),
+                RundownSide::End => process.ended.is_none(),
             };
             if listed && !process.unrecorded {
                 let version = self.config.process_version;
@@ -89,10 +89,10 @@ impl TraceBuilder {
         }
     }
 
-    fn list_zombies(&mut self, side: Side, time: &mut i64) {
+    fn list_zombies(&mut self, side: RundownSide, time: &mut i64) {
         let zombies = match side {
-            Side::Start => &self.freed_zombies,
-            Side::End => &self.zombies,
+            RundownSide::Start => &self.freed_zombies,
+            RundownSide::End => &self.zombies,
         };
         for zombie in zombies.clone() {
             let payload = zombie.payload(ProcessEvent::Defunct, 5, self.options.pointer);
@@ -100,10 +100,10 @@ impl TraceBuilder {
         }
     }
 
-    fn list_threads(&mut self, side: Side, time: &mut i64) {
+    fn list_threads(&mut self, side: RundownSide, time: &mut i64) {
         let event = match side {
-            Side::Start => ThreadEvent::RundownStart,
-            Side::End => ThreadEvent::RundownEnd,
+            RundownSide::Start => ThreadEvent::RundownStart,
+            RundownSide::End => ThreadEvent::RundownEnd,
         };
         for (pid, tid) in self.listed_threads(side) {
             let payload = self.thread_record(pid, tid).payload(event, self.options.pointer);
@@ -112,39 +112,44 @@ impl TraceBuilder {
     }
 
     /// Returns declared threads, and threads that logged events, of the processes listed on this side.
-    fn listed_threads(&self, side: Side) -> BTreeSet<(u32, u32)> {
+    fn listed_threads(&self, side: RundownSide) -> BTreeSet<(u32, u32)> {
         let declared: BTreeMap<(u32, u32), bool> = self
             .threads
             .iter()
             .map(|thread| {
-                let bound = if side == Side::Start { thread.started } else { thread.ended };
+                let bound = if side == RundownSide::Start { thread.started } else { thread.ended };
                 ((thread.pid, thread.tid), bound.is_none())
             })
             .collect();
         let alive = |pid: u32| {
             self.processes.iter().any(|process| {
                 let bound = match side {
-                    Side::Start => process.started,
-                    Side::End => process.ended.map(|(ns, _)| ns),
+                    RundownSide::Start => process.started,
+                    RundownSide::End => process.ended.map(|(ns, _)| ns),
                 };
                 process.record.pid == pid && bound.is_none()
             })
         };
-        let logged = self.callers.iter().copied().filter(|(pid, _)| alive(*pid));
-        let logged = logged.map(|thread| (thread, true));
-        let all: BTreeMap<_, _> = logged.chain(declared).collect();
+        let all: BTreeMap<_, _> = self
+            .callers
+            .iter()
+            .copied()
+            .filter(|(pid, _)| alive(*pid))
+            .map(|thread| (thread, true))
+            .chain(declared)
+            .collect();
         all.into_iter().filter(|(_, listed)| *listed).map(|(thread, _)| thread).collect()
     }
 
-    fn list_images(&mut self, side: Side, time: &mut i64) {
+    fn list_images(&mut self, side: RundownSide, time: &mut i64) {
         let event = match side {
-            Side::Start => ImageEvent::RundownStart,
-            Side::End => ImageEvent::RundownEnd,
+            RundownSide::Start => ImageEvent::RundownStart,
+            RundownSide::End => ImageEvent::RundownEnd,
         };
         for module in self.modules.clone() {
             let bound = match side {
-                Side::Start => self.load_time(&module),
-                Side::End => self.unload_time(&module),
+                RundownSide::Start => self.load_time(&module),
+                RundownSide::End => self.unload_time(&module),
             };
             if bound.is_some() {
                 continue;

@@ -5,7 +5,7 @@ use super::builder::{Fragment, TraceBuilder};
 use super::config::StackMode;
 use crate::header::HeaderKind;
 use crate::payload::{
-    StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk,
+    StackHalf, StackKeyEvent, stack_key_definition, stack_key_reference, stack_walk,
 };
 
 /// Ticks between an event and the kernel part of its stack.
@@ -35,8 +35,8 @@ impl TraceBuilder {
             return self;
         }
         let (kernel_key, user_key) = match mode {
-            StackMode::Keys => (Some(StackPart::Kernel), Some(StackPart::User)),
-            StackMode::KernelKey => (Some(StackPart::Kernel), None),
+            StackMode::Keys => (Some(StackHalf::Kernel), Some(StackHalf::User)),
+            StackMode::KernelKey => (Some(StackHalf::Kernel), None),
             _ => (None, None),
         };
         let user_cpu = if let StackMode::UserOn(other) = mode { other } else { cpu };
@@ -56,7 +56,7 @@ impl TraceBuilder {
         user: &[u64],
     ) -> &mut Self {
         let (time, event_time) = (self.options.raw(ns), self.options.raw(event_ns));
-        let key = (self.config.stack_mode == StackMode::Keys).then_some(StackPart::User);
+        let key = (self.config.stack_mode == StackMode::Keys).then_some(StackHalf::User);
         let (caller, frames) = (caller.into(), user.to_vec());
         self.fragments.push(Fragment { time, event_time, caller, key, frames });
         self

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bytes::{Guid, PointerSize};
-use crate::file::{Clock, FileOptions};
+use crate::file::{FileOptions, RawClock};
 
 const OBJECT: u64 = 0xffff_8100_0000_1000;
 const KERNEL: [u64; 2] = [0xffff_f801_0000_1000, 0xffff_f801_0000_2000];
@@ -10,7 +10,7 @@ const USER: [u64; 3] = [0x7ff8_0000_1000, 0x7ff8_0000_2000, 0x7ff6_0000_1000];
 
 /// A kernel event as read back: (hook, time, cpu, payload).
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct KernelEventRow {
     hook: u16,
     time: i64,
     cpu: u16,
@@ -24,7 +24,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
 
 /// Reads the events of all buffers in time order. Provider events get the hook 0xffff, and opcode and id in front of
 /// the payload.
-fn read(bytes: &[u8]) -> Vec<Seen> {
+fn read(bytes: &[u8]) -> Vec<KernelEventRow> {
     let mut seen = Vec::new();
     for buffer in bytes.chunks(65_536) {
         let (filled, cpu) = (number(buffer, 48, 4) as usize, number(buffer, 40, 2) as u16);
@@ -38,7 +38,7 @@ fn read(bytes: &[u8]) -> Vec<Seen> {
                 (_, 0x10 | 0x11) => (number(event, 6, 2) as u16, number(event, 4, 2), 16, 8),
                 _ => (0xffff, number(event, 0, 2), 4, 16),
             };
-            seen.push(Seen {
+            seen.push(KernelEventRow {
                 hook,
                 time: number(event, time, 8) as i64,
                 cpu,
@@ -56,7 +56,7 @@ fn hooks(trace: &TraceBuilder) -> Vec<u16> {
     read(&trace.to_bytes()).iter().map(|event| event.hook).collect()
 }
 
-fn of_hook(trace: &TraceBuilder, hook: u16) -> Vec<Seen> {
+fn of_hook(trace: &TraceBuilder, hook: u16) -> Vec<KernelEventRow> {
     read(&trace.to_bytes()).into_iter().filter(|event| event.hook == hook).collect()
 }
 
@@ -244,7 +244,7 @@ fn a_32_bit_system_writes_the_narrow_kinds() {
 
 #[test]
 fn other_clocks_give_the_same_nanoseconds() {
-    for clock in [Clock::SystemTime, Clock::CpuCycles { mhz: 3000 }] {
+    for clock in [RawClock::SystemTime, RawClock::CpuCycles { mhz: 3000 }] {
         let options = FileOptions { clock, ..FileOptions::default() };
         let mut trace = TraceBuilder::with_options(options.clone());
         trace.create_object(12_300, (1, 2), OBJECT, 16);
@@ -271,9 +271,10 @@ fn the_end_of_a_process_closes_its_handles_within_50_ms_and_then_unmaps_its_view
     }
     trace.create_handle(300_000, (10, 11), OBJECT, 4 | KERNEL_HANDLE, 16);
     trace.close_tagged(400_000, (10, 11), OBJECT, 8, 16, "");
-    trace.map(500_000, (10, 12), View { base: 0x1_0000, pid: 10, ..View::default() });
+    trace.map(500_000, (10, 12), MappedView { base: 0x1_0000, pid: 10, ..MappedView::default() });
     let events = read(&trace.to_bytes());
-    let after: Vec<&Seen> = events.iter().filter(|seen| seen.time > raw(10_000_000)).collect();
+    let after: Vec<&KernelEventRow> =
+        events.iter().filter(|seen| seen.time > raw(10_000_000)).collect();
     let closes = after.iter().filter(|seen| seen.hook == 0x1121).count();
     assert_eq!(closes, 199, "the one of System stays, and one was closed before");
     let times =
@@ -291,10 +292,11 @@ fn a_child_closes_what_it_inherits_and_its_creator_starts_it() {
     trace.process(10, "parent.exe");
     trace.process(20, "first.exe").parent(10).creator(30, 32).started(3_000).ended(9_000);
     trace.process(24, "second.exe").parent(10).creator(30, 31).started(4_000).ended(9_000);
-    let duplicate = Duplicate { object: OBJECT, source_handle: 4, ..Duplicate::default() };
-    let duplicate = Duplicate { target_handle: 4, source_pid: Some(10), ..duplicate };
+    let duplicate =
+        DuplicatedHandle { object: OBJECT, source_handle: 4, ..DuplicatedHandle::default() };
+    let duplicate = DuplicatedHandle { target_handle: 4, source_pid: Some(10), ..duplicate };
     trace.inherit_handle(1_000, (30, 31), duplicate).inherit_handle(2_000, (30, 32), duplicate);
-    trace.inherit_handle(2_100, (30, 32), Duplicate { target_handle: 8, ..duplicate });
+    trace.inherit_handle(2_100, (30, 32), DuplicatedHandle { target_handle: 8, ..duplicate });
     let events = read(&trace.to_bytes());
     let closes = events.iter().filter(|seen| seen.hook == 0x1121);
     assert_eq!(closes.count(), 3);

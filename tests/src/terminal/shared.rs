@@ -8,14 +8,14 @@ use pty_process::blocking::Pty;
 use vt100::{Callbacks, Parser};
 
 /// State that the reading thread shares with the test.
-pub struct Shared {
-    state: Mutex<State>,
+pub struct SharedScreen {
+    state: Mutex<TerminalState>,
     pub changed: Condvar,
 }
 
 /// The screen, and whether a test is watching it.
-pub struct State {
-    pub parser: Parser<Answers>,
+pub struct TerminalState {
+    pub parser: Parser<ScreenReplies>,
     /// Whether the program has closed the terminal.
     pub is_closed: bool,
     /// Whether a test is waiting for something to appear.
@@ -24,32 +24,32 @@ pub struct State {
     pub is_unseen: bool,
 }
 
-impl Shared {
-    pub fn new(parser: Parser<Answers>) -> Self {
-        let state = State { parser, is_closed: false, is_watched: false, is_unseen: false };
-        Shared { state: Mutex::new(state), changed: Condvar::new() }
+impl SharedScreen {
+    pub fn new(parser: Parser<ScreenReplies>) -> Self {
+        let state = TerminalState { parser, is_closed: false, is_watched: false, is_unseen: false };
+        SharedScreen { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, TerminalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the other side has done something.
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, state: MutexGuard<'a, TerminalState>) -> MutexGuard<'a, TerminalState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Like [`Shared::wait`], with a time limit.
+    /// Like [`SharedScreen::wait`], with a time limit.
     pub fn wait_for<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, TerminalState>,
         time: Duration,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, TerminalState> {
         self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Lets the screen change again.
-    pub fn look_away(&self, mut state: MutexGuard<'_, State>) {
+    pub fn look_away(&self, mut state: MutexGuard<'_, TerminalState>) {
         state.is_watched = false;
         drop(state);
         self.changed.notify_all();
@@ -58,12 +58,12 @@ impl Shared {
 
 /// Replies that the screen owes the program, and sequences it did not understand.
 #[derive(Default)]
-pub struct Answers {
+pub struct ScreenReplies {
     pub pending: Vec<u8>,
     pub unknown: Vec<String>,
 }
 
-impl Callbacks for Answers {
+impl Callbacks for ScreenReplies {
     fn unhandled_csi(
         &mut self,
         screen: &mut vt100::Screen,
@@ -93,7 +93,7 @@ impl Callbacks for Answers {
 }
 
 /// Feeds the screen until the program closes the terminal. A watching test sees each piece of the output.
-pub fn read(pty: &Pty, shared: &Shared) {
+pub fn read(pty: &Pty, shared: &SharedScreen) {
     let mut buffer = [0; 4096];
     loop {
         let mut terminal = pty;

@@ -13,16 +13,16 @@ pub fn scrolled(screen: &mut vt100::Screen) -> usize {
 }
 
 /// The content of a screen.
-pub struct View<'a> {
+pub struct ScreenView<'a> {
     pub screen: &'a vt100::Screen,
     /// Number of lines that have scrolled off.
     pub above: usize,
 }
 
-impl<'a> View<'a> {
+impl<'a> ScreenView<'a> {
     pub fn new(screen: &'a mut vt100::Screen) -> Self {
         let above = scrolled(screen);
-        View { screen, above }
+        ScreenView { screen, above }
     }
 
     /// Returns the row of the cursor, counted from the first line the program has written.
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl fmt::Display for View<'_> {
+impl fmt::Display for ScreenView<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.lines().try_for_each(|line| writeln!(formatter, "|{line}"))
     }
@@ -78,8 +78,8 @@ impl fmt::Display for View<'_> {
 
 /// Returns the characters of cells; a cell that was never written is a space.
 fn text<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
-    let text = cells
+    cells
         .filter(|cell| !cell.is_wide_continuation())
-        .map(|cell| if cell.has_contents() { cell.contents() } else { " " });
-    text.collect()
+        .map(|cell| if cell.has_contents() { cell.contents() } else { " " })
+        .collect()
 }

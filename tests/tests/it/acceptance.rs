@@ -5,60 +5,65 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use handlescope_tests::acceptance::{Check, Expected, Outcome, Program, compare, observe, replay};
+use handlescope_tests::acceptance::{
+    Check, CheckOutcome, Expectation, ReplayProgram, compare, observe, replay,
+};
 use handlescope_tests::binary::handlescope_path;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::needs_linker;
-use leaky_program::truth::{Call, Kind, Line, parse};
+use leaky_program::truth::{AllocationKind, CallEffect, TruthLine, parse};
 use tempfile::TempDir;
 
 const TRUTH: &str = include_str!("../../fixtures/leaky-program.ndjson");
 
 /// The program, linked once, and the folder with its symbols.
-struct Linked {
-    program: Program,
+struct LinkedProgram {
+    program: ReplayProgram,
     symbols: PathBuf,
     _folder: TempDir,
 }
 
-static LINKED: LazyLock<Linked> = LazyLock::new(|| {
+static LINKED: LazyLock<LinkedProgram> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let symbols = folder.path().join("symbols");
     let functions: BTreeSet<String> = truth().into_iter().map(|line| line.function).collect();
-    let program = Program::link(&functions, &symbols).unwrap();
-    Linked { program, symbols, _folder: folder }
+    let program = ReplayProgram::link(&functions, &symbols).unwrap();
+    LinkedProgram { program, symbols, _folder: folder }
 });
 
-fn truth() -> Vec<Line> {
+fn truth() -> Vec<TruthLine> {
     parse(TRUTH).unwrap()
 }
 
 /// Compares the truth with a recording of these calls.
-fn checks(recorded: &[Line], options: FileOptions) -> Vec<Check> {
+fn checks(recorded: &[TruthLine], options: FileOptions) -> Vec<Check> {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("leaky-program.etl");
     replay(recorded, &LINKED.program, options).write(&trace).unwrap();
     let observed = observe(&handlescope_path(), &trace, LINKED.symbols.to_str()).unwrap();
-    compare(&Expected::new(&truth()), &observed)
+    compare(&Expectation::new(&truth()), &observed)
 }
 
-fn failed(recorded: &[Line], options: FileOptions) -> String {
-    let failed = checks(recorded, options).into_iter().filter(Check::has_failed);
-    failed.map(|check| format!("{check}\n")).collect()
+fn failed(recorded: &[TruthLine], options: FileOptions) -> String {
+    checks(recorded, options)
+        .into_iter()
+        .filter(Check::has_failed)
+        .map(|check| format!("{check}\n"))
+        .collect()
 }
 
 /// Returns the index of the first call of a function that passes.
-fn first(lines: &[Line], function: &str, passes: impl Fn(&Call) -> bool) -> usize {
+fn first(lines: &[TruthLine], function: &str, passes: impl Fn(&CallEffect) -> bool) -> usize {
     let index = lines.iter().position(|line| line.function == function && passes(&line.call));
     index.unwrap_or_else(|| panic!("no such call of {function}"))
 }
 
-fn is_opened(call: &Call) -> bool {
-    matches!(call, Call::Opened { .. })
+fn is_opened(call: &CallEffect) -> bool {
+    matches!(call, CallEffect::Opened { .. })
 }
 
-fn is_closed(call: &Call) -> bool {
-    matches!(call, Call::Closed { .. })
+fn is_closed(call: &CallEffect) -> bool {
+    matches!(call, CallEffect::Closed { .. })
 }
 
 #[needs_linker]
@@ -89,14 +94,14 @@ fn a_recording_of_what_the_program_did_passes_every_check() {
 #[needs_linker]
 #[test]
 fn a_recording_that_is_wrong_in_one_way_fails_the_check_of_it() {
-    type Change = fn(&mut Vec<Line>);
-    let changes: [(&str, &str, Change); 12] = [
+    type TruthChange = fn(&mut Vec<TruthLine>);
+    let changes: [(&str, &str, TruthChange); 12] = [
         ("handles", "of leak_threads is not in the trace", |lines| {
             lines.remove(first(lines, "leak_threads", is_opened));
         }),
         ("types", "type 'Event' instead of 'Token'", |lines| {
             let index = first(lines, "query_tokens", is_opened);
-            if let Call::Opened { object_type, .. } = &mut lines[index].call {
+            if let CallEffect::Opened { object_type, .. } = &mut lines[index].call {
                 *object_type = "Event".to_owned();
             }
         }),
@@ -106,7 +111,7 @@ fn a_recording_that_is_wrong_in_one_way_fails_the_check_of_it() {
         }),
         ("names", "name 'Other' instead of 'LeakyProgram_Event_0'", |lines| {
             let index = first(lines, "leak_events", is_opened);
-            if let Call::Opened { name, .. } = &mut lines[index].call {
+            if let CallEffect::Opened { name, .. } = &mut lines[index].call {
                 *name = Some("Other".to_owned());
             }
         }),
@@ -119,37 +124,41 @@ fn a_recording_that_is_wrong_in_one_way_fails_the_check_of_it() {
         }),
         ("closes, leaks and closes at exit", "fate 'closed' instead of 'leaked'", |lines| {
             let index = first(lines, "leak_events", is_opened);
-            let Call::Opened { handle, .. } = lines[index].call else { return };
-            let closed = Line { call: Call::Closed { handle }, ..lines[index].clone() };
-            lines.insert(index + 1, Line { at_us: closed.at_us + 5, ..closed });
+            let CallEffect::Opened { handle, .. } = lines[index].call else { return };
+            let closed = TruthLine { call: CallEffect::Closed { handle }, ..lines[index].clone() };
+            lines.insert(index + 1, TruthLine { at_us: closed.at_us + 5, ..closed });
         }),
         ("duplicates and inheritance", "no duplicate", |lines| {
-            let is_duplicated = |call: &Call| matches!(call, Call::Duplicated { .. });
+            let is_duplicated = |call: &CallEffect| matches!(call, CallEffect::Duplicated { .. });
             let index = first(lines, "duplicate_into", is_duplicated);
             let line = lines[index].clone();
-            let Call::Duplicated { into, handle, object_type, name } = line.call else { return };
-            let call = Call::Opened { handle, object_type, name };
-            lines[index] = Line { pid: into, call, ..line };
+            let CallEffect::Duplicated { into, handle, object_type, name } = line.call else {
+                return;
+            };
+            let call = CallEffect::Opened { handle, object_type, name };
+            lines[index] = TruthLine { pid: into, call, ..line };
         }),
         ("no other handles", "of leak_events", |lines| {
             let index = first(lines, "leak_events", is_opened);
             let mut line = lines[index].clone();
-            if let Call::Opened { handle, .. } = &mut line.call {
+            if let CallEffect::Opened { handle, .. } = &mut line.call {
                 *handle = 0x4000;
             }
             lines.push(line);
         }),
         ("mapped views", "fate 'leaked' instead of 'closed'", |lines| {
-            lines.retain(|line| !matches!(line.call, Call::Unmapped { .. }));
+            lines.retain(|line| !matches!(line.call, CallEffect::Unmapped { .. }));
         }),
         ("heap blocks", "size '7' instead of '4242'", |lines| {
             let index = first(lines, "leak_blocks", |_| true);
-            if let Call::Allocated { size, .. } = &mut lines[index].call {
+            if let CallEffect::Allocated { size, .. } = &mut lines[index].call {
                 *size = 7;
             }
         }),
         ("committed pages", "of commit_pages is not in the trace", |lines| {
-            let is_pages = |call: &Call| matches!(call, Call::Allocated { kind: Kind::Commit, .. });
+            let is_pages = |call: &CallEffect| {
+                matches!(call, CallEffect::Allocated { kind: AllocationKind::Commit, .. })
+            };
             lines.remove(first(lines, "commit_pages", is_pages));
         }),
     ];
@@ -176,7 +185,7 @@ fn a_recording_that_lost_events_fails() {
 #[test]
 fn a_child_that_is_not_seen_to_exit_and_suspects_that_leak_nothing_are_named() {
     let mut lines = truth();
-    lines.retain(|line| line.call != Call::Exits);
+    lines.retain(|line| line.call != CallEffect::Exits);
     let wrong = failed(&lines, FileOptions::default());
     assert!(wrong.contains("fate 'leaked' instead of 'closed at exit'"), "{wrong}");
     let mut lines = truth();
@@ -198,10 +207,10 @@ fn a_trace_without_names_of_the_program_is_not_judged_by_its_stacks() {
     let trace = folder.path().join("leaky-program.etl");
     replay(&truth(), &LINKED.program, FileOptions::default()).write(&trace).unwrap();
     let observed = observe(&handlescope_path(), &trace, None).unwrap();
-    let checks = compare(&Expected::new(&truth()), &observed);
+    let checks = compare(&Expectation::new(&truth()), &observed);
     let not_checked = |name: &str| {
         let check = checks.iter().find(|check| check.name == name).unwrap();
-        matches!(check.outcome, Outcome::NotChecked(_))
+        matches!(check.outcome, CheckOutcome::NotChecked(_))
     };
     assert!(not_checked("stacks") && not_checked("suspects of .why"), "{checks:?}");
     assert!(!checks.iter().any(Check::has_failed), "{checks:?}");

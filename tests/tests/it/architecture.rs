@@ -23,9 +23,12 @@ fn crates() -> Vec<PathBuf> {
 
 /// Returns the files below these folders with code that `is_meant` accepts.
 fn found(folders: &[PathBuf], is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let sources = folders.iter().flat_map(|folder| files(folder));
-    let meant = sources.filter(|(_, text)| is_meant(&String::from_utf8_lossy(text)));
-    let mut paths: Vec<PathBuf> = meant.map(|(path, _)| path).collect();
+    let mut paths: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| files(folder))
+        .filter(|(_, text)| is_meant(&String::from_utf8_lossy(text)))
+        .map(|(path, _)| path)
+        .collect();
     paths.sort();
     paths
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::{ArchiveError, ParquetFile, Table, Trace, write_parquet};
 use handlescope_tests::allocations;
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::containers::{
-    Claimed, contents_7z, members_of, stored_7z, with_contents_7z,
+    MemberClaim, contents_7z, members_of, stored_7z, with_contents_7z,
 };
 use handlescope_tests::foreign::pack_with;
 use handlescope_tests::thorough::one_of;
@@ -29,7 +29,7 @@ fn extracts() -> (Shell, PathBuf, PathBuf) {
     (shell, sample, other)
 }
 
-fn ask(shell: &Shell, members: &[Claimed]) -> Run {
+fn ask(shell: &Shell, members: &[MemberClaim]) -> ProgramRun {
     fs::write(shell.path("asked.json7z"), stored_7z(members)).unwrap();
     let questions = [".why", ".dump ObjectRef -ShowStack -ShowRef", ".dump Process"];
     let mut arguments = vec!["asked.json7z"];
@@ -38,21 +38,21 @@ fn ask(shell: &Shell, members: &[Claimed]) -> Run {
 }
 
 #[track_caller]
-fn assert_refused(run: &Run, member: &str) {
+fn assert_refused(run: &ProgramRun, member: &str) {
     assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{member}: {run:?}");
     assert!(run.stderr.contains("asked.json7z: member "), "{member}: {run:?}");
     assert!(run.stderr.contains(member), "{run:?}");
     assert!(run.stderr.contains("extract the trace again"), "{member}: {run:?}");
 }
 
-fn without(members: &[Claimed], name: &str) -> Vec<Claimed> {
+fn without(members: &[MemberClaim], name: &str) -> Vec<MemberClaim> {
     members.iter().filter(|member| member.name != name).cloned().collect()
 }
 
-fn with(members: &[Claimed], name: &str, content: Vec<u8>) -> Vec<Claimed> {
+fn with(members: &[MemberClaim], name: &str, content: Vec<u8>) -> Vec<MemberClaim> {
     let mut members = members.to_vec();
     let member = members.iter_mut().find(|member| member.name == name).unwrap();
-    *member = Claimed::sound(name, content);
+    *member = MemberClaim::sound(name, content);
     members
 }
 
@@ -71,7 +71,7 @@ fn member(table: Table, rows: DataFrame) -> Vec<u8> {
     bytes
 }
 
-fn content<'a>(members: &'a [Claimed], name: &str) -> &'a [u8] {
+fn content<'a>(members: &'a [MemberClaim], name: &str) -> &'a [u8] {
     &members.iter().find(|member| member.name == name).unwrap().content
 }
 
@@ -102,7 +102,7 @@ fn other_members_may_be_added_and_removed() {
     let (shell, sample, _) = extracts();
     let mut members = members_of(&sample);
     let answer = ask(&shell, &members).ok().stdout;
-    members.push(Claimed::sound("notes.txt", b"of a reader".to_vec()));
+    members.push(MemberClaim::sound("notes.txt", b"of a reader".to_vec()));
     assert_eq!(ask(&shell, &members).ok().stdout, answer);
 }
 
@@ -132,7 +132,7 @@ fn assert_same_or_refused(folder: &Path, archive: &[u8], sound: &[DataFrame], wh
 }
 
 /// Returns the members of the sample's extract, and its tables.
-fn sample(folder: &Path) -> (Vec<Claimed>, Vec<DataFrame>) {
+fn sample(folder: &Path) -> (Vec<MemberClaim>, Vec<DataFrame>) {
     let (_shell, sample, _) = extracts();
     let members = members_of(&sample);
     let tables = tables(folder, &stored_7z(&members)).unwrap();
@@ -191,7 +191,7 @@ fn a_table_of_contents_that_says_something_else_changes_no_answer() {
 fn sizes_that_are_off_by_one_and_missing_checksums_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let (members, _) = sample(folder.path());
-    let refused = |changed: &[Claimed], what: &str, member: &str| {
+    let refused = |changed: &[MemberClaim], what: &str, member: &str| {
         let error = tables(folder.path(), &stored_7z(changed)).expect_err(what).to_string();
         assert!(error.contains(&format!("member {member}")), "{what}: {error}");
         assert!(error.contains("extract the trace again"), "{what}: {error}");
@@ -211,8 +211,8 @@ fn sizes_that_are_off_by_one_and_missing_checksums_are_errors() {
 }
 
 /// Replaces a table's content, and lists it in the manifest as if it had been written that way.
-fn with_listed(members: &[Claimed], table: Table, bytes: Vec<u8>) -> Vec<Claimed> {
-    let member = Claimed::sound(&table.member(), bytes.clone());
+fn with_listed(members: &[MemberClaim], table: Table, bytes: Vec<u8>) -> Vec<MemberClaim> {
+    let member = MemberClaim::sound(&table.member(), bytes.clone());
     let (size, checksum) = (member.size, member.checksum.unwrap());
     let manifest = str::from_utf8(content(members, MANIFEST)).unwrap();
     let lines = manifest.lines().map(|line| match line.split('\t').collect::<Vec<_>>()[..] {

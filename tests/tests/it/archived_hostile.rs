@@ -8,7 +8,9 @@ use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, ContainerLimits};
 use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
-use handlescope_tests::containers::{trace_of_handles, write_7z, write_cab, write_zip};
+use handlescope_tests::containers::{
+    ContainerWriter, trace_of_handles, write_7z, write_cab, write_zip,
+};
 use handlescope_tests::thorough::one_of;
 use sevenz_rust::{ArchiveEntry, ArchiveWriter};
 use zip::write::SimpleFileOptions;
@@ -27,9 +29,7 @@ fn write_solid(path: &Path, members: &[(&str, Vec<u8>)]) {
     archive.finish().unwrap();
 }
 
-type Write = fn(&Path, &[(&str, Vec<u8>)]);
-
-const ARCHIVES: [(&str, Write); 4] =
+const ARCHIVES: [(&str, ContainerWriter); 4] =
     [("a.zip", write_zip), ("b.7z", write_7z), ("solid.7z", write_solid), ("c.cab", write_cab)];
 
 /// Returns why an archive is refused. Nothing may be left behind, and it must not take long.

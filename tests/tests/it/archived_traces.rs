@@ -5,12 +5,12 @@ use std::path::Path;
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
 use handlescope_sources::{SourceError, extract};
-use handlescope_tests::containers::{trace_of_handles, write_7z, write_cab, write_zip};
-
-type Write = fn(&Path, &[(&str, Vec<u8>)]);
+use handlescope_tests::containers::{
+    ContainerWriter, trace_of_handles, write_7z, write_cab, write_zip,
+};
 
 /// Archive formats with their writers; Visual Studio's `.diagsession` is a zip archive.
-const ARCHIVES: [(&str, Write); 4] =
+const ARCHIVES: [(&str, ContainerWriter); 4] =
     [("zip", write_zip), ("7z", write_7z), ("diagsession", write_zip), ("cab", write_cab)];
 
 /// Returns the number of objects in the extract of an archive, and the name of the trace inside.

@@ -100,9 +100,9 @@ fn the_passes_between_reading_and_writing_look_every_few_thousand_rows() {
 }
 
 /// Selects every event.
-struct All;
+struct EveryEvent;
 
-impl Selector for All {
+impl Selector for EveryEvent {
     fn select(&mut self, _event: &Event<'_>) -> bool {
         true
     }
@@ -121,7 +121,7 @@ fn a_large_buffer_is_left_in_its_middle() {
         let handed_out = Cell::new(0);
         let open = OpenRecording::open(&input).unwrap();
         let read = open.on_threads(NonZeroUsize::new(threads).unwrap()).read(
-            &mut All,
+            &mut EveryEvent,
             |_| match handed_out.get() {
                 0 => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
@@ -148,7 +148,7 @@ fn a_panic_over_an_event_is_passed_on() {
         let open = OpenRecording::open(&input).unwrap();
         let open = open.on_threads(NonZeroUsize::new(threads).unwrap());
         let read = catch_unwind(AssertUnwindSafe(|| {
-            open.read(&mut All, |_| ControlFlow::Continue(()), |_| panic!("over an event"))
+            open.read(&mut EveryEvent, |_| ControlFlow::Continue(()), |_| panic!("over an event"))
         }));
         let panic = read.err().unwrap_or_else(|| panic!("no panic on {threads} threads"));
         assert_eq!(panic.downcast_ref(), Some(&"over an event"));

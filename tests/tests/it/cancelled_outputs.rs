@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, ended};
+use handlescope_tests::binary::{ProgramRun, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 
 /// Enough for megabytes of output in each format.
 const HANDLES: u32 = 20_000;
@@ -64,7 +64,7 @@ fn one_signal_ends_a_program_whose_reader_has_stopped_reading() {
             send(signal, &program);
             assert_eq!(ended(&mut program).code(), Some(*status), "{signal} {form}");
             if !is_shared {
-                let run = Run::from(program.wait_with_output().expect("what it left"));
+                let run = ProgramRun::from(program.wait_with_output().expect("what it left"));
                 assert!(run.stderr.ends_with("\ncancelled\n"), "{signal} {form}: {run:?}");
             }
         }
@@ -119,7 +119,7 @@ fn ctrl_c_ends_an_answer_on_the_screen() {
         let is_full = |line: &str| !line.trim().is_empty();
         terminal
             .wait_until("an answer", |view| view.lines().filter(|line| is_full(line)).count() > 9);
-        terminal.press(Key::Ctrl('c'));
+        terminal.press(TerminalKey::Ctrl('c'));
         assert_eq!(terminal.wait_for_exit(), Some(130), "{form}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, run_over};
+use handlescope_tests::binary::{ProgramRun, Shell, run_over};
 use handlescope_tests::corrupt::buffers;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
@@ -36,19 +36,23 @@ fn with_rundown() -> TraceBuilder {
     trace
 }
 
-fn document(run: &Run) -> Value {
+fn document(run: &ProgramRun) -> Value {
     Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap()
 }
 
 /// Returns the kinds of caveats in an answer.
-fn kinds(run: &Run) -> Vec<String> {
+fn kinds(run: &ProgramRun) -> Vec<String> {
     let document = document(run);
-    let caveats = document["caveats"].as_array().unwrap().iter();
-    caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
+    document["caveats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|caveat| caveat["kind"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Returns how often a text is on stderr: once for the load, once for each answer.
-fn times(run: &Run, text: &str) -> usize {
+fn times(run: &ProgramRun, text: &str) -> usize {
     run.stderr.matches(text).count()
 }
 

@@ -13,13 +13,13 @@ use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 
 /// Changes a file after the first events were read.
-struct Change {
+struct FileChange {
     path: PathBuf,
-    how: How,
+    how: ChangeFn,
     is_done: Cell<bool>,
 }
 
-impl ExtractObserver for Change {
+impl ExtractObserver for FileChange {
     fn on_progress(&self, _bytes: u64) {
         if !self.is_done.replace(true) {
             (self.how)(&self.path);
@@ -64,9 +64,9 @@ fn trace() -> Vec<u8> {
     trace.to_bytes()
 }
 
-type How = fn(&Path);
+type ChangeFn = fn(&Path);
 
-const CHANGES: [(&str, How); 4] =
+const CHANGES: [(&str, ChangeFn); 4] =
     [("shrink", shrink), ("grow", grow), ("overwrite", overwrite), ("replace", replace)];
 
 #[test]
@@ -76,7 +76,7 @@ fn a_trace_that_changes_while_it_is_read_is_refused_and_an_older_extract_stays()
         let (path, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
         fs::write(&path, trace()).unwrap();
         fs::write(&output, "the extract before").unwrap();
-        let change = Change { path: path.clone(), how, is_done: Cell::default() };
+        let change = FileChange { path: path.clone(), how, is_done: Cell::default() };
         let (options, cancel) = (ExtractOptions::default(), Cancel::default());
         let error = extract(&path, &output, options, &change, &cancel).map(drop).unwrap_err();
         let error = error.to_string();
@@ -93,7 +93,7 @@ fn an_archive_that_changes_while_its_trace_is_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (path, output) = (folder.path().join("a.zip"), folder.path().join("a.json7z"));
     write_zip(&path, &[("a.etl", trace_of_handles(3))]);
-    let change = Change { path: path.clone(), how: grow, is_done: Cell::default() };
+    let change = FileChange { path: path.clone(), how: grow, is_done: Cell::default() };
     let (options, cancel) = (ExtractOptions::default(), Cancel::default());
     let error = extract(&path, &output, options, &change, &cancel).map(drop).unwrap_err();
     assert!(error.to_string().contains("a.zip: changed while it was read"), "{error}");
@@ -106,7 +106,7 @@ fn a_redacted_copy_is_of_one_trace_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.etl");
         fs::write(&path, trace()).unwrap();
-        let change = Change { path: path.clone(), how, is_done: Cell::default() };
+        let change = FileChange { path: path.clone(), how, is_done: Cell::default() };
         let limits = ExtractOptions::default().limits;
         let redacted = redact(&path, &limits, &mut Vec::new(), &change, &Cancel::default());
         let error = redacted.unwrap_err().to_string();

@@ -13,7 +13,7 @@ use handlescope_model::{Cancel, Table, TableRows, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::{Shell, examples, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
-use handlescope_tests::file::{Clock, EtlFile, FileOptions};
+use handlescope_tests::file::{EtlFile, FileOptions, RawClock};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::{IDENTITY_GUID, MethodEvent, MethodRecord};
 use handlescope_tests::scenario::{Caller, TraceBuilder};
@@ -246,7 +246,7 @@ fn a_session_with_another_clock_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (_, kernel, mut clr) = two_sessions(FileOptions::default());
-    clr.options.clock = Clock::Qpc { frequency: 2_000_000 };
+    clr.options.clock = RawClock::Qpc { frequency: 2_000_000 };
     kernel.write(&path("kernel.etl")).unwrap();
     clr.write(&path("clr.etl")).unwrap();
     let further = [path("clr.etl")];

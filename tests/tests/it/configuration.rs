@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::MAIN_SEPARATOR;
 
-use handlescope_tests::binary::{Run, Shell, run_script, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, run_script, sample_symbols};
 use handlescope_tests::mcp::McpServer;
 use serde_json::json;
 
 /// Runs console commands with a configuration file.
-fn configured(shell: &Shell, commands: &[&str]) -> Run {
+fn configured(shell: &Shell, commands: &[&str]) -> ProgramRun {
     let commands = commands.iter().flat_map(|command| ["-c", command]);
     shell.run(&["--config", "c.toml", "leaky.etl"].into_iter().chain(commands).collect::<Vec<_>>())
 }
@@ -35,12 +35,12 @@ fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
         let mut command = shell.command(&[&["--config", "c.toml"], arguments].concat());
         command.env("NO_COLOR", "1").env("_NT_SYMBOL_PATH", "environment");
         command.args(commands.iter().chain(&[".config"]).flat_map(|command| ["-c", command]));
-        let run = Run::from(command.output().unwrap()).ok();
+        let run = ProgramRun::from(command.output().unwrap()).ok();
         let folder = fs::canonicalize(shell.path("")).unwrap();
         let text = run.stdout.replace(&format!("{}{MAIN_SEPARATOR}", folder.display()), "");
         // The width of the table depends on the path of the folder.
-        let lines = text.lines().map(|line| line.split("  ").filter(|cell| !cell.is_empty()));
-        lines
+        text.lines()
+            .map(|line| line.split("  ").filter(|cell| !cell.is_empty()))
             .map(|cells| cells.map(str::trim).collect::<Vec<_>>().join("  ") + "\n")
             .collect::<String>()
     };
@@ -136,7 +136,7 @@ fn a_setting_that_is_written_counts_at_once_and_later_and_comments_stay() {
 fn a_setting_that_something_else_decides_is_written_and_that_is_said() {
     let shell = shell("");
     let mut command = shell.command(&["--config", "c.toml", "-c", ".config color always"]);
-    let run = Run::from(command.env("NO_COLOR", "1").output().unwrap()).ok();
+    let run = ProgramRun::from(command.env("NO_COLOR", "1").output().unwrap()).ok();
     assert!(run.stderr.contains("note: color stays never here, as NO_COLOR says"), "{run:?}");
     assert_eq!(written(&shell), "color = \"always\"\n");
     let coloured = shell.run(&["--config", "c.toml", "-c", ".help"]).ok();

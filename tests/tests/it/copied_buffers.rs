@@ -53,8 +53,7 @@ fn extracted(folder: &Path, bytes: &[u8]) -> (ExtractSummary, Trace) {
 
 /// Returns how many copies were counted, and the offset of the first one.
 fn copies(summary: &ExtractSummary) -> Option<(u64, Option<u64>)> {
-    let mut warnings = summary.warnings.iter();
-    warnings.find(|warning| warning.kind == COPY).map(|w| (w.count, w.first_offset))
+    summary.warnings.iter().find(|warning| warning.kind == COPY).map(|w| (w.count, w.first_offset))
 }
 
 #[test]

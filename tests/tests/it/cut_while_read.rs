@@ -7,12 +7,12 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_tests::binary::{Run, Shell, ended, examples};
-use handlescope_tests::dump::Dump;
+use handlescope_tests::binary::{ProgramRun, Shell, ended, examples};
+use handlescope_tests::dump::SampleDump;
 use handlescope_tests::thorough::one_of;
 
 /// A file, and a command that reads it.
-struct Read {
+struct ReadCommand {
     file: PathBuf,
     arguments: Vec<String>,
 }
@@ -20,9 +20,9 @@ struct Read {
 /// How often each file is cut, each time later.
 const ROUNDS: u64 = 30;
 
-fn read(shell: &Shell, file: PathBuf, arguments: &[&str]) -> Read {
+fn read(shell: &Shell, file: PathBuf, arguments: &[&str]) -> ReadCommand {
     let _ = shell.run(arguments).ok();
-    Read { file, arguments: arguments.iter().map(|word| (*word).to_owned()).collect() }
+    ReadCommand { file, arguments: arguments.iter().map(|word| (*word).to_owned()).collect() }
 }
 
 /// Returns the first file below a folder with a name that ends like this.
@@ -45,15 +45,16 @@ fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {
         let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).unwrap()),
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
         }
     }
 }
 
 /// Runs the command again and again, and cuts the file later each time.
-fn cut(shell: &Shell, what: &str, Read { file, arguments }: &Read) {
+fn cut(shell: &Shell, what: &str, ReadCommand { file, arguments }: &ReadCommand) {
     let whole = fs::read(file).unwrap();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     for round in (0..ROUNDS).step_by(one_of(6)) {
@@ -67,7 +68,7 @@ fn cut(shell: &Shell, what: &str, Read { file, arguments }: &Read) {
             file.set_len(whole.len() as u64 * (round % 4) / 4).unwrap();
         }
         let status = ended(&mut running);
-        let run: Run = running.wait_with_output().unwrap().into();
+        let run: ProgramRun = running.wait_with_output().unwrap().into();
         assert!(matches!(status.code(), Some(0 | 1)), "{what} {round}: {status:?} {run:?}");
         assert!(status.success() || run.stderr.contains("error: "), "{what} {round}: {run:?}");
         assert!(!run.stderr.contains("this is a bug"), "{what} {round}: {run:?}");
@@ -94,7 +95,7 @@ fn no_command_dies_of_a_file_that_is_cut_while_it_is_read() {
     cut(&shell, "PDB", &read(&shell, pdb, &uncached));
     let symcache = found(&shell.path("cache"), ".symcache");
     cut(&shell, "symbol cache", &read(&shell, symcache, &why));
-    let dump = (1..20_000).fold(Dump::default(), |dump, number| {
+    let dump = (1..20_000).fold(SampleDump::default(), |dump, number| {
         dump.handle(number * 4, "Event", r"\BaseNamedObjects\Name")
     });
     fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();

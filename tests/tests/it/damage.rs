@@ -8,7 +8,7 @@ use std::time::Duration;
 use handlescope_extract::{EventChoice, ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Trace};
 use handlescope_sources::{SourceError, extract};
-use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
+use handlescope_tests::bytes::{ByteString, Guid, PointerSize};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::header::{ManifestEvent, Stamp};
@@ -72,7 +72,7 @@ fn metadata_fixture() -> Vec<u8> {
             ..EventInfo::default()
         };
         trace.raw_event(ns, 0, info.event(PointerSize::Eight, stamp));
-        let payload = Bytes::new()
+        let payload = ByteString::new()
             .u16(2)
             .utf16z("name")
             .u32(3)
@@ -83,7 +83,7 @@ fn metadata_fixture() -> Vec<u8> {
         let event = ManifestEvent { provider, id, stamp, payload, ..ManifestEvent::default() };
         trace.raw_event(ns, 0, event.encode());
         let items = trace_logging("Go", b"n\0\x48s\0\x98\x01t\0\x01", "Contoso.Logging");
-        let payload = Bytes::new().u16(1).u32(9).utf16z("x").into_vec();
+        let payload = ByteString::new().u16(1).u32(9).utf16z("x").into_vec();
         let event = ManifestEvent { provider, items, stamp, payload, ..ManifestEvent::default() };
         trace.raw_event(ns, 0, event.encode());
         let data = "<data name=\"a\" inType=\"win:UInt16\"/>".repeat(usize::from(id));

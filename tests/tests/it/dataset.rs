@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, examples, sample_symbols};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
 
@@ -21,12 +21,11 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    let name = path.strip_prefix(folder).unwrap().to_path_buf();
-                    contents.insert(name, fs::read(&path).unwrap());
-                }
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_path_buf();
+                contents.insert(name, fs::read(&path).unwrap());
             }
         }
     }
@@ -62,7 +61,7 @@ pub fn unfinished(shell: &Shell, trace: &str) {
     fs::write(path, marked).unwrap();
 }
 
-fn add(shell: &Shell, traces: &[&str]) -> Run {
+fn add(shell: &Shell, traces: &[&str]) -> ProgramRun {
     let symbols = sample_symbols();
     let options = ["--symbol-path", symbols.to_str().unwrap()];
     shell.run(&[&["dataset", "add", "fleet"], traces, &options[..]].concat())

@@ -1,7 +1,7 @@
 //! The line editor in a terminal: completion with values of the loaded trace, hints, and history.
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 use vt100::Color;
 
 const PROMPT: &str = "leaky.etl> ";
@@ -22,9 +22,9 @@ fn type_in(terminal: &Terminal, text: &str) {
 /// Checks what Tab completes `typed` to.
 fn completed(terminal: &Terminal, typed: &str, expected: &str) {
     type_in(terminal, typed);
-    terminal.press(Key::Tab);
+    terminal.press(TerminalKey::Tab);
     terminal.wait_for_line(&format!("{PROMPT}{expected}"));
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn colours_that_are_switched_off_are_off_at_the_next_prompt() {
     let assert_color = |line: &str, color: Color| {
         type_in(&terminal, line);
         terminal.wait_until("the colour", |view| view.color(line) == Some(color));
-        terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+        terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
     };
     assert_color(".list", Color::Idx(63));
     terminal.run(PROMPT, ".config color never");
@@ -123,7 +123,7 @@ fn an_option_hints_at_its_value_and_a_bad_value_is_red() {
     terminal.wait_for(".dump ObjectRef -MinMaxTime SECONDS [MAX]");
     terminal.send("5x ");
     terminal.wait_until("a red 5x", |view| view.color("5x") == Some(Color::Idx(131)));
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
     type_in(&terminal, ".timefmt nonsense ");
     terminal.wait_until("a red word", |view| view.color("nonsense") == Some(Color::Idx(131)));
 }
@@ -136,7 +136,7 @@ fn a_line_is_remembered_once_and_blank_ones_never() {
         terminal.run(PROMPT, line);
     }
     for remembered in [".list", ".clip"] {
-        terminal.press(Key::Up);
+        terminal.press(TerminalKey::Up);
         terminal.wait_for_line(&format!("{PROMPT}{remembered}"));
     }
 }
@@ -151,7 +151,7 @@ fn a_console_finds_what_another_one_that_still_runs_has_run() {
     // After the next line, the first console also has what the second one ran.
     first.run(PROMPT, ".sffn");
     for remembered in [".sffn", ".list", ".timedigits 3"] {
-        first.press(Key::Up);
+        first.press(TerminalKey::Up);
         first.wait_for_line(&format!("{PROMPT}{remembered}"));
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::data::unpack;
-use handlescope_tests::foreign::{Members, pack, pack_with, refusal};
+use handlescope_tests::foreign::{ForeignMembers, pack, pack_with, refusal};
 use sevenz_rust::EncoderMethod;
 
 #[test]
@@ -19,17 +19,19 @@ fn broken_json_is_refused_with_member_and_position() {
         ("{\"a\":\"\u{1}\"}", "control character"),
     ];
     for (handle, said) in cases {
-        let members = Members { handle: handle.into(), ..Members::default() };
+        let members = ForeignMembers { handle: handle.into(), ..ForeignMembers::default() };
         members.pack(&shell.path("Bad.json7z"), "Bad");
         let error = refusal(&shell, "Bad.json7z");
         assert!(error.contains("Bad.json7z: member Bad_Derived_Handle.json"), "{error}");
         assert!(error.contains(said), "{said}: {error}");
     }
     let deep = format!("{{\"Unknown\":{}", "[".repeat(100_000));
-    Members { handle: deep, ..Members::default() }.pack(&shell.path("Bad.json7z"), "Bad");
+    ForeignMembers { handle: deep, ..ForeignMembers::default() }
+        .pack(&shell.path("Bad.json7z"), "Bad");
     assert!(refusal(&shell, "Bad.json7z").contains("nested deeper than 64 levels, at byte 74"));
     let long = format!("{{\"Unknown\":\"{}", "x".repeat(17 << 20));
-    Members { handle: long, ..Members::default() }.pack(&shell.path("Bad.json7z"), "Bad");
+    ForeignMembers { handle: long, ..ForeignMembers::default() }
+        .pack(&shell.path("Bad.json7z"), "Bad");
     assert!(refusal(&shell, "Bad.json7z").contains("a string of more than 16777216 bytes"));
 }
 
@@ -42,7 +44,7 @@ fn other_json_and_other_archives_are_not_extracts() {
     assert!(
         refusal(&shell, "other.json7z").contains("not an extract of handlescope or ETWAnalyzer")
     );
-    let handle = Members::default().named("x").swap_remove(1);
+    let handle = ForeignMembers::default().named("x").swap_remove(1);
     pack(&shell.path("other.json7z"), &[handle]);
     assert!(refusal(&shell, "other.json7z").contains("no main member"));
 }
@@ -57,7 +59,7 @@ fn names_that_lead_out_and_names_that_are_there_twice_are_refused() {
         ("C:\\Bad.json", "absolute name"),
         ("Bad.json", "occurs twice"),
     ] {
-        let mut members = Members::default().named("Bad");
+        let mut members = ForeignMembers::default().named("Bad");
         members.push((name.to_owned(), b"{}".to_vec()));
         pack(&shell.path("Bad.json7z"), &members);
         let error = refusal(&shell, "Bad.json7z");
@@ -70,7 +72,7 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
     let shell = Shell::new();
     let path = shell.path("Bad.json7z");
     for method in [EncoderMethod::COPY, EncoderMethod::LZMA2] {
-        pack_with(&path, &Members::default().named("Bad"), method);
+        pack_with(&path, &ForeignMembers::default().named("Bad"), method);
         let good = fs::read(&path).unwrap();
         for at in (40..good.len()).step_by(good.len() / 6) {
             let mut bad = good.clone();
@@ -81,7 +83,7 @@ fn a_damaged_archive_is_refused_wherever_the_damage_is() {
             let _ = refusal(&shell, "Bad.json7z");
         }
     }
-    pack(&path, &Members::default().named("Bad"));
+    pack(&path, &ForeignMembers::default().named("Bad"));
     let mut bad = fs::read(&path).unwrap();
     let in_handle = bad.windows(6).position(|bytes| bytes == b"Demo_0").unwrap();
     bad[in_handle] ^= 1;
@@ -124,8 +126,8 @@ fn an_extract_of_ours_is_not_believed_more() {
 #[test]
 fn a_part_that_is_too_large_is_refused_unless_it_is_allowed() {
     let shell = Shell::new();
-    Members::default().pack(&shell.path("Demo.json7z"), "Demo");
-    for (name, content) in Members::default().named("Plain") {
+    ForeignMembers::default().pack(&shell.path("Demo.json7z"), "Demo");
+    for (name, content) in ForeignMembers::default().named("Plain") {
         fs::write(shell.path(&name), content).unwrap();
     }
     for file in ["Demo.json7z", "Plain.json"] {
@@ -142,7 +144,7 @@ fn a_part_that_is_too_large_is_refused_unless_it_is_allowed() {
 #[test]
 fn a_bomb_is_refused_by_what_it_claims() {
     let shell = Shell::new();
-    let mut members = Members::default().named("Bad");
+    let mut members = ForeignMembers::default().named("Bad");
     members[1].1 = vec![b' '; 80 << 20];
     pack_with(&shell.path("Bad.json7z"), &members, EncoderMethod::LZMA2);
     let error = refusal(&shell, "Bad.json7z");

@@ -5,9 +5,9 @@
 use std::fs;
 use std::time::Duration;
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::folders::files;
-use handlescope_tests::foreign::{Members, pack, pack_with};
+use handlescope_tests::foreign::{ForeignMembers, pack, pack_with};
 use serde_json::{Value, json};
 use sevenz_rust::EncoderMethod;
 const QUESTION: &str = ".dump ObjectRef -ShowStack -json";
@@ -18,9 +18,9 @@ fn answer(shell: &Shell, file: &str) -> Value {
 }
 
 /// Returns the first document of a run, with its objects sorted by id.
-fn first_answer(run: &Run) -> Value {
-    let mut documents = serde_json::Deserializer::from_str(&run.stdout).into_iter();
-    let mut answer: Value = documents.next().unwrap().unwrap();
+fn first_answer(run: &ProgramRun) -> Value {
+    let mut answer: Value =
+        serde_json::Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
     let objects = answer["objects"].as_array_mut().unwrap();
     objects.sort_by_key(|object| object["id"].as_u64());
     answer
@@ -29,7 +29,7 @@ fn first_answer(run: &Run) -> Value {
 #[test]
 fn frames_objects_and_times_are_those_of_the_file() {
     let shell = Shell::new();
-    Members::default().pack(&shell.path("Demo.json7z"), "Demo");
+    ForeignMembers::default().pack(&shell.path("Demo.json7z"), "Demo");
     let answer = answer(&shell, "Demo.json7z");
     let objects = answer["objects"].as_array().unwrap();
     assert_eq!(objects.iter().map(|o| o["id"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
@@ -62,7 +62,7 @@ fn symbols_name_what_etw_analyzer_had_none_for_and_the_names_can_be_stored() {
     let shell = Shell::new();
     let symbols = sample_symbols();
     let symbols = symbols.to_str().unwrap();
-    let frames = |run: &Run| -> Vec<Value> {
+    let frames = |run: &ProgramRun| -> Vec<Value> {
         let stacks = first_answer(run)["stacks"].clone();
         let stacks = stacks.as_object().unwrap().values();
         stacks.flat_map(|stack| stack.as_array().unwrap().clone()).collect()
@@ -71,8 +71,8 @@ fn symbols_name_what_etw_analyzer_had_none_for_and_the_names_can_be_stored() {
     let sample = frames(&sample);
     let known = |frame: &&Value| frame["module"] == "leaky.exe" && frame["function"].is_string();
     let known = sample.iter().find(known).unwrap();
-    let members = Members::default();
-    let members = Members {
+    let members = ForeignMembers::default();
+    let members = ForeignMembers {
         stacks: members.stacks.replace("0x1A2B", known["rva"].as_str().unwrap()),
         modules: members.modules.replace(
             "0f8fad5b-d9cb-469f-a165-70867728950e",
@@ -102,7 +102,7 @@ fn symbols_name_what_etw_analyzer_had_none_for_and_the_names_can_be_stored() {
 fn it_is_converted_once_and_again_when_it_has_changed() {
     let shell = Shell::new();
     let path = shell.path("Demo.json7z");
-    Members::default().pack(&path, "Demo");
+    ForeignMembers::default().pack(&path, "Demo");
     let old = fs::FileTimes::new()
         .set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
     fs::File::options().write(true).open(&path).unwrap().set_times(old).unwrap();
@@ -113,8 +113,8 @@ fn it_is_converted_once_and_again_when_it_has_changed() {
     assert!(!second.stderr.contains("converted"), "{second:?}");
     assert_eq!(first.stdout, second.stdout);
     assert_eq!(fs::read(&path).unwrap(), before, "theirs stays as it is");
-    let changed = Members::default();
-    let changed = Members { handle: changed.handle.replace("Demo_0", "Demo_1"), ..changed };
+    let changed = ForeignMembers::default();
+    let changed = ForeignMembers { handle: changed.handle.replace("Demo_0", "Demo_1"), ..changed };
     changed.pack(&path, "Demo");
     let third = shell.run(&["Demo.json7z", "-c", QUESTION]).ok();
     assert!(third.stdout.contains("Demo_1"), "{third:?}");
@@ -123,7 +123,7 @@ fn it_is_converted_once_and_again_when_it_has_changed() {
 #[test]
 fn a_renamed_archive_and_files_side_by_side_answer_the_same() {
     let shell = Shell::new();
-    let members = Members::default();
+    let members = ForeignMembers::default();
     members.pack(&shell.path("Renamed.json7z"), "Demo");
     let packed = answer(&shell, "Renamed.json7z");
     for (name, content) in members.named("Plain") {
@@ -149,7 +149,7 @@ fn a_renamed_archive_and_files_side_by_side_answer_the_same() {
 #[test]
 fn byte_order_marks_indentation_order_and_case_make_no_difference() {
     let shell = Shell::new();
-    let members = Members::default();
+    let members = ForeignMembers::default();
     members.pack(&shell.path("Plain.json7z"), "Plain");
     let expected = answer(&shell, "Plain.json7z");
     let indented = |text: &str| {
@@ -160,8 +160,10 @@ fn byte_order_marks_indentation_order_and_case_make_no_difference() {
         text.replace("\"HandleValue\"", "\"handlevalue\"").replace("\"TimeNs\"", "\"TIMENS\"")
     };
     let utf16 = |text: &str| {
-        let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
-        units.flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
+        std::iter::once(0xFEFF)
+            .chain(text.encode_utf16())
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>()
     };
     let utf8 = |text: &str| [b"\xEF\xBB\xBF".as_slice(), text.as_bytes()].concat();
     let odd = [
@@ -179,7 +181,7 @@ fn byte_order_marks_indentation_order_and_case_make_no_difference() {
 #[test]
 fn missing_members_are_reported_and_the_rest_is_imported() {
     let shell = Shell::new();
-    let members = Members::default();
+    let members = ForeignMembers::default();
     let without = |part: &str| {
         let mut named = members.named("Less");
         named.retain(|(name, _)| !name.ends_with(&format!("{part}.json")));
@@ -202,7 +204,7 @@ fn missing_members_are_reported_and_the_rest_is_imported() {
 #[test]
 fn old_versions_new_versions_and_damaged_numbers_are_read() {
     let shell = Shell::new();
-    let members = Members {
+    let members = ForeignMembers {
         main: r#"{"SessionStart":"2024-05-10T12:46:34+02:00","StartStopTags":"x","Processes":
             [{"ProcessID":7,"ProcessName":null,"StartStopTags":"+","Future":{"deep":[[{"a":[1]}]]}},null]}"#
             .into(),
@@ -237,7 +239,7 @@ fn old_versions_new_versions_and_damaged_numbers_are_read() {
 #[test]
 fn a_damaged_conversion_of_an_extract_is_made_again() {
     let shell = Shell::new();
-    Members::default().pack(&shell.path("Demo.json7z"), "Demo");
+    ForeignMembers::default().pack(&shell.path("Demo.json7z"), "Demo");
     let run = || shell.run(&["Demo.json7z", "-c", QUESTION]).ok();
     let sound = run().stdout;
     let folder = shell.path("cache/handlescope/Converted");

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use handlescope_tests::binary::{Run, Shell, handlescope};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::json_members;
 use handlescope_tests::needs_data;
@@ -35,14 +35,14 @@ const OWN: [&str; 8] = [
 ];
 
 /// The four parts of an extract.
-struct Extract {
+struct ExtractDocuments {
     main: Value,
     modules: Value,
     handle: Value,
     stacks: Value,
 }
 
-impl Extract {
+impl ExtractDocuments {
     fn open(archive: &std::path::Path) -> Self {
         let members = json_members(archive);
         let part = |suffix: &str| {
@@ -127,16 +127,16 @@ impl Extract {
     }
 }
 
-fn for_each_trace(check: impl Fn(&str, &Extract, &Extract)) {
+fn for_each_trace(check: impl Fn(&str, &ExtractDocuments, &ExtractDocuments)) {
     for name in TRACES {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let home = tempfile::tempdir().unwrap();
         std::fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
         let mut command = handlescope(home.path());
         command.args(["extract", "-etwanalyzer", "trace.etl", "-o", ".", "-symFolder"]);
-        let _ = Run::from(command.arg(trace.pdbs().path()).output().unwrap()).ok();
-        let ours = Extract::open(&home.path().join("trace.json7z"));
-        check(name, &ours, &Extract::open(&trace.file(".json7z")));
+        let _ = ProgramRun::from(command.arg(trace.pdbs().path()).output().unwrap()).ok();
+        let ours = ExtractDocuments::open(&home.path().join("trace.json7z"));
+        check(name, &ours, &ExtractDocuments::open(&trace.file(".json7z")));
     }
 }
 
@@ -171,7 +171,7 @@ fn objects_and_events_are_the_same() {
 #[test]
 fn stacks_are_the_same_texts_each_once() {
     for_each_trace(|name, ours, theirs| {
-        let texts = |extract: &Extract| -> Vec<String> {
+        let texts = |extract: &ExtractDocuments| -> Vec<String> {
             let texts = extract.stacks["StackList"].as_array().unwrap().iter();
             texts.map(|text| text.as_str().unwrap().replace("\r\n", "\n")).collect()
         };
@@ -193,7 +193,7 @@ fn processes_and_session_are_the_same() {
         {
             assert_eq!(ours.main[member], theirs.main[member], "{name}: {member}");
         }
-        let header = |extract: &Extract| {
+        let header = |extract: &ExtractDocuments| {
             let mut header = extract.main["TraceHeader"].clone();
             // The comma comes with or without a space after it.
             header["LogFileMode"] =
@@ -212,9 +212,13 @@ fn modules_and_their_pdbs_are_the_same() {
         for member in ["UnresolvedPdbs", "TotalPdbCount"] {
             assert_eq!(ours.modules[member], theirs.modules[member], "{name}: {member}");
         }
-        let pdb = |extract: &Extract| -> Vec<Value> {
-            let modules = extract.modules["Modules"].as_array().unwrap().iter();
-            modules.filter_map(|module| module.get("PdbIdx").cloned()).collect()
+        let pdb = |extract: &ExtractDocuments| -> Vec<Value> {
+            extract.modules["Modules"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|module| module.get("PdbIdx").cloned())
+                .collect()
         };
         assert_eq!(pdb(ours), pdb(theirs), "{name}");
     });
@@ -250,7 +254,8 @@ fn every_member_is_one_of_the_format_or_ours() {
     ];
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "--etwanalyzer", "-o", "."]).ok();
-    let Extract { main, modules, handle, stacks } = Extract::open(&shell.path("leaky.json7z"));
+    let ExtractDocuments { main, modules, handle, stacks } =
+        ExtractDocuments::open(&shell.path("leaky.json7z"));
     let names = |value: &Value| -> Vec<String> {
         let names = value.as_object().unwrap().keys();
         names.filter(|name| !OWN.contains(&name.as_str())).cloned().collect()

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use handlescope_model::SCHEMA_VERSION;
-use handlescope_tests::binary::{Run, handlescope, run_script, sample_symbols, sample_trace};
+use handlescope_tests::binary::{
+    ProgramRun, handlescope, run_script, sample_symbols, sample_trace,
+};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::{json_members, pack};
 use handlescope_tests::needs_data;
@@ -49,13 +51,13 @@ impl ThreeWays {
         let three = Self { home };
         let mut command = handlescope(three.home.path());
         command.args(["extract", "trace.etl", "-o", "tables"]);
-        let _ = Run::from(command.output().unwrap()).ok();
+        let _ = ProgramRun::from(command.output().unwrap()).ok();
         let mut command = handlescope(three.home.path());
         command.args(["extract", "--etwanalyzer", "trace.etl", "-o", "both"]);
         if let Some(symbols) = symbols {
             command.arg("-symFolder").arg(symbols);
         }
-        let _ = Run::from(command.output().unwrap()).ok();
+        let _ = ProgramRun::from(command.output().unwrap()).ok();
         three.strip();
         three
     }
@@ -70,7 +72,7 @@ impl ThreeWays {
         pack(&self.archive("members"), &members);
     }
 
-    fn ask(&self, way: &str, symbols: Option<&Path>, script: &str) -> Run {
+    fn ask(&self, way: &str, symbols: Option<&Path>, script: &str) -> ProgramRun {
         let mut command = handlescope(self.home.path());
         command.current_dir(self.home.path().join(way)).arg("trace.json7z");
         if let Some(symbols) = symbols {
@@ -222,7 +224,7 @@ fn an_extract_with_the_time_of_its_session_is_up_to_date() {
     let home = tempfile::tempdir().unwrap();
     fs::copy(sample_trace(), home.path().join("trace.etl")).unwrap();
     let run = |arguments: &[&str]| {
-        Run::from(handlescope(home.path()).args(arguments).output().unwrap()).ok()
+        ProgramRun::from(handlescope(home.path()).args(arguments).output().unwrap()).ok()
     };
     run(&["extract", "--etwanalyzer", "trace.etl"]);
     let archive = home.path().join("Extract/trace.json7z");

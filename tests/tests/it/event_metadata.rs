@@ -25,7 +25,7 @@ impl Selector for Decodable {
 
 /// Results of decoding the events with one schema.
 #[derive(Default)]
-struct Found {
+struct DecodeResults {
     lines: Vec<String>,
     short: u64,
     bad: u64,
@@ -33,14 +33,14 @@ struct Found {
 }
 
 #[derive(Default)]
-struct Reading {
+struct MetadataReading {
     decoder: Decoder,
-    events: BTreeMap<SchemaId, Found>,
+    events: BTreeMap<SchemaId, DecodeResults>,
     undecoded: BTreeMap<String, u64>,
     records: [u64; 2],
 }
 
-impl Reading {
+impl MetadataReading {
     fn of(trace: &SharedTrace) -> Self {
         let open = OpenRecording::open(trace.etl()).unwrap();
         let clock = open.recording.clock;
@@ -78,7 +78,7 @@ impl Reading {
         events
     }
 
-    fn one(&self, id: SchemaId, found: &Found) -> Value {
+    fn one(&self, id: SchemaId, found: &DecodeResults) -> Value {
         let schema = &self.decoder.schemas()[id.row()];
         let source = match schema.source {
             SchemaSource::TraceLogging => "tracelogging",
@@ -164,7 +164,7 @@ fn real_traces_are_decoded_to_the_last_value() {
     for name in ["TraceLoggingTester", "slow-ppt-2011", "net.4.5.2.x64"] {
         let trace = SharedTrace::open(&format!("real/{name}"));
         let expected = read(&trace.file(".events.expected.json"));
-        let found = Reading::of(&trace);
+        let found = MetadataReading::of(&trace);
         assert_eq!(json!(found.records[0]), expected["event_info_records"], "{name}");
         assert_eq!(json!(found.records[1]), expected["event_map_records"], "{name}");
         let mut known = expected["events"].as_array().unwrap().clone();
@@ -188,7 +188,7 @@ fn real_traces_are_decoded_to_the_last_value() {
 fn a_trace_with_all_kinds_of_schemas_is_decoded_to_the_last_value() {
     let trace = SharedTrace::open("synthetic/generic");
     let expected = read(&trace.expected());
-    let found = Reading::of(&trace);
+    let found = MetadataReading::of(&trace);
     let lines = found.all_lines();
     let known = &expected["resources"];
     for line in known["events_sample"].as_array().unwrap() {

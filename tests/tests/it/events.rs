@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, run_over, sample_trace};
-use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
+use handlescope_tests::binary::{ProgramRun, Shell, run_over, sample_trace};
+use handlescope_tests::bytes::{ByteString, Guid, PointerSize};
 use handlescope_tests::header::{ExtendedItem, ManifestEvent, Stamp};
 use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
 use handlescope_tests::scenario::TraceBuilder;
@@ -43,13 +43,13 @@ fn trace() -> TraceBuilder {
     let stamp = Stamp::new(trace.options().raw(10 * MS), 700, 701);
     trace.raw_event(10 * MS, 0, info.event(PointerSize::Eight, stamp));
     for ms in [10, 30] {
-        let payload = Bytes::new().u64(0xAB).i64(-5).utf16z("a \"b\"").into_vec();
+        let payload = ByteString::new().u64(0xAB).i64(-5).utf16z("a \"b\"").into_vec();
         let own = event(&trace, ms, INFO, 7);
         trace.raw_event(ms * MS, 0, ManifestEvent { payload, ..own }.encode());
     }
     for (ms, name) in [(11, "Go"), (12, "Stop"), (13, "Go")] {
         let items = trace_logging(name, b"n\0\x48", "Contoso.Logging");
-        let payload = Bytes::new().u16(2).u32(1).u32(2).into_vec();
+        let payload = ByteString::new().u16(2).u32(1).u32(2).into_vec();
         let own = event(&trace, ms, LOGGING, 0);
         trace.raw_event(ms * MS, 0, ManifestEvent { items, payload, ..own }.encode());
     }
@@ -58,7 +58,7 @@ fn trace() -> TraceBuilder {
         trace.raw_event(14 * MS, 0, chunk);
     }
     let own = event(&trace, 15, SOURCE, 3);
-    let payload = Bytes::new().u32(77).into_vec();
+    let payload = ByteString::new().u32(77).into_vec();
     trace.raw_event(15 * MS, 0, ManifestEvent { payload, ..own }.encode());
     let own = event(&trace, 16, UNNAMED, 9);
     trace.raw_event(16 * MS, 0, own.encode());
@@ -102,8 +102,11 @@ fn events_are_counted_by_provider_and_by_their_names_in_the_metadata() {
     ] {
         assert!(found.contains(&expected), "{expected:?} in {found:?}");
     }
-    let info = &document["providers"].as_array().unwrap().iter();
-    let mut info = info.clone().filter(|provider| provider["guid"] == INFO.to_string());
+    let mut info = document["providers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|provider| provider["guid"] == INFO.to_string());
     let acquire = &info.next().unwrap()["events"][0];
     assert_eq!((&acquire["first_ns"], &acquire["last_ns"]), (&json!(10 * MS), &json!(30 * MS)));
 }
@@ -153,14 +156,15 @@ fn metadata_that_lies_is_left_out_and_counted() {
     for chunk in manifest_chunks(UNNAMED, &bomb, 8000, stamp) {
         trace.raw_event(20 * MS, 0, chunk);
     }
-    let Run { stdout, .. } = run_over(&trace, ".dump Stats\n.dump Events -Provider 4444*\n").ok();
+    let ProgramRun { stdout, .. } =
+        run_over(&trace, ".dump Stats\n.dump Events -Provider 4444*\n").ok();
     let warning = "unreadable event descriptions, skipped";
     assert!(stdout.contains(warning), "{stdout}");
     assert!(!stdout.contains("Unnamed"), "{stdout}");
 }
 
 /// Extracts the trace with `-events`, and runs a command on it.
-fn ask_of_kept(choice: &str, command: &str) -> Run {
+fn ask_of_kept(choice: &str, command: &str) -> ProgramRun {
     let shell = Shell::new();
     trace().write(shell.path("a.etl")).unwrap();
     let _ = shell.run(&["extract", "a.etl", "-events", choice, "-outdir", "out"]).ok();
@@ -290,7 +294,7 @@ fn a_manifest_that_comes_after_its_events_names_them_too() {
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     let own = event(&trace, 5, SOURCE, 3);
-    let payload = Bytes::new().u32(78).into_vec();
+    let payload = ByteString::new().u32(78).into_vec();
     trace.raw_event(5 * MS, 0, ManifestEvent { payload, ..own }.encode());
     let stamp = Stamp::new(trace.options().raw(14 * MS), 700, 701);
     for chunk in manifest_chunks(SOURCE, MANIFEST, 100, stamp) {

@@ -17,9 +17,10 @@ const SCREENS: [(u16, &[(&str, &str)]); 5] =
 
 /// Returns the first words of the help lines with this indentation.
 fn names<'a>(help: &'a str, indent: &str) -> impl Iterator<Item = &'a str> {
-    let lines = help.lines().filter_map(move |line| line.strip_prefix(indent));
-    let lines = lines.filter(|line| !line.starts_with(' '));
-    lines.filter_map(|line| line.split_whitespace().next())
+    help.lines()
+        .filter_map(move |line| line.strip_prefix(indent))
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
 }
 
 /// Returns console commands: each kind, each help page, and each command without required argument, except those that
@@ -114,8 +115,8 @@ fn faults(terminal: &Terminal, piped: &str) -> Vec<String> {
     // Only a pipe gets the headings of a table without rows.
     let is_row =
         |line: &&str| line.starts_with(' ') || line.contains(|char: char| char.is_ascii_digit());
-    let words = piped.lines().filter(is_row).flat_map(whole_words);
-    let broken = words.filter(|word| !shown.contains(word));
+    let broken =
+        piped.lines().filter(is_row).flat_map(whole_words).filter(|word| !shown.contains(word));
     faults.extend(broken.map(|word| format!("broken, or not there: {word}")));
     faults
 }

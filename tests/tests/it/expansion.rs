@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::containers::write_zip;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
@@ -42,7 +42,7 @@ fn claim(bytes: &mut [u8], place: usize, filled: u32) {
     bytes[place + 48..place + 52].copy_from_slice(&filled.to_le_bytes());
 }
 
-fn extract(shell: &Shell, file: &str) -> Run {
+fn extract(shell: &Shell, file: &str) -> ProgramRun {
     shell.run(&["extract", file])
 }
 

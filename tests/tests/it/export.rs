@@ -17,22 +17,25 @@ fn files(folder: &Path) -> BTreeSet<String> {
 
 fn names(extensions: &[&str]) -> BTreeSet<String> {
     const VIEWS: [&str; 5] = ["leaks", "handles", "open_handles", "allocations", "provider_values"];
-    let names = Table::queried().map(|table| table.name()).chain(VIEWS);
-    names.flat_map(|name| extensions.iter().map(move |ext| format!("{name}.{ext}"))).collect()
+    Table::queried()
+        .map(|table| table.name())
+        .chain(VIEWS)
+        .flat_map(|name| extensions.iter().map(move |ext| format!("{name}.{ext}")))
+        .collect()
 }
 
 /// A row for each leaked handle: object id, type, object name, process id, handle.
-type Leaks = BTreeSet<(u64, String, String, u64, String)>;
+type LeakRows = BTreeSet<(u64, String, String, u64, String)>;
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the leaked handles that the console prints.
-fn leaks_of_console(shell: &Shell) -> Leaks {
+fn leaks_of_console(shell: &Shell) -> LeakRows {
     let run = shell.run(&["leaky.etl", "-c", ".dump ObjectRef -Leak -Map 0 -json"]).ok();
     let document: Value = Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
-    let mut leaks = Leaks::new();
+    let mut leaks = LeakRows::new();
     for object in document["objects"].as_array().unwrap() {
         let events = object["events"].as_array().unwrap().iter();
         for event in events.filter(|event| event["leaked"] == true) {
@@ -172,7 +175,7 @@ fn the_leak_query_has_the_same_answer_in_duckdb() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let rows = Deserializer::from_slice(&output.stdout).into_iter::<Value>();
-    let leaks: Leaks = rows
+    let leaks: LeakRows = rows
         .map(|row| {
             let row = row.unwrap();
             (

@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
 
-use handlescope_tests::binary::{Run, Shell, handlescope_path, sample_symbols};
-use handlescope_tests::foreign::{Members, pack};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope_path, sample_symbols};
+use handlescope_tests::foreign::{ForeignMembers, pack};
 use handlescope_tests::symbol_server::SymbolServer;
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 
 /// Runs the program through a line of `sh`, where `"$@"` is the program with its arguments.
-fn in_sh(shell: &Shell, line: &str, arguments: &[&str]) -> Run {
+fn in_sh(shell: &Shell, line: &str, arguments: &[&str]) -> ProgramRun {
     let mut command = shell.command(arguments);
     let environment: Vec<_> = command
         .get_envs()
@@ -155,7 +155,7 @@ fn a_word_that_is_no_text_is_named_and_the_file_can_be_loaded_by_a_pattern() {
         // The file system takes only text names.
         return;
     }
-    let run = Run::from(shell.command(&[]).arg(name).output().unwrap());
+    let run = ProgramRun::from(shell.command(&[]).arg(name).output().unwrap());
     assert_eq!(run.status, Some(2), "{run:?}");
     assert!(run.stderr.contains("'a\u{FFFD}b.etl' is not UTF-8; "), "{run:?}");
     let run = shell.run(&["a?b.etl", "-c", ".dump Process"]).ok();
@@ -169,7 +169,7 @@ fn a_name_that_is_no_text_is_replaced_and_counted() {
     for (at, broken) in
         [&b"Demo\xFF0"[..], br"Demo\uD8000", br"Demo\uDC000"].into_iter().enumerate()
     {
-        let mut members = Members::default().named("Demo");
+        let mut members = ForeignMembers::default().named("Demo");
         let place = |bytes: &[u8]| bytes.windows(6).position(|window| window == b"Demo_0");
         for (_, content) in &mut members {
             if let Some(start) = place(content) {
@@ -207,7 +207,7 @@ fn without_a_cache_everything_works_once_more_each_time() {
     let tmp = shell.path("tmp");
     fs::create_dir(&tmp).unwrap();
     let in_tmp = |arguments: &[&str]| {
-        Run::from(shell.command(arguments).env("TMPDIR", &tmp).output().unwrap()).ok()
+        ProgramRun::from(shell.command(arguments).env("TMPDIR", &tmp).output().unwrap()).ok()
     };
     let run = in_tmp(&["--symbol-path", &symbols, "leaky.etl", "-c", ask]);
     let answer = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
@@ -225,7 +225,7 @@ fn without_a_cache_everything_works_once_more_each_time() {
         assert!(run.stderr.contains("no symbol cache"), "{run:?}");
     }
 
-    Members::default().pack(&shell.path("Demo.json7z"), "Demo");
+    ForeignMembers::default().pack(&shell.path("Demo.json7z"), "Demo");
     let run = in_tmp(&["Demo.json7z", "-c", ".symbolize", "-c", ".dump ObjectRef"]);
     assert!(run.stdout.contains("Demo_0"), "{run:?}");
     assert!(run.stderr.contains("working without a cache, so"), "{run:?}");
@@ -236,13 +236,13 @@ fn without_a_cache_everything_works_once_more_each_time() {
     assert!(
         terminal.view(|view| view.lines().any(|line| line.contains("the history cannot be saved")))
     );
-    terminal.press(Key::Ctrl('d'));
+    terminal.press(TerminalKey::Ctrl('d'));
     assert_eq!(terminal.wait_for_exit(), Some(0));
 }
 
 /// Runs the program as a user with a limited number of processes and threads.
 #[cfg(target_os = "linux")]
-fn with_threads(threads: usize, arguments: &[&str]) -> Run {
+fn with_threads(threads: usize, arguments: &[&str]) -> ProgramRun {
     use std::fs::File;
     use std::os::unix::process::CommandExt as _;
     // That user may not be able to open its folder, but can use the open file.
@@ -282,7 +282,7 @@ fn variables_that_libraries_cannot_use_are_ignored_with_a_warning() {
         ("RUST_MIN_STACK", "1"),
     ] {
         let mut command = shell.command(&["leaky.etl", "-c", ".why"]);
-        let run: Run = command.env(name, value).output().unwrap().into();
+        let run: ProgramRun = command.env(name, value).output().unwrap().into();
         let said = format!("warning: {name}={value} is ignored: not a number of at least ");
         assert!(run.stderr.contains(&said) && run.status == Some(0), "{run:?}");
         assert!(run.stdout.contains("8 of 56 Event handles leaked"), "{run:?}");

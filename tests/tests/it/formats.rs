@@ -6,19 +6,19 @@ use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, EventKind, Table, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::bytes::PointerSize;
-use handlescope_tests::file::{Clock, ExtraBuffer, FileOptions, Layout, SessionEnd};
+use handlescope_tests::file::{BufferOrder, ExtraBuffer, FileOptions, RawClock, SessionEnd};
 use handlescope_tests::header::HeaderKind;
-use handlescope_tests::scenario::{Duplicate, StackMode, TraceBuilder, View};
+use handlescope_tests::scenario::{DuplicatedHandle, MappedView, StackMode, TraceBuilder};
 
 /// The form in which the scenario is written.
 #[derive(Clone)]
-struct Shape {
+struct ScenarioForm {
     options: FileOptions,
     header: HeaderKind,
     stacks: StackMode,
 }
 
-impl Shape {
+impl ScenarioForm {
     fn new() -> Self {
         let options = FileOptions { buffer_size: 4096, ..FileOptions::default() };
         Self { options, header: HeaderKind::Compact, stacks: StackMode::Fragments }
@@ -33,7 +33,7 @@ const US: i64 = 10_000;
 
 /// Builds a leak, a close, a duplicate into another process, an inherited handle, a mapped view, a reused pid and a
 /// handle in the rundown.
-fn scenario(shape: &Shape) -> TraceBuilder {
+fn scenario(shape: &ScenarioForm) -> TraceBuilder {
     let (kernel, object) = if shape.is_64_bit() {
         (0xffff_f800_0000_0000, 0xffff_8100_0000_1000)
     } else {
@@ -61,7 +61,7 @@ fn scenario(shape: &Shape) -> TraceBuilder {
     at(&mut trace, 2);
     trace.close_handle(220 * US, app(2), object + 0x100, 0x14, 16, r"\Named");
     at(&mut trace, 3);
-    let duplicate = Duplicate {
+    let duplicate = DuplicatedHandle {
         object,
         source_handle: 0x10,
         target_handle: 0x44,
@@ -72,14 +72,14 @@ fn scenario(shape: &Shape) -> TraceBuilder {
     trace.duplicate_handle(300 * US, app(3), duplicate);
     at(&mut trace, 4);
     let inherited =
-        Duplicate { source_handle: 0x10, target_handle: 0x10, target_pid: 700, ..duplicate };
+        DuplicatedHandle { source_handle: 0x10, target_handle: 0x10, target_pid: 700, ..duplicate };
     trace.duplicate_handle(410 * US, app(0), inherited);
     at(&mut trace, 5);
     trace.close_handle(450 * US, (900, 901, 1), object, 0x10, 16, "");
     at(&mut trace, 6);
     trace.close_handle(650 * US, (800, 802, 1), object, 0x44, 16, "");
     at(&mut trace, 7);
-    let view = View {
+    let view = MappedView {
         base: 0x5000_0000,
         size: 0x3000,
         file_key: object + 7,
@@ -95,7 +95,7 @@ fn scenario(shape: &Shape) -> TraceBuilder {
 }
 
 /// Returns the objects and their events as text, with addresses relative to `object`.
-fn answers(shape: &Shape, bytes: &[u8]) -> String {
+fn answers(shape: &ScenarioForm, bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
     std::fs::write(&input, bytes).unwrap();
@@ -163,12 +163,12 @@ fn answers(shape: &Shape, bytes: &[u8]) -> String {
 }
 
 fn expected() -> String {
-    let shape = Shape::new();
+    let shape = ScenarioForm::new();
     answers(&shape, &scenario(&shape).to_bytes())
 }
 
 #[track_caller]
-fn assert_same(what: &str, shape: &Shape) {
+fn assert_same(what: &str, shape: &ScenarioForm) {
     let bytes = scenario(shape).to_bytes();
     assert_eq!(answers(shape, &bytes), expected(), "{what}");
 }
@@ -190,7 +190,7 @@ fn every_header_kind_and_stack_mode_reads_alike() {
     ];
     for header in headers {
         for mode in stacks {
-            let shape = Shape { header, stacks: mode, ..Shape::new() };
+            let shape = ScenarioForm { header, stacks: mode, ..ScenarioForm::new() };
             assert_same(&format!("{header:?}, {mode:?}"), &shape);
         }
     }
@@ -199,7 +199,7 @@ fn every_header_kind_and_stack_mode_reads_alike() {
 #[test]
 fn traces_of_32_bit_systems_read_alike() {
     for header in [HeaderKind::System, HeaderKind::Compact, HeaderKind::PerfInfo] {
-        let mut shape = Shape { header, ..Shape::new() };
+        let mut shape = ScenarioForm { header, ..ScenarioForm::new() };
         shape.options.pointer = PointerSize::Four;
         assert_same(&format!("32-bit, {header:?}"), &shape);
     }
@@ -208,13 +208,13 @@ fn traces_of_32_bit_systems_read_alike() {
 #[test]
 fn every_clock_reads_alike() {
     let clocks = [
-        Clock::Qpc { frequency: 2_143_632 },
-        Clock::Qpc { frequency: 24_000_000 },
-        Clock::SystemTime,
-        Clock::CpuCycles { mhz: 3_592 },
+        RawClock::Qpc { frequency: 2_143_632 },
+        RawClock::Qpc { frequency: 24_000_000 },
+        RawClock::SystemTime,
+        RawClock::CpuCycles { mhz: 3_592 },
     ];
     for clock in clocks {
-        let mut shape = Shape::new();
+        let mut shape = ScenarioForm::new();
         shape.options.clock = clock;
         assert_same(&format!("{clock:?}"), &shape);
     }
@@ -224,7 +224,7 @@ fn every_clock_reads_alike() {
 fn every_layout_of_the_file_reads_alike() {
     let mut shapes = Vec::new();
     let mut add = |what: &'static str, change: &dyn Fn(&mut FileOptions)| {
-        let mut shape = Shape::new();
+        let mut shape = ScenarioForm::new();
         change(&mut shape.options);
         shapes.push((what, shape));
     };
@@ -236,7 +236,7 @@ fn every_layout_of_the_file_reads_alike() {
         o.preallocated = 5;
         o.mode |= 0x20;
     });
-    add("circular but not full", &|o| o.layout = Layout::Circular { max_buffers: 500 });
+    add("circular but not full", &|o| o.layout = BufferOrder::Circular { max_buffers: 500 });
     add("never closed", &|o| o.end = SessionEnd::NotClosed);
     add("buffer of another type", &|o| {
         o.extra_buffers = vec![ExtraBuffer { buffer_type: 2, flags: 0, content: vec![7; 64] }];
@@ -249,7 +249,7 @@ fn every_layout_of_the_file_reads_alike() {
 #[test]
 fn old_versions_of_process_and_image_events_read_alike() {
     for (process, image) in [(2, 2), (3, 2), (3, 3), (4, 3), (5, 3)] {
-        let shape = Shape::new();
+        let shape = ScenarioForm::new();
         let mut trace = scenario(&shape);
         trace.event_versions(process, image);
         assert_eq!(answers(&shape, &trace.to_bytes()), expected(), "{process}, {image}");
@@ -258,8 +258,8 @@ fn old_versions_of_process_and_image_events_read_alike() {
 
 #[test]
 fn a_circular_file_that_wrapped_around_is_read_in_time_order() {
-    let mut shape = Shape::new();
-    shape.options.layout = Layout::Circular { max_buffers: 12 };
+    let mut shape = ScenarioForm::new();
+    shape.options.layout = BufferOrder::Circular { max_buffers: 12 };
     let mut trace = TraceBuilder::with_options(shape.options);
     trace.process(4, "System");
     for step in 0..4_000u32 {

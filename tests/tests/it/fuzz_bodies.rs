@@ -20,9 +20,9 @@ use handlescope_extract::etl::{Event, Selector};
 use handlescope_model::Table;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::examples;
-use handlescope_tests::dump::{Dump, DumpModule, Traced};
+use handlescope_tests::dump::{DumpModule, SampleDump, TraceOperation};
 use handlescope_tests::folders::files;
-use handlescope_tests::foreign::Members;
+use handlescope_tests::foreign::ForeignMembers;
 use handlescope_tests::thorough::one_of;
 use sevenz_rust::{ArchiveReader, Password};
 
@@ -42,8 +42,9 @@ fn seeds(target: &str, seeds: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>>
 
 fn golden() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let archives: Vec<_> = files
+    let archives: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "json7z"))
         .map(|path| fs::read(path).unwrap())
         .collect();
@@ -120,11 +121,14 @@ fn no_damage_of_a_table_of_contents_ends_in_a_panic() {
 #[test]
 fn extracts_of_etwanalyzer_are_converted_or_refused() {
     let heads = ["modules\n", "", "stacks\n", "main\n"];
-    let inputs = Members::default().named("a").into_iter().zip(heads);
-    let inputs = inputs.map(|((_, content), head)| [head.as_bytes(), &content].concat());
+    let inputs = ForeignMembers::default()
+        .named("a")
+        .into_iter()
+        .zip(heads)
+        .map(|((_, content), head)| [head.as_bytes(), &content].concat());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json7z");
-    Members::default().pack(&path, "a");
+    ForeignMembers::default().pack(&path, "a");
     for input in seeds("etwanalyzer_import", inputs.chain([fs::read(path).unwrap()])) {
         assert!(sources::import_extract(&input), "{}", String::from_utf8_lossy(&input));
         for bad in damaged(&input, 100) {
@@ -191,13 +195,14 @@ fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
 
 #[test]
 fn no_damage_of_a_minidump_ends_in_a_panic() {
-    let dump = Dump {
+    let dump = SampleDump {
         modules: vec![DumpModule::new(r"C:\demo\server.exe", 0x7FF6_0000_0000, 0x1000)],
         has_information: true,
         command_line: Some("server.exe".to_owned()),
-        ..Dump::default()
+        ..SampleDump::default()
     };
-    let dump = dump.handle(4, "Event", "Go").operation(Traced::Open, 4, &[0x7FF6_0000_0010]);
+    let dump =
+        dump.handle(4, "Event", "Go").operation(TraceOperation::Open, 4, &[0x7FF6_0000_0010]);
     for seed in seeds("dump", [dump.to_bytes()]) {
         assert!(sources::read_dump(&seed));
         for bad in damaged(&seed, 400) {

@@ -2,18 +2,20 @@
 
 use std::process::Command;
 
-use handlescope_tests::binary::{Run, handlescope, run_script, sample_symbols, sample_trace};
+use handlescope_tests::binary::{
+    ProgramRun, handlescope, run_script, sample_symbols, sample_trace,
+};
 use handlescope_tests::scenario::TraceBuilder;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use serde_json::Value;
 
-fn run(command: &mut Command) -> Run {
+fn run(command: &mut Command) -> ProgramRun {
     command.output().expect("the program starts").into()
 }
 
 /// Runs `handlescope why` on the sample, with its symbols.
-fn why(options: &[&str]) -> Run {
+fn why(options: &[&str]) -> ProgramRun {
     let home = tempfile::tempdir().unwrap();
     let mut program = handlescope(home.path());
     program.arg("why").arg(sample_trace()).arg("--symbol-path").arg(sample_symbols());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use handlescope_tests::binary::{
-    Run, Shell, handlescope, run_over, run_script, sample_symbols, stack_text,
+    ProgramRun, Shell, handlescope, run_over, run_script, sample_symbols, stack_text,
 };
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
@@ -35,7 +35,7 @@ const COLUMNS: [&str; 10] = [
     "lifetime",
 ];
 
-fn sample(options: &str) -> Run {
+fn sample(options: &str) -> ProgramRun {
     let shell = Shell::new();
     let symbols = sample_symbols();
     let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];
@@ -99,8 +99,11 @@ fn rows_are_a_window_of_the_innermost_groups_with_their_stacks_only() {
         assert_eq!(*groups(&window), expected, "{options}");
         assert_eq!(window["left_out"]["rows"], innermost - expected.len(), "{options}");
         assert_eq!(window["totals"], all["totals"], "{options}");
-        let of_rows = expected.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
-        let of_rows: BTreeSet<String> = of_rows.map(|stack| stack.to_string()).collect();
+        let of_rows: BTreeSet<String> = expected
+            .iter()
+            .filter_map(|row| row["keys"]["createstack"].as_u64())
+            .map(|stack| stack.to_string())
+            .collect();
         let stacks = window["stacks"].as_object().unwrap().keys().cloned();
         assert_eq!(stacks.collect::<BTreeSet<_>>(), of_rows, "{options}");
     }
@@ -115,8 +118,10 @@ fn levels_are_cut_and_what_is_left_out_is_counted() {
     let all: Value = serde_json::from_str(&all).unwrap();
     let handles = |document: &Value| {
         let of = |group: &Value| {
-            let opened = ["created", "duplicated", "mapped"].map(|f| group[f].as_u64().unwrap());
-            opened.iter().sum::<u64>()
+            ["created", "duplicated", "mapped"]
+                .map(|f| group[f].as_u64().unwrap())
+                .iter()
+                .sum::<u64>()
         };
         groups(document).iter().map(of).sum::<u64>()
     };

@@ -28,8 +28,11 @@ fn owned(rows: &[(&str, &str)]) -> BTreeSet<(String, String)> {
 
 /// Returns process and handle in the rows of a CSV answer.
 fn csv_rows(text: &str) -> BTreeSet<(String, String)> {
-    let rows = text.lines().skip(1).filter_map(|line| line.split_once(','));
-    rows.map(|(process, handle)| (process.to_owned(), handle.to_owned())).collect()
+    text.lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(','))
+        .map(|(process, handle)| (process.to_owned(), handle.to_owned()))
+        .collect()
 }
 
 fn sql(query: &str) -> BTreeSet<(String, String)> {
@@ -83,8 +86,8 @@ fn a_value_means_a_handle_with_and_without_its_tag_bits() {
     let run = run_over(&windows_handles(), ".dump ObjectRef -Handle 0x1A0 -json\n").ok();
     let answer = document(&run.stdout);
     let objects = answer["objects"].as_array().unwrap();
-    let events = objects[0]["events"].as_array().unwrap().iter();
-    let handles: Vec<&Value> = events.map(|event| &event["handle"]).collect();
+    let handles: Vec<&Value> =
+        objects[0]["events"].as_array().unwrap().iter().map(|event| &event["handle"]).collect();
     assert_eq!((objects.len(), handles), (1, vec![&"0x1A0".into(), &"0x1A2".into()]));
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use handlescope_tests::binary::{Run, Shell, handlescope};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope};
 use handlescope_tests::{data, needs_data};
 
 /// Address space limit of the program, KiB.
@@ -15,7 +15,7 @@ const MAX_ADDRESSES: u64 = 1_000_000;
 const MAX_DURATION: Duration = Duration::from_secs(60);
 
 /// Runs the program with limited address space, and with small stacks for its threads.
-fn run_limited(folder: &Path, arguments: &[&str]) -> Run {
+fn run_limited(folder: &Path, arguments: &[&str]) -> ProgramRun {
     let program = handlescope(folder);
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
@@ -24,12 +24,12 @@ fn run_limited(folder: &Path, arguments: &[&str]) -> Run {
     // Tests have large stacks; users do not.
     command.env("RUST_MIN_STACK", "4194304");
     let begin = Instant::now();
-    let run: Run = command.stdin(Stdio::null()).output().expect("there is a shell").into();
+    let run: ProgramRun = command.stdin(Stdio::null()).output().expect("there is a shell").into();
     assert!(begin.elapsed() < MAX_DURATION, "{arguments:?} takes {:?}", begin.elapsed());
     run
 }
 
-fn check(arguments: &[&str], run: &Run) {
+fn check(arguments: &[&str], run: &ProgramRun) {
     assert!(matches!(run.status, Some(0 | 1)), "{arguments:?}: {run:?}");
     let all = [run.stdout.as_str(), run.stderr.as_str()].concat();
     assert!(!all.contains("panicked"), "{arguments:?}: {run:?}");

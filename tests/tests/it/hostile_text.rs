@@ -5,10 +5,10 @@ use std::fs;
 use std::io::Write as _;
 
 use handlescope_model::is_harmful;
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::scenario::TraceBuilder;
 #[cfg(unix)]
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 
 /// Sets a title, clears the screen with a one-byte control, reverses a name, hides characters, and forges a line.
 const NAME: &str =
@@ -19,7 +19,7 @@ const SHOWN: &str =
     r"a\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}gpj\u{200b}\u{ad}\u{e0041}\u{2028}\nerror: forged";
 
 #[track_caller]
-fn assert_harmless(run: &Run) {
+fn assert_harmless(run: &ProgramRun) {
     for text in [&run.stdout, &run.stderr] {
         let acts = text.chars().find(|c| is_harmful(*c) && !['\n', '\t'].contains(c));
         assert_eq!(acts, None, "{text:?}");
@@ -109,10 +109,10 @@ fn a_file_of_such_a_name_is_loaded_listed_and_completed_harmlessly() {
     let terminal = Terminal::spawn(100, 24, &[file], &home);
     terminal.wait_for_line(PROMPT);
     terminal.send(".load a");
-    terminal.press(Key::Tab);
+    terminal.press(TerminalKey::Tab);
     terminal.wait_for(".load a?]0;owned?·2J");
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
-    terminal.press(Key::Ctrl('d'));
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
+    terminal.press(TerminalKey::Ctrl('d'));
     assert_nothing_acted(terminal);
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use handlescope_model::{
     ColumnSpec, ColumnType, ContainerLimits, Table, Trace, is_harmful, replace_table,
 };
-use handlescope_tests::binary::{Kind, Shell};
-use handlescope_tests::bytes::{Bytes, Guid};
+use handlescope_tests::binary::{DumpKind, Shell};
+use handlescope_tests::bytes::{ByteString, Guid};
 use handlescope_tests::header::{ManifestEvent, Stamp};
 use handlescope_tests::payload::{
     HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRecord, trace_logging,
@@ -142,14 +142,14 @@ fn hostile(spec: &ColumnSpec, rows: usize) -> Vec<Column> {
 }
 
 /// Columns that replace the sound ones in a table of this archive.
-struct Case<'a> {
+struct HostileCase<'a> {
     archive: &'a str,
     table: Table,
     frame: DataFrame,
     columns: Vec<Column>,
 }
 
-impl Case<'_> {
+impl HostileCase<'_> {
     fn what(&self) -> String {
         let columns = self.columns.iter().map(|column| {
             let value: String = format!("{:?}", column.get(0)).chars().take(50).collect();
@@ -161,9 +161,9 @@ impl Case<'_> {
 }
 
 /// Asks about an archive with replaced columns; returns the problem with the answers, if any.
-fn ask(shell: &Shell, questions: &[String], case: Case<'_>) -> Option<String> {
+fn ask(shell: &Shell, questions: &[String], case: HostileCase<'_>) -> Option<String> {
     let what = case.what();
-    let Case { archive, table, mut frame, columns } = case;
+    let HostileCase { archive, table, mut frame, columns } = case;
     for column in columns {
         frame.with_column(column).unwrap();
     }
@@ -224,7 +224,7 @@ fn allocations() -> TraceBuilder {
             let provider = Guid::new(0x11111111_0000_0000_0000_000000000001);
             let stamp = Stamp::new(trace.options().raw(ns), 700, 701);
             let items = trace_logging(name, b"Handle\0\x0aSize\0\x09", "Contoso");
-            let payload = Bytes::new().u64(number).u64(number).into_vec();
+            let payload = ByteString::new().u64(number).u64(number).into_vec();
             let event =
                 ManifestEvent { provider, stamp, items, payload, ..ManifestEvent::default() };
             trace.raw_event(ns, 0, event.encode());
@@ -234,17 +234,17 @@ fn allocations() -> TraceBuilder {
 }
 
 /// Returns hostile values for each column of a table alone, and for all columns together.
-fn cases<'a>(archive: &'a str, trace: &Trace, table: Table) -> Vec<Case<'a>> {
+fn cases<'a>(archive: &'a str, trace: &Trace, table: Table) -> Vec<HostileCase<'a>> {
     let frame = trace.frame(table).unwrap();
     if frame.height() == 0 {
         return Vec::new();
     }
-    let specs = table.columns().iter();
-    let values: Vec<Vec<Column>> = specs.map(|spec| hostile(spec, frame.height())).collect();
+    let values: Vec<Vec<Column>> =
+        table.columns().iter().map(|spec| hostile(spec, frame.height())).collect();
     let alone = values.iter().flatten().map(|column| vec![column.clone()]);
     let most = values.iter().map(Vec::len).max().unwrap_or_default();
     let nth = |at: usize| values.iter().map(|own| own[at % own.len()].clone()).collect();
-    let case = |columns| Case { archive, table, frame: frame.clone(), columns };
+    let case = |columns| HostileCase { archive, table, frame: frame.clone(), columns };
     alone.chain((0..most).map(nth)).map(case).collect()
 }
 
@@ -256,7 +256,7 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
         let _ = shell.run(&["extract", etl, "-stacks", "all", "-symbols", "-o", "."]).ok();
     }
     let mut questions: Vec<String> = QUESTIONS.map(str::to_owned).into();
-    questions.extend(shell.kinds().iter().flat_map(Kind::in_every_format));
+    questions.extend(shell.kinds().iter().flat_map(DumpKind::in_every_format));
     let of_allocations = OF_ALLOCATIONS.map(str::to_owned).into_iter().chain(questions.clone());
     let (of_allocations, all) = (of_allocations.collect::<Vec<String>>(), questions);
     let questions = |archive: &str| if archive == MEMORY { &of_allocations } else { &all };
@@ -270,7 +270,7 @@ fn problems(tables: impl Iterator<Item = Table>) -> Vec<String> {
     let traces = archives.map(|name| (name, Trace::open(&shell.path(name)).unwrap()));
     let traces = &traces;
     let of_table = |table| traces.iter().flat_map(move |(name, trace)| cases(name, trace, table));
-    let cases: Vec<Case<'_>> = tables.flat_map(of_table).collect();
+    let cases: Vec<HostileCase<'_>> = tables.flat_map(of_table).collect();
     let cases = cases.into_iter().step_by(one_of(32).max(MIN_STEP));
     cases.flat_map(|case| ask(&shell, questions(case.archive), case)).collect()
 }

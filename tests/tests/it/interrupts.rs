@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-use handlescope_tests::binary::{Run, Shell, ended};
+use handlescope_tests::binary::{ProgramRun, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;
-use handlescope_tests::symbol_server::{Answer, SymbolServer};
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 use handlescope_tests::thorough::one_of;
 
 const PROMPT: &str = "leaky.etl> ";
@@ -25,7 +25,7 @@ fn send(signal: &str, program: &Child) {
 }
 
 /// Runs a program that gets a signal while its output waits to be read.
-fn interrupted(signal: &str, arguments: &[&str]) -> Run {
+fn interrupted(signal: &str, arguments: &[&str]) -> ProgramRun {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
     let mut command = shell.command(arguments);
@@ -72,7 +72,7 @@ fn a_signal_ends_a_script_that_waits_for_its_next_line() {
         stdout.read_exact(&mut [0; 20]).expect("output");
         send(signal, &program);
         assert_eq!(ended(&mut program).code(), Some(status), "{signal}");
-        let run = Run::from(program.wait_with_output().expect("what it left"));
+        let run = ProgramRun::from(program.wait_with_output().expect("what it left"));
         assert_eq!(run.stderr, "cancelled\n", "{signal}");
     }
 }
@@ -82,7 +82,7 @@ fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
     // A query continues, and the prompt waits for its next line.
     assert_signals_end_what_waits("done", |terminal| {
         terminal.send(".sql SELECT");
-        terminal.press(Key::Enter);
+        terminal.press(TerminalKey::Enter);
         terminal.send("1 AS one");
         terminal.wait_for_line("  1 AS one");
     });
@@ -92,7 +92,7 @@ fn a_signal_ends_the_program_at_the_prompt_and_leaves_the_terminal_as_it_was() {
 fn a_signal_ends_the_program_and_its_pager_and_leaves_the_terminal_as_it_was() {
     assert_signals_end_what_waits("pager ended", |terminal| {
         terminal.send(".help ObjectRef");
-        terminal.press(Key::Enter);
+        terminal.press(TerminalKey::Enter);
         terminal.wait_for_line(":");
     });
 }
@@ -208,7 +208,7 @@ fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
     terminal.wait_for_line(PROMPT);
     terminal.send(".dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
-    terminal.press(Key::Enter);
+    terminal.press(TerminalKey::Enter);
     terminal.wait_for(" downloading symbols, 0 of ");
     // Now the server goes away.
     drop(server);
@@ -220,16 +220,16 @@ fn a_spinner_shows_that_symbols_are_waited_for_and_leaves_no_trace() {
 
 #[test]
 fn ctrl_c_ends_a_download_and_keeps_the_session() {
-    let server = SymbolServer::start(|_| Answer::Silence);
+    let server = SymbolServer::start(|_| ServerAnswer::Silence);
     let shell = Shell::new();
     let arguments = ["leaky.etl", "-symserver", &server.url, "-symcache", "cache"];
     let terminal = Terminal::spawn(80, 50, &arguments, &shell.path(""));
     terminal.wait_for_line(PROMPT);
     terminal.send(".dump ObjectRef -pn leaky -Leak -ShowStack");
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -pn leaky -Leak -ShowStack");
-    terminal.press(Key::Enter);
+    terminal.press(TerminalKey::Enter);
     terminal.wait_for(" downloading symbols, 0 of ");
-    terminal.press(Key::Ctrl('c'));
+    terminal.press(TerminalKey::Ctrl('c'));
     terminal.wait_for_line(PROMPT);
     terminal.run(PROMPT, ".list");
     let transcript = terminal.transcript();

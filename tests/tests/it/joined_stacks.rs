@@ -22,18 +22,18 @@ use crate::extraction_threads::{archive_in, traces, traces_of_any_shape};
 use crate::handle_model::with_cases;
 
 /// A frame: module, RVA and address.
-type Frame = (Option<ModuleIdx>, Option<u64>, Option<u64>);
+type JoinedFrame = (Option<ModuleIdx>, Option<u64>, Option<u64>);
 
 #[derive(Debug, PartialEq)]
-struct Tables {
+struct JoinedTables {
     /// The members with the acquisitions and the objects.
     members: [Vec<u8>; 2],
     /// The stacks; those of handle events come first.
-    stacks: Vec<Vec<Frame>>,
+    stacks: Vec<Vec<JoinedFrame>>,
 }
 
 /// Extracts a trace and returns its tables, or the reason why there are none.
-fn tables(trace: &Path, stacks: StackChoice) -> Result<Tables, String> {
+fn tables(trace: &Path, stacks: StackChoice) -> Result<JoinedTables, String> {
     let folder = tempfile::tempdir().unwrap();
     let options = ExtractOptions { stacks, ..ExtractOptions::default() };
     let output = archive_in(folder.path(), trace, options)?;
@@ -51,7 +51,7 @@ fn tables(trace: &Path, stacks: StackChoice) -> Result<Tables, String> {
     };
     let lists = extract.values(Stacks::frames).unwrap();
     let stacks = (0..lists.len()).map(|row| lists.get(row).map(frame).collect()).collect();
-    Ok(Tables { members: ["acquisitions.parquet", "objects.parquet"].map(content), stacks })
+    Ok(JoinedTables { members: ["acquisitions.parquet", "objects.parquet"].map(content), stacks })
 }
 
 fn assert_same_with_all_stacks(trace: &Path) {
@@ -95,7 +95,7 @@ const HEADERS: [HeaderKind; 3] = [HeaderKind::System, HeaderKind::Compact, Heade
 
 /// A create of a handle, or a part of a stack, with the time since the previous action.
 #[derive(Debug, Clone, Copy)]
-struct Action {
+struct JoinAction {
     /// Microseconds since the previous action.
     later: i64,
     cpu: u16,
@@ -107,12 +107,12 @@ struct Action {
     is_user: bool,
 }
 
-fn actions() -> impl Strategy<Value = Vec<Action>> {
+fn actions() -> impl Strategy<Value = Vec<JoinAction>> {
     let of_thread = (0..3_i64, 0..2_u16, 0..2_u32, 0..3_usize, 0..2_usize);
     let action = (of_thread, proptest::option::of(0..5_usize), any::<bool>());
     let action = action.prop_map(|((later, cpu, thread, header, pointer), part_of, is_user)| {
         let (header, pointer) = (HEADERS[header], POINTERS[pointer]);
-        Action {
+        JoinAction {
             later,
             cpu,
             thread: 10 * u32::from(cpu) + thread,
@@ -126,7 +126,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 }
 
 /// Builds a trace by a kernel with this pointer size.
-fn trace_of(actions: &[Action], kernel: PointerSize) -> TraceBuilder {
+fn trace_of(actions: &[JoinAction], kernel: PointerSize) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     trace.object_type(16, "Event");
@@ -177,7 +177,7 @@ fn of_any_events_and_parts() {
 fn of_a_part_with_wider_pointers_than_its_event() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("wide.etl");
-    let first = Action {
+    let first = JoinAction {
         later: 1,
         cpu: 0,
         thread: 1,
@@ -186,7 +186,7 @@ fn of_a_part_with_wider_pointers_than_its_event() {
         part_of: None,
         is_user: false,
     };
-    let part = Action { part_of: Some(0), ..first };
+    let part = JoinAction { part_of: Some(0), ..first };
     // The first event of a buffer is left to the search.
     trace_of(&[first, first, part], PointerSize::Eight).write(&path).unwrap();
     assert_same_with_all_stacks(&path);

@@ -8,19 +8,19 @@ use handlescope_tests::allocations::gdi_handle;
 use handlescope_tests::binary::{Shell, examples, run_over, sample_symbols};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::payload::{HeapCall, MethodEvent, MethodRecord};
-use handlescope_tests::scenario::{TraceBuilder, View};
-use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
+use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
 use serde_json::{Deserializer, Value};
 
 use crate::fleet::console::small_fleet;
 
 /// Member paths such as `objects.events.kind`, by command: a kind of `.dump`, or `.sql`.
-type Members = BTreeMap<String, BTreeSet<String>>;
+type MemberPaths = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the members that the page documents.
-fn documented() -> Members {
+fn documented() -> MemberPaths {
     let page = fs::read_to_string(examples().join("../docs/reference/json.md")).unwrap();
-    let mut members = Members::new();
+    let mut members = MemberPaths::new();
     let (mut commands, mut prefixes) = (Vec::new(), Vec::new());
     for line in page.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
@@ -73,7 +73,7 @@ fn join(prefix: &str, name: &str) -> String {
 }
 
 /// Adds the members of the documents that a script printed, one per command.
-fn add(members: &mut Members, commands: &[String], printed: &str) {
+fn add(members: &mut MemberPaths, commands: &[String], printed: &str) {
     let mut documents = Deserializer::from_str(printed).into_iter::<Value>();
     for command in commands {
         let document = documents.next().expect(command).expect(command);
@@ -142,7 +142,8 @@ fn trace() -> TraceBuilder {
     }
     trace.reference(3 * MS, caller, OBJECT, b"Dflt", 1);
     trace.close_handle(4 * MS, caller, OBJECT + 0x1000, 8, 16, "before the trace");
-    let view = View { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };
+    let view =
+        MappedView { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };
     trace.map(5 * MS, caller, view);
     let block = HeapCall::Alloc { address: 0x5000, size: 8 };
     trace.heap(6 * MS, caller, 0x1_0000, block).stack(&[], &[COMPILED + 5]);
@@ -154,7 +155,7 @@ fn trace() -> TraceBuilder {
 }
 
 /// Returns the members written for the sample and for the trace above.
-fn written() -> Members {
+fn written() -> MemberPaths {
     let shell = Shell::new();
     let mut commands: Vec<String> =
         shell.kinds().iter().map(|kind| format!(".dump {} -json", kind.name)).collect();
@@ -186,7 +187,7 @@ fn written() -> Members {
     let columns = "createstack,freestack,kind,allocator,process,allocated_by,thread,end,size";
     let options = "-ShowTime 2 -ShowStack -json";
     commands.push(format!(".dump Resource -GroupBy {columns} {options}"));
-    let mut members = Members::new();
+    let mut members = MemberPaths::new();
     add(&mut members, &commands, &run_over(&trace(), &commands.join("\n")).ok().stdout);
     // The columns of a query are its own.
     commands.push(".sql SELECT 1 AS rows LIMIT 0 -json".to_owned());
@@ -212,7 +213,7 @@ fn written() -> Members {
     let run = shell.run(&["other.etl", "-c", command]).ok();
     add(&mut members, &[command.to_owned()], &run.stdout);
     for status in [404, 500] {
-        let server = SymbolServer::start(move |_| Answer::Status(status));
+        let server = SymbolServer::start(move |_| ServerAnswer::Status(status));
         let command = ".dump Symbols -json";
         let run = shell.run(&["leaky.etl", "-symServer", &server.url, "-c", command]).ok();
         add(&mut members, &[command.to_owned()], &run.stdout);
@@ -222,7 +223,7 @@ fn written() -> Members {
 }
 
 /// Adds the members of documents about a dataset.
-fn add_of_dataset(members: &mut Members) {
+fn add_of_dataset(members: &mut MemberPaths) {
     let shell = small_fleet();
     let columns = "machine,build,day,trace,process,kind,type,allocator,createstack,function";
     let groups = format!(".dump ObjectRef -GroupBy {columns} -TopN 1 -json");
@@ -244,10 +245,10 @@ fn every_member_is_documented_and_every_documented_member_is_written() {
     let is_shared = |path: &&String| {
         ["files.", "stacks.", "caveats.", "no_match."].iter().any(|prefix| path.starts_with(prefix))
     };
-    let shared = documented["ObjectRef"].intersection(&written["Diff"]).filter(is_shared);
-    let shared: Vec<String> = shared.cloned().collect();
+    let shared: Vec<String> =
+        documented["ObjectRef"].intersection(&written["Diff"]).filter(is_shared).cloned().collect();
     documented.get_mut("Diff").expect("a section on differences").extend(shared);
-    let names = |members: &Members| -> BTreeSet<String> {
+    let names = |members: &MemberPaths| -> BTreeSet<String> {
         let of_command = |(command, paths): (&String, &BTreeSet<String>)| -> Vec<String> {
             paths.iter().map(|path| format!("{command}: {path}")).collect()
         };

@@ -10,7 +10,7 @@ use handlescope_extract::stacks::KeptStacks;
 use handlescope_extract::{ExtractOptions, OpenRecording, StackChoice};
 use handlescope_model::tables::{Events, Frames, Stacks};
 use handlescope_model::{EventKind, Trace};
-use handlescope_tests::binary::{Run, handlescope};
+use handlescope_tests::binary::{ProgramRun, handlescope};
 use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
@@ -205,17 +205,17 @@ fn a_stack_gets_no_user_part_across_a_loss() {
 
 /// A stack part of a thread; there is one at each step of time.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct StackStep {
     thread: usize,
     cpu: u16,
     /// `None`: an event with a kernel part. `Some(n)`: the user part of the thread's event `n` events back.
     user_part_of: Option<usize>,
 }
 
-fn steps() -> impl Strategy<Value = (Vec<Step>, bool)> {
+fn steps() -> impl Strategy<Value = (Vec<StackStep>, bool)> {
     let user_part = proptest::option::of(0..4_usize);
     let step = (0..2_usize, 0..3_u16, user_part);
-    let step = step.prop_map(|(thread, cpu, user_part_of)| Step { thread, cpu, user_part_of });
+    let step = step.prop_map(|(thread, cpu, user_part_of)| StackStep { thread, cpu, user_part_of });
     (vec(step, 1..60), any::<bool>())
 }
 
@@ -225,7 +225,7 @@ fn steps() -> impl Strategy<Value = (Vec<Step>, bool)> {
 fn stacks_are_those_of_the_rule_whatever_threads_do() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("any.etl");
-    with_cases(32, steps(), |(steps, with_keys): (Vec<Step>, bool)| {
+    with_cases(32, steps(), |(steps, with_keys): (Vec<StackStep>, bool)| {
         let mut trace = trace();
         trace.stack_mode(if with_keys { StackMode::Keys } else { StackMode::Fragments });
         // Events by thread, and user parts as (thread, event, written, frame), with times in microseconds.
@@ -290,7 +290,7 @@ fn suspects(name: &str, has_symbols: bool) -> Vec<Value> {
     if let Some(pdbs) = &pdbs {
         command.arg("--symbol-path").arg(pdbs.path().join("symbols"));
     }
-    let run = Run::from(command.output().unwrap()).ok();
+    let run = ProgramRun::from(command.output().unwrap()).ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     document["suspects"].as_array().unwrap().clone()
 }

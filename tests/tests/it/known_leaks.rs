@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -22,15 +22,19 @@ fn shell(list: &str) -> Shell {
 }
 
 /// Runs a subcommand on the sample, with its symbols.
-fn sample(shell: &Shell, command: &str, options: &[&str]) -> Run {
+fn sample(shell: &Shell, command: &str, options: &[&str]) -> ProgramRun {
     let symbols = sample_symbols().display().to_string();
     let words = [&[command, "leaky.etl", "--symbol-path", &symbols], options].concat();
     shell.run(&words)
 }
 
 fn ids(document: &Value) -> Vec<&str> {
-    let suspects = document["suspects"].as_array().unwrap().iter();
-    suspects.map(|suspect| suspect["id"].as_str().unwrap()).collect()
+    document["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suspect| suspect["id"].as_str().unwrap())
+        .collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use handlescope_tests::binary::run_over;
 use handlescope_tests::payload::DuplicateRecord;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 use serde_json::{Deserializer, Value};
 
 const MS: i64 = 1_000_000;
@@ -185,7 +185,8 @@ fn an_object_created_at_a_used_address_gets_the_events_that_follow() {
 #[test]
 fn views_belong_to_the_process_of_the_event_and_never_meet_at_high_addresses() {
     let mut trace = trace();
-    let view = |pid, base| View { base, size: 0x1000, file_key: 7, misc: 3, offset: 0x2000, pid };
+    let view =
+        |pid, base| MappedView { base, size: 0x1000, file_key: 7, misc: 3, offset: 0x2000, pid };
     // ETWAnalyzer uses the same key for both: base | pid << 42.
     let high = 0x7ff0_0010_0000_u64;
     let low = high & ((1 << 42) - 1);
@@ -209,7 +210,8 @@ fn views_belong_to_the_process_of_the_event_and_never_meet_at_high_addresses() {
 #[test]
 fn a_view_whose_map_event_is_filtered_away_is_still_a_view() {
     let mut trace = trace();
-    let view = View { base: 0x10_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };
+    let view =
+        MappedView { base: 0x10_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };
     trace.map(MS, (700, 1), view);
     trace.unmap(3 * MS, (700, 1), view);
     let run = run_over(&trace, ".dump ObjectRef -MinMaxTime 0.002\n").ok();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
 
 /// Replays the sample.
-fn replay(shell: &Shell, options: &[&str]) -> Run {
+fn replay(shell: &Shell, options: &[&str]) -> ProgramRun {
     let symbols = sample_symbols();
     let symbols = symbols.to_str().expect("the path is text");
     let first = ["live", "--symbol-path", symbols, "--replay", "leaky.etl"];
@@ -175,7 +175,7 @@ fn a_file_that_cannot_be_replayed_is_an_error_and_wrong_values_are_wrong_usage()
 
 #[cfg(unix)]
 mod on_a_terminal {
-    use handlescope_tests::terminal::{Key, Terminal};
+    use handlescope_tests::terminal::{Terminal, TerminalKey};
 
     use super::*;
 
@@ -188,8 +188,8 @@ mod on_a_terminal {
 
     fn has_row(terminal: &Terminal, words: &str) {
         terminal.wait_until(words, |view| {
-            let mut lines = view.lines();
-            lines.any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").contains(words))
+            view.lines()
+                .any(|line| line.split_whitespace().collect::<Vec<_>>().join(" ").contains(words))
         });
     }
 
@@ -257,10 +257,10 @@ mod on_a_terminal {
         terminal.wait_for("Race: two threads");
         assert!(terminal.view(|view| view.lines().any(|line| *line == *"leaky.etl")));
         terminal.wait_for("q back");
-        terminal.press(Key::Escape);
+        terminal.press(TerminalKey::Escape);
         // Sent together with Ctrl-C, Escape would become another key.
         terminal.wait_until("the table", |view| !view.lines().any(|line| line.contains("q back")));
-        terminal.press(Key::Ctrl('c'));
+        terminal.press(TerminalKey::Ctrl('c'));
         assert_eq!(terminal.wait_for_exit(), Some(0));
     }
 
@@ -275,12 +275,12 @@ mod on_a_terminal {
         terminal.wait_for("Open ▼");
         terminal.wait_for("+ 2 more");
         terminal.wait_for("g growth  p process  t…");
-        terminal.press(Key::Down);
+        terminal.press(TerminalKey::Down);
         terminal.wait_until("the last two rows", |view| {
             let lines: Vec<String> = view.lines().collect();
             lines[2].contains(" 6 short") && lines[3].contains(" 24 short")
         });
-        terminal.press(Key::Up);
+        terminal.press(TerminalKey::Up);
         terminal.wait_for("+ 2 more");
         terminal.send("t");
         terminal.wait_for("Type ▲");

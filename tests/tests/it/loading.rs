@@ -4,14 +4,14 @@ use std::fs;
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
-use handlescope_tests::foreign::Members;
+use handlescope_tests::foreign::ForeignMembers;
 
 /// Makes a folder `all` with the sample as `leaky.etl` and another program's extract of it.
 fn beside_theirs(extract: &str) -> Shell {
     let shell = Shell::new();
     fs::create_dir_all(shell.path("all/Extract")).unwrap();
     fs::rename(shell.path("leaky.etl"), shell.path("all/leaky.etl")).unwrap();
-    Members::default().pack(&shell.path(extract), "leaky");
+    ForeignMembers::default().pack(&shell.path(extract), "leaky");
     shell
 }
 

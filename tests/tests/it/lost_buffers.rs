@@ -11,10 +11,10 @@ use handlescope_model::{Cancel, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::run_over;
 use handlescope_tests::corrupt::{buffers, without};
-use handlescope_tests::file::{Clock, FileOptions};
+use handlescope_tests::file::{FileOptions, RawClock};
 use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::rng::Rng;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 use handlescope_tests::thorough::one_of;
 use serde_json::Value;
 
@@ -24,20 +24,20 @@ const OBJECT: u64 = 0xffff_8100_0000_1000;
 
 /// The life of a handle or view, according to the extract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Life {
+struct ExtractedLife {
     is_leaked: bool,
     closed_ns: Option<i64>,
     unseen: Option<(ClosedUnseen, i64, i64)>,
 }
 
 /// An extract, by the times at which handles and views were opened.
-struct Extract {
-    lives: BTreeMap<i64, Life>,
+struct ExtractedLives {
+    lives: BTreeMap<i64, ExtractedLife>,
     existing: usize,
     losses: usize,
 }
 
-impl Extract {
+impl ExtractedLives {
     fn new(etl: &[u8]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
@@ -57,7 +57,7 @@ impl Extract {
         let after = trace.values(Events::closed_after_ns).unwrap();
         let before = trace.values(Events::closed_before_ns).unwrap();
         let opening = (0..kind.len()).filter(|row| OPENING.contains_code(kind.values()[*row]));
-        let life = |row: usize| Life {
+        let life = |row: usize| ExtractedLife {
             is_leaked: leaked.get(row),
             closed_ns: closing.get(row).and_then(|event| time.get(event.row())),
             unseen: unseen.get(row).map(|code| {
@@ -101,7 +101,7 @@ const PROCESSES: usize = 3;
 
 /// Builds programs that open and close handles; a share of the handles is never closed. The rundown at the end is
 /// complete.
-fn programs(seed: u64, leaks_percent: u32, clock: Clock) -> Vec<u8> {
+fn programs(seed: u64, leaks_percent: u32, clock: RawClock) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     let mut trace = TraceBuilder::with_options(FileOptions {
         buffer_size: 4096,
@@ -148,12 +148,12 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
     let mut unproven = BTreeSet::new();
     for (seed, percent) in [(1, 0), (2, 3), (3, 10)] {
         let whole = programs(seed, percent, FileOptions::default().clock);
-        let truth = Extract::new(&whole);
+        let truth = ExtractedLives::new(&whole);
         assert!(truth.losses == 0 && truth.lives.values().all(|life| life.unseen.is_none()));
         let places = buffers(&whole);
         for place in places[1..].iter().step_by(one_of(3)) {
             tried += 1;
-            let extract = Extract::new(&without(&whole, place.clone()));
+            let extract = ExtractedLives::new(&without(&whole, place.clone()));
             assert!(extract.losses > 0, "{place:?} is known to be lost");
             let has_rundown = extract.existing == truth.existing;
             for (opened, life) in &extract.lives {
@@ -209,7 +209,7 @@ fn reused(options: FileOptions) -> TraceBuilder {
 
 #[test]
 fn without_a_loss_a_value_that_is_opened_again_and_a_rundown_without_it_close_nothing() {
-    let extract = Extract::new(&reused(FileOptions::default()).to_bytes());
+    let extract = ExtractedLives::new(&reused(FileOptions::default()).to_bytes());
     assert_eq!((extract.leaked(), extract.losses), (vec![10 * MS, 95 * MS], 0));
 }
 
@@ -219,7 +219,7 @@ fn a_loss_that_may_be_anywhere_makes_reuse_evidence_but_the_rundown_none() {
         FileOptions { events_lost: 3, ..FileOptions::default() },
         FileOptions { buffers_lost: 1, ..FileOptions::default() },
     ] {
-        let extract = Extract::new(&reused(options).to_bytes());
+        let extract = ExtractedLives::new(&reused(options).to_bytes());
         assert_eq!(extract.evidence(10), Some(ClosedUnseen::Reused));
         assert_eq!(extract.lives[&(10 * MS)].unseen.unwrap().1, 10 * MS, "it may be anywhere");
         assert_eq!(extract.leaked(), [95 * MS], "it may be the rundown that is incomplete");
@@ -230,7 +230,7 @@ fn a_loss_that_may_be_anywhere_makes_reuse_evidence_but_the_rundown_none() {
 fn a_marked_buffer_lost_events_between_the_one_before_and_its_end() {
     for flags in [2, 4] {
         // The only buffer of events is marked.
-        let extract = Extract::new(
+        let extract = ExtractedLives::new(
             &reused(FileOptions { loss_flags: flags, ..FileOptions::default() }).to_bytes(),
         );
         assert_eq!(extract.evidence(10), Some(ClosedUnseen::Reused));
@@ -265,7 +265,7 @@ fn a_handle_is_closed_unseen_only_where_the_loss_lies_between_its_open_and_the_e
     let open = |trace: &mut TraceBuilder, ms: i64, value: u32| {
         trace.create_handle(ms * MS, (700, 1), OBJECT + 0x100 * ms as u64, value, EVENT);
     };
-    let extract = Extract::new(&with_hole(|trace| {
+    let extract = ExtractedLives::new(&with_hole(|trace| {
         open(trace, 10, 4);
         open(trace, 20, 4); // before the loss
         open(trace, 80, 4); // after the loss
@@ -290,7 +290,7 @@ fn a_handle_is_closed_unseen_only_where_the_loss_lies_between_its_open_and_the_e
 
 #[test]
 fn a_handle_that_is_closed_unseen_leaves_the_later_close_of_the_value_to_the_later_handle() {
-    let extract = Extract::new(&with_hole(|trace| {
+    let extract = ExtractedLives::new(&with_hole(|trace| {
         for ms in [10, 80] {
             trace.create_handle(ms * MS, (700, 1), OBJECT, 4, EVENT);
         }
@@ -304,7 +304,7 @@ fn a_handle_that_is_closed_unseen_leaves_the_later_close_of_the_value_to_the_lat
 
 #[test]
 fn a_close_of_another_object_shows_that_the_value_was_closed_before() {
-    let extract = Extract::new(&with_hole(|trace| {
+    let extract = ExtractedLives::new(&with_hole(|trace| {
         trace.create_handle(10 * MS, (700, 1), OBJECT, 4, EVENT);
         trace.create_handle(11 * MS, (700, 1), OBJECT + 0x100, 8, EVENT);
         // Its create was lost, too.
@@ -324,7 +324,7 @@ fn a_child_reuses_the_handle_it_inherited_and_not_that_of_its_parent() {
         type_id: EVENT,
         source_pid: Some(700),
     };
-    let extract = Extract::new(&with_hole(|trace| {
+    let extract = ExtractedLives::new(&with_hole(|trace| {
         trace.create_handle(10 * MS, (700, 1), OBJECT, 4, EVENT);
         trace.duplicate_handle(11 * MS, (700, 1), duplicate);
         trace.create_handle(80 * MS, (800, 1), OBJECT + 0x100, 4, EVENT);
@@ -335,10 +335,10 @@ fn a_child_reuses_the_handle_it_inherited_and_not_that_of_its_parent() {
 
 #[test]
 fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() {
-    let view = |base| View { base, size: 0x1000, pid: 700, ..View::default() };
+    let view = |base| MappedView { base, size: 0x1000, pid: 700, ..MappedView::default() };
     let end_of_sweep = 90 * MS + 1000;
     let extract = |last_ms: i64| {
-        Extract::new(&with_hole(|trace| {
+        ExtractedLives::new(&with_hole(|trace| {
             trace.map(10 * MS, (700, 1), view(0x1000_0000));
             trace.map(11 * MS, (700, 1), view(0x2000_0000));
             trace.map(last_ms * MS, (700, 1), view(0x4000_0000));
@@ -349,7 +349,7 @@ fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() 
             trace.create_handle(13 * MS, (900, 1), OBJECT + 0x100, 8, EVENT);
             trace.create_handle(85 * MS, (900, 1), OBJECT + 0x200, 12, EVENT);
             trace.close_handle(end_of_sweep, (900, 1), OBJECT + 0x100, 8, EVENT, "");
-            trace.map(14 * MS, (900, 1), View { pid: 900, ..view(0x3000_0000) });
+            trace.map(14 * MS, (900, 1), MappedView { pid: 900, ..view(0x3000_0000) });
             // No close belongs to its exit: it may have left everything open.
             trace.process(910, "killed.exe").started(5 * MS).ended(91 * MS).unswept();
             trace.create_handle(15 * MS, (910, 1), OBJECT + 0x300, 4, EVENT);
@@ -367,20 +367,20 @@ fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() 
 
 #[test]
 fn a_view_that_the_rundown_at_its_end_does_not_list_was_unmapped() {
-    let view = |base, pid| View { base, size: 0x1000, pid, ..View::default() };
+    let view = |base, pid| MappedView { base, size: 0x1000, pid, ..MappedView::default() };
     let add = |trace: &mut TraceBuilder| {
         trace.map(10 * MS, (700, 1), view(0x1000_0000, 700));
         trace.map(11 * MS, (700, 1), view(0x2000_0000, 700));
         trace.map(22 * MS, (800, 1), view(0x1000_0000, 800));
         trace.map(80 * MS, (700, 1), view(0x3000_0000, 700));
     };
-    let extract = Extract::new(&with_hole(|trace| {
+    let extract = ExtractedLives::new(&with_hole(|trace| {
         add(trace);
         trace.view_rundown_end(view(0x2000_0000, 700));
     }));
     assert_eq!(extract.evidence(10), Some(ClosedUnseen::NotInRundown));
     assert_eq!(extract.leaked(), [11, 22, 80].map(|ms| ms * MS), "800 is not listed");
-    let without_rundown = Extract::new(&with_hole(add));
+    let without_rundown = ExtractedLives::new(&with_hole(add));
     assert_eq!(without_rundown.leaked(), [10, 11, 22, 80].map(|ms| ms * MS));
 }
 
@@ -398,10 +398,10 @@ fn a_rundown_of_which_something_is_missing_shows_nothing() {
         );
     }
     let whole = trace.to_bytes();
-    let rundown = Extract::new(&whole).existing;
+    let rundown = ExtractedLives::new(&whole).existing;
     let mut is_partial = 0;
     for place in &buffers(&whole)[1..] {
-        let extract = Extract::new(&without(&whole, place.clone()));
+        let extract = ExtractedLives::new(&without(&whole, place.clone()));
         if extract.existing < rundown && extract.lives.contains_key(&(10 * MS)) {
             assert_eq!(extract.leaked(), [10 * MS], "{place:?}");
             is_partial += 1;

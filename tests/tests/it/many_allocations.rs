@@ -9,7 +9,7 @@ use handlescope_model::tables::{Allocators, ResourceEnd, ResourceMissKind, Resou
 use handlescope_model::{Cancel, TableRows, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
-use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
+use handlescope_tests::bytes::{ByteString, Guid, PointerSize};
 use handlescope_tests::header::{ManifestEvent, Stamp};
 use handlescope_tests::payload::{
     EventInfo, HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RESERVE, RangeRecord,
@@ -27,13 +27,13 @@ const QUESTIONS: [&str; 4] = [
 
 /// The counts found in a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct AllocationCounts {
     allocators: usize,
     /// Allocations and parts of allocations by how they ended, and events without an allocation by kind.
     counts: BTreeMap<&'static str, u32>,
 }
 
-impl Found {
+impl AllocationCounts {
     fn new(allocators: usize, counts: &[(&'static str, u32)]) -> Self {
         Self { allocators, counts: counts.iter().copied().collect() }
     }
@@ -48,8 +48,9 @@ impl Found {
         arguments.extend(QUESTIONS.iter().flat_map(|question| ["-c", question]));
         let _ = shell.run(&arguments).ok();
         let trace = Trace::open(&output).unwrap();
-        let ends = allocations_of(&trace).into_iter();
-        let ends = ends.map(|own| ResourceEnd::from_code(own.end).unwrap().name());
+        let ends = allocations_of(&trace)
+            .into_iter()
+            .map(|own| ResourceEnd::from_code(own.end).unwrap().name());
         let misses = ResourceMisses::read(&trace).unwrap();
         let misses = misses.rows().map(|own| ResourceMissKind::from_code(own.what).unwrap().name());
         let allocators = Allocators::read(&trace).unwrap().len();
@@ -107,7 +108,10 @@ fn a_range_in_pieces_is_committed_again_and_again() {
     // The first call for all pages commits the gaps, and loses them page by page to later calls. Each later call
     // commits what the one before it lost.
     let freed = 3 * pieces - 1;
-    assert_eq!(Found::of(&many.trace), Found::new(2, &[("open", 1), ("freed", freed)]));
+    assert_eq!(
+        AllocationCounts::of(&many.trace),
+        AllocationCounts::new(2, &[("open", 1), ("freed", freed)])
+    );
 }
 
 #[test]
@@ -116,7 +120,10 @@ fn every_block_has_a_heap_of_its_own() {
     for number in 0..u64::from(EVENTS) {
         many.heap(701, number << 16, HeapCall::Alloc { address: number + 1, size: 8 });
     }
-    assert_eq!(Found::of(&many.trace), Found::new(EVENTS as usize, &[("open", EVENTS)]));
+    assert_eq!(
+        AllocationCounts::of(&many.trace),
+        AllocationCounts::new(EVENTS as usize, &[("open", EVENTS)])
+    );
 }
 
 #[test]
@@ -132,7 +139,10 @@ fn a_heap_that_was_large_is_destroyed_again_and_again() {
     }
     let destroyed = 2 * count - 1;
     let counts = [("destroyed", destroyed), ("open", 1)];
-    assert_eq!(Found::of(&many.trace), Found::new(count as usize + 1, &counts));
+    assert_eq!(
+        AllocationCounts::of(&many.trace),
+        AllocationCounts::new(count as usize + 1, &counts)
+    );
 }
 
 #[test]
@@ -146,7 +156,7 @@ fn every_reallocation_has_a_thread_of_its_own() {
         many.heap(701 + number, 0x10000, call);
     }
     let counts = [("open", 1), ("reallocated", EVENTS - 1)];
-    assert_eq!(Found::of(&many.trace), Found::new(1, &counts));
+    assert_eq!(AllocationCounts::of(&many.trace), AllocationCounts::new(1, &counts));
 }
 
 #[test]
@@ -166,14 +176,17 @@ fn every_release_has_an_allocator_of_its_own() {
     many.trace.raw_event(1, 0, event);
     for number in 0..EVENTS {
         many.ns += 1000;
-        let payload = Bytes::new().u64(7).u32(number).into_vec();
+        let payload = ByteString::new().u64(7).u32(number).into_vec();
         let stamp = stamp(&many.trace, many.ns);
         let event = ManifestEvent { provider, id: 1, stamp, payload, ..ManifestEvent::default() };
         many.trace.raw_event(many.ns, 0, event.encode());
     }
     // Most are counted under one name.
     let allocators = (1 << 16) + 1;
-    assert_eq!(Found::of(&many.trace), Found::new(allocators, &[("orphan_free", EVENTS)]));
+    assert_eq!(
+        AllocationCounts::of(&many.trace),
+        AllocationCounts::new(allocators, &[("orphan_free", EVENTS)])
+    );
 }
 
 #[test]
@@ -193,5 +206,5 @@ fn every_block_is_of_another_life_of_its_process() {
     }
     // Events after the end of the last life belong to it, because no other life starts.
     let counts = [("at_exit", lives), ("replaced", lives)];
-    assert_eq!(Found::of(&many.trace), Found::new(lives as usize, &counts));
+    assert_eq!(AllocationCounts::of(&many.trace), AllocationCounts::new(lives as usize, &counts));
 }

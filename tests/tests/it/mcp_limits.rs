@@ -19,7 +19,7 @@ use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
 use handlescope_tests::binary::{ended, handlescope};
 use handlescope_tests::folders::files;
 use handlescope_tests::mcp::McpServer;
-use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
 use serde_json::json;
 
 #[test]
@@ -233,7 +233,7 @@ fn arguments_are_never_options_or_files() {
 
 #[test]
 fn a_call_that_is_cancelled_makes_room_for_the_next() {
-    let silent = SymbolServer::start(|_| Answer::Silence);
+    let silent = SymbolServer::start(|_| ServerAnswer::Silence);
     let shell = Shell::new();
     let mut server = McpServer::with_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
     rename_symbols(&shell);

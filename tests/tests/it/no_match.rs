@@ -4,7 +4,7 @@
 use std::fs;
 
 use handlescope_tests::allocations::trace;
-use handlescope_tests::binary::{Run, Shell, run_over, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, run_over, sample_symbols};
 use handlescope_tests::mcp::McpServer;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const MS: i64 = 1_000_000;
 const EVENT: u16 = 16;
 
-fn document(run: &Run) -> Value {
+fn document(run: &ProgramRun) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }
 

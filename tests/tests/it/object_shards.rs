@@ -13,7 +13,7 @@ use handlescope_extract::lifecycle::{
 use handlescope_extract::stacks::KeptStacks;
 use handlescope_model::Cancel;
 use handlescope_tests::payload::DuplicateRecord;
-use handlescope_tests::scenario::{Caller, TraceBuilder, View};
+use handlescope_tests::scenario::{Caller, MappedView, TraceBuilder};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 
@@ -30,7 +30,7 @@ const HANDLES: [u32; 3] = [4, 8, 12];
 const NAMES: [&str; 3] = ["", r"\a", r"\b"];
 
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum ShardEvent {
     Create,
     Duplicate,
     Close,
@@ -44,20 +44,20 @@ enum What {
 }
 
 /// What happens, and the process, address, handle and name involved.
-type Happening = (What, (usize, usize, usize, usize));
+type Happening = (ShardEvent, (usize, usize, usize, usize));
 
 fn happenings() -> impl Strategy<Value = Vec<Happening>> {
     let what = prop_oneof![
-        6 => Just(What::Create),
-        2 => Just(What::Duplicate),
-        8 => Just(What::Close),
-        1 => Just(What::ObjectCreate),
-        1 => Just(What::ObjectDelete),
-        1 => Just(What::Reference),
-        1 => Just(What::Dereference),
-        2 => Just(What::Map),
-        2 => Just(What::Unmap),
-        1 => Just(What::AtEnd),
+        6 => Just(ShardEvent::Create),
+        2 => Just(ShardEvent::Duplicate),
+        8 => Just(ShardEvent::Close),
+        1 => Just(ShardEvent::ObjectCreate),
+        1 => Just(ShardEvent::ObjectDelete),
+        1 => Just(ShardEvent::Reference),
+        1 => Just(ShardEvent::Dereference),
+        2 => Just(ShardEvent::Map),
+        2 => Just(ShardEvent::Unmap),
+        1 => Just(ShardEvent::AtEnd),
     ];
     let which = (0..PIDS.len(), 0..ADDRESSES.len(), 0..HANDLES.len(), 0..NAMES.len());
     vec((what, which), 1..250)
@@ -73,7 +73,7 @@ fn trace(happenings: &[Happening]) -> TraceBuilder {
         let (pid, address) = (PIDS[*process], ADDRESSES[*address]);
         let (handle, name) = (HANDLES[*handle], NAMES[*name]);
         let caller = Caller::new(pid, pid + 1);
-        let view = View { base: address, size: 0x1000, pid, ..View::default() };
+        let view = MappedView { base: address, size: 0x1000, pid, ..MappedView::default() };
         let duplicate = DuplicateRecord {
             object: address,
             source_handle: 4,
@@ -83,16 +83,16 @@ fn trace(happenings: &[Happening]) -> TraceBuilder {
             source_pid: Some(4),
         };
         match what {
-            What::Create => trace.create_handle(ns, caller, address, handle, EVENT),
-            What::Duplicate => trace.duplicate_handle(ns, caller, duplicate),
-            What::Close => trace.close_handle(ns, caller, address, handle, EVENT, name),
-            What::ObjectCreate => trace.create_object(ns, caller, address, EVENT),
-            What::ObjectDelete => trace.delete_object(ns, caller, address, EVENT),
-            What::Reference => trace.reference(ns, caller, address, b"Tag ", 1),
-            What::Dereference => trace.dereference(ns, caller, address, b"Tag ", 1),
-            What::Map => trace.map(ns, caller, view),
-            What::Unmap => trace.unmap(ns, caller, view),
-            What::AtEnd => trace.handle_rundown_end(pid, address, handle, EVENT, name),
+            ShardEvent::Create => trace.create_handle(ns, caller, address, handle, EVENT),
+            ShardEvent::Duplicate => trace.duplicate_handle(ns, caller, duplicate),
+            ShardEvent::Close => trace.close_handle(ns, caller, address, handle, EVENT, name),
+            ShardEvent::ObjectCreate => trace.create_object(ns, caller, address, EVENT),
+            ShardEvent::ObjectDelete => trace.delete_object(ns, caller, address, EVENT),
+            ShardEvent::Reference => trace.reference(ns, caller, address, b"Tag ", 1),
+            ShardEvent::Dereference => trace.dereference(ns, caller, address, b"Tag ", 1),
+            ShardEvent::Map => trace.map(ns, caller, view),
+            ShardEvent::Unmap => trace.unmap(ns, caller, view),
+            ShardEvent::AtEnd => trace.handle_rundown_end(pid, address, handle, EVENT, name),
         };
     }
     trace

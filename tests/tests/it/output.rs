@@ -16,9 +16,11 @@ use serde_json::{Deserializer, Value};
 fn questions(shell: &Shell) -> Vec<(String, String)> {
     let help = shell.run(&["-c", ".help .dump"]).ok().stdout;
     let kinds = help.lines().skip_while(|line| *line != "Kinds").skip(1);
-    let kinds = kinds.take_while(|line| !line.is_empty());
-    let kinds = kinds.map(|line| line.split_whitespace().next().unwrap().to_owned());
-    let mut questions: Vec<_> = kinds.map(|kind| (kind.clone(), format!(".dump {kind}"))).collect();
+    let mut questions: Vec<_> = kinds
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .map(|kind| (kind.clone(), format!(".dump {kind}")))
+        .collect();
     assert!(questions.len() >= 7, "{help}");
     let query = ".sql SELECT e.row, p.name, p.command_line, e.leaked, s.frames FROM events e JOIN \
                  processes p ON p.row = e.process LEFT JOIN stacks s ON s.row = e.stack";
@@ -33,9 +35,9 @@ fn run(shell: &Shell, trace: &str, commands: impl IntoIterator<Item = String>) -
 }
 
 /// A row as the name and text of each known value.
-type Row = BTreeSet<(String, String)>;
+type ValueRow = BTreeSet<(String, String)>;
 
-fn row(cells: impl Iterator<Item = (String, String)>) -> Row {
+fn row(cells: impl Iterator<Item = (String, String)>) -> ValueRow {
     cells.filter(|(_, text)| !text.is_empty()).collect()
 }
 
@@ -48,7 +50,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-fn json_rows<'v>(rows: impl IntoIterator<Item = &'v Value>) -> Vec<Row> {
+fn json_rows<'v>(rows: impl IntoIterator<Item = &'v Value>) -> Vec<ValueRow> {
     let cells = |value: &Value| {
         let members = value.as_object().unwrap().iter();
         row(members.map(|(name, value)| (name.clone(), text_of(value))))
@@ -64,7 +66,7 @@ fn lines(path: &Path) -> Vec<Value> {
     values
 }
 
-fn csv_rows(path: &Path) -> Vec<Row> {
+fn csv_rows(path: &Path) -> Vec<ValueRow> {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let names = reader.headers().unwrap().clone();
     let record = |record: Result<csv::StringRecord, csv::Error>| {
@@ -74,7 +76,7 @@ fn csv_rows(path: &Path) -> Vec<Row> {
     reader.records().map(record).collect()
 }
 
-fn parquet_rows(path: &Path) -> Vec<Row> {
+fn parquet_rows(path: &Path) -> Vec<ValueRow> {
     let frame = ParquetReader::new(fs::File::open(path).unwrap()).finish().unwrap();
     let text = |value: AnyValue<'_>| match value {
         AnyValue::Null => String::new(),
@@ -82,8 +84,13 @@ fn parquet_rows(path: &Path) -> Vec<Row> {
         AnyValue::StringOwned(text) => text.to_string(),
         AnyValue::Float64(number) => number.to_string(),
         AnyValue::List(list) => {
-            let numbers = list.u32().unwrap().iter().map(Option::unwrap);
-            let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+            let numbers: Vec<String> = list
+                .u32()
+                .unwrap()
+                .iter()
+                .map(Option::unwrap)
+                .map(|number| number.to_string())
+                .collect();
             format!("[{}]", numbers.join(","))
         }
         other => other.to_string(),
@@ -98,8 +105,12 @@ fn parquet_rows(path: &Path) -> Vec<Row> {
 /// Returns the number of rows in a document: its elements, or their members.
 fn elements(kind: &str, document: &Value) -> usize {
     let members = |name: &str, inner: &[&str]| {
-        let outer = document[name].as_array().unwrap().iter();
-        outer.map(|one| inner.iter().map(|i| one[i].as_array().unwrap().len()).sum::<usize>()).sum()
+        document[name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| inner.iter().map(|i| one[i].as_array().unwrap().len()).sum::<usize>())
+            .sum()
     };
     match kind {
         "ObjectRef" => members("objects", &["events", "existing_handles"]),

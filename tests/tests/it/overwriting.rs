@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use handlescope_tests::binary::{Run, Shell, ended};
+use handlescope_tests::binary::{ProgramRun, Shell, ended};
 
 /// Commands that write the file FILE.
 const WRITERS: [&str; 8] = [
@@ -26,12 +26,12 @@ fn shell() -> Shell {
     shell
 }
 
-fn ask(shell: &Shell, loaded: &str, command: &str) -> Run {
+fn ask(shell: &Shell, loaded: &str, command: &str) -> ProgramRun {
     shell.run(&[loaded, "-c", command])
 }
 
 #[track_caller]
-fn assert_refused(run: &Run, name: &str, reason: &str) {
+fn assert_refused(run: &ProgramRun, name: &str, reason: &str) {
     assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{run:?}");
     assert!(run.stderr.contains(name) && run.stderr.contains(reason), "{run:?}");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::{allocations, needs_pandas, needs_spark};
 
 /// Commands that write rows to files.
@@ -64,7 +64,7 @@ fn compared(engine: &str) -> usize {
     let mut command = Command::new(python);
     command.arg(script).arg(engine).args(files).current_dir(shell.path("")).stdin(Stdio::null());
     command.env("HOME", shell.path("")).env("SPARK_LOCAL_IP", "127.0.0.1");
-    let run = Run::from(command.output().expect("Python starts")).ok();
+    let run = ProgramRun::from(command.output().expect("Python starts")).ok();
     run.stdout.trim().parse().unwrap_or_else(|_| panic!("{run:?}"))
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use handlescope_model::is_harmful;
-use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, examples, sample_symbols};
 use handlescope_tests::needs_data;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use handlescope_tests::scenario::TraceBuilder;
 #[cfg(unix)]
 use handlescope_tests::terminal::Terminal;
@@ -15,7 +15,7 @@ use serde_json::Value;
 /// Text that a page must not treat as markup, with control characters.
 const HOSTILE: &str = "<script>alert(1)</script>\"'>]]>&amp;\u{202e}\u{1b}[2J;# 7";
 
-fn sample(shell: &Shell, command: &str) -> Run {
+fn sample(shell: &Shell, command: &str) -> ProgramRun {
     let symbols = sample_symbols();
     shell.run(&["--symbol-path", symbols.to_str().unwrap(), "leaky.etl", "-c", command])
 }
@@ -29,8 +29,7 @@ fn written(shell: &Shell, command: &str, file: &str) -> String {
 
 /// Returns the frames of a flame graph: the text of their tooltips.
 fn frames(svg: &str) -> Vec<&str> {
-    let titles = svg.split("<title>").skip(1);
-    titles.map(|rest| rest.split("</title>").next().unwrap()).collect()
+    svg.split("<title>").skip(1).map(|rest| rest.split("</title>").next().unwrap()).collect()
 }
 
 /// Builds a trace with a leak and this name for the process, module, type and object.
@@ -143,8 +142,11 @@ fn names_from_a_trace_are_text_in_a_flame_graph() {
 
 /// Returns the texts in a picture.
 fn texts(svg: &str) -> Vec<&str> {
-    let texts = svg.split("<text ").skip(1).filter_map(|rest| rest.split_once('>'));
-    texts.map(|(_, rest)| rest.split("</text>").next().unwrap().trim()).collect()
+    svg.split("<text ")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('>'))
+        .map(|(_, rest)| rest.split("</text>").next().unwrap().trim())
+        .collect()
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn most_by_process(rows: &str) -> BTreeMap<String, i64> {
 fn most_is_the_largest_number_at_any_time_in_text_and_in_a_picture() {
     const HANDLES: &str =
         ".sql SELECT process, pid, opened_ns, ended_ns, 1 FROM handles WHERE opened_ns >= 0 -csv";
-    let trace = Published::open("growth");
+    let trace = PublishedTrace::open("growth");
     let mut most: Vec<(i64, String)> =
         most_by_process(&trace.ask(HANDLES)).into_iter().map(|(name, most)| (most, name)).collect();
     most.sort_unstable();
@@ -234,7 +236,7 @@ fn most_is_the_largest_number_at_any_time_in_text_and_in_a_picture() {
 fn most_bytes_are_those_at_any_time() {
     const BYTES: &str = ".sql SELECT process, pid, opened_ns, ended_ns, size FROM allocations \
                          WHERE kind = 'heap' AND process = 'leakyapp.exe' -csv";
-    let trace = Published::open("heap");
+    let trace = PublishedTrace::open("heap");
     let most = most_by_process(&trace.ask(BYTES))["leakyapp.exe(8120)"];
     let shown = format!("{:.2} MiB", most as f64 / f64::from(1 << 20));
     let text = trace.ask(".plot -Kind heap");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use handlescope_model::is_harmful;
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::{allocations, needs_linker, needs_protobuf};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn read(shell: &Shell, file: &str) -> Value {
     let mut command = Command::new(python);
     command.arg(script).arg(shell.path(file)).stdin(Stdio::null());
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    let run = Run::from(command.output().expect("Python starts")).ok();
+    let run = ProgramRun::from(command.output().expect("Python starts")).ok();
     serde_json::from_str(&run.stdout).unwrap()
 }
 
@@ -59,9 +59,13 @@ fn sums(profile: &Value, label: &str, name: &str) -> BTreeMap<String, i64> {
 
 /// The functions of a sample, innermost first.
 fn functions(sample: &Value) -> Vec<&str> {
-    let places = sample["stack"].as_array().unwrap().iter();
-    let lines = places.flat_map(|place| place["lines"].as_array().unwrap());
-    lines.map(|line| line["name"].as_str().unwrap()).collect()
+    sample["stack"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|place| place["lines"].as_array().unwrap())
+        .map(|line| line["name"].as_str().unwrap())
+        .collect()
 }
 
 #[needs_protobuf]
@@ -88,8 +92,10 @@ fn a_profile_has_what_was_opened_and_what_leaked_of_it() {
     }
     let opened = sums(&profile, "suspect", "alloc_objects");
     let leaked = sums(&profile, "suspect", "inuse_objects");
-    let labelled = opened.iter().filter(|(id, _)| !id.is_empty());
-    let labelled = labelled.map(|(id, opened)| (id.clone(), (*opened, leaked[id])));
+    let labelled = opened
+        .iter()
+        .filter(|(id, _)| !id.is_empty())
+        .map(|(id, opened)| (id.clone(), (*opened, leaked[id])));
     assert_eq!(labelled.collect::<BTreeMap<_, _>>(), suspects);
     assert_eq!(leaked[""], 0, "all that leaks here is suspect");
 }
@@ -117,15 +123,18 @@ fn a_profile_has_the_stacks_of_the_flame_graph() {
         let text = fs::read_to_string(shell.path("out.json")).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         let drawn = &document["profiles"][0];
-        let pairs = drawn["samples"].as_array().unwrap().iter();
-        let pairs = pairs.zip(drawn["weights"].as_array().unwrap());
-        let pairs = pairs.map(|(sample, weight)| {
-            let frames = sample.as_array().unwrap().iter().map(|frame| {
-                let at = usize::try_from(frame.as_u64().unwrap()).unwrap();
-                document["shared"]["frames"][at]["name"].as_str().unwrap().to_owned()
+        let pairs = drawn["samples"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(drawn["weights"].as_array().unwrap())
+            .map(|(sample, weight)| {
+                let frames = sample.as_array().unwrap().iter().map(|frame| {
+                    let at = usize::try_from(frame.as_u64().unwrap()).unwrap();
+                    document["shared"]["frames"][at]["name"].as_str().unwrap().to_owned()
+                });
+                (frames.collect::<Vec<_>>(), weight.as_u64().unwrap())
             });
-            (frames.collect::<Vec<_>>(), weight.as_u64().unwrap())
-        });
         assert_eq!(stacks, pairs.collect(), "{choice}");
         assert!(!stacks.is_empty(), "{choice}");
     }
@@ -220,10 +229,14 @@ fn a_profile_of_allocations_has_their_bytes() {
     let suspects = sums(&all, "suspect", "inuse_space");
     let why = shell.run(&["memory.etl", "-c", ".why -All -json"]).ok().stdout;
     let why: Value = serde_json::from_str(&why).unwrap();
-    let why = why["suspects"].as_array().unwrap().iter().map(|suspect| {
-        (suspect["id"].as_str().unwrap().to_owned(), suspect["bytes"].as_i64().unwrap())
-    });
-    let why: BTreeMap<String, i64> = why.collect();
+    let why: BTreeMap<String, i64> = why["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suspect| {
+            (suspect["id"].as_str().unwrap().to_owned(), suspect["bytes"].as_i64().unwrap())
+        })
+        .collect();
     assert!(!why.is_empty());
     for (id, bytes) in why {
         assert_eq!(suspects.get(&id), Some(&bytes), "{id}: {suspects:?}");
@@ -243,8 +256,11 @@ fn samples_of_several_traces_name_theirs() {
     assert_eq!(traces, BTreeMap::from([("again".to_owned(), 19), ("leaky".to_owned(), 19)]));
     // The same code is the same place.
     let stacks = |trace: &str| -> Vec<&Value> {
-        let of_it = samples(&profile).iter().filter(|it| it["labels"]["trace"] == trace);
-        of_it.map(|sample| &sample["stack"]).collect()
+        samples(&profile)
+            .iter()
+            .filter(|it| it["labels"]["trace"] == trace)
+            .map(|sample| &sample["stack"])
+            .collect()
     };
     assert_eq!(stacks("again"), stacks("leaky"));
 }

@@ -63,9 +63,11 @@ fn document(trace: &TraceBuilder, options: &str) -> Value {
 /// Returns the handles that `-LeakAtExit` prints.
 fn at_exit(trace: &TraceBuilder) -> Vec<String> {
     let document = document(trace, "-LeakAtExit");
-    let events = document["objects"].as_array().unwrap().iter();
-    let events = events.flat_map(|object| object["events"].as_array().unwrap());
-    events
+    document["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|object| object["events"].as_array().unwrap())
         .map(|event| {
             assert_eq!(event["closed_at_exit"], true);
             event["handle"].as_str().unwrap().to_owned()

@@ -1,7 +1,7 @@
 //! `| PROGRAM` pipes an answer into a program of the system.
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 
 const TYPES: &str = ".sql SELECT type, count(*) FROM leaks GROUP BY type ORDER BY type -csv";
 
@@ -96,21 +96,21 @@ mod at_the_prompt {
         terminal.wait_for("| grep nothing-is-called-so: ended with exit status: 1");
         // The program's output differs from the text of the line that starts it.
         terminal.send(".dump Process | echo wait$((20 + 3)); sleep 100");
-        terminal.press(Key::Enter);
+        terminal.press(TerminalKey::Enter);
         terminal.wait_for("wait23");
         std::thread::sleep(SETTLED);
-        terminal.press(Key::Ctrl('c'));
+        terminal.press(TerminalKey::Ctrl('c'));
         terminal.wait_for("cancelled");
         terminal.run(PROMPT, ".list");
         // A program may survive Ctrl-C, however often it is pressed.
         terminal.send(".dump Process | trap 'echo stay$((20 + 3))' INT; echo start$((20 + 3)); sleep 1; sleep 1; cat > all.txt");
-        terminal.press(Key::Enter);
+        terminal.press(TerminalKey::Enter);
         terminal.wait_for("start23");
         std::thread::sleep(SETTLED);
-        terminal.press(Key::Ctrl('c'));
+        terminal.press(TerminalKey::Ctrl('c'));
         terminal.wait_for("stay23");
         std::thread::sleep(SETTLED);
-        terminal.press(Key::Ctrl('c'));
+        terminal.press(TerminalKey::Ctrl('c'));
         terminal.run(PROMPT, ".list");
     }
 }

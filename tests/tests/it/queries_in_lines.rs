@@ -3,7 +3,7 @@
 use handlescope_tests::binary::Shell;
 
 #[cfg(unix)]
-use handlescope_tests::terminal::{Key, Terminal};
+use handlescope_tests::terminal::{Terminal, TerminalKey};
 
 const COUNTED: &str = "type,count\nEvent,13\nThread,6\n";
 
@@ -137,11 +137,11 @@ mod at_the_prompt {
         let paste = |text: &str| terminal.send(&format!("\x1b[200~{text}\x1b[201~"));
         paste(".sql SELECT type,\n\tcount(*)\nFROM leaks\nGROUP BY type;");
         terminal.wait_for("GROUP BY type;");
-        terminal.press(Key::Enter);
+        terminal.press(TerminalKey::Enter);
         wait_for_counts(&terminal);
         paste(".unload\n.list\n.sql SELECT type,\n1\n");
         terminal.wait_for("; or an empty line");
-        terminal.press(Key::Enter);
+        terminal.press(TerminalKey::Enter);
         terminal.wait_for("No traces are loaded.");
         terminal.wait_for("no trace is loaded");
         terminal.wait_for_line("handlescope> ");
@@ -155,19 +155,19 @@ mod at_the_prompt {
         {
             terminal.send(typed);
             terminal.wait_for_line(&format!("{PROMPT}{typed}"));
-            terminal.press(Key::Tab);
+            terminal.press(TerminalKey::Tab);
             // The next typed character only appears after the menu.
             terminal.send("x");
             terminal.wait_for_line(&format!("{PROMPT}{typed}x"));
-            terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+            terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
         }
         // A menu closes when typing leaves it without candidates.
         terminal.send(".dump ObjectRef -Show");
-        terminal.press(Key::Tab);
+        terminal.press(TerminalKey::Tab);
         terminal.wait_for("-ShowTotal");
         terminal.send("q");
         terminal.wait_for_line(&format!("{PROMPT}.dump ObjectRef -Showq"));
-        terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+        terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
         let transcript = terminal.transcript();
         assert!(!transcript.iter().any(|line| line.contains("NO RECORDS")), "{transcript:#?}");
     }

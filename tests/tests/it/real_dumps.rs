@@ -23,8 +23,7 @@ fn for_each_trace(dump: &str, check: impl Fn(&str, &Value, &Value)) {
         std::fs::copy(trace.etl(), home.path().join("trace.etl")).unwrap();
         let script = format!(".dump {dump} -json\n");
         let run = run_script(handlescope(home.path()).arg("trace.etl"), &script).ok();
-        let mut documents = Deserializer::from_str(&run.stdout).into_iter();
-        let document = documents.next().unwrap().unwrap();
+        let document = Deserializer::from_str(&run.stdout).into_iter().next().unwrap().unwrap();
         check(name, &document, &serde_json::from_str(&expected).unwrap());
     }
 }

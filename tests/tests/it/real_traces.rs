@@ -21,9 +21,9 @@ const MERGED: [&str; 4] =
 
 /// Selects every event, and counts them.
 #[derive(Default)]
-struct Everything(EventCounter);
+struct CountedEvents(EventCounter);
 
-impl Selector for Everything {
+impl Selector for CountedEvents {
     fn select(&mut self, event: &Event<'_>) -> bool {
         self.0.count(event);
         true
@@ -125,7 +125,7 @@ fn every_event_is_read_and_in_the_right_order() {
     for_each_trace(|trace, expected| {
         let open = OpenRecording::open(trace.etl()).unwrap();
         let clock = open.recording.clock;
-        let mut selector = Everything::default();
+        let mut selector = CountedEvents::default();
         let mut lines = Vec::new();
         let mut order = Vec::new();
         let mut by_processor: BTreeMap<String, u64> = BTreeMap::new();

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use quick_xml::{Reader, events::Event};
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn a_profile_has_heaps_and_handles_of_gdi_and_user_when_they_are_asked_for() {
     assert_eq!(values(&profile, "Keyword").last().map(String::as_str), Some("0x30000000000"));
     let profile = shell.run(&["wprp", "--clr"]).ok().stdout;
     assert_eq!(values(&profile, "Keyword").split_off(3), ["0x20098", "0x20118"]);
-    let run: Run = shell.run(&["wprp", "--heap-pids", "app.exe"]);
+    let run: ProgramRun = shell.run(&["wprp", "--heap-pids", "app.exe"]);
     assert_eq!(run.status, Some(2));
 }
 
@@ -151,9 +151,8 @@ fn a_value_that_no_session_takes_is_wrong_usage() {
 }
 
 /// Returns the command lines in a refusal.
-fn commands(run: &Run) -> Vec<String> {
-    let lines = run.stderr.lines().filter_map(|line| line.strip_prefix("  "));
-    lines.map(str::to_owned).collect()
+fn commands(run: &ProgramRun) -> Vec<String> {
+    run.stderr.lines().filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect()
 }
 
 #[cfg(unix)]

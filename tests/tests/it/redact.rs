@@ -8,7 +8,7 @@ use handlescope_extract::{ExtractOptions, NoObserver, StackChoice};
 use handlescope_model::tables::{Allocators, EventCount, EventCounts, ObjectTypes, TraceInfos};
 use handlescope_model::{Cancel, Table, TableRows, Trace};
 use handlescope_sources::extract;
-use handlescope_tests::binary::{Run, handlescope, sample_trace};
+use handlescope_tests::binary::{ProgramRun, handlescope, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::payload::{MethodEvent, MethodRecord};
@@ -56,14 +56,14 @@ const FILE: [&str; 7] = [
 ];
 
 /// The redacted copy of a trace, in its own folder.
-struct Redacted {
+struct RedactedCopy {
     copy: PathBuf,
     before: Trace,
     after: Trace,
     _home: tempfile::TempDir,
 }
 
-fn run(home: &Path, arguments: &[&str]) -> Run {
+fn run(home: &Path, arguments: &[&str]) -> ProgramRun {
     handlescope(home).args(arguments).output().unwrap().into()
 }
 
@@ -73,7 +73,7 @@ fn extracted(etl: &Path, output: &Path) -> Trace {
     Trace::open(output).unwrap()
 }
 
-impl Redacted {
+impl RedactedCopy {
     fn new(etl: &Path) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
@@ -260,7 +260,7 @@ fn trace(options: FileOptions) -> TraceBuilder {
 
 #[test]
 fn the_copy_of_the_sample_has_its_structure_and_none_of_its_names() {
-    Redacted::new(&sample_trace()).has_the_structure().has_no_texts();
+    RedactedCopy::new(&sample_trace()).has_the_structure().has_no_texts();
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn compressed_and_plain_traces_of_both_pointer_sizes_are_copied() {
         let folder = tempfile::tempdir().unwrap();
         let etl = folder.path().join("trace.etl");
         trace(options).write(&etl).unwrap();
-        let redacted = Redacted::new(&etl);
+        let redacted = RedactedCopy::new(&etl);
         redacted.has_the_structure().has_no_texts();
         let copy = fs::read(&redacted.copy).unwrap();
         for secret in ["hunter2222", "jdoe", "Contoso", "OpenTheSafe"] {
@@ -361,8 +361,9 @@ fn of_an_event_with_a_damaged_header_no_part_of_a_name_is_copied() {
         10 | 11 | 20 | 21 => byte == 4,
         _ => byte >= 6,
     };
-    let bits = headers.flat_map(|at| (0..64).map(move |bit| (at, bit / 8, bit % 8)));
-    let bits = bits.filter(|(at, byte, _)| !is_id(*at, *byte));
+    let bits = headers
+        .flat_map(|at| (0..64).map(move |bit| (at, bit / 8, bit % 8)))
+        .filter(|(at, byte, _)| !is_id(*at, *byte));
     for (at, byte, bit) in bits.step_by(one_of(11)) {
         let mut bytes = whole.clone();
         bytes[at + byte] ^= 1 << bit;
@@ -398,7 +399,7 @@ fn real_and_synthetic_traces_keep_their_structure_and_lose_their_names() {
         "synthetic/valloc",
     ] {
         eprintln!("{name}");
-        Redacted::new(SharedTrace::open(name).etl()).has_the_structure().has_no_texts();
+        RedactedCopy::new(SharedTrace::open(name).etl()).has_the_structure().has_no_texts();
     }
 }
 

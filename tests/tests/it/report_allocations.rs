@@ -4,14 +4,14 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use handlescope_tests::allocations::{MS, gdi_handle, trace};
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::needs_chromium;
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
 /// Returns the data and the HTML of the page about a trace, after running a command.
-fn page(trace: &TraceBuilder, line: &str) -> (Value, String, Run) {
+fn page(trace: &TraceBuilder, line: &str) -> (Value, String, ProgramRun) {
     let shell = Shell::new();
     trace.write(shell.path("trace.etl")).unwrap();
     let run = shell.run(&["trace.etl", "-c", line]).ok();
@@ -161,8 +161,11 @@ fn allocations_stand_beside_handles_and_what_has_no_bytes_is_counted() {
 fn options_choose_allocations_as_they_choose_handles() {
     let of = |options: &str| {
         let file = file(&mixed(), &format!(".report page.html {options}"));
-        let types = list(&file, "suspects").iter().map(|own| own["line"][4].as_str().unwrap());
-        let types: Vec<String> = types.map(str::to_owned).collect();
+        let types: Vec<String> = list(&file, "suspects")
+            .iter()
+            .map(|own| own["line"][4].as_str().unwrap())
+            .map(str::to_owned)
+            .collect();
         (texts(list(&file, "kinds"), "kind"), types)
     };
     let all = of("");

@@ -1,7 +1,7 @@
 //! `.dump Resource -FoldStack` and `-StackFrom`: which frames they leave out, and which groups merge.
 
 use handlescope_tests::allocations::{HEAP, MS};
-use handlescope_tests::binary::{Run, run_over};
+use handlescope_tests::binary::{ProgramRun, run_over};
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn trace() -> TraceBuilder {
     trace
 }
 
-fn dumped(options: &str) -> Run {
+fn dumped(options: &str) -> ProgramRun {
     run_over(&trace(), &format!(".dump Resource {options}")).ok()
 }
 

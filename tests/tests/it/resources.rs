@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use handlescope_tests::allocations::{HEAP, MS, trace};
-use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
+use handlescope_tests::binary::{ProgramRun, handlescope, run_over, run_script};
 use handlescope_tests::data::{SharedTrace, synthetic};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
@@ -37,8 +37,9 @@ fn known_as(member: &str) -> String {
 
 /// Returns the published traces with known answers about allocations: their names and the answers.
 fn published() -> Vec<(String, Value)> {
-    let files = fs::read_dir(synthetic()).unwrap().map(|entry| entry.unwrap().path());
-    let mut published: Vec<(String, Value)> = files
+    let mut published: Vec<(String, Value)> = fs::read_dir(synthetic())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
         .filter_map(|path| {
             let name = path.file_name()?.to_str()?.strip_suffix(".expected.json")?.to_owned();
             let known: Value = serde_json::from_str(&fs::read_to_string(&path).ok()?).unwrap();
@@ -197,7 +198,7 @@ fn every_way_of_grouping_counts_the_same() {
     }
 }
 
-fn dumped(options: &str) -> Run {
+fn dumped(options: &str) -> ProgramRun {
     run_over(&trace(), &format!(".dump Resource {options}")).ok()
 }
 
@@ -311,8 +312,10 @@ fn a_trace_without_allocations_says_so_and_how_to_record_them() {
 #[test]
 fn caveats_of_the_answer_are_printed() {
     let kinds = |document: &Value| -> Vec<String> {
-        let caveats = list(document, "caveats").iter();
-        caveats.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
+        list(document, "caveats")
+            .iter()
+            .map(|caveat| caveat["kind"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(kinds(&json("")), ["older_unknown"]);
     assert_eq!(kinds(&json("-pn tool")), ["older_unknown"]);
@@ -426,9 +429,14 @@ fn each_figure_has_one_name_in_every_form() {
     for document in &documents {
         for rows in document.as_object().unwrap().values().filter_map(Value::as_array) {
             for row in rows.iter().filter_map(Value::as_object) {
-                let keys = row.get("keys").and_then(Value::as_object).into_iter();
-                let members = keys.chain([row]).flat_map(|object| object.keys());
-                let members: Vec<_> = members.filter(|name| old.contains(&name.as_str())).collect();
+                let members: Vec<_> = row
+                    .get("keys")
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .chain([row])
+                    .flat_map(|object| object.keys())
+                    .filter(|name| old.contains(&name.as_str()))
+                    .collect();
                 assert!(members.is_empty(), "{members:?}: {row:?}");
             }
         }

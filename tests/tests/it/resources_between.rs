@@ -86,8 +86,11 @@ fn in_the_published_traces_all_that_is_counted_between_points_is_what_sql_counts
             let counted = ask(&query);
             for line in counted.lines() {
                 let row: Value = serde_json::from_str(line).unwrap();
-                let of_kind = groups(&found).iter().filter(|group| group["kind"] == row["kind"]);
-                let of_kind: Vec<Value> = of_kind.cloned().collect();
+                let of_kind: Vec<Value> = groups(&found)
+                    .iter()
+                    .filter(|group| group["kind"] == row["kind"])
+                    .cloned()
+                    .collect();
                 groups_found += of_kind.len();
                 assert_eq!(
                     (sum(&of_kind, "outstanding"), sum(&of_kind, "outstanding_bytes")),
@@ -96,8 +99,11 @@ fn in_the_published_traces_all_that_is_counted_between_points_is_what_sql_counts
                 );
             }
             let all: i64 = sum(groups(&found), "outstanding");
-            let lines = counted.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-            let counted: i64 = lines.map(|row| row["n"].as_i64().unwrap()).sum();
+            let counted: i64 = counted
+                .lines()
+                .map(|line| serde_json::from_str::<Value>(line).unwrap())
+                .map(|row| row["n"].as_i64().unwrap())
+                .sum();
             assert_eq!(all, counted, "{name} {points}");
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::allocations::{MS, trace};
-use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope, run_over, run_script};
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -86,7 +86,7 @@ fn differences(before: &TraceBuilder, after: &TraceBuilder) -> (Vec<Value>, Opti
     after.write(home.path().join("b.etl")).unwrap();
     let command = ".diff -Kind * -json";
     let output = handlescope(home.path()).args(["a.etl", "b.etl", "-c", command]).output().unwrap();
-    let run = Run::from(output);
+    let run = ProgramRun::from(output);
     let document: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
     let row = |row: &Value| {
         assert!((0.0..=1.0).contains(&row["p_value"].as_f64().unwrap()), "{row}");

@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
-use handlescope_tests::binary::{Run, Shell};
-use handlescope_tests::file::{FileOptions, Layout, Ring};
+use handlescope_tests::binary::{ProgramRun, Shell};
+use handlescope_tests::file::{BufferOrder, FileOptions, Ring};
 use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::{Caller, StackMode, TraceBuilder};
 use serde_json::Value;
@@ -27,14 +27,14 @@ const BUFFER: u32 = 4096;
 const BUFFERS: usize = 40;
 
 /// A program that leaks handles and heap blocks at a rate, and opens and closes others.
-struct Program {
+struct RingProgram {
     trace: TraceBuilder,
     opened: u32,
 }
 
-impl Program {
+impl RingProgram {
     /// Records the program in a session of this length.
-    fn new(layout: Layout, length: i64) -> Self {
+    fn new(layout: BufferOrder, length: i64) -> Self {
         Self::with_options(FileOptions { layout, ..FileOptions::default() }, length)
     }
 
@@ -82,7 +82,7 @@ impl Program {
     }
 
     /// Runs the program in a session of `length`; for most of it, the rates differ from those of the last minutes.
-    fn of(layout: Layout, length: i64, per_minute: i64) -> Self {
+    fn of(layout: BufferOrder, length: i64, per_minute: i64) -> Self {
         let busy = (length - 3 * MINUTE).max(0);
         Self::new(layout, length)
             .works(length / 400, 0, busy)
@@ -92,13 +92,13 @@ impl Program {
 }
 
 /// Returns the kinds of rings.
-fn rings() -> [(&'static str, Layout); 4] {
+fn rings() -> [(&'static str, BufferOrder); 4] {
     let in_memory = |per_processor, renumbered| {
         let buffers = if per_processor { BUFFERS / usize::from(CPUS) } else { BUFFERS };
-        Layout::InMemory(Ring { buffers, per_processor, renumbered })
+        BufferOrder::InMemory(Ring { buffers, per_processor, renumbered })
     };
     [
-        ("circular", Layout::Circular { max_buffers: BUFFERS as u64 }),
+        ("circular", BufferOrder::Circular { max_buffers: BUFFERS as u64 }),
         ("memory", in_memory(false, false)),
         ("merged", in_memory(false, true)),
         ("processors", in_memory(true, false)),
@@ -111,21 +111,22 @@ fn shell() -> &'static Shell {
     static SHELL: OnceLock<Shell> = OnceLock::new();
     SHELL.get_or_init(|| {
         let shell = Shell::new();
-        let write = |name: &str, program: Program| program.trace.write(shell.path(name)).unwrap();
-        write("file.etl", Program::of(Layout::Sequential, MINUTE, 30));
-        write("faster.etl", Program::of(Layout::Sequential, MINUTE, 120));
+        let write =
+            |name: &str, program: RingProgram| program.trace.write(shell.path(name)).unwrap();
+        write("file.etl", RingProgram::of(BufferOrder::Sequential, MINUTE, 30));
+        write("faster.etl", RingProgram::of(BufferOrder::Sequential, MINUTE, 120));
         for (name, layout) in rings() {
             for hours in [1, 24] {
-                write(&format!("{name}-{hours}.etl"), Program::of(layout, hours * HOUR, 30));
+                write(&format!("{name}-{hours}.etl"), RingProgram::of(layout, hours * HOUR, 30));
             }
-            write(&format!("{name}-faster.etl"), Program::of(layout, HOUR, 120));
+            write(&format!("{name}-faster.etl"), RingProgram::of(layout, HOUR, 120));
         }
         shell
     })
 }
 
 fn names() -> Vec<String> {
-    let hours = |(name, _): (&str, Layout)| [1, 24].map(|hours| format!("{name}-{hours}.etl"));
+    let hours = |(name, _): (&str, BufferOrder)| [1, 24].map(|hours| format!("{name}-{hours}.etl"));
     rings().into_iter().flat_map(hours).collect()
 }
 
@@ -182,7 +183,8 @@ fn a_file_whose_first_event_comes_late_is_no_ring() {
     let merge = FileOptions::default().mode;
     for (name, mode, is_part) in [("late.etl", 0, false), ("late-merged.etl", merge, true)] {
         let options = FileOptions { mode, merged: mode != 0, ..FileOptions::default() };
-        let program = Program::with_options(options, MINUTE).works(SECOND / 20, MINUTE / 2, MINUTE);
+        let program =
+            RingProgram::with_options(options, MINUTE).works(SECOND / 20, MINUTE / 2, MINUTE);
         program.trace.write(shell().path(name)).unwrap();
         let (from, to) = recorded(name);
         assert!(to >= MINUTE - SECOND && (from > MINUTE / 2) == is_part, "{name}: {from} to {to}");
@@ -243,7 +245,7 @@ fn plots_and_the_report_begin_when_the_recording_does() {
     }
 }
 
-fn diff(before: &str, after: &str, options: &[&str]) -> Run {
+fn diff(before: &str, after: &str, options: &[&str]) -> ProgramRun {
     shell().run(&[&["diff", before, after, "-json"], options].concat())
 }
 
@@ -275,7 +277,7 @@ fn a_ring_and_a_file_of_one_program_are_alike_and_a_faster_leak_is_worse_in_eith
 #[test]
 fn processors_that_idle_neither_stretch_the_time_of_a_ring_nor_cut_it() {
     for (name, layout) in &rings()[..3] {
-        let mut program = Program::new(*layout, HOUR);
+        let mut program = RingProgram::new(*layout, HOUR);
         for ns in (SECOND..HOUR - SECOND).step_by(100 * SECOND as usize) {
             let (object, handle) = program.handle();
             let caller = Caller::new(PID, 703).on(3);
@@ -288,7 +290,7 @@ fn processors_that_idle_neither_stretch_the_time_of_a_ring_nor_cut_it() {
             program.trace.create_handle(ns, caller, object, handle, EVENT).stack(&[], &[POOL]);
             program.trace.close_handle(ns + 9_000, caller, object, handle, EVENT, "");
         }
-        let work = |program: &mut Program, distance: i64, place, from: i64, is_closed| {
+        let work = |program: &mut RingProgram, distance: i64, place, from: i64, is_closed| {
             for (number, ns) in (from..HOUR - SECOND).step_by(distance as usize).enumerate() {
                 let (object, handle) = program.handle();
                 let caller = Caller::new(PID, 702).on(number as u16 % 2);
@@ -322,7 +324,7 @@ fn processors_that_idle_neither_stretch_the_time_of_a_ring_nor_cut_it() {
 #[test]
 fn a_stack_that_is_left_is_the_right_one_and_others_are_unknown() {
     for (name, layout) in rings() {
-        let mut program = Program::new(layout, HOUR);
+        let mut program = RingProgram::new(layout, HOUR);
         program.trace.stack_mode(StackMode::Keys).stack_key_slots(6);
         let mut places = std::collections::HashMap::new();
         let mut number = 0_u64;

@@ -4,7 +4,7 @@ use std::fs;
 
 use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
-use handlescope_tests::terminal::{Terminal, View};
+use handlescope_tests::terminal::{ScreenView, Terminal};
 use vt100::{Cell, Color};
 
 const PROMPT: &str = "leaky.etl> ";
@@ -36,9 +36,13 @@ fn on_screen(shell: &Shell, columns: u16, command: &str) -> Vec<String> {
 
 /// Returns the lines between the command and the next prompt.
 fn answer(terminal: &Terminal, command: &str) -> Vec<String> {
-    let lines = terminal.transcript().into_iter();
-    let rest = lines.skip_while(|line| *line != format!("{PROMPT}{command}")).skip(1);
-    rest.take_while(|line| !line.starts_with(PROMPT.trim_end())).collect()
+    terminal
+        .transcript()
+        .into_iter()
+        .skip_while(|line| *line != format!("{PROMPT}{command}"))
+        .skip(1)
+        .take_while(|line| !line.starts_with(PROMPT.trim_end()))
+        .collect()
 }
 
 /// Returns the words of an answer, with the date counted only once.
@@ -79,8 +83,9 @@ fn at_every_width_no_fact_is_lost_and_only_names_of_objects_shrink() {
 fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
     let shell = Shell::new();
     let last_words = |lines: &[String]| {
-        let words = lines.iter().skip_while(|line| !line.starts_with("Objects Created"));
-        words
+        lines
+            .iter()
+            .skip_while(|line| !line.starts_with("Objects Created"))
             .flat_map(|line| line.split_whitespace())
             .map(|word| word.trim_end_matches(',').to_owned())
             .collect()
@@ -105,8 +110,10 @@ fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
 #[test]
 fn the_line_about_an_extraction_is_broken_between_words() {
     let shell = Shell::new();
-    let lines = on_screen(&shell, 60, ".extract leaky.etl").into_iter();
-    let lines: Vec<_> = lines.skip_while(|line| line.starts_with([' ', 'w'])).collect();
+    let lines: Vec<_> = on_screen(&shell, 60, ".extract leaky.etl")
+        .into_iter()
+        .skip_while(|line| line.starts_with([' ', 'w']))
+        .collect();
     let [first, rest @ ..] = &lines[..] else { panic!("{lines:#?}") };
     assert!(first.contains("leaky.json7z: ") && !rest.is_empty(), "{lines:#?}");
     assert!(rest.iter().all(|line| line.starts_with("  ")), "{lines:#?}");
@@ -294,7 +301,7 @@ fn columns_of_events_stand_below_each_other_and_the_date_stands_above() {
 
 /// Applies `look` to the cells of this text in the last line on the screen that has it.
 fn cell<T>(terminal: &Terminal, text: &str, look: impl Fn(&Cell) -> T) -> T {
-    terminal.view(|view: &View<'_>| {
+    terminal.view(|view: &ScreenView<'_>| {
         let row = view.lines().collect::<Vec<_>>().iter().rposition(|line| line.contains(text));
         let row = row.unwrap_or_else(|| panic!("no {text} in\n{view}"));
         let at = view.lines().nth(row).and_then(|line| line.find(text)).expect("it is there");

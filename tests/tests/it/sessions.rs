@@ -6,21 +6,21 @@ use std::fmt::Write as _;
 use std::fs;
 
 use handlescope_tests::binary::{
-    Run, handlescope, run_script, sample_hunt, sample_symbols, sample_trace,
+    ProgramRun, handlescope, run_script, sample_hunt, sample_symbols, sample_trace,
 };
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use tempfile::TempDir;
 
 /// A folder with traces and their symbols.
-struct Session {
+struct SessionFolder {
     home: TempDir,
     symbols: Vec<String>,
     /// Unpacked symbols, removed at the end.
     _unpacked: Vec<TempDir>,
 }
 
-impl Session {
+impl SessionFolder {
     fn sample() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::copy(sample_trace(), home.path().join("leaky.etl")).unwrap();
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Runs the program with arguments as typed, and a script as its input.
-    fn run(&self, arguments: &str, script: &str) -> Run {
+    fn run(&self, arguments: &str, script: &str) -> ProgramRun {
         let mut command = handlescope(self.home.path());
         command.env("TZ", "UTC").arg("--symbol-path").arg(self.symbols.join(";"));
         command.args(arguments.split_whitespace());
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Returns the input and output of a run as text.
-    fn text(&self, arguments: &str, script: &str, run: &Run) -> String {
+    fn text(&self, arguments: &str, script: &str, run: &ProgramRun) -> String {
         let mut text = format!("$ handlescope {arguments}").trim_end().to_owned() + "\n";
         for line in script.lines() {
             writeln!(text, "> {line}").unwrap();
@@ -96,13 +96,13 @@ impl Session {
 
 /// Returns the transcript of a session with the sample.
 fn sample(arguments: &str, script: &str) -> String {
-    Session::sample().transcript(arguments, script)
+    SessionFolder::sample().transcript(arguments, script)
 }
 
 /// Compares the transcript of a session with published traces.
 macro_rules! published {
     ($name:literal, $traces:expr, $arguments:expr, $script:expr) => {
-        let session = Session::published(&$traces);
+        let session = SessionFolder::published(&$traces);
         insta::assert_snapshot!($name, session.transcript($arguments, $script));
     };
 }
@@ -194,7 +194,7 @@ fn times_and_processes_are_written_as_wanted() {
 
 #[test]
 fn folders_and_patterns_are_loaded_added_and_listed() {
-    let session = Session::sample();
+    let session = SessionFolder::sample();
     for folder in ["traces", "traces/older"] {
         fs::create_dir(session.home.path().join(folder)).unwrap();
     }
@@ -225,7 +225,7 @@ fn folders_and_patterns_are_loaded_added_and_listed() {
 
 #[test]
 fn events_go_to_a_csv_file() {
-    let session = Session::sample();
+    let session = SessionFolder::sample();
     let script = "\
 .dump ObjectRef -MinMaxId 68 70 -csv all.csv
 .dump ObjectRef -Leak -ObjectName *Signal_41 -ShowStack -csv stacks.csv -NoCSVSeparator -NoCmdLine
@@ -359,7 +359,7 @@ fn several_files_have_totals_each_and_together() {
 
 #[test]
 fn one_question_in_one_command_line() {
-    let session = Session::sample();
+    let session = SessionFolder::sample();
     let one = "-MinMaxId 89 89";
     let mut text = String::new();
     for arguments in [

@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 use handlescope_tests::binary::{Shell, handlescope, run_script, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 use serde_json::{Deserializer, Value};
 use tempfile::TempDir;
 
 const MS: i64 = 1_000_000;
 
 /// Objects by file name.
-type Found = BTreeMap<String, Vec<Value>>;
+type ObjectsByFile = BTreeMap<String, Vec<Value>>;
 
 /// Traces in a folder, and the folders of their symbols.
-struct Traces {
+struct TraceFolder {
     home: TempDir,
     symbols: Vec<PathBuf>,
 }
 
-impl Traces {
+impl TraceFolder {
     fn new() -> Self {
         Self { home: tempfile::tempdir().unwrap(), symbols: Vec::new() }
     }
 
     /// Returns the objects of a query on these files, by file.
-    fn objects(&self, files: &[&str], query: &str) -> Found {
+    fn objects(&self, files: &[&str], query: &str) -> ObjectsByFile {
         let mut command = handlescope(self.home.path());
         let symbols: Vec<_> = self.symbols.iter().map(|path| path.to_str().unwrap()).collect();
         command.arg("--symbol-path").arg(symbols.join(";")).args(files);
@@ -50,8 +50,8 @@ impl Traces {
 }
 
 /// Returns the objects of a document by file, with the frames of their stacks instead of numbers.
-fn by_file(document: &Value) -> Found {
-    let mut found = Found::new();
+fn by_file(document: &Value) -> ObjectsByFile {
+    let mut found = ObjectsByFile::new();
     let files = document["files"].as_array().unwrap();
     for file in files {
         let path = Path::new(file["path"].as_str().unwrap());
@@ -85,14 +85,15 @@ fn other_trace() -> TraceBuilder {
             trace.close_handle(ns + MS, (7316, 8), object, 4 * n, 9, "odd");
         }
     }
-    let view = View { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 7316 };
+    let view =
+        MappedView { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 7316 };
     trace.map(20 * MS, (7316, 8), view);
     trace
 }
 
 #[test]
 fn objects_and_ids_are_the_same_alone_and_with_another_file_in_both_orders() {
-    let mut traces = Traces::new();
+    let mut traces = TraceFolder::new();
     std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
     other_trace().write(traces.home.path().join("other.etl")).unwrap();
     traces.symbols.push(sample_symbols());
@@ -103,7 +104,7 @@ fn objects_and_ids_are_the_same_alone_and_with_another_file_in_both_orders() {
 #[test]
 fn published_traces_are_the_same_alone_and_with_another_file_in_both_orders() {
     for (one, other) in [("eventleak", "duplicates"), ("filemap", "objectref")] {
-        let mut traces = Traces::new();
+        let mut traces = TraceFolder::new();
         let mut pdbs = Vec::new();
         for name in [one, other] {
             let trace = SharedTrace::open(&format!("synthetic/{name}"));
@@ -117,7 +118,7 @@ fn published_traces_are_the_same_alone_and_with_another_file_in_both_orders() {
 
 #[test]
 fn totals_of_a_file_are_those_it_has_alone() {
-    let mut traces = Traces::new();
+    let mut traces = TraceFolder::new();
     std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
     other_trace().write(traces.home.path().join("other.etl")).unwrap();
     traces.symbols.push(sample_symbols());
@@ -138,7 +139,7 @@ fn totals_of_a_file_are_those_it_has_alone() {
 
 #[test]
 fn sums_over_all_files_stand_below_a_heading_of_their_own() {
-    let traces = Traces::new();
+    let traces = TraceFolder::new();
     other_trace().write(traces.home.path().join("one.etl")).unwrap();
     other_trace().write(traces.home.path().join("other.etl")).unwrap();
     for (files, headings) in [(&["one.etl", "other.etl"][..], 1), (&["one.etl"], 0)] {
@@ -155,7 +156,7 @@ fn sums_over_all_files_stand_below_a_heading_of_their_own() {
 
 #[test]
 fn a_range_of_ids_counts_in_each_file() {
-    let mut traces = Traces::new();
+    let mut traces = TraceFolder::new();
     std::fs::copy(sample_trace(), traces.home.path().join("leaky.etl")).unwrap();
     other_trace().write(traces.home.path().join("other.etl")).unwrap();
     traces.symbols.push(sample_symbols());

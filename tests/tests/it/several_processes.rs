@@ -11,11 +11,11 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use handlescope_model::{Table, Trace};
-use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, examples, sample_symbols};
 use handlescope_tests::containers::trace_of_handles;
 use handlescope_tests::folders;
-use handlescope_tests::foreign::Members;
-use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use handlescope_tests::foreign::ForeignMembers;
+use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
 use handlescope_tests::thorough::one_of;
 use serde_json::{Deserializer, Value};
 
@@ -29,7 +29,7 @@ fn start(mut command: Command) -> Child {
 }
 
 /// Runs the program with the same arguments several times at once.
-fn at_once(shell: &Shell, arguments: &[&str]) -> Vec<Run> {
+fn at_once(shell: &Shell, arguments: &[&str]) -> Vec<ProgramRun> {
     let programs: Vec<Child> = (0..PROCESSES).map(|_| start(shell.command(arguments))).collect();
     programs
         .into_iter()
@@ -39,7 +39,7 @@ fn at_once(shell: &Shell, arguments: &[&str]) -> Vec<Run> {
 
 /// Returns the answer that all of them gave.
 #[track_caller]
-fn same_answer(runs: Vec<Run>) -> String {
+fn same_answer(runs: Vec<ProgramRun>) -> String {
     let answers: BTreeSet<String> = runs.into_iter().map(|run| run.ok().stdout).collect();
     assert_eq!(answers.len(), 1, "{answers:#?}");
     answers.into_iter().next().unwrap_or_default()
@@ -49,9 +49,10 @@ fn same_answer(runs: Vec<Run>) -> String {
 fn files(folder: &Path) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        match entry.path().is_dir() {
-            true => names.extend(files(&entry.path())),
-            false => drop(names.insert(entry.file_name().to_string_lossy().into_owned())),
+        if entry.path().is_dir() {
+            names.extend(files(&entry.path()));
+        } else {
+            names.insert(entry.file_name().to_string_lossy().into_owned());
         }
     }
     names
@@ -117,9 +118,10 @@ fn every_output_is_whole_and_as_one_program_writes_it() {
         let written = |shell: &Shell| {
             let name = command.split_whitespace().find(|word| word.starts_with("out")).unwrap();
             let path = shell.path(name);
-            let paths = match path.is_dir() {
-                true => fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect(),
-                false => vec![path],
+            let paths = if path.is_dir() {
+                fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect()
+            } else {
+                vec![path]
             };
             let mut files: Vec<_> = paths
                 .into_iter()
@@ -145,11 +147,14 @@ fn output_of_other_programs_is_converted_by_all() {
     for source in ["htrace.log", "demo.json7z"] {
         let shell = Shell::new();
         fs::copy(examples().join("htrace.log"), shell.path("htrace.log")).unwrap();
-        Members::default().pack(&shell.path("demo.json7z"), "demo");
+        ForeignMembers::default().pack(&shell.path("demo.json7z"), "demo");
         let converted = || {
-            let folders = ["Extract", "cache/handlescope/Converted"].map(|name| shell.path(name));
-            let folders = folders.into_iter().filter(|folder| folder.is_dir());
-            folders.flat_map(|folder| folders::files(&folder)).collect::<Vec<_>>()
+            ["Extract", "cache/handlescope/Converted"]
+                .map(|name| shell.path(name))
+                .into_iter()
+                .filter(|folder| folder.is_dir())
+                .flat_map(|folder| folders::files(&folder))
+                .collect::<Vec<_>>()
         };
         let question = [source, "-c", ".dump ObjectRef -ShowStack"];
         let alone = shell.run(&question).ok().stdout;
@@ -172,7 +177,7 @@ fn a_file_of_one_process_may_be_replaced_by_the_next() {
         .map(|file| start(shell.command(&["leaky.etl", "-c", &dump(file)])))
         .collect();
     for program in programs {
-        let _ = Run::from(program.wait_with_output().expect("it ends")).ok();
+        let _ = ProgramRun::from(program.wait_with_output().expect("it ends")).ok();
     }
     for file in 0..2 * PROCESSES {
         let _ = shell.run(&["leaky.etl", "-c", &dump(file)]).ok();
@@ -185,8 +190,8 @@ fn slow_server() -> (SymbolServer, Arc<AtomicUsize>) {
     let counter = Arc::clone(&sent);
     let server = SymbolServer::start(move |path| {
         thread::sleep(Duration::from_millis(300));
-        let answer = Answer::from_folder(&sample_symbols(), path);
-        if matches!(answer, Answer::File(_)) {
+        let answer = ServerAnswer::from_folder(&sample_symbols(), path);
+        if matches!(answer, ServerAnswer::File(_)) {
             counter.fetch_add(1, Ordering::SeqCst);
         }
         answer
@@ -232,10 +237,10 @@ fn a_packed_symbol_file_is_unpacked_once_and_all_have_its_names() {
     let server = SymbolServer::start(move |path| {
         thread::sleep(Duration::from_millis(300));
         if !path.ends_with("leaky.pd_") {
-            return Answer::Status(404);
+            return ServerAnswer::Status(404);
         }
         counter.fetch_add(1, Ordering::SeqCst);
-        Answer::File(packed.clone())
+        ServerAnswer::File(packed.clone())
     });
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
@@ -251,7 +256,7 @@ fn a_packed_symbol_file_is_unpacked_once_and_all_have_its_names() {
 fn symbols_missing_on_a_server_are_requested_once_and_noted_in_whole_lines() {
     let server = SymbolServer::start(|_| {
         thread::sleep(Duration::from_millis(300));
-        Answer::Status(404)
+        ServerAnswer::Status(404)
     });
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl"]).ok();
@@ -297,7 +302,7 @@ fn a_download_that_is_killed_leaves_no_half_of_a_file_and_the_others_go_on() {
             assert!(file == sound, "{delay} ms");
         }
         let others = others.into_iter().map(|other| other.wait_with_output().expect("it ends"));
-        let answer = same_answer(others.map(Run::from).collect());
+        let answer = same_answer(others.map(ProgramRun::from).collect());
         assert!(answer.contains("leaky.exe!leaky::EventCache::GetOrCreate"), "{answer}");
         assert!(fs::read(shell.path("cache").join(LEAKY)).expect("a PDB") == sound);
     }

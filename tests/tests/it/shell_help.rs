@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use handlescope_tests::binary::{Run, Shell, examples, handlescope_path, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, examples, handlescope_path, sample_symbols};
 
 /// Makes a folder in which the examples of the help work.
 fn shell() -> Shell {
@@ -20,7 +20,7 @@ fn shell() -> Shell {
 }
 
 /// Runs a line in a shell that finds the program.
-fn run_in_shell(shell: &Shell, line: &str) -> Run {
+fn run_in_shell(shell: &Shell, line: &str) -> ProgramRun {
     let program = handlescope_path();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", program.parent().unwrap().display());
@@ -48,9 +48,12 @@ fn shown(page: &str) -> Vec<String> {
 fn subcommands(shell: &Shell) -> Vec<String> {
     let help = shell.run(&["--help"]).ok().stdout;
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.is_empty());
-    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Changes an example so that a test can run it: nothing is recorded, and no other program is needed.
@@ -140,8 +143,11 @@ fn options_about_symbols_have_a_heading_of_their_own() {
         let (before, symbols) = page.split_once("\nSymbols:\n").expect(subcommand);
         let symbols = symbols.split("\n\nExamples:").next().unwrap();
         assert!(!before.contains("\n      --sym"), "{subcommand}: {page}");
-        let options = symbols.lines().filter(|line| line.trim_start().starts_with("--"));
-        let names: Vec<&str> = options.map(str::trim).collect();
+        let names: Vec<&str> = symbols
+            .lines()
+            .filter(|line| line.trim_start().starts_with("--"))
+            .map(str::trim)
+            .collect();
         assert!(
             names.len() == 6 && names.iter().all(|name| name.starts_with("--sym")),
             "{names:?}"

@@ -66,8 +66,7 @@ fn stack_text(document: &Value, stack: &Value) -> String {
 
 /// Formats the rows of a view, joined with the stacks.
 fn rows(document: &Value) -> BTreeSet<String> {
-    let rows = document["rows"].as_array().unwrap().iter();
-    rows.map(|row| {
+    document["rows"].as_array().unwrap().iter().map(|row| {
         let event = serde_json::json!({
             "kind": row["origin"], "pid": row["pid"], "tid": row["opened_tid"], "time_ns": row["opened_ns"],
             "handle": if row["kind"] == "handle" { row["key"].clone() } else { Value::Null },

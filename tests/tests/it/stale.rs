@@ -7,9 +7,9 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use handlescope_model::SCHEMA_VERSION;
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::containers::trace_of_handles;
-use handlescope_tests::foreign::Members;
+use handlescope_tests::foreign::ForeignMembers;
 use serde_json::Value;
 use zip::write::SimpleFileOptions;
 
@@ -29,7 +29,7 @@ fn put(path: &Path, bytes: &[u8], time: SystemTime) {
 }
 
 /// Loads a trace and returns its number of objects.
-fn objects(shell: &Shell, file: &str) -> (u64, Run) {
+fn objects(shell: &Shell, file: &str) -> (u64, ProgramRun) {
     let run = shell.run(&[file, "-c", ".dump Stats -json"]).ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     (document["files"][0]["objects"].as_u64().unwrap(), run)
@@ -189,7 +189,7 @@ fn names_are_not_stored_in_an_extract_that_was_replaced_since_it_was_loaded() {
     let before = fs::read(&loaded).unwrap();
     input.write_all(b".symbolize\n").unwrap();
     drop(input);
-    let run = Run::from(program.wait_with_output().unwrap());
+    let run = ProgramRun::from(program.wait_with_output().unwrap());
     assert!(run.status == Some(1) && run.stderr.contains("was replaced since it was loaded"));
     assert_eq!(fs::read(&loaded).unwrap(), before);
 }
@@ -197,18 +197,18 @@ fn names_are_not_stored_in_an_extract_that_was_replaced_since_it_was_loaded() {
 #[test]
 fn a_converted_extract_is_converted_again_when_any_part_has_another_content() {
     let shell = Shell::new();
-    let write = |members: &Members| {
+    let write = |members: &ForeignMembers| {
         for (name, content) in members.named("Plain") {
             put(&shell.path(&name), content.as_ref(), ago(0));
         }
     };
-    let members = Members::default();
+    let members = ForeignMembers::default();
     write(&members);
     let question = ["Plain.json", "-c", ".dump ObjectRef"];
     let first = shell.run(&question).ok();
     assert!(first.stdout.contains("Demo_0") && first.stderr.contains("was converted"), "{first:?}");
     assert!(!shell.run(&question).ok().stderr.contains("was converted"));
-    write(&Members { handle: members.handle.replace("Demo_0", "Demo_1"), ..members });
+    write(&ForeignMembers { handle: members.handle.replace("Demo_0", "Demo_1"), ..members });
     let second = shell.run(&question).ok();
     assert!(second.stderr.contains("was converted"), "{second:?}");
     assert!(second.stdout.contains("Demo_1"), "{second:?}");

@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use handlescope_tests::binary::{Run, Shell, run_over, sample_symbols};
-use handlescope_tests::linked::Image;
+use handlescope_tests::binary::{ProgramRun, Shell, run_over, sample_symbols};
+use handlescope_tests::linked::ImageFacts;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
-use handlescope_tests::symbol_server::{Answer, SymbolServer};
-use handlescope_tests::terminal::{Terminal, View};
+use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
+use handlescope_tests::terminal::{ScreenView, Terminal};
 use serde_json::{Value, json};
 
 const STACK: &str = ".dump ObjectRef -MinMaxId 89 89 -ShowStack";
 const LEAKY: &str = "leaky.pdb/641FC44082B9E1ED4C4C44205044422E1/leaky.pdb";
 
 /// Runs commands with a server and a cache.
-fn ask(shell: &Shell, server: &str, commands: &[&str]) -> Run {
+fn ask(shell: &Shell, server: &str, commands: &[&str]) -> ProgramRun {
     ask_with(&[], shell, server, commands)
 }
 
-fn ask_with(options: &[&str], shell: &Shell, server: &str, commands: &[&str]) -> Run {
+fn ask_with(options: &[&str], shell: &Shell, server: &str, commands: &[&str]) -> ProgramRun {
     let mut arguments = vec!["leaky.etl", "-SymServer", server, "-symCache", "cache"];
     arguments.extend(options);
     for command in commands {
@@ -40,8 +40,13 @@ fn leaky(shell: &Shell, server: &str) -> Value {
 
 /// Returns all files below a folder.
 fn paths(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] }).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .flat_map(|path| if path.is_dir() { paths(&path) } else { vec![path] })
+        .collect()
 }
 
 /// Returns the names of all files below a folder.
@@ -76,12 +81,12 @@ fn symbols_are_downloaded_once_and_kept_for_every_session() {
 fn wrong_answers_of_a_server_are_reported_and_not_kept() {
     let other = "kernel32.pdb/2B106654F53474234C4C44205044422E1/kernel32.pdb";
     let other = fs::read(sample_symbols().join(other)).expect("a PDB of the sample");
-    let cases: [(Answer, &str, &str); 5] = [
-        (Answer::Status(500), "failures", "500"),
-        (Answer::CutOff(pdb(), 5000), "failures", "broke off"),
-        (Answer::File(b"<html>sign in</html>".repeat(99)), "refused", "is damaged"),
-        (Answer::File(other), "refused", "but the trace needs guid 641fc440"),
-        (Answer::Redirect("file:///etc/passwd".into()), "failures", ""),
+    let cases: [(ServerAnswer, &str, &str); 5] = [
+        (ServerAnswer::Status(500), "failures", "500"),
+        (ServerAnswer::CutOff(pdb(), 5000), "failures", "broke off"),
+        (ServerAnswer::File(b"<html>sign in</html>".repeat(99)), "refused", "is damaged"),
+        (ServerAnswer::File(other), "refused", "but the trace needs guid 641fc440"),
+        (ServerAnswer::Redirect("file:///etc/passwd".into()), "failures", ""),
     ];
     for (answer, field, reason) in cases {
         let (shell, sent) = (Shell::new(), answer.clone());
@@ -99,13 +104,13 @@ fn wrong_answers_of_a_server_are_reported_and_not_kept() {
 
 #[test]
 fn a_password_in_the_address_of_a_server_stands_nowhere() {
-    let answers: [Answer; 6] = [
-        Answer::File(pdb()),
-        Answer::CutOff(pdb(), 5000),
-        Answer::File(b"<html>sign in</html>".repeat(99)),
-        Answer::Status(404),
-        Answer::Status(500),
-        Answer::Redirect("file:///etc/passwd".into()),
+    let answers: [ServerAnswer; 6] = [
+        ServerAnswer::File(pdb()),
+        ServerAnswer::CutOff(pdb(), 5000),
+        ServerAnswer::File(b"<html>sign in</html>".repeat(99)),
+        ServerAnswer::Status(404),
+        ServerAnswer::Status(500),
+        ServerAnswer::Redirect("file:///etc/passwd".into()),
     ];
     for answer in answers {
         let (shell, sent) = (Shell::new(), answer.clone());
@@ -131,7 +136,7 @@ fn a_password_in_the_address_of_a_server_stands_nowhere() {
 fn a_redirect_leads_to_the_symbols() {
     let store = SymbolServer::for_folder(&sample_symbols());
     let to = store.url.clone();
-    let server = SymbolServer::start(move |path| Answer::Redirect(format!("{to}/{path}")));
+    let server = SymbolServer::start(move |path| ServerAnswer::Redirect(format!("{to}/{path}")));
     let found = leaky(&Shell::new(), &server.url);
     assert_eq!((&found["status"], &found["found_in"]["kind"]), (&"pdb".into(), &"server".into()));
     assert_eq!(found["found_in"]["place"], server.url);
@@ -139,7 +144,7 @@ fn a_redirect_leads_to_the_symbols() {
 
 #[test]
 fn missing_symbols_are_not_requested_again_until_retried() {
-    let (shell, server) = (Shell::new(), SymbolServer::start(|_| Answer::Status(404)));
+    let (shell, server) = (Shell::new(), SymbolServer::start(|_| ServerAnswer::Status(404)));
     let first = ask(&shell, &server.url, &[STACK]);
     assert!(first.stderr.contains("no symbols for "), "{first:?}");
     let requests = server.asked().len();
@@ -155,7 +160,7 @@ fn missing_symbols_are_not_requested_again_until_retried() {
 #[test]
 fn a_damaged_answer_is_remembered_for_minutes_and_not_as_missing() {
     let (shell, server) =
-        (Shell::new(), SymbolServer::start(|_| Answer::File(b"<html>".repeat(99))));
+        (Shell::new(), SymbolServer::start(|_| ServerAnswer::File(b"<html>".repeat(99))));
     assert!(leaky(&shell, &server.url)["refused"][0].as_str().unwrap().contains("is damaged"));
     let requests = server.asked().len();
     let found = leaky(&shell, &server.url);
@@ -195,7 +200,7 @@ fn a_dead_server_costs_no_time_and_the_next_one_is_asked() {
 
 #[test]
 fn servers_that_say_nothing_are_waited_for_once_each() {
-    let silent = [(); 2].map(|()| SymbolServer::start(|_| Answer::Silence));
+    let silent = [(); 2].map(|()| SymbolServer::start(|_| ServerAnswer::Silence));
     let [first, second] = silent.each_ref().map(|server| &server.url);
     let servers = format!("http://127.0.0.1:9;{first};{second}");
     let (shell, start) = (Shell::new(), Instant::now());
@@ -218,7 +223,7 @@ fn the_environment_counts_unless_something_else_is_said() {
         let mut all = vec!["leaky.etl", "-c", STACK];
         all.extend(arguments);
         let mut command = shell.command(&all);
-        let run = Run::from(command.env("_NT_SYMBOL_PATH", path).output().unwrap()).ok();
+        let run = ProgramRun::from(command.env("_NT_SYMBOL_PATH", path).output().unwrap()).ok();
         let is_named = run.stdout.contains("leaky::EventCache::GetOrCreate");
         (is_named, server.asked().len() > before, files(&shell.path("kept")).len() > 1)
     };
@@ -245,7 +250,7 @@ fn folders_of_the_symbol_path_stay_where_they_are() {
 /// Sets a stand-in for the proxy that is used for all servers except those of tests. It records requests and refuses
 /// them.
 fn proxied(mut command: Command) -> (Command, SymbolServer) {
-    let proxy = SymbolServer::start(|_| Answer::Status(403));
+    let proxy = SymbolServer::start(|_| ServerAnswer::Status(403));
     for name in ["HTTPS_PROXY", "https_proxy"] {
         command.env(name, &proxy.url);
     }
@@ -272,7 +277,7 @@ fn answer_offer(answer: &str, is_agreed: bool, seen: &str) -> (Shell, Vec<String
     fs::write(&settings, "").unwrap();
     let (command, proxy) = proxied(shell.command(&["leaky.etl"]));
     let terminal = Terminal::start(command, 100, 50);
-    let is_offered = |view: &View<'_>| view.before_cursor().ends_with(QUESTION);
+    let is_offered = |view: &ScreenView<'_>| view.before_cursor().ends_with(QUESTION);
     terminal.wait_for_line(PROMPT);
     terminal.send(&format!("{STACK}\r"));
     terminal.wait_until("the offer", is_offered);
@@ -301,7 +306,7 @@ fn always_is_kept_for_later_sessions_and_scripts() {
     let (shell, asked) = answer_offer("always", true, "symbol-download is always");
     assert!(asked.iter().all(|address| address == MICROSOFT), "{asked:?}");
     let (mut command, proxy) = proxied(shell.command(&["leaky.etl", "-c", STACK]));
-    let _ = Run::from(command.output().unwrap()).ok();
+    let _ = ProgramRun::from(command.output().unwrap()).ok();
     assert!(proxy.asked().iter().any(|address| address == MICROSOFT));
 }
 
@@ -323,7 +328,7 @@ fn scripts_get_one_warning_and_no_request() {
         &["dump", "ObjectRef", "-fd", "leaky.etl", "-CreateStack", "*nothing*"],
     ] {
         let (mut command, proxy) = proxied(shell.command(arguments));
-        let run = Run::from(command.output().unwrap());
+        let run = ProgramRun::from(command.output().unwrap());
         assert_eq!(run.stderr.matches("no symbols for ").count(), 1, "{arguments:?}: {run:?}");
         assert_eq!(run.stderr.matches("--symserver ms").count(), 1, "{arguments:?}: {run:?}");
         assert_eq!(proxy.asked(), [""; 0], "{arguments:?}");
@@ -344,15 +349,16 @@ fn a_store_with_two_tiers_serves_and_is_filled() {
     let server = SymbolServer::start({
         let (path, pdb) = (two_tiers.clone(), pdb());
         move |asked| match asked {
-            "index2.txt" => Answer::File(Vec::new()),
-            asked if asked == path => Answer::File(pdb.clone()),
-            _ => Answer::Status(404),
+            "index2.txt" => ServerAnswer::File(Vec::new()),
+            asked if asked == path => ServerAnswer::File(pdb.clone()),
+            _ => ServerAnswer::Status(404),
         }
     });
     let shell = Shell::new();
     fs::create_dir(shell.path("cache")).unwrap();
     fs::write(shell.path("cache/index2.txt"), "").unwrap();
-    let named = |run: &Run| run.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n");
+    let named =
+        |run: &ProgramRun| run.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n");
     assert!(named(&ask(&shell, &server.url, &[STACK])), "{:?}", server.asked());
     assert!(shell.path("cache").join(&two_tiers).is_file());
     let offline = shell.run(&["leaky.etl", "-symFolder", "cache", "-c", STACK]).ok();
@@ -376,13 +382,16 @@ fn a_symbol_path_that_is_not_as_meant_gets_one_warning_with_a_remedy() {
     ] {
         let shell = Shell::new();
         let mut command = shell.command(&["leaky.etl", "-c", STACK, "-c", ".why"]);
-        let run = Run::from(command.env("_NT_SYMBOL_PATH", &path).output().unwrap()).ok();
+        let run = ProgramRun::from(command.env("_NT_SYMBOL_PATH", &path).output().unwrap()).ok();
         let of_path = run.stderr.lines().filter(|line| line.contains("_NT_SYMBOL_PATH: "));
         let of_path: Vec<&str> = of_path.collect();
         assert!(of_path.len() == 1 && of_path[0].contains(words), "{path}: {run:?}");
         assert_eq!(run.stdout.contains("leaky::EventCache::GetOrCreate"), is_named, "{path}");
-        let made = fs::read_dir(shell.path("")).unwrap().flatten().map(|entry| entry.file_name());
-        let odd = made.filter(|name| name.to_string_lossy().contains([':', '\\', '"', ' ']));
+        let odd = fs::read_dir(shell.path(""))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .filter(|name| name.to_string_lossy().contains([':', '\\', '"', ' ']));
         assert_eq!(odd.count(), 0, "{path}");
     }
 }
@@ -422,7 +431,7 @@ fn link(folder: &Path) {
 pub fn inlined_code(folder: &Path) -> TraceBuilder {
     const BASE: u64 = 0x7FF6_0000_0000;
     link(folder);
-    let Image { guid, age, .. } = Image::read(&folder.join("m.dll")).unwrap();
+    let ImageFacts { guid, age, .. } = ImageFacts::read(&folder.join("m.dll")).unwrap();
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     trace.module(700, r"C:\app\m.dll", BASE, 0x5000).pdb(r"C:\build\m.pdb", guid, age);
@@ -438,9 +447,12 @@ fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let trace = inlined_code(folder.path());
     let pdb = fs::read(folder.path().join("m.pdb")).unwrap();
-    let server = SymbolServer::start(move |path| match path.ends_with("/m.pdb") {
-        true => Answer::File(pdb.clone()),
-        false => Answer::Status(404),
+    let server = SymbolServer::start(move |path| {
+        if path.ends_with("/m.pdb") {
+            ServerAnswer::File(pdb.clone())
+        } else {
+            ServerAnswer::Status(404)
+        }
     });
     let script = format!(
         ".sympath -symserver {} -symcache cache\n.dump ObjectRef -ShowStack -ShowLine\n\

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use handlescope_extract::{NoObserver, complete};
 use handlescope_model::{Cancel, Table, Trace};
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
@@ -23,7 +23,7 @@ fn extracted() -> (Shell, PathBuf) {
 }
 
 /// Asks for stacks and for a filter on names, with a symbol path.
-fn answers(shell: &Shell, symbols: &str) -> Run {
+fn answers(shell: &Shell, symbols: &str) -> ProgramRun {
     shell.run(&["leaky.json7z", "--symbol-path", symbols, "-c", STACKS, "-c", BY_NAME]).ok()
 }
 
@@ -35,8 +35,11 @@ fn symbolize(shell: &Shell, symbols: &Path) -> String {
 /// Returns all tables except the table of symbols.
 fn others(extract: &Path) -> Vec<String> {
     let trace = Trace::open(extract).expect("an extract");
-    let tables = Table::ALL.iter().filter(|table| **table != Table::Symbols);
-    tables.map(|table| format!("{:?}", trace.frame(*table).expect("a table"))).collect()
+    Table::ALL
+        .iter()
+        .filter(|table| **table != Table::Symbols)
+        .map(|table| format!("{:?}", trace.frame(*table).expect("a table")))
+        .collect()
 }
 
 /// Makes a folder with only one PDB of the sample.

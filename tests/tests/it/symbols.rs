@@ -12,17 +12,19 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A module of `NAME.symbols.json` and its functions: RVA, size in bytes, name.
-struct Expected {
+struct ExpectedModule {
     module: ModuleIdentity,
     functions: Vec<(u64, u64, String)>,
 }
 
-fn expected(trace: &SharedTrace) -> Vec<Expected> {
+fn expected(trace: &SharedTrace) -> Vec<ExpectedModule> {
     let text = fs::read_to_string(trace.file(".symbols.json")).expect("the file can be read");
     let document: Value = serde_json::from_str(&text).expect("the file is JSON");
-    let modules = document.as_object().expect("modules by name").iter();
-    modules
-        .map(|(name, module)| Expected {
+    document
+        .as_object()
+        .expect("modules by name")
+        .iter()
+        .map(|(name, module)| ExpectedModule {
             module: identity(name, module),
             functions: module["functions"].as_array().expect("functions").iter().map(row).collect(),
         })
@@ -62,7 +64,7 @@ fn session(trace: &SharedTrace) -> (Symbolizer, [TempDir; 2]) {
 fn check(name: &str) {
     let trace = SharedTrace::open(&format!("synthetic/{name}"));
     let (symbolizer, _folders) = session(&trace);
-    for Expected { module, functions } in expected(&trace) {
+    for ExpectedModule { module, functions } in expected(&trace) {
         let mut rvas = vec![0];
         let mut names = vec![None];
         for (rva, size, name) in &functions {
@@ -124,7 +126,7 @@ fn duplicates() {
 fn an_address_before_the_first_function_is_not_lent_its_name() {
     let trace = SharedTrace::open("synthetic/duplicates");
     let (symbolizer, _folders) = session(&trace);
-    for Expected { module, functions } in expected(&trace) {
+    for ExpectedModule { module, functions } in expected(&trace) {
         let Some((first, _, name)) = functions.first() else { continue };
         let frames = symbolizer.resolve(&module, &[first - 1]);
         assert!(
@@ -141,7 +143,7 @@ fn the_pdbs_of_one_trace_do_not_serve_another() {
     let trace = SharedTrace::open("synthetic/eventleak");
     let other = SharedTrace::open("synthetic/registry");
     let (symbolizer, _folders) = session(&trace);
-    for Expected { module, functions } in expected(&other) {
+    for ExpectedModule { module, functions } in expected(&other) {
         let rvas: Vec<u64> = functions.iter().map(|(rva, ..)| *rva).collect();
         assert!(
             symbolizer.resolve(&module, &rvas).iter().all(|chain| chain.is_empty()),

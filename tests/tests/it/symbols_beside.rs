@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
-use handlescope_tests::containers::{write_7z, write_cab, write_zip};
+use handlescope_tests::containers::{ContainerWriter, write_7z, write_cab, write_zip};
 use handlescope_tests::folders::{copy_folder, files};
 
 const QUERY: &str = ".dump ObjectRef -Leak -TopN 1 -ShowStack";
@@ -48,9 +48,8 @@ fn members(folder: &str) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn symbols_in_the_archive_of_a_trace_give_names() {
     let shell = Shell::new();
-    type Write = fn(&std::path::Path, &[(&str, Vec<u8>)]);
     for (archive, write, folder) in [
-        ("leaky.etl.zip", write_zip as Write, "symbols"),
+        ("leaky.etl.zip", write_zip as ContainerWriter, "symbols"),
         ("leaky.etl.7z", write_7z, "symbols"),
         ("packed.etl.zip", write_zip, "PDBCache"),
         ("ngen.etl.zip", write_zip, "leaky.etl.NGENPDB"),

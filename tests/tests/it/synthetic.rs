@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_tests::binary::{Run, handlescope, run_script};
+use handlescope_tests::binary::{ProgramRun, handlescope, run_script};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::{json_members, pack};
 use handlescope_tests::needs_data;
@@ -20,7 +20,7 @@ const WITH_GROWTH: [&str; 7] =
 
 /// The kind of file to query.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum QueriedFile {
     Trace,
     /// ETWAnalyzer's extract of the trace, without symbols: it contains the names.
     Extract,
@@ -30,7 +30,7 @@ enum Asked {
     Bare,
 }
 
-impl Asked {
+impl QueriedFile {
     fn file(self) -> &'static str {
         match self {
             Self::Trace => "trace.etl",
@@ -42,20 +42,21 @@ impl Asked {
 }
 
 /// A trace, its known answers and a folder to work in.
-struct Case {
+struct TraceCase {
     trace: SharedTrace,
     expected: Value,
     pdbs: TempDir,
     home: TempDir,
 }
 
-impl Case {
+impl TraceCase {
     fn open(name: &str) -> Self {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let expected = std::fs::read_to_string(trace.expected()).unwrap();
         let home = tempfile::tempdir().unwrap();
-        std::fs::copy(trace.etl(), home.path().join(Asked::Trace.file())).unwrap();
-        std::fs::copy(trace.file(".json7z"), home.path().join(Asked::Extract.file())).unwrap();
+        std::fs::copy(trace.etl(), home.path().join(QueriedFile::Trace.file())).unwrap();
+        std::fs::copy(trace.file(".json7z"), home.path().join(QueriedFile::Extract.file()))
+            .unwrap();
         let expected = serde_json::from_str(&expected).unwrap();
         let case = Self { pdbs: trace.pdbs(), trace, expected, home };
         case.write_for_etwanalyzer();
@@ -65,23 +66,30 @@ impl Case {
     fn write_for_etwanalyzer(&self) {
         let home = self.home.path();
         let mut command = handlescope(home);
-        command.args(["extract", "--etwanalyzer", Asked::Trace.file(), "-o", "both", "-symFolder"]);
-        let _ = Run::from(command.arg(self.pdbs.path()).output().unwrap()).ok();
+        command.args([
+            "extract",
+            "--etwanalyzer",
+            QueriedFile::Trace.file(),
+            "-o",
+            "both",
+            "-symFolder",
+        ]);
+        let _ = ProgramRun::from(command.arg(self.pdbs.path()).output().unwrap()).ok();
         let members = json_members(&home.join("both/trace.json7z"));
         assert_eq!(members.len(), 4);
-        pack(&home.join(Asked::Written.file()), &members);
+        pack(&home.join(QueriedFile::Written.file()), &members);
         let bare = members.into_iter().map(|(name, content)| {
             let mut part: Value = serde_json::from_slice(&content).unwrap();
             part.as_object_mut().unwrap().remove("Handlescope");
             (name, serde_json::to_vec(&part).unwrap())
         });
-        pack(&home.join(Asked::Bare.file()), &bare.collect::<Vec<_>>());
+        pack(&home.join(QueriedFile::Bare.file()), &bare.collect::<Vec<_>>());
     }
 
     /// Runs a script on the trace or its extract and returns the JSON documents it prints.
-    fn documents(&self, asked: Asked, script: &str) -> Vec<Value> {
+    fn documents(&self, asked: QueriedFile, script: &str) -> Vec<Value> {
         let mut command = handlescope(self.home.path());
-        if asked == Asked::Trace {
+        if asked == QueriedFile::Trace {
             command.arg("--symbol-path").arg(self.pdbs.path());
         }
         command.arg(asked.file());
@@ -90,14 +98,16 @@ impl Case {
     }
 }
 
-fn for_each_case(check: impl Fn(&str, &Case, Asked)) {
+fn for_each_case(check: impl Fn(&str, &TraceCase, QueriedFile)) {
     for_each_case_of(&TRACES, check);
 }
 
-fn for_each_case_of(names: &[&str], check: impl Fn(&str, &Case, Asked)) {
+fn for_each_case_of(names: &[&str], check: impl Fn(&str, &TraceCase, QueriedFile)) {
     for name in names {
-        let case = Case::open(name);
-        for asked in [Asked::Trace, Asked::Extract, Asked::Written, Asked::Bare] {
+        let case = TraceCase::open(name);
+        for asked in
+            [QueriedFile::Trace, QueriedFile::Extract, QueriedFile::Written, QueriedFile::Bare]
+        {
             check(&format!("{name} {}", asked.file()), &case, asked);
         }
     }
@@ -233,8 +243,9 @@ fn handles_closed_only_at_process_exit_are_those_of_the_script() {
         let mut ids: Vec<_> = list(printed, "objects").iter().map(|o| o["id"].clone()).collect();
         ids.sort_by_key(Value::as_u64);
         assert_eq!(Value::from(ids), known["object_ids"], "{name}");
-        let rows = list(&by_process["not_closed"], "rows").iter();
-        let rows = rows.map(|row| (row[0].as_str().unwrap().to_owned(), row[1].clone()));
+        let rows = list(&by_process["not_closed"], "rows")
+            .iter()
+            .map(|row| (row[0].as_str().unwrap().to_owned(), row[1].clone()));
         let rows = Value::Object(rows.collect());
         assert_eq!(rows, known["by_process"], "{name}");
         assert_eq!(leaks["totals"]["leaked_handles"], leaked_count(&case.expected), "{name}");
@@ -243,8 +254,8 @@ fn handles_closed_only_at_process_exit_are_those_of_the_script() {
 
 /// Returns the number of leaks in the query without other filters.
 fn leaked_count(expected: &Value) -> Value {
-    let totals = list(expected, "leak_totals").iter();
-    let query = totals.map(|query| query["leaked_count"].clone()).next();
+    let query =
+        list(expected, "leak_totals").iter().map(|query| query["leaked_count"].clone()).next();
     query.expect("a query for all leaks")
 }
 
@@ -365,7 +376,7 @@ fn processes_are_those_of_the_script() {
 #[test]
 fn event_counts_and_the_session_are_those_of_the_script() {
     for_each_case(|name, case, asked| {
-        if matches!(asked, Asked::Extract | Asked::Bare) {
+        if matches!(asked, QueriedFile::Extract | QueriedFile::Bare) {
             // These have neither the clock nor the counts of events other than handle events.
             return;
         }
@@ -378,8 +389,11 @@ fn event_counts_and_the_session_are_those_of_the_script() {
         assert_eq!(stats["session_start_utc"], "2024-05-10T10:46:34.0000000Z", "{name}");
         let counts = case.expected["event_counts"].as_object().unwrap();
         for (kind, count) in counts.iter().filter(|(kind, _)| !kind.starts_with("Noise/")) {
-            let events = list(stats, "events").iter().filter(|event| event["name"] == **kind);
-            let found: u64 = events.map(|event| event["count"].as_u64().unwrap()).sum();
+            let found: u64 = list(stats, "events")
+                .iter()
+                .filter(|event| event["name"] == **kind)
+                .map(|event| event["count"].as_u64().unwrap())
+                .sum();
             assert_eq!(count, found, "{name}: {kind}");
         }
         let total: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();

@@ -1,7 +1,7 @@
 //! `.dump ObjectRef -ShowTarget` and `.why`: the processes and threads that handles refer to.
 
 use handlescope_tests::binary::{Shell, run_over};
-use handlescope_tests::dump::{Dump, DumpTarget, Traced};
+use handlescope_tests::dump::{DumpTarget, SampleDump, TraceOperation};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value, json};
 
@@ -147,8 +147,8 @@ fn why_lists_the_targets_of_leaked_handles_by_program() {
 }
 
 /// A program with handles to processes and threads of which some have ended.
-fn dump() -> Dump {
-    let mut dump = Dump::default();
+fn dump() -> SampleDump {
+    let mut dump = SampleDump::default();
     for (handle, pid, tid, exit_code) in [
         (0x4, 42, None, Some(0)),
         (0x8, 42, None, Some(0)),
@@ -158,14 +158,15 @@ fn dump() -> Dump {
     ] {
         dump = dump.handle_to(handle, DumpTarget { pid, tid, exit_code });
     }
-    dump.operation(Traced::Open, 0x10, &[0x10])
+    dump.operation(TraceOperation::Open, 0x10, &[0x10])
 }
 
 #[test]
 fn a_dump_says_which_processes_its_handles_keep_in_memory() {
     for pointer_size in [dump().pointer_size, handlescope_tests::bytes::PointerSize::Four] {
         let shell = Shell::new();
-        std::fs::write(shell.path("a.dmp"), Dump { pointer_size, ..dump() }.to_bytes()).unwrap();
+        std::fs::write(shell.path("a.dmp"), SampleDump { pointer_size, ..dump() }.to_bytes())
+            .unwrap();
         let listed = shell.run(&["a.dmp", "-c", ".dump ObjectRef -ShowTarget"]).ok().stdout;
         assert!(listed.contains("Target: process 42, start unknown, ended with 0"), "{listed}");
         assert!(listed.contains("Target: process 43, start unknown, still running"), "{listed}");
@@ -176,8 +177,12 @@ fn a_dump_says_which_processes_its_handles_keep_in_memory() {
         assert!(why.contains("2 ended processes are kept by handles: 2 of "), "{why}");
         let zombies = shell.run(&["a.dmp", "-c", ".dump Process -Zombie -json"]).ok().stdout;
         let zombies = document(&zombies);
-        let zombies = zombies["processes"].as_array().unwrap().iter();
-        let zombies: Vec<_> = zombies.map(|it| (&it["pid"], &it["exit_code"])).collect();
+        let zombies: Vec<_> = zombies["processes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| (&it["pid"], &it["exit_code"]))
+            .collect();
         assert_eq!(json!(zombies), json!([[42, 0], [44, -1]]));
     }
 }

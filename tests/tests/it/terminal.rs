@@ -5,7 +5,7 @@ use std::process::Command;
 
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::{Shell, handlescope, sample_symbols};
-use handlescope_tests::terminal::{Key, Terminal, View};
+use handlescope_tests::terminal::{ScreenView, Terminal, TerminalKey};
 use vt100::Color;
 
 const PROMPT: &str = "leaky.etl> ";
@@ -141,16 +141,16 @@ fn tab_completes_a_command_an_option_and_a_path() {
     let terminal = open_sample(&shell, 80);
     terminal.send(".du");
     terminal.wait_for_line("leaky.etl> .du");
-    terminal.press(Key::Tab);
+    terminal.press(TerminalKey::Tab);
     terminal.wait_for_line("leaky.etl> .dump ");
     terminal.send("ObjectRef -Over");
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -Over");
-    terminal.press(Key::Tab);
+    terminal.press(TerminalKey::Tab);
     terminal.wait_for_line("leaky.etl> .dump ObjectRef -Overlapped ");
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
     terminal.send(".load sec");
     terminal.wait_for_line("leaky.etl> .load sec");
-    terminal.press(Key::Tab);
+    terminal.press(TerminalKey::Tab);
     terminal.wait_for_line("leaky.etl> .load \"second trace.etl\" ");
     terminal.enter("second trace.etl> ");
 }
@@ -167,29 +167,29 @@ fn the_history_is_there_in_this_session_and_in_the_next() {
 
     let terminal = open_sample(&shell, 80);
     for line in [".quit", ".dump Process", ".list"] {
-        terminal.press(Key::Up);
+        terminal.press(TerminalKey::Up);
         terminal.wait_for_line(&format!("{PROMPT}{line}"));
     }
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
     assert_found(&terminal);
 }
 
 fn assert_history_has_both(terminal: &Terminal) {
-    terminal.press(Key::Up);
+    terminal.press(TerminalKey::Up);
     terminal.wait_for_line("leaky.etl> .list");
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
     assert_found(terminal);
 }
 
 /// Asserts that the older line can be searched for and taken.
 fn assert_found(terminal: &Terminal) {
-    terminal.press(Key::Ctrl('r'));
+    terminal.press(TerminalKey::Ctrl('r'));
     terminal.wait_for("match for ''");
     terminal.send("Proc");
     terminal.wait_until("the line that was searched for", |view| {
         view.lines().any(|line| line.contains("(match for 'Proc') .dump Process"))
     });
-    terminal.press(Key::Enter);
+    terminal.press(TerminalKey::Enter);
     terminal.wait_for_line("leaky.etl> .dump Process");
     terminal.enter(PROMPT);
 }
@@ -211,10 +211,10 @@ fn ctrl_c_clears_the_line_and_ctrl_d_leaves() {
     let terminal = open_sample(&shell, 80);
     terminal.send(".nonsense");
     terminal.wait_for_line("leaky.etl> .nonsense");
-    terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
+    terminal.press_for_prompt(TerminalKey::Ctrl('c'), PROMPT);
     terminal.run(PROMPT, ".list");
     assert!(!terminal.transcript().iter().any(|line| line.contains("unknown command")));
-    terminal.press(Key::Ctrl('d'));
+    terminal.press(TerminalKey::Ctrl('d'));
     assert_ends(terminal);
 }
 
@@ -234,7 +234,7 @@ fn a_session_with_both_outputs_in_files_has_its_prompt_on_the_terminal() {
     let shell = Shell::new();
     let mut terminal = redirected(&shell, "> o.txt 2> e.txt");
     terminal.run(PROMPT, ".list");
-    terminal.press(Key::Ctrl('d'));
+    terminal.press(TerminalKey::Ctrl('d'));
     assert_eq!(terminal.wait_for_exit(), Some(0));
     let text = |name: &str| fs::read_to_string(shell.path(name)).unwrap();
     assert!(
@@ -266,7 +266,7 @@ fn a_session_with_one_output_in_a_file_has_its_prompt_on_the_terminal_and_only_t
         terminal.wait_for_line("  ");
         terminal.send("1 AS one\r");
         terminal.run(PROMPT, ".nothing");
-        terminal.press(Key::Ctrl('d'));
+        terminal.press(TerminalKey::Ctrl('d'));
         assert_eq!(terminal.wait_for_exit(), Some(0));
         let (text, screen) =
             (fs::read_to_string(shell.path("o.txt")).unwrap(), terminal.transcript());
@@ -290,7 +290,7 @@ fn without_colors_there_are_none() {
             terminal.run(PROMPT, command);
         }
         terminal.send(".");
-        terminal.press(Key::Tab);
+        terminal.press(TerminalKey::Tab);
         terminal.wait_for(".unload");
     };
 
@@ -342,12 +342,12 @@ fn ctrl_c_cancels_a_query_and_keeps_the_session() {
     terminal.send(".dump ObjectRef");
     terminal.wait_for_line("large.etl> .dump ObjectRef");
     // The output is far more than a terminal holds.
-    let is_in_the_middle = |view: &View<'_>| {
+    let is_in_the_middle = |view: &ScreenView<'_>| {
         view.lines().all(|line| !line.contains(PROMPT.trim_end()))
             && view.lines().any(|line| line.starts_with("Id: "))
     };
     let busy = "objects on all of the screen";
-    terminal.press_while_busy(Key::Enter, busy, is_in_the_middle, Key::Ctrl('c'));
+    terminal.press_while_busy(TerminalKey::Enter, busy, is_in_the_middle, TerminalKey::Ctrl('c'));
     terminal.wait_for("cancelled");
     terminal.run(PROMPT, ".list");
     terminal.send(".quit\r");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use handlescope_tests::binary::{Shell, run_over};
 use handlescope_tests::file::FileOptions;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 use serde_json::{Deserializer, Value, json};
 
 const MS: i64 = 1_000_000;
@@ -50,7 +50,7 @@ fn leaks_are_counted_as_they_are_printed_and_not_the_rundown() {
     create(&mut trace, 2, 700, 8);
     create(&mut trace, 3, 800, 4);
     close(&mut trace, 4, 700, 8);
-    trace.map(5 * MS, (800, 1), View { base: 0x10000, size: 4096, ..View::default() });
+    trace.map(5 * MS, (800, 1), MappedView { base: 0x10000, size: 4096, ..MappedView::default() });
     for handle in 0..20 {
         trace.handle_rundown_end(700, OBJECT + 0x1000_0000, handle * 4, EVENT, "old");
     }
@@ -109,8 +109,8 @@ fn without_any_rundown_the_title_says_that_older_handles_are_unknown() {
     assert!(text.contains("older handles are unknown"), "{text}");
 }
 
-fn view(base: u64) -> View {
-    View { base, size: 4096, file_key: 7, pid: 700, ..View::default() }
+fn view(base: u64) -> MappedView {
+    MappedView { base, size: 4096, file_key: 7, pid: 700, ..MappedView::default() }
 }
 
 #[test]
@@ -281,8 +281,12 @@ fn processes_of_one_name_on_two_machines_are_two() {
     let script = ".dump ObjectRef -Leak -ShowTotal Process -json\n\
                   .dump ObjectRef -Leak -ShowTotal Total -json\n";
     let documents = documents(&shell.script(&files, script).ok().stdout);
-    let paths = documents[0]["files"].as_array().unwrap().iter();
-    let paths: Vec<_> = paths.map(|file| file["path"].as_str().unwrap()).collect();
+    let paths: Vec<_> = documents[0]["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap())
+        .collect();
     assert_eq!(paths, ["z-early.etl", "other.etl", "a-late.etl"], "in the order of recording");
     let rows = json!([["server.exe(700)", 2, 0], ["server.exe(700)", 3, 2]]);
     assert_eq!(documents[0]["not_closed"]["rows"], rows);

@@ -1,7 +1,7 @@
 //! Code outside all modules: just-in-time compiled methods without names, and traces without image events. It keeps
 //! call sites apart, with and without symbols.
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::bytes::Guid;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -18,12 +18,12 @@ const METHOD_A: u64 = 0x7ff8_1000_0100;
 const METHOD_B: u64 = 0x7ff8_1000_0200;
 
 /// A recording of processes that close the handles of site A and leak those of site B.
-struct Sites {
+struct SiteTrace {
     trace: TraceBuilder,
     handles: u32,
 }
 
-impl Sites {
+impl SiteTrace {
     fn new(pids: &[u32], has_images: bool) -> Self {
         let mut trace = TraceBuilder::new();
         trace.process(4, "System");
@@ -65,12 +65,12 @@ impl Sites {
 }
 
 fn sites(has_images: bool) -> TraceBuilder {
-    let mut sites = Sites::new(&[700], has_images);
+    let mut sites = SiteTrace::new(&[700], has_images);
     sites.of_process(700);
     sites.trace
 }
 
-fn run(trace: &TraceBuilder, script: &str, with_symbols: bool) -> Run {
+fn run(trace: &TraceBuilder, script: &str, with_symbols: bool) -> ProgramRun {
     let shell = Shell::new();
     trace.write(shell.path("a.etl")).unwrap();
     let symbols = sample_symbols();
@@ -86,8 +86,10 @@ fn document(trace: &TraceBuilder, command: &str, with_symbols: bool) -> Value {
 
 /// Returns leaked and opened handles of each suspect, and the address of the code that opened them.
 fn suspects(document: &Value) -> Vec<(u64, u64, String)> {
-    let suspects = document["suspects"].as_array().unwrap().iter();
-    suspects
+    document["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|suspect| {
             let frames = &document["stacks"][suspect["create_stack"].to_string()];
             let frames = frames.as_array().unwrap().iter();
@@ -127,7 +129,7 @@ fn groups_and_pictures_keep_unnamed_methods_apart() {
 
 #[test]
 fn one_address_in_two_processes_is_two_suspects_with_ids_of_their_own() {
-    let mut sites = Sites::new(&[700, 800], true);
+    let mut sites = SiteTrace::new(&[700, 800], true);
     sites.of_process(700).of_process(800);
     let document = document(&sites.trace, ".why", true);
     let ids: Vec<&str> = document["suspects"]
@@ -155,11 +157,11 @@ fn a_caveat_names_the_processes_of_dot_net_without_names_of_methods() {
 }
 
 /// Compares two recordings of a program; its site B has another address in each run.
-fn two_runs(shell: &Shell, methods: [u64; 2], leaked: [i64; 2]) -> (Value, Run) {
+fn two_runs(shell: &Shell, methods: [u64; 2], leaked: [i64; 2]) -> (Value, ProgramRun) {
     for (name, pid, method, leaked) in
         [("before.etl", 700, methods[0], leaked[0]), ("after.etl", 900, methods[1], leaked[1])]
     {
-        let mut sites = Sites::new(&[pid], true);
+        let mut sites = SiteTrace::new(&[pid], true);
         sites.open(pid, &[METHOD_A, PLACE_A], 3_000, true);
         sites.open(pid, &[method, PLACE_B], leaked, false);
         sites.trace.write(shell.path(name)).unwrap();
@@ -175,8 +177,12 @@ fn a_leak_behind_unnamed_methods_of_another_run_is_uncertain_and_more_of_it_is_w
     let shell = Shell::new();
     let (same, run) = two_runs(&shell, [METHOD_B, METHOD_B + 0x1000], [40, 40]);
     let worse = |document: &Value| -> Vec<bool> {
-        let groups = document["groups"].as_array().unwrap().iter();
-        groups.map(|group| group["got_worse"].as_bool().unwrap()).collect()
+        document["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|group| group["got_worse"].as_bool().unwrap())
+            .collect()
     };
     assert_eq!(worse(&same), [false, false], "{same}");
     assert!(run.stderr.contains(".NET methods have no names"), "{}", run.stderr);

@@ -3,13 +3,13 @@
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, EventKind, Table, Trace};
 use handlescope_sources::extract;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 
 const MS: i64 = 1_000_000;
 const BASE: u64 = 0x1_b544_0000_0000;
 
-fn view(pid: u32) -> View {
-    View { base: BASE, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid }
+fn view(pid: u32) -> MappedView {
+    MappedView { base: BASE, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid }
 }
 
 /// Returns pointer, event kinds and leaked events of each object.

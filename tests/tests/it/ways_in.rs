@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, handlescope, run_script, sample_trace};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope, run_script, sample_trace};
 #[cfg(unix)]
 use handlescope_tests::needs_bash;
 use handlescope_tests::scenario::TraceBuilder;
@@ -58,7 +58,7 @@ fn shell() -> Shell {
 }
 
 /// Runs a command line without quotes.
-fn run(shell: &Shell, line: &str) -> Run {
+fn run(shell: &Shell, line: &str) -> ProgramRun {
     shell.run(&line.split_whitespace().collect::<Vec<_>>())
 }
 
@@ -73,7 +73,8 @@ fn command_lines_of_etw_analyzer_answer_as_the_console_does() {
             format!("-fd HandleLeak.json7z {options} -DUMP objectref -nocolor"),
         ] {
             let one_shot = run(&shell, &line).ok();
-            let answer = |run: &Run| run.stdout.replace("HandleLeak.etl", "HandleLeak.json7z");
+            let answer =
+                |run: &ProgramRun| run.stdout.replace("HandleLeak.etl", "HandleLeak.json7z");
             let console = console.stdout.replace("Extract/HandleLeak", "HandleLeak");
             let found = answer(&one_shot).replace("Extract/HandleLeak", "HandleLeak");
             let whole = |text: &str| text.replace(&format!("{}/", shell.path("").display()), "");
@@ -440,7 +441,7 @@ fn bash_completes_options_kinds_and_values() {
         );
         let mut bash = std::process::Command::new("bash");
         let output = bash.args(["--norc", "-c", &asked]).current_dir(shell.path("")).output();
-        Run::from(output.unwrap()).ok().stdout.trim().to_owned()
+        ProgramRun::from(output.unwrap()).ok().stdout.trim().to_owned()
     };
     assert_eq!(completed(&["d"]), "dump diff dataset");
     assert_eq!(completed(&["ext"]), "extract");
@@ -470,7 +471,7 @@ fn typographic_dashes_in_front_of_options_are_plain_ones_in_every_command() {
     let shell = Shell::new();
     let same = |plain: &[&str], typographic: &[&str]| {
         let [plain, typographic] = [plain, typographic].map(|words| shell.run(words));
-        let shown = |run: &Run| (run.status, run.stdout.clone());
+        let shown = |run: &ProgramRun| (run.status, run.stdout.clone());
         assert_eq!(shown(&plain), shown(&typographic), "{typographic:?}");
         assert_eq!(plain.status, Some(0), "{plain:?}");
     };
@@ -521,7 +522,7 @@ fn commands_without_their_dot_options_with_two_dashes_and_names_of_traces_are_un
         "load leaky.etl\ndump ObjectRef -Leak --top 2\nwhy --json\n",
         "leaky.etl\nDUMP objectref --leak --TopN 2\n.Why --JSON\n",
     ] {
-        let lines = |run: &Run| run.stdout.lines().map(str::to_owned).collect::<Vec<_>>();
+        let lines = |run: &ProgramRun| run.stdout.lines().map(str::to_owned).collect::<Vec<_>>();
         let without_command = |lines: Vec<String>| -> Vec<String> {
             lines.into_iter().filter(|line| !line.contains("\"command\":")).collect()
         };

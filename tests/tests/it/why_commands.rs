@@ -6,7 +6,7 @@ use handlescope_tests::allocations::{HEAP, MS};
 use handlescope_tests::binary::{Shell, handlescope, run_over, run_script, sample_symbols};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Deserializer, Value};
 
@@ -19,7 +19,7 @@ fn the_command_of_a_suspect_shows_its_handles() {
     let names =
         ["growth", "duplicates", "eventleak", "filemap", "objectref", "registry", "threadleak"];
     for name in names {
-        let trace = Published::open(name);
+        let trace = PublishedTrace::open(name);
         let document = trace.why();
         assert!(suspects(&document).len() > if name == "growth" { 20 } else { 0 }, "{name}");
         assert_commands(&document, |script| trace.ask(script));
@@ -30,7 +30,7 @@ fn the_command_of_a_suspect_shows_its_handles() {
 #[test]
 fn the_command_of_a_suspect_of_one_process_shows_what_that_lost() {
     for name in ["growth", "duplicates", "threadleak", "generic", "heap", "valloc"] {
-        let trace = Published::open(name);
+        let trace = PublishedTrace::open(name);
         let document: Value = serde_json::from_str(&trace.ask(".why -ByProcess -json")).unwrap();
         assert!(!suspects(&document).is_empty(), "{name}");
         assert_commands(&document, |script| trace.ask(script));
@@ -40,7 +40,7 @@ fn the_command_of_a_suspect_of_one_process_shows_what_that_lost() {
 #[needs_data]
 #[test]
 fn the_first_of_a_sorted_list_are_those_of_the_whole_list_with_their_commands() {
-    let trace = Published::open("growth");
+    let trace = PublishedTrace::open("growth");
     let ask = |options: &str| -> Value {
         serde_json::from_str(&trace.ask(&format!(".why -SortBy created {options} -json"))).unwrap()
     };
@@ -53,7 +53,7 @@ fn the_first_of_a_sorted_list_are_those_of_the_whole_list_with_their_commands() 
 #[test]
 fn since_and_min_leaked_restrict_suspects_and_their_commands() {
     for (name, since) in [("growth", "200s"), ("heap", "2s")] {
-        let trace = Published::open(name);
+        let trace = PublishedTrace::open(name);
         let ask = |options: &str| -> Value {
             serde_json::from_str(&trace.ask(&format!(".why {options} -json"))).unwrap()
         };
@@ -122,7 +122,7 @@ fn assert_allocations(suspect: &Value, answer: &Value, bytes: i64) {
 #[test]
 fn the_command_of_a_suspect_shows_its_allocations() {
     for (name, least) in [("generic", 30), ("heap", 10), ("valloc", 10)] {
-        let trace = Published::open(name);
+        let trace = PublishedTrace::open(name);
         let document = trace.why();
         assert!(suspects(&document).len() > least);
         assert_commands(&document, |script| trace.ask(script));

@@ -8,7 +8,7 @@ use handlescope_tests::needs_data;
 use serde_json::Value;
 
 /// Leaked handles: owner, class, and how many.
-type Leaks<'a> = &'a [(&'a str, &'a str, u64)];
+type LeaksByOwner<'a> = &'a [(&'a str, &'a str, u64)];
 
 const LEAKED: &str = "never_closed";
 const AT_EXIT: &str = "closed_at_exit";
@@ -33,7 +33,7 @@ fn answer(name: &str, command: &str) -> Value {
 }
 
 /// Asserts that SQL, the totals, `-Leak` and the suspects agree on the leaked handles.
-fn assert_leaks(name: &str, objects: u64, expected: Leaks<'_>) {
+fn assert_leaks(name: &str, objects: u64, expected: LeaksByOwner<'_>) {
     let rows = answer(
         name,
         ".sql SELECT process, CASE WHEN leaked THEN 'never_closed' ELSE 'closed_at_exit' END AS class, COUNT(*) AS n FROM handles \
@@ -58,20 +58,27 @@ fn assert_leaks(name: &str, objects: u64, expected: Leaks<'_>) {
     assert_eq!(all["totals"]["closed_at_exit"], sum(AT_EXIT), "{name}: totals");
     let groups = answer(name, ".dump ObjectRef -GroupBy process -json");
     let total = |column: &str| -> u64 {
-        let groups = groups["groups"].as_array().into_iter().flatten();
-        groups.filter_map(|group| group[column].as_u64()).sum()
+        groups["groups"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|group| group[column].as_u64())
+            .sum()
     };
     assert_eq!(total("leaked"), sum(LEAKED), "{name}: groups");
     assert_eq!(total("closed_at_exit"), sum(AT_EXIT), "{name}: groups");
     for (option, class) in [("-Leak", LEAKED), ("-LeakAtExit", AT_EXIT)] {
         let listed = answer(name, &format!(".dump ObjectRef {option} -json"));
         let flag = if class == LEAKED { "leaked" } else { "closed_at_exit" };
-        let handles = listed["objects"].as_array().into_iter().flatten();
-        let events = handles.flat_map(|object| object["events"].as_array().into_iter().flatten());
-        let opens = events.filter(|event| {
-            let kind = event["kind"].as_str().unwrap_or_default();
-            ["handle_create", "handle_duplicate"].contains(&kind) && event[flag] == true
-        });
+        let opens = listed["objects"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|object| object["events"].as_array().into_iter().flatten())
+            .filter(|event| {
+                let kind = event["kind"].as_str().unwrap_or_default();
+                ["handle_create", "handle_duplicate"].contains(&kind) && event[flag] == true
+            });
         assert_eq!(opens.count() as u64, sum(class), "{name}: {option}");
     }
 }

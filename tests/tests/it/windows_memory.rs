@@ -35,9 +35,12 @@ fn over(trace: &TraceBuilder, command: &str) -> Value {
 
 /// Returns a number from the only row of `totals` with this kind and process.
 fn total(document: &Value, kind: &str, process: &str, member: &str) -> i64 {
-    let rows = document["totals"].as_array().unwrap().iter();
-    let rows = rows.filter(|row| row["kind"] == kind && row["process"] == process);
-    let rows: Vec<&Value> = rows.collect();
+    let rows: Vec<&Value> = document["totals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["kind"] == kind && row["process"] == process)
+        .collect();
     assert_eq!(rows.len(), 1, "{kind} of {process}: {document}");
     rows[0][member].as_i64().unwrap()
 }
@@ -69,15 +72,23 @@ fn views_and_handles_that_the_end_of_a_process_closed_are_no_leaks() {
         assert_eq!(members.map(|member| stats[member].clone()), [0, 0, at_exit], "{stats}");
     }
     let by_type = fault("mapexit", ".dump ObjectRef -LeakAtExit -GroupBy type -json");
-    let counts = by_type["groups"].as_array().unwrap().iter().map(|group| {
-        (group["keys"]["type"].as_str().unwrap().to_owned(), group["closed_at_exit"].clone())
-    });
-    let mut counts: Vec<(String, Value)> = counts.collect();
+    let mut counts: Vec<(String, Value)> = by_type["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| {
+            (group["keys"]["type"].as_str().unwrap().to_owned(), group["closed_at_exit"].clone())
+        })
+        .collect();
     counts.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(counts, [("Event".into(), 20.into()), ("FileMapping".into(), 20.into())]);
     let why = fault("mapexit", ".why -json");
-    let suspects = why["suspects"].as_array().unwrap().iter();
-    let counts: Vec<Value> = suspects.map(|suspect| suspect["closed_at_exit"].clone()).collect();
+    let counts: Vec<Value> = why["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|suspect| suspect["closed_at_exit"].clone())
+        .collect();
     assert_eq!(counts, [20, 20], "{why}");
 }
 

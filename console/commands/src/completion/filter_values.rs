@@ -18,7 +18,7 @@ use handlescope_sql::Views;
 
 /// Values of the session for completion, updated between commands.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct CompletionValues {
     /// Paths of the loaded traces.
     pub loaded: Vec<String>,
     /// Whether a dataset is loaded instead of traces.
@@ -57,8 +57,8 @@ impl KnownViews {
     }
 }
 
-/// [`Known`], shared with the line editor.
-pub type SharedKnown = Arc<Mutex<Known>>;
+/// [`CompletionValues`], shared with the line editor.
+pub type SharedCompletionValues = Arc<Mutex<CompletionValues>>;
 
 /// Maximum number of offered values: a longer menu does not help, and a trace may have a hundred thousand names.
 const MAX_VALUES: usize = 200;
@@ -81,17 +81,17 @@ pub struct FilterValue {
 }
 
 /// A filter during typing: the fixed part, and the part to complete.
-struct Typed<'a> {
+struct PartialFilter<'a> {
     fixed: &'a str,
     pattern: &'a str,
 }
 
-impl<'a> Typed<'a> {
-    fn new(filter: &'a str) -> Typed<'a> {
+impl<'a> PartialFilter<'a> {
+    fn new(filter: &'a str) -> PartialFilter<'a> {
         let start = filter.rfind(';').map_or(0, |index| index + 1);
         let last = filter.get(start..).unwrap_or_default();
         let start = start + usize::from(last.starts_with('!'));
-        Typed {
+        PartialFilter {
             fixed: filter.get(..start).unwrap_or_default(),
             pattern: filter.get(start..).unwrap_or_default(),
         }
@@ -116,8 +116,8 @@ fn capped(mut values: Vec<FilterValue>) -> Vec<FilterValue> {
 }
 
 /// Returns processes by name, or by pid once a digit was typed.
-pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
-    let typed = Typed::new(filter);
+pub fn processes(filter: &str, known: &CompletionValues) -> Vec<FilterValue> {
+    let typed = PartialFilter::new(filter);
     let programs = programs(&known.values);
     let is_pid = typed.pattern.starts_with(|c: char| c.is_ascii_digit());
     let mut values = Vec::new();
@@ -136,8 +136,10 @@ pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
         }
         // Single processes are offered once the name is typed.
         if pids.len() > 1 && starts_with(typed.pattern, name) || typed.pattern.contains('(') {
-            let labels = pids.iter().map(|pid| format!("{name}({pid})"));
-            let fitting = labels.filter(|label| starts_with(label, typed.pattern));
+            let fitting = pids
+                .iter()
+                .map(|pid| format!("{name}({pid})"))
+                .filter(|label| starts_with(label, typed.pattern));
             values.extend(fitting.map(|label| typed.value(label, "one process")));
         }
     }
@@ -145,7 +147,7 @@ pub fn processes(filter: &str, known: &Known) -> Vec<FilterValue> {
 }
 
 /// Returns suspects by id, as named by earlier answers.
-pub fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
+pub fn suspects(id: &str, known: &CompletionValues) -> Vec<FilterValue> {
     let mut values: Vec<FilterValue> = Vec::new();
     for NamedSuspect { id: whole, description } in known.values.iter().flat_map(|v| v.suspects()) {
         let value = whole.text().to_owned();
@@ -160,8 +162,8 @@ pub fn suspects(id: &str, known: &Known) -> Vec<FilterValue> {
     capped(values)
 }
 
-pub fn texts(filter: &str, texts: FilterTextKind, known: &Known) -> Vec<FilterValue> {
-    let typed = Typed::new(filter);
+pub fn texts(filter: &str, texts: FilterTextKind, known: &CompletionValues) -> Vec<FilterValue> {
+    let typed = PartialFilter::new(filter);
     let values = match texts {
         FilterTextKind::ObjectTypes => {
             let types: BTreeSet<&str> = distinct(known, |values| values.types());
@@ -172,32 +174,35 @@ pub fn texts(filter: &str, texts: FilterTextKind, known: &Known) -> Vec<FilterVa
         FilterTextKind::Frames => modules(&typed, known),
         FilterTextKind::AllocationKinds => allocation_kinds(&typed, known),
         FilterTextKind::Allocators => allocators(&typed, known),
-        FilterTextKind::LoadedFiles => {
-            let names = known.loaded.iter().filter_map(|path| path.rsplit(['/', '\\']).next());
-            let fitting = names.filter(|name| starts_with(name, typed.pattern));
-            fitting.map(|name| typed.value(name, "loaded")).collect()
-        }
+        FilterTextKind::LoadedFiles => known
+            .loaded
+            .iter()
+            .filter_map(|path| path.rsplit(['/', '\\']).next())
+            .filter(|name| starts_with(name, typed.pattern))
+            .map(|name| typed.value(name, "loaded"))
+            .collect(),
         FilterTextKind::Other => Vec::new(),
     };
     capped(values)
 }
 
 fn distinct<'a>(
-    known: &'a Known,
+    known: &'a CompletionValues,
     of: impl Fn(&'a TraceValues) -> &'a [String],
 ) -> BTreeSet<&'a str> {
     known.values.iter().flat_map(|values| of(values)).map(String::as_str).collect()
 }
 
 /// Returns kinds of allocations; those in the loaded traces come first.
-fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
-    let loaded = known.values.iter().flat_map(|values| values.allocators());
-    let loaded: BTreeSet<ResourceKind> = loaded.map(|(_, kind)| *kind).collect();
+fn allocation_kinds(typed: &PartialFilter<'_>, known: &CompletionValues) -> Vec<FilterValue> {
+    let loaded: BTreeSet<ResourceKind> =
+        known.values.iter().flat_map(|values| values.allocators()).map(|(_, kind)| *kind).collect();
     let mut kinds = ResourceKind::ALL;
     kinds.sort_by_key(|kind| !loaded.contains(kind));
     let missing = if known.values.is_empty() { "" } else { "; none is loaded" };
-    let fitting = kinds.into_iter().filter(|kind| starts_with(kind.name(), typed.pattern));
-    fitting
+    kinds
+        .into_iter()
+        .filter(|kind| starts_with(kind.name(), typed.pattern))
         .map(|kind| {
             let missing = if loaded.contains(&kind) { "" } else { missing };
             typed.value(kind.name(), format!("{}{missing}", about(kind)))
@@ -206,7 +211,7 @@ fn allocation_kinds(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
 }
 
 /// Returns allocator names, each with what it allocates.
-fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+fn allocators(typed: &PartialFilter<'_>, known: &CompletionValues) -> Vec<FilterValue> {
     let mut kinds_by_name: BTreeMap<&str, BTreeSet<ResourceKind>> = BTreeMap::new();
     for (name, kind) in known.values.iter().flat_map(|values| values.allocators()) {
         if !name.is_empty() && starts_with(name, typed.pattern) {
@@ -216,14 +221,16 @@ fn allocators(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
             break;
         }
     }
-    let values = kinds_by_name.into_iter().map(|(name, kinds)| {
-        typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
-    });
-    values.collect()
+    kinds_by_name
+        .into_iter()
+        .map(|(name, kinds)| {
+            typed.value(name, kinds.into_iter().map(about).collect::<Vec<_>>().join(", "))
+        })
+        .collect()
 }
 
 /// Completes a module to all of its functions, because frames are `module!function`. Keeps stars at the start.
-fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+fn modules(typed: &PartialFilter<'_>, known: &CompletionValues) -> Vec<FilterValue> {
     let bare = typed.pattern.trim_start_matches('*');
     let stars = typed.pattern.strip_suffix(bare).unwrap_or_default();
     let modules = distinct(known, |values| values.modules());
@@ -235,7 +242,7 @@ fn modules(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
 
 /// Completes names that begin with a backslash one level at a time, like paths. Anything else is searched for in the
 /// last part of names, with a star before it.
-fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+fn object_names(typed: &PartialFilter<'_>, known: &CompletionValues) -> Vec<FilterValue> {
     if typed.pattern.is_empty() || typed.pattern.starts_with('\\') {
         return names_below(typed, known);
     }
@@ -255,7 +262,7 @@ fn object_names(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
 
 /// Returns the next level of the names that start with the typed text. Also returns all these names if they are few,
 /// and after a backslash a pattern for everything below it.
-fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
+fn names_below(typed: &PartialFilter<'_>, known: &CompletionValues) -> Vec<FilterValue> {
     let mut levels: BTreeSet<(&str, bool)> = BTreeSet::new();
     let mut whole: BTreeSet<&str> = BTreeSet::new();
     let names = known.values.iter().flat_map(|values| values.names());
@@ -269,15 +276,22 @@ fn names_below(typed: &Typed<'_>, known: &Known) -> Vec<FilterValue> {
         }
     }
     let is_few = whole.len() <= MAX_DEEP;
-    let deeper = whole.iter().filter(|name| is_few && !levels.contains(&(**name, false)));
-    let deeper = deeper.map(|name| typed.value(name, NAME));
-    let below = Some(typed.pattern).filter(|prefix| prefix.ends_with('\\') && whole.len() > 1);
-    let below = below.map(|prefix| typed.value(format!("{prefix}*"), "everything below"));
-    let levels = levels.iter().map(|&(level, is_open)| FilterValue {
-        is_open,
-        ..typed.value(level, if is_open { "names below" } else { NAME })
-    });
-    levels.chain(deeper).chain(below).collect()
+    let deeper = whole
+        .iter()
+        .filter(|name| is_few && !levels.contains(&(**name, false)))
+        .map(|name| typed.value(name, NAME));
+    let below = Some(typed.pattern)
+        .filter(|prefix| prefix.ends_with('\\') && whole.len() > 1)
+        .map(|prefix| typed.value(format!("{prefix}*"), "everything below"));
+    levels
+        .iter()
+        .map(|&(level, is_open)| FilterValue {
+            is_open,
+            ..typed.value(level, if is_open { "names below" } else { NAME })
+        })
+        .chain(deeper)
+        .chain(below)
+        .collect()
 }
 
 /// Returns a name up to the next backslash after the typed text, and whether it continues; `None` if the name has no

@@ -7,7 +7,7 @@ mod sql_completer;
 use handlescope_model::{Untrusted, guard::lock};
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
-pub use self::filter_values::{Known, KnownViews, SharedKnown};
+pub use self::filter_values::{CompletionValues, KnownViews, SharedCompletionValues};
 pub use self::paths::starts_with;
 pub use self::sql_completer::{is_keyword, is_word, keywords};
 
@@ -25,12 +25,12 @@ use handlescope_session::values::ColumnChoice;
 
 /// Completes commands, kinds, options, their values, and files.
 pub struct CommandCompleter {
-    known: SharedKnown,
+    known: SharedCompletionValues,
 }
 
 impl CommandCompleter {
     /// Creates a completer that looks up in `known` what is loaded.
-    pub fn new(known: SharedKnown) -> CommandCompleter {
+    pub fn new(known: SharedCompletionValues) -> CommandCompleter {
         CommandCompleter { known }
     }
 }
@@ -53,7 +53,7 @@ fn shown(suggestion: Suggestion) -> Suggestion {
 }
 
 /// The word being typed, and what comes before it.
-struct Position<'a> {
+struct WordPosition<'a> {
     line: &'a str,
     before: &'a [Token],
     word: &'a str,
@@ -64,11 +64,11 @@ struct Position<'a> {
 }
 
 /// Returns suggestions for the end of `head`, the line up to the cursor.
-pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
+pub fn complete(head: &str, known: &CompletionValues) -> Vec<Suggestion> {
     complete_at(head, head.len(), known)
 }
 
-fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
+fn complete_at(line: &str, cursor: usize, known: &CompletionValues) -> Vec<Suggestion> {
     if let Some(AliasExpansion { line, typed_start, start }) = known.aliases.expanded(line)
         && let Some(behind) = cursor.checked_sub(typed_start).filter(|behind| *behind > 0)
     {
@@ -88,7 +88,7 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
     };
     let span = Span::new(start, head.len());
     let registry = registry(known.over_dataset);
-    Position { line, before, word, span, is_quoted, registry }.suggestions(known)
+    WordPosition { line, before, word, span, is_quoted, registry }.suggestions(known)
 }
 
 /// Moves suggestions to another line, where the replaced text is at another position.
@@ -99,8 +99,8 @@ fn moved(mut suggestions: Vec<Suggestion>, position: impl Fn(usize) -> usize) ->
     suggestions
 }
 
-impl Position<'_> {
-    fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
+impl WordPosition<'_> {
+    fn suggestions(&self, known: &CompletionValues) -> Vec<Suggestion> {
         let Some((first, arguments)) = self.before.split_first() else {
             return self.commands(known);
         };
@@ -163,7 +163,12 @@ impl Position<'_> {
     }
 
     /// Returns suggestions inside a query, because its words are not just separated by spaces.
-    fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+    fn query(
+        &self,
+        command: &Token,
+        arguments: &[Token],
+        known: &CompletionValues,
+    ) -> Vec<Suggestion> {
         // Only options come before the query, and these are already complete.
         let start = match SqlWords::new(self.line, arguments).and_then(|words| words.query.first())
         {
@@ -173,22 +178,24 @@ impl Position<'_> {
         let Some(query) = self.line.get(start..) else { return Vec::new() };
         let (span, candidates) =
             sql_completer::candidates(query, self.span.end - start, known.views.get());
-        let suggestions = candidates.into_iter().map(|candidate| Suggestion {
-            value: candidate.text,
-            description: Some(candidate.description),
-            span: Span::new(start + span.start, start + span.end),
-            ..Suggestion::default()
-        });
-        suggestions.collect()
+        candidates
+            .into_iter()
+            .map(|candidate| Suggestion {
+                value: candidate.text,
+                description: Some(candidate.description),
+                span: Span::new(start + span.start, start + span.end),
+                ..Suggestion::default()
+            })
+            .collect()
     }
 
     /// Returns tables and views with their meanings.
-    fn relations(&self, known: &Known) -> Vec<Suggestion> {
+    fn relations(&self, known: &CompletionValues) -> Vec<Suggestion> {
         let relations = known.views.get().relations();
         self.words(relations.map(|relation| (relation.name(), relation.doc())).collect())
     }
 
-    fn commands(&self, known: &Known) -> Vec<Suggestion> {
+    fn commands(&self, known: &CompletionValues) -> Vec<Suggestion> {
         // A word without a dot may be a command.
         let dotted = format!(".{}", self.word);
         let commands = self.registry.commands().filter_map(|command| {
@@ -203,7 +210,7 @@ impl Position<'_> {
         commands.chain(aliases.iter().map(|(name, line)| self.suggest(name, line))).collect()
     }
 
-    fn aliases(&self, known: &Known) -> Vec<Suggestion> {
+    fn aliases(&self, known: &CompletionValues) -> Vec<Suggestion> {
         self.words(known.aliases.iter().collect())
     }
 
@@ -224,8 +231,10 @@ impl Position<'_> {
     }
 
     fn files(&self, filter: FileFilter) -> Vec<Suggestion> {
-        let candidates = paths::candidates(self.word, filter).into_iter();
-        candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
+        paths::candidates(self.word, filter)
+            .into_iter()
+            .map(|candidate| self.path(&candidate.path, candidate.is_folder))
+            .collect()
     }
 
     /// Returns programs that may take an answer.
@@ -234,17 +243,25 @@ impl Position<'_> {
         programs.iter().map(|program| self.suggest(program, "a program")).collect()
     }
 
-    fn loaded(&self, known: &Known) -> Vec<Suggestion> {
-        let loaded = known.loaded.iter().filter(|path| starts_with(path, self.word));
-        loaded.map(|path| self.path(path, false)).collect()
+    fn loaded(&self, known: &CompletionValues) -> Vec<Suggestion> {
+        known
+            .loaded
+            .iter()
+            .filter(|path| starts_with(path, self.word))
+            .map(|path| self.path(path, false))
+            .collect()
     }
 
-    fn points(&self, known: &Known) -> Vec<Suggestion> {
-        let names = known.snapshots.iter().filter(|name| starts_with(name, self.word));
-        names.map(|name| self.path(name, false)).collect()
+    fn points(&self, known: &CompletionValues) -> Vec<Suggestion> {
+        known
+            .snapshots
+            .iter()
+            .filter(|name| starts_with(name, self.word))
+            .map(|name| self.path(name, false))
+            .collect()
     }
 
-    fn topics(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+    fn topics(&self, arguments: &[Token], known: &CompletionValues) -> Vec<Suggestion> {
         if let Some(kind) = arguments.last().and_then(|word| self.registry.kind(&word.text)) {
             return self.options(&kind.options(), &[]);
         }
@@ -272,7 +289,7 @@ impl Position<'_> {
         suggestions
     }
 
-    fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+    fn dump(&self, arguments: &[Token], known: &CompletionValues) -> Vec<Suggestion> {
         let words = DumpWords::new(arguments, self.registry);
         // Before the kind is known, options of any kind decide whether a value is expected.
         let options = words.options(self.registry);
@@ -301,8 +318,12 @@ impl Position<'_> {
     }
 
     fn kinds(&self) -> Vec<Suggestion> {
-        let kinds = self.registry.kinds().iter().filter(|kind| starts_with(kind.name(), self.word));
-        kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
+        self.registry
+            .kinds()
+            .iter()
+            .filter(|kind| starts_with(kind.name(), self.word))
+            .map(|kind| self.suggest(kind.name(), kind.signature().summary))
+            .collect()
     }
 
     /// Returns the options before the kind is known, without duplicates.
@@ -319,16 +340,23 @@ impl Position<'_> {
     /// Returns options that are not used yet, each by its longest name that starts with the word. If there are none,
     /// returns options that contain the word, so that `-stack` finds everything about stacks.
     fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
-        let used = options.iter().filter(|o| words.iter().any(|word| o.is_named(&word.text)));
-        let used: Vec<&str> = used.map(|option| option.name()).collect();
+        let used: Vec<&str> = options
+            .iter()
+            .filter(|o| words.iter().any(|word| o.is_named(&word.text)))
+            .map(|option| option.name())
+            .collect();
         let named = |has_effect: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
             options
                 .iter()
                 .filter(|option| !used.contains(&option.name()))
                 .filter(|option| option.has_effect() == has_effect)
                 .filter_map(|option| {
-                    let fitting = option.doc().names.iter().filter(|name| fits(name));
-                    let name = fitting.max_by_key(|name| name.len())?;
+                    let name = option
+                        .doc()
+                        .names
+                        .iter()
+                        .filter(|name| fits(name))
+                        .max_by_key(|name| name.len())?;
                     Some(self.suggest(name, option.doc().help))
                 })
                 .collect()
@@ -342,7 +370,7 @@ impl Position<'_> {
         offers.iter().map(|offer| offer()).find(|offer| !offer.is_empty()).unwrap_or_default()
     }
 
-    fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
+    fn values(&self, option: &dyn OptionSpec, known: &CompletionValues) -> Vec<Suggestion> {
         let value = option.value();
         match value.offers {
             Offers::Words => self.words((value.words)()),
@@ -365,10 +393,7 @@ impl Position<'_> {
             let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
             let end = if value.is_open { "" } else { "\"" };
             Suggestion {
-                value: match needs_quotes {
-                    true => format!("\"{}{end}", value.filter),
-                    false => value.filter,
-                },
+                value: if needs_quotes { format!("\"{}{end}", value.filter) } else { value.filter },
                 display_override: Some(value.value),
                 description: Some(value.description),
                 span: self.span,
@@ -405,8 +430,11 @@ impl Position<'_> {
     }
 
     fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
-        let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
-        words.map(|(word, help)| self.suggest(word, help)).collect()
+        words
+            .into_iter()
+            .filter(|(word, _)| starts_with(word, self.word))
+            .map(|(word, help)| self.suggest(word, help))
+            .collect()
     }
 
     fn suggest(&self, value: &str, description: &str) -> Suggestion {

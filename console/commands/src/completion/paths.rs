@@ -14,7 +14,7 @@ use handlescope_session::values::FORMATS;
 
 /// A file or folder that may be meant.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct PathCandidate {
     /// The path as it would be typed, without quotes; a folder ends with a separator.
     pub path: String,
     /// Whether the path continues.
@@ -48,12 +48,12 @@ impl FileFilter {
 }
 
 /// Returns folders and files with paths that start with the typed text. Hidden ones are offered only after a dot.
-pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
+pub fn candidates(typed: &str, filter: FileFilter) -> Vec<PathCandidate> {
     let name_starts = typed.rfind(is_separator).map_or(0, |index| index + 1);
     let (folder, prefix) = typed.split_at(name_starts);
     let listed = if folder.is_empty() { ".".into() } else { with_home(folder) };
     let Ok(entries) = fs::read_dir(listed) else { return Vec::new() };
-    let mut candidates: Vec<Candidate> = entries
+    let mut candidates: Vec<PathCandidate> = entries
         .filter_map(Result::ok)
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
@@ -62,7 +62,7 @@ pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
             let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
             let fits = starts_with(&name, prefix) && is_accepted && !is_hidden;
             let end = if is_folder { MAIN_SEPARATOR.to_string() } else { String::new() };
-            fits.then(|| Candidate { path: format!("{folder}{name}{end}"), is_folder })
+            fits.then(|| PathCandidate { path: format!("{folder}{name}{end}"), is_folder })
         })
         .collect();
     candidates.sort_by(|left, right| left.path.cmp(&right.path));
@@ -82,16 +82,21 @@ const PROGRAM_EXTENSIONS: [&str; 3] = ["exe", "cmd", "bat"];
 /// Returns the programs in the folders of PATH that start with the typed text.
 pub fn programs(typed: &str) -> Vec<String> {
     let folders = env::var_os("PATH").unwrap_or_default();
-    let entries = env::split_paths(&folders).filter_map(|folder| fs::read_dir(folder).ok());
-    let names = entries.flatten().filter_map(|entry| {
-        let path = entry.ok()?.path();
-        let is_program = !cfg!(windows) || has_extension(&path, &PROGRAM_EXTENSIONS);
-        let name = if cfg!(windows) { path.file_stem() } else { path.file_name() };
-        Some(name?.to_str()?.to_owned()).filter(|_| is_program)
-    });
-    let fits = |name: &String| match typed.is_empty() {
-        true => USUAL_PROGRAMS.contains(&name.as_str()),
-        false => starts_with(name, typed) && !name.contains(is_harmful),
+    let names = env::split_paths(&folders)
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let is_program = !cfg!(windows) || has_extension(&path, &PROGRAM_EXTENSIONS);
+            let name = if cfg!(windows) { path.file_stem() } else { path.file_name() };
+            Some(name?.to_str()?.to_owned()).filter(|_| is_program)
+        });
+    let fits = |name: &String| {
+        if typed.is_empty() {
+            USUAL_PROGRAMS.contains(&name.as_str())
+        } else {
+            starts_with(name, typed) && !name.contains(is_harmful)
+        }
     };
     names.filter(fits).collect::<BTreeSet<String>>().into_iter().collect()
 }
@@ -117,8 +122,10 @@ mod tests {
         fs::create_dir(folder.path().join("leaks")).expect("a folder");
         let start = format!("{}{MAIN_SEPARATOR}", folder.path().display());
         let filter = |typed: &str, filter| -> Vec<String> {
-            let candidates = candidates(&format!("{start}{typed}"), filter).into_iter();
-            candidates.map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned()).collect()
+            candidates(&format!("{start}{typed}"), filter)
+                .into_iter()
+                .map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned())
+                .collect()
         };
         let traces = |typed| filter(typed, FileFilter::Traces);
         let leaks = format!("leaks{MAIN_SEPARATOR}");

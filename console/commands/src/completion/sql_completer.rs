@@ -46,7 +46,7 @@ pub fn candidates(query: &str, cursor: usize, views: &Views) -> (Range<usize>, V
     }
     let start = head.rfind(|c| !is_word(c)).map_or(0, |index| index + last_len(head, index));
     let (before, word) = head.split_at(start);
-    let names = Names::new(query, views);
+    let names = QueryRelations::new(query, views);
     let mut candidates: Vec<SqlCandidate> = match (before.strip_suffix('.'), last_word(before)) {
         (Some(table), _) => names.columns_of(last_word(table).unwrap_or_default()),
         (None, Some(last)) if TABLE_FOLLOWS.iter().any(|word| word.eq_ignore_ascii_case(last)) => {
@@ -89,13 +89,13 @@ fn keyword_candidates() -> Vec<SqlCandidate> {
 }
 
 /// The relations of a query, with the names they are used by.
-struct Names<'q> {
+struct QueryRelations<'q> {
     known: Vec<(&'q str, Relation<'q>)>,
     views: &'q Views,
 }
 
-impl<'q> Names<'q> {
-    fn new(query: &'q str, views: &'q Views) -> Names<'q> {
+impl<'q> QueryRelations<'q> {
+    fn new(query: &'q str, views: &'q Views) -> QueryRelations<'q> {
         let words: Vec<&str> =
             query.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
         let mut known = Vec::new();
@@ -112,7 +112,7 @@ impl<'q> Names<'q> {
                 known.push((alias, relation));
             }
         }
-        Names { known, views }
+        QueryRelations { known, views }
     }
 
     /// Returns the columns of the relation with a name. If there is none, returns the columns of all relations, because
@@ -146,8 +146,11 @@ fn once<'a>(relations: impl Iterator<Item = Relation<'a>>) -> Vec<SqlCandidate> 
 }
 
 fn columns(relation: Relation<'_>) -> Vec<SqlCandidate> {
-    let columns = relation.columns().into_iter();
-    columns.map(|column| SqlCandidate::new(column.name, column.doc)).collect()
+    relation
+        .columns()
+        .into_iter()
+        .map(|column| SqlCandidate::new(column.name, column.doc))
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use handlescope_session::values::{FORMATS, FormatSpec};
 fn offered(head: &str) -> Vec<String> {
     let loaded = vec!["/t/leaky.etl".into(), "/t/my trace.etl".into()];
     let snapshots = vec!["warm".into(), "after login".into()];
-    let known = Known { loaded, snapshots, ..Known::default() };
+    let known = CompletionValues { loaded, snapshots, ..CompletionValues::default() };
     complete(head, &known).into_iter().map(|suggestion| suggestion.value).collect()
 }
 
@@ -24,7 +24,7 @@ fn commands_are_offered_first_and_a_forgotten_dot_is_added() {
 
 /// Returns suggestions with the aliases `.leaks` and `.of`.
 fn with_aliases(head: &str) -> Vec<Suggestion> {
-    let mut known = Known::default();
+    let mut known = CompletionValues::default();
     for (name, line) in [("leaks", ".dump ObjectRef -Leak"), ("of", ".leaks -ShowTotal")] {
         known.aliases.define(name, line, |_| false).expect("an alias");
     }
@@ -212,7 +212,7 @@ fn paths_with_spaces_are_quoted() {
 
 #[test]
 fn a_suggestion_replaces_the_word_and_no_more() {
-    let first = complete(".dump obj", &Known::default()).remove(0);
+    let first = complete(".dump obj", &CompletionValues::default()).remove(0);
     assert_eq!((first.span.start, first.span.end), (6, 9));
     assert!(first.append_whitespace);
 }

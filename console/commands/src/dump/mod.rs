@@ -13,7 +13,7 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use super::shared::groups;
-use super::{AnyCommand, Entered, Invocation, Registry, Signature};
+use super::{AnyCommand, EnteredLine, Invocation, Registry, Signature};
 use handlescope_session::grammar::parse::{Item, known_items};
 use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError, Token};
 use handlescope_session::suggest::{self, followed_by};
@@ -78,8 +78,8 @@ impl AnyCommand for Dump {
         self.kinds
     }
 
-    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
-        let Entered { tokens, registry, .. } = *entered;
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
+        let EnteredLine { tokens, registry, .. } = *entered;
         let words = DumpWords::new(tokens, registry);
         let command = entered.command();
         let Some(word) = words.word else {
@@ -92,7 +92,7 @@ impl AnyCommand for Dump {
             let (kind, kinds) = (word.text.clone(), kinds(registry));
             return Err(ParseError::refused(KindError::Unknown { command, kind, kinds, hint }));
         };
-        kind.parse(&Entered { tokens: &words.option_tokens, ..*entered })
+        kind.parse(&EnteredLine { tokens: &words.option_tokens, ..*entered })
     }
 }
 
@@ -136,14 +136,14 @@ fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
 
 /// Returns the error of an option that took the kind as its value: in `-MinMaxTime 1 ObjectRef` it explains more than
 /// the error about a missing kind.
-fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
+fn kind_taken_as_value(entered: &EnteredLine<'_>) -> Result<(), ParseError> {
     let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
     kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))
 }
 
 /// Returns an example: the command with a kind that has the typed option, and the option itself if it is a switch.
-fn example(command: &str, entered: &Entered<'_>) -> String {
-    let Entered { tokens, registry, .. } = *entered;
+fn example(command: &str, entered: &EnteredLine<'_>) -> String {
+    let EnteredLine { tokens, registry, .. } = *entered;
     let typed = registry.kinds().iter().find_map(|kind| {
         let token = tokens.iter().find(|token| kind.option(&token.text).is_some())?;
         Some((kind, kind.option(&token.text)?, token))

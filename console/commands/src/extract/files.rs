@@ -27,7 +27,7 @@ const MAX_THREADS: u64 = 64;
 pub type Finish<'a> = dyn Fn(&Path, &mut Messages<'_>) -> Result<String, CommandError> + 'a;
 
 /// The traces to extract, and how.
-pub struct Work<'a> {
+pub struct ExtractionWork<'a> {
     pub args: &'a ExtractArgs,
     pub inputs: &'a [PathBuf],
     /// Which files may be replaced although they are not extracts.
@@ -39,7 +39,7 @@ pub struct Work<'a> {
 
 /// The result of extracting several traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ExtractionTally {
     /// Number of files.
     pub files: usize,
     /// Number of files that failed.
@@ -53,13 +53,13 @@ pub struct Tally {
 /// # Errors
 /// If `out` cannot be written, it was cancelled, or `-resource` is invalid.
 pub fn extract_files(
-    work: &Work<'_>,
-    mut tally: Tally,
+    work: &ExtractionWork<'_>,
+    mut tally: ExtractionTally,
     cancel: &Cancel,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
-) -> Result<(Tally, RequestedEvents), CommandError> {
-    let Work { args, inputs, overwrite, finish, width } = work;
+) -> Result<(ExtractionTally, RequestedEvents), CommandError> {
+    let ExtractionWork { args, inputs, overwrite, finish, width } = work;
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let events = args.events.as_deref().map(EventChoice::new).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
@@ -130,8 +130,8 @@ pub fn extract_files(
 }
 
 /// Prints the last line about several files.
-fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
-    let Tally { files, failed } = tally;
+fn summarize(args: &ExtractArgs, tally: ExtractionTally, messages: &mut Messages<'_>) {
+    let ExtractionTally { files, failed } = tally;
     if args.dry_run {
         messages.note(format_args!("{} - files found to extract.", files - failed));
     } else if files > 1 {
@@ -142,7 +142,11 @@ fn summarize(args: &ExtractArgs, tally: Tally, messages: &mut Messages<'_>) {
 
 /// Returns all requested traces without duplicates. A query that matches none is reported and counts as a failed file;
 /// a folder or pattern skips files that are not traces.
-pub fn inputs(args: &ExtractArgs, messages: &mut Messages<'_>, tally: &mut Tally) -> Vec<PathBuf> {
+pub fn inputs(
+    args: &ExtractArgs,
+    messages: &mut Messages<'_>,
+    tally: &mut ExtractionTally,
+) -> Vec<PathBuf> {
     let mut inputs: Vec<PathBuf> = Vec::new();
     for query in &args.queries {
         let mut problems = Vec::new();

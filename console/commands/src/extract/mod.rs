@@ -10,11 +10,11 @@ use thiserror::Error;
 
 pub use options::ExtractArgs;
 
-use self::files::{Finish, Tally, Work, extract_files, inputs};
+use self::files::{ExtractionTally, ExtractionWork, Finish, extract_files, inputs};
 use super::context::write_notes;
 use super::shared::groups;
 use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names};
-use super::{Command, CommandError, Context, Entered, Signature};
+use super::{Command, CommandError, Context, EnteredLine, Signature};
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token};
 use handlescope_session::paths::with_home;
 use handlescope_session::suggest;
@@ -70,7 +70,7 @@ impl Command for Extract {
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 
     /// Parses words as extractors, or as files like those after `-fd`.
-    fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<ExtractArgs, ParseError> {
         let (mut args, words) = entered.options_and_words(Self::OPTIONS)?;
         let (mut queries, mut has_known) = (Vec::new(), false);
         for word in words {
@@ -112,7 +112,7 @@ impl Command for Extract {
             let names = args.unknown_extractors.join(", ");
             messages.note(format_args!("note: {names}: {EXTRACTED}"));
         }
-        let mut tally = Tally::default();
+        let mut tally = ExtractionTally::default();
         let inputs = inputs(&args, messages, &mut tally);
         if args.store_names || args.etwanalyzer {
             session.search_beside(&inputs);
@@ -131,11 +131,12 @@ impl Command for Extract {
         let is_unfinished = args.store_names || args.etwanalyzer;
         let finish = is_unfinished.then_some(&finish as &Finish<'_>);
         let overwrite = session.overwrite(args.force);
-        let work = Work { args: &args, inputs: &inputs, overwrite, finish, width: screen.width };
+        let work =
+            ExtractionWork { args: &args, inputs: &inputs, overwrite, finish, width: screen.width };
         let result = extract_files(&work, tally, cancel, out, messages);
         session.warn_of_missing_symbols(messages);
         context.session.search_beside_files();
-        let (Tally { files, failed }, requested) = result?;
+        let (ExtractionTally { files, failed }, requested) = result?;
         if failed > 0 {
             Err(CommandError::NotExtracted { failed, files })
         } else {

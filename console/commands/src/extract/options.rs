@@ -225,17 +225,17 @@ static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
         refused(
             &["-NoCompress"],
             "-NoCompress",
-            &Refused(0, "an extract is one archive; it cannot be several plain files"),
+            &RejectedValues(0, "an extract is one archive; it cannot be several plain files"),
         ),
         refused(
             &["-Indent"],
             "-Indent",
-            &Refused(0, "an extract holds tables; use -json-pretty with .dump for JSON"),
+            &RejectedValues(0, "an extract holds tables; use -json-pretty with .dump for JSON"),
         ),
         refused(
             &["-unzipOperation"],
             "-unzipOperation",
-            &Refused(
+            &RejectedValues(
                 1,
                 "archives are not unpacked into a folder, so there is nothing to run a command on",
             ),
@@ -247,9 +247,9 @@ const THREADS: &str =
     "traces are extracted one by one in this process; -Concurrency sets the threads of each";
 
 /// Takes at most this many values, always rejects them, and says why.
-struct Refused(usize, &'static str);
+struct RejectedValues(usize, &'static str);
 
-impl Take<ExtractArgs> for Refused {
+impl Take<ExtractArgs> for RejectedValues {
     fn value(&self) -> ValueKind<()> {
         Take::<ExtractArgs>::value(&Idle(self.0, self.1))
     }
@@ -262,7 +262,7 @@ impl Take<ExtractArgs> for Refused {
 const fn refused(
     names: &'static [&'static str],
     example: &'static str,
-    refused: &'static Refused,
+    refused: &'static RejectedValues,
 ) -> Opt<ExtractArgs> {
     Opt {
         names,

@@ -6,10 +6,10 @@ use super::{CHOICE, choices, fleet, warn_of};
 use crate::context::answer;
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
-use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, SharedArgs, Signature};
 use handlescope_fleet::{FleetColumn, FleetCriteria, GrowthAxis, fleet_growth};
 use handlescope_render::output::Target;
-use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
+use handlescope_render::pictures::{OpenTimeline, write_plot_svg, write_plot_text};
 use handlescope_session::grammar::value::{NUMBER, SWITCH, ValueKind, WORD};
 use handlescope_session::grammar::{
     Arguments, Example, Opt, OptionGroup, ParseError, WordChoices, choice, to, words,
@@ -67,7 +67,7 @@ impl Command for FleetPlot {
         },
     ];
 
-    fn parse(entered: &Entered<'_>) -> Result<FleetPlotArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<FleetPlotArgs, ParseError> {
         let (mut args, words): (FleetPlotArgs, _) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "one file, in quotes if its name has spaces";
         args.file = entered.at_most_one(&words, takes)?.as_deref().map(with_home);
@@ -96,7 +96,7 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     warn_of(&growth.caveats, dump.messages);
     let top = usize::try_from(args.top.unwrap_or(MAX_LINES)).unwrap_or(usize::MAX);
     let name = stem(fleet.dataset.root());
-    let timeline = Timeline::for_fleet(growth, Path::new(&name), top);
+    let timeline = OpenTimeline::for_fleet(growth, Path::new(&name), top);
     if timeline.is_empty() {
         let reason = "none of the chosen handles or allocations is open in a trace";
         return Err(CommandError::EmptyPicture { reason });

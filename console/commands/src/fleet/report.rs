@@ -12,7 +12,7 @@ use crate::pictures::report::{answers, criteria};
 use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
-use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, SharedArgs, Signature};
 use handlescope_fleet::{Fleet, FleetCriteria, FleetWhy, fleet_why};
 use handlescope_query::Source;
 use handlescope_render::output::Target;
@@ -60,7 +60,7 @@ impl Command for FleetPage {
         OptionGroup { title: groups::SCRIPTS, options: PAGES },
     ];
 
-    fn parse(entered: &Entered<'_>) -> Result<FleetPageArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<FleetPageArgs, ParseError> {
         let (mut args, words): (FleetPageArgs, _) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "one file, in quotes if its name has spaces";
         let file = entered.at_most_one(&words, takes)?;

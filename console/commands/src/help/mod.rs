@@ -7,12 +7,14 @@ use std::fmt;
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use self::page::Page;
+use self::page::HelpPage;
 use super::call::invocation;
 use super::shared::groups;
 use super::syntax::Syntax;
 use super::topics::TopicSpec;
-use super::{AnyCommand, Command, CommandError, Context, Entered, Invocation, Registry, Signature};
+use super::{
+    AnyCommand, Command, CommandError, Context, EnteredLine, Invocation, Registry, Signature,
+};
 use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError};
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
@@ -40,8 +42,11 @@ pub fn shell_usage(command: &dyn AnyCommand) -> String {
 
 /// Returns the examples of a command as shell command lines, under their heading.
 pub fn shell_examples(command: &dyn AnyCommand) -> String {
-    let examples = command.signature().examples.iter();
-    let lines = examples.map(|example| format!("\n  {}", Syntax::Shell.line(example.line)));
+    let lines = command
+        .signature()
+        .examples
+        .iter()
+        .map(|example| format!("\n  {}", Syntax::Shell.line(example.line)));
     std::iter::once("Examples:".to_owned()).chain(lines).collect()
 }
 
@@ -65,7 +70,7 @@ impl Command for Help {
         ]),
     };
 
-    fn parse(entered: &Entered<'_>) -> Result<HelpArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<HelpArgs, ParseError> {
         if let Some(word) = entered.tokens.get(3) {
             return Err(entered.too_many("a command, a kind of .dump or an option", word));
         }
@@ -76,11 +81,11 @@ impl Command for Help {
     fn run(args: HelpArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let HelpArgs(Some((topic, registry, syntax))) = args else { return Ok(()) };
         let aliases = &context.session.settings.aliases;
-        write(topic, aliases, Page::new(context.out, context.screen, registry, syntax))
+        write(topic, aliases, HelpPage::new(context.out, context.screen, registry, syntax))
     }
 }
 
-fn write(topic: Topic, aliases: &Aliases, page: Page<'_>) -> Result<(), CommandError> {
+fn write(topic: Topic, aliases: &Aliases, page: HelpPage<'_>) -> Result<(), CommandError> {
     match topic {
         Topic::Everything => page.everything(aliases),
         Topic::Command(command) => page.command(command),
@@ -164,8 +169,10 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
                     Some(Topic::Alias { name: format!(".{name}"), line: line.to_owned() })
                 })
                 .or_else(|| {
-                    let mut topics = registry.topics.iter();
-                    topics.find_map(|topic| Some(Topic::Term(topic, topic.term(name)?)))
+                    registry
+                        .topics
+                        .iter()
+                        .find_map(|topic| Some(Topic::Term(topic, topic.term(name)?)))
                 })
                 .or_else(|| option_named(&format!("-{name}"), registry).map(Topic::Option))
                 .ok_or_else(unknown)
@@ -184,8 +191,11 @@ fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyComm
 }
 
 fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseError {
-    let options = registry.options().filter(|option| option.has_effect());
-    let options = options.flat_map(|option| option.doc().names).copied();
+    let options = registry
+        .options()
+        .filter(|option| option.has_effect())
+        .flat_map(|option| option.doc().names)
+        .copied();
     let option = suggest::nearest(topic, options).filter(|_| topic.starts_with('-'));
     let help = option.and_then(|name| option_named(name, registry));
     let help = help.map_or_else(String::new, |option| format!("\n  {}", option.help_line()));

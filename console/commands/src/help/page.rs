@@ -13,21 +13,21 @@ use handlescope_session::terminal::{Role, Screen, table, wrapped};
 use handlescope_sql::Relation;
 
 /// Writes a page.
-pub struct Page<'a> {
+pub struct HelpPage<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
     registry: &'static Registry,
     syntax: Syntax,
 }
 
-impl<'a> Page<'a> {
+impl<'a> HelpPage<'a> {
     pub fn new(
         out: &'a mut dyn Write,
         screen: Screen,
         registry: &'static Registry,
         syntax: Syntax,
-    ) -> Page<'a> {
-        Page { out, screen, registry, syntax }
+    ) -> HelpPage<'a> {
+        HelpPage { out, screen, registry, syntax }
     }
 
     pub fn everything(mut self, aliases: &Aliases) -> Result<(), CommandError> {
@@ -46,7 +46,7 @@ impl<'a> Page<'a> {
             }
         }
         self.rows(&rows)?;
-        let aliases: Vec<_> = aliases.dotted().map(|(name, line)| [name, shown(line)]).collect();
+        let aliases: Vec<_> = aliases.dotted().map(|(name, line)| [name, escape(line)]).collect();
         if !aliases.is_empty() {
             self.heading("Aliases")?;
             self.rows(&aliases)?;
@@ -156,7 +156,7 @@ impl<'a> Page<'a> {
 
     pub fn alias(mut self, name: &str, line: &str) -> Result<(), CommandError> {
         self.title(name, "an alias")?;
-        self.paragraph(&format!("Stands for {}", shown(line)))
+        self.paragraph(&format!("Stands for {}", escape(line)))
     }
 
     /// Prints where the value set by an option or command can come from.
@@ -168,8 +168,13 @@ impl<'a> Page<'a> {
     fn options(&mut self, groups: &[GroupView]) -> Result<(), CommandError> {
         let (idle, active): (Vec<_>, Vec<_>) =
             groups.iter().partition(|group| group.options.iter().all(is_idle));
-        let usages = active.iter().flat_map(|group| &group.options).map(|option| option.usage());
-        let width = usages.map(|usage| usage.chars().count()).max().unwrap_or_default();
+        let width = active
+            .iter()
+            .flat_map(|group| &group.options)
+            .map(|option| option.usage())
+            .map(|usage| usage.chars().count())
+            .max()
+            .unwrap_or_default();
         for group in &active {
             self.heading(group.title)?;
             let rows = group.options.iter().map(|o| [o.usage(), o.doc().help.to_owned()]);
@@ -186,12 +191,16 @@ impl<'a> Page<'a> {
     /// Writes examples on lines that are never broken, with their goals next to them, or below if the lines are too
     /// long.
     fn examples(&mut self, examples: &[Example]) -> Result<(), CommandError> {
-        let rows = examples.iter().map(|example| (self.syntax.line(example.line), example.goal));
-        let rows: Vec<_> = rows.collect();
+        let rows: Vec<_> =
+            examples.iter().map(|example| (self.syntax.line(example.line), example.goal)).collect();
         let goals = rows.iter().map(|(_, goal)| goal.chars().count()).max().unwrap_or_default();
         let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(goals + 4));
-        let lines = rows.iter().map(|(line, _)| line.chars().count());
-        let width = lines.filter(|width| *width <= room).max().unwrap_or_default();
+        let width = rows
+            .iter()
+            .map(|(line, _)| line.chars().count())
+            .filter(|width| *width <= room)
+            .max()
+            .unwrap_or_default();
         for (line, goal) in rows {
             let gap = match width.checked_sub(line.chars().count()) {
                 Some(gap) => " ".repeat(gap + 2),
@@ -259,7 +268,7 @@ fn pad(table: &mut Table, column: usize, padding: (u16, u16)) {
 }
 
 /// Escapes text from outside.
-fn shown(text: &str) -> String {
+fn escape(text: &str) -> String {
     Untrusted(text).to_string()
 }
 
@@ -270,6 +279,8 @@ fn is_idle(option: &&dyn OptionSpec) -> bool {
 
 /// Returns the kinds of `.dump`, each with its summary.
 fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
-    let kinds = registry.kinds().iter();
-    kinds.map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
+    registry
+        .kinds()
+        .iter()
+        .map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
 }

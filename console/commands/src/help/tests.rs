@@ -10,7 +10,7 @@ fn page(words: &[&str], screen: Screen) -> String {
     let mut out = Vec::new();
     let topic = topic(&words, &REGISTRY, Aliases::NONE)
         .unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    write(topic, Aliases::NONE, Page::new(&mut out, screen, &REGISTRY, Syntax::Prompt))
+    write(topic, Aliases::NONE, HelpPage::new(&mut out, screen, &REGISTRY, Syntax::Prompt))
         .expect("a page");
     String::from_utf8(out).expect("text")
 }

@@ -7,7 +7,7 @@ use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, pa
 use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
-use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, GroupStats, ObjectCriteria, ObjectRefAnswer,
     ResourceColumn, WhyCriteria,
@@ -58,7 +58,7 @@ impl Command for Flame {
         option_groups(FILTERS, OPTIONS)
     }
 
-    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<PictureArgs, ParseError> {
         let args = parse(entered, FILTERS, OPTIONS)?;
         match args.file {
             Some(_) => criteria(&args, &BY).map(|_| args),
@@ -68,20 +68,20 @@ impl Command for Flame {
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let file = args.file.clone().unwrap_or_default();
-        let format = Format::new(&file)?;
+        let format = FlameFormat::new(&file)?;
         answer(false, &args.options.shared, context, |dump| format.draw(&file, &args, dump))
     }
 }
 
 /// The format of the picture.
 #[derive(Clone, Copy)]
-enum Format {
+enum FlameFormat {
     Svg,
     Speedscope,
     Pprof,
 }
 
-impl Format {
+impl FlameFormat {
     fn new(file: &Path) -> Result<Self, CommandError> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let formats = [(".svg", Self::Svg), (".json", Self::Speedscope), (".pb.gz", Self::Pprof)];

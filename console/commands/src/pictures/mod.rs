@@ -12,7 +12,7 @@ use super::shared::fields;
 use super::shared::ignore::IgnoreArgs;
 use super::shared::options::{files_option, force_option};
 use super::shared::{note_allocations, write_caveats};
-use super::{CommandError, DumpContext, Entered, SharedArgs};
+use super::{CommandError, DumpContext, EnteredLine, SharedArgs};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer,
 };
@@ -60,7 +60,7 @@ fn groups(filters: Filters, options: &'static [OptionGroup<PictureOptions>]) -> 
 
 /// Parses a file and options.
 fn parse(
-    entered: &Entered<'_>,
+    entered: &EnteredLine<'_>,
     filters: Filters,
     options: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {

@@ -7,12 +7,14 @@ use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, pa
 use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
-use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria,
 };
 use handlescope_render::output::Target;
-use handlescope_render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
+use handlescope_render::pictures::{
+    Measure, OpenTimeline, columns, write_plot_svg, write_plot_text,
+};
 use handlescope_session::grammar::value::{NUMBER, ValueKind, WORD};
 use handlescope_session::grammar::{
     Arguments, Example, GroupView, Opt, OptionGroup, ParseError, WordChoices, choice, to, words,
@@ -87,7 +89,7 @@ impl Command for Plot {
         option_groups(FILTERS, OPTIONS)
     }
 
-    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<PictureArgs, ParseError> {
         let args = parse(entered, FILTERS, OPTIONS)?;
         criteria(&args, columns_of(GroupColumn::Process)).map(|_| args)
     }
@@ -139,7 +141,7 @@ fn of_allocations(
     buckets: usize,
     top: usize,
     dump: &mut DumpContext<'_, '_>,
-) -> Result<Vec<Timeline>, CommandError> {
+) -> Result<Vec<OpenTimeline>, CommandError> {
     let by_count = args.options.by_count;
     let mut criteria =
         ResourceCriteria { buckets: Some(buckets), by_count, keeps_changes: true, ..criteria };
@@ -151,7 +153,7 @@ fn of_allocations(
         answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
     }
     let measure = Measure::for_bytes(!criteria.by_count);
-    let timeline = |answer| Timeline::for_allocations(answer, measure, buckets, top);
+    let timeline = |answer| OpenTimeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
 
@@ -161,22 +163,27 @@ fn of_handles(
     buckets: usize,
     top: usize,
     dump: &mut DumpContext<'_, '_>,
-) -> Result<Vec<Timeline>, CommandError> {
+) -> Result<Vec<OpenTimeline>, CommandError> {
     let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
     let answer = ask(&args.handles, groups, dump)?;
     if let Some(file) = answer.files.iter().find(|file| !file.about.info.has_clock()) {
         return Err(CommandError::NoTimes { path: file.about.path.to_path_buf() });
     }
     let timelines =
-        answer.files.iter().map(|file| (file.about.path, Timeline::new(file, buckets, top)));
+        answer.files.iter().map(|file| (file.about.path, OpenTimeline::new(file, buckets, top)));
     Ok(named_apart(timelines))
 }
 
 /// Returns the timelines of traces with distinct names.
-fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>) -> Vec<Timeline> {
+fn named_apart<'a>(
+    timelines: impl Iterator<Item = (&'a Path, Option<OpenTimeline>)>,
+) -> Vec<OpenTimeline> {
     let (paths, timelines): (Vec<_>, Vec<_>) = timelines.unzip();
-    let named = names_apart(&paths, stem).into_iter().zip(timelines);
-    named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
+    names_apart(&paths, stem)
+        .into_iter()
+        .zip(timelines)
+        .filter_map(|(name, timeline)| Some(timeline?.named(&name)))
+        .collect()
 }
 
 /// Returns the columns that group allocations as `by` groups handles.

@@ -9,7 +9,7 @@ use crate::dump::why::{Commands, note_suspects};
 use crate::shared::groups;
 use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::write_caveats;
-use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
     self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,
     ResourceCriteria, Source, WhyCriteria,
@@ -55,7 +55,7 @@ impl Command for Report {
         option_groups(LEAK_FILTERS, OPTIONS)
     }
 
-    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<PictureArgs, ParseError> {
         let args = parse(entered, LEAK_FILTERS, OPTIONS)?;
         match args.file {
             Some(_) => Ok(args),
@@ -108,11 +108,11 @@ pub fn answers<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Vec<ReportAnswer<'a>>, QueryError> {
-    let answers = sources.iter().zip(query::why(sources, criteria, names, cancel)?);
-    let answers = answers.map(|(source, why)| {
-        let allocations = allocations(source, criteria, names, cancel)?;
-        Ok(ReportAnswer { why, allocations })
-    });
+    let answers =
+        sources.iter().zip(query::why(sources, criteria, names, cancel)?).map(|(source, why)| {
+            let allocations = allocations(source, criteria, names, cancel)?;
+            Ok(ReportAnswer { why, allocations })
+        });
     answers.collect()
 }
 

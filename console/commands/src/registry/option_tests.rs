@@ -7,7 +7,7 @@ use reedline::{Completer, CompletionResult};
 use super::REGISTRY;
 use super::tests::{error, meaning, page};
 use crate::AnyCommand;
-use crate::completion::{CommandCompleter, SharedKnown};
+use crate::completion::{CommandCompleter, SharedCompletionValues};
 use handlescope_session::grammar::value::Offers;
 use handlescope_session::grammar::{OptionSpec, split};
 
@@ -80,7 +80,7 @@ fn an_option_is_explained_by_each_of_its_names() {
 
 #[test]
 fn an_option_is_offered_when_all_but_its_last_letter_is_typed() {
-    let mut completer = CommandCompleter::new(SharedKnown::default());
+    let mut completer = CommandCompleter::new(SharedCompletionValues::default());
     for kind in REGISTRY.kinds() {
         for option in kind.options() {
             for name in option.doc().names {
@@ -217,7 +217,7 @@ fn an_option_of_a_command_is_read_by_each_of_its_names_and_sets_something() {
 
 #[test]
 fn an_option_of_a_command_is_explained_and_offered() {
-    let mut completer = CommandCompleter::new(SharedKnown::default());
+    let mut completer = CommandCompleter::new(SharedCompletionValues::default());
     for command in REGISTRY.commands() {
         for option in command.options() {
             for name in option.doc().names {

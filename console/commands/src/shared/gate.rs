@@ -34,8 +34,13 @@ impl Gate {
                 FailOn::Processes { processes, most } => {
                     let is_of = |of: &Suspect| !is_known(of) && is_of(of, processes);
                     let is_of: Vec<bool> = suspects.map(is_of).collect();
-                    let all = answer.suspects.iter().zip(&is_of).filter(|(_, is_of)| **is_of);
-                    let all: u64 = all.map(|(suspect, _)| suspect.counts.unreleased()).sum();
+                    let all: u64 = answer
+                        .suspects
+                        .iter()
+                        .zip(&is_of)
+                        .filter(|(_, is_of)| **is_of)
+                        .map(|(suspect, _)| suspect.counts.unreleased())
+                        .sum();
                     is_of.into_iter().map(|is_of| is_of && all > *most).collect()
                 }
             };
@@ -49,8 +54,11 @@ impl Gate {
 
 /// Whether one of the suspect's processes matches.
 fn is_of(suspect: &Suspect, processes: &ProcessFilter) -> bool {
-    let mut pids = suspect.processes.iter().map(|process| process.pid.unwrap_or_default());
-    pids.any(|pid| processes.matches(suspect.program(), pid))
+    suspect
+        .processes
+        .iter()
+        .map(|process| process.pid.unwrap_or_default())
+        .any(|pid| processes.matches(suspect.program(), pid))
 }
 
 /// Rejects `-Format` together with another format.

@@ -173,15 +173,15 @@ pub fn write_archive(
 ) -> Result<u64, CommandError> {
     messages.wait("saving");
     let spinner = messages.spinner();
-    let written = save(trace, output, options, &Watch(&spinner), cancel);
+    let written = save(trace, output, options, &ExtractProgress(&spinner), cancel);
     spinner.stop();
     Ok(written?)
 }
 
 /// Shows what is being written next to the spinner, and stops with the command.
-struct Watch<'a>(&'a Spinner);
+struct ExtractProgress<'a>(&'a Spinner);
 
-impl ExtractObserver for Watch<'_> {
+impl ExtractObserver for ExtractProgress<'_> {
     fn on_phase(&self, name: &str) {
         self.0.show(format!("writing {}", Untrusted(name)));
     }

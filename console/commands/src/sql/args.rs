@@ -17,7 +17,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// Arguments of `.sql`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SqlArgs {
-    pub query: Query,
+    pub query: QuerySource,
     /// Memory limit of the query in bytes.
     pub max_memory: Option<u64>,
     /// The files to query, and format and destination of the answer.
@@ -28,19 +28,19 @@ fields!(SqlArgs { shared: SharedArgs });
 
 /// A query.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Query {
+pub enum QuerySource {
     Text(String),
     /// A file that contains the query.
     File(PathBuf),
 }
 
-impl Default for Query {
+impl Default for QuerySource {
     fn default() -> Self {
         Self::Text(String::new())
     }
 }
 
-impl Query {
+impl QuerySource {
     /// Returns the query without the comments before it.
     ///
     /// # Errors
@@ -52,9 +52,10 @@ impl Query {
             Self::File(path) => {
                 let mut read = || {
                     open_file(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
-                    match text.len() as u64 > MAX_FILE {
-                        true => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
-                        false => Ok(()),
+                    if text.len() as u64 > MAX_FILE {
+                        Err(io::Error::from(io::ErrorKind::FileTooLarge))
+                    } else {
+                        Ok(())
                     }
                 };
                 read().map_err(|source| CommandError::QueryFile { path: path.clone(), source })?;

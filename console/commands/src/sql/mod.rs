@@ -3,7 +3,7 @@
 mod args;
 mod words;
 
-pub use self::args::{Query, SqlArgs};
+pub use self::args::{QuerySource, SqlArgs};
 pub use self::words::{SqlWords, is_complete, is_unfinished};
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use self::words::is_file;
 use super::shared::groups;
 use super::shared::names::WatchedSymbols;
 use super::shared::output_file::complete_output;
-use super::{Command, CommandError, Context, Entered, SharedArgs, Signature};
+use super::{Command, CommandError, Context, EnteredLine, SharedArgs, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render as render;
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token};
@@ -81,16 +81,17 @@ impl Command for Sql {
     };
     const OPTIONS: &'static [OptionGroup<SqlArgs>] = OPTIONS;
 
-    fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
+    fn parse(entered: &EnteredLine<'_>) -> Result<SqlArgs, ParseError> {
         let (mut args, query) = match SqlWords::new(entered.line, entered.tokens) {
             Some(words) => {
                 let options = [words.before, words.behind].concat();
-                let args: SqlArgs = Entered { tokens: &options, ..*entered }.options(OPTIONS)?;
-                (args, Query::Text(words.text(entered.line)))
+                let args: SqlArgs =
+                    EnteredLine { tokens: &options, ..*entered }.options(OPTIONS)?;
+                (args, QuerySource::Text(words.text(entered.line)))
             }
             None => {
                 let (args, words) = entered.options_and_words(OPTIONS)?;
-                (args, Query::File(file(entered, &words)?))
+                (args, QuerySource::File(file(entered, &words)?))
             }
         };
         complete_output(&mut args.shared.output, entered.file)?;
@@ -165,7 +166,7 @@ pub fn end_program(limit: u64) {
 ///
 /// # Errors
 /// If the words are neither a query nor the name of one file.
-fn file(entered: &Entered<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
+fn file(entered: &EnteredLine<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
     match words {
         [] => Err(entered.missing("a query, as in SELECT type, count(*) FROM leaks GROUP BY type")),
         [word, ..] if is_file(&word.text) => {
@@ -194,8 +195,8 @@ mod tests {
 
     fn text(args: SqlArgs) -> String {
         match args.query {
-            Query::Text(text) => text,
-            Query::File(path) => panic!("{}", path.display()),
+            QuerySource::Text(text) => text,
+            QuerySource::File(path) => panic!("{}", path.display()),
         }
     }
 
@@ -235,7 +236,7 @@ mod tests {
             (".sql -json a/with_names.SQL", "a/with_names.SQL"),
             (".sql \"a b.sql\" -json", "a b.sql"),
         ] {
-            assert_eq!(args::<SqlArgs>(line).query, Query::File(file.into()), "{line}");
+            assert_eq!(args::<SqlArgs>(line).query, QuerySource::File(file.into()), "{line}");
             assert!(!is_unfinished(line, split(line).split_first().unwrap().1), "{line}");
         }
         assert_eq!(query(".sql SELECT t.sql"), "SELECT t.sql");
@@ -251,10 +252,10 @@ mod tests {
     fn a_file_is_read_without_its_mark_and_comments_and_named_if_it_cannot_be() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.sql");
-        let error = || Query::File(path.clone()).text().unwrap_err().to_string();
+        let error = || QuerySource::File(path.clone()).text().unwrap_err().to_string();
         assert!(error().contains("a.sql: the query cannot be read"), "{}", error());
         std::fs::write(&path, "\u{feff}-- Which?\r\nSELECT 1;\r\n").unwrap();
-        assert_eq!(Query::File(path.clone()).text().unwrap(), "SELECT 1;");
+        assert_eq!(QuerySource::File(path.clone()).text().unwrap(), "SELECT 1;");
         std::fs::write(&path, b"SELECT '\xff'").unwrap();
         assert!(error().contains("UTF-8"), "{}", error());
         std::fs::write(&path, " ".repeat(2 << 20)).unwrap();

@@ -53,9 +53,10 @@ impl<'t> SqlWords<'t> {
             let is_cut = first.quotes == Quotes::Closed && first.text.contains(char::is_whitespace);
             is_cut || is_file(&first.text)
         });
-        match is_whole {
-            true => words.get(..1).unwrap_or_default(),
-            false => SqlWords::new(line, words).map_or(words, |words| words.query),
+        if is_whole {
+            words.get(..1).unwrap_or_default()
+        } else {
+            SqlWords::new(line, words).map_or(words, |words| words.query)
         }
     }
 
@@ -119,8 +120,8 @@ fn around_comments<'t>(line: &str, tokens: &'t [Token]) -> (&'t [Token], &'t [To
 
 /// Whether all words are options of `.sql` and their values, if there are any words.
 fn are_options(tokens: &[Token]) -> bool {
-    let groups = GroupView::all(OPTIONS).into_iter();
-    let options: Vec<_> = groups.flat_map(|group| group.options).collect();
+    let options: Vec<_> =
+        GroupView::all(OPTIONS).into_iter().flat_map(|group| group.options).collect();
     let items = parse::known_items(&options, tokens);
     items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
 }

@@ -61,8 +61,12 @@ fn a_filter_asked_again_has_the_same_answer_with_other_filters_too() {
     let saved = trace(pairs);
     let texts = |saved: &SavedTrace, options: &str| {
         saved.ask(options, |answer| {
-            let caveats = answer.files[0].about.caveats.iter();
-            caveats.map(|caveat| caveat.text.clone()).collect::<Vec<_>>()
+            answer.files[0]
+                .about
+                .caveats
+                .iter()
+                .map(|caveat| caveat.text.clone())
+                .collect::<Vec<_>>()
         })
     };
     for filter in ["-StackFilter *Open", "-CreateStack *Open", "-StackFilter !*Open"] {
@@ -150,8 +154,12 @@ fn stacks_confirm_closes_at_exit_or_speak_against_them() {
     let asked = |at, stack| {
         closed_at_exit(at, stack).ask("-LeakAtExit -ShowStack", |answer| {
             let ExitStacks { closes, confirmed, doubtful } = answer.exit_stacks().expect("names");
-            let caveats = answer.files[0].about.caveats.iter();
-            let doubts = caveats.filter(|caveat| caveat.kind == CaveatKind::ExitsDoubtful).count();
+            let doubts = answer.files[0]
+                .about
+                .caveats
+                .iter()
+                .filter(|caveat| caveat.kind == CaveatKind::ExitsDoubtful)
+                .count();
             assert_eq!(doubts as u64, doubtful);
             (closes, confirmed, doubtful)
         })
@@ -191,8 +199,7 @@ impl FrameNames for Impatient {
             0 => FrameChain::from([frame.clone()]),
             _ => FrameChain::default(),
         };
-        let requests = requests.iter().enumerate();
-        requests.map(|(at, (_, rvas))| vec![chain(at); rvas.len()]).collect()
+        requests.iter().enumerate().map(|(at, (_, rvas))| vec![chain(at); rvas.len()]).collect()
     }
 }
 
@@ -214,9 +221,9 @@ fn a_cancelled_search_for_names_goes_on_where_it_stopped() {
 
 /// Names nothing, but records the modules, and which addresses are return addresses.
 #[derive(Default)]
-struct Notes(Mutex<Vec<(String, Vec<bool>)>>);
+struct AddressNotes(Mutex<Vec<(String, Vec<bool>)>>);
 
-impl FrameNames for Notes {
+impl FrameNames for AddressNotes {
     fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
         lock(&self.0).extend(requests.iter().map(|(module, addresses)| {
             (module.name.clone(), addresses.iter().map(|address| address.is_return).collect())
@@ -229,7 +236,7 @@ impl FrameNames for Notes {
 #[test]
 fn calls_return_to_every_frame_that_is_not_the_innermost_one_of_all_its_stacks() {
     let saved = trace(&[(OPEN, CLOSE), (&OPEN[1..], EXIT)]);
-    let (notes, cancel) = (Notes::default(), Cancel::default());
+    let (notes, cancel) = (AddressNotes::default(), Cancel::default());
     object_ref(&[saved.source()], &arguments("-ShowStack"), &notes, &cancel).expect("an answer");
     let asked = [("app.exe", vec![true; 3]), ("nt.exe", vec![false; 3])];
     let mut noted = lock(&notes.0).clone();

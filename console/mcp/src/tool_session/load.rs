@@ -9,12 +9,12 @@ use handlescope_fleet::dataset::Dataset;
 use handlescope_model::Untrusted;
 use serde_json::{Map, Value};
 
-use super::{Call, MAX_NAMED, ToolSession, WithWarnings};
-use crate::answer::Answer;
+use super::{MAX_NAMED, ToolCall, ToolSession, WithWarnings};
+use crate::answer::AnswerPage;
 use crate::brief;
 use crate::error::ToolError;
 use crate::rows::{LoadedFile, file_columns};
-use crate::window::{Names, Position, Window};
+use crate::window::{MemberNames, PagePosition, PageWindow};
 use handlescope_commands::CommandError;
 use handlescope_commands::load::load;
 use handlescope_session::paths::RootError;
@@ -25,8 +25,8 @@ impl ToolSession {
     ///
     /// # Errors
     /// When nothing can be loaded: what was loaded before stays.
-    pub(super) fn load(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
-        let Call { tool, inputs, at, rows, .. } = *call;
+    pub(super) fn load(&mut self, call: &ToolCall<'_>) -> WithWarnings<AnswerPage> {
+        let ToolCall { tool, inputs, at, rows, .. } = *call;
         let folders = self.real(inputs.texts("symbols"))?;
         let symbols = self.symbols_with(folders)?;
         let queries = self.queries(inputs.texts("paths"))?;
@@ -81,10 +81,8 @@ impl ToolSession {
     /// # Errors
     /// When nothing can be loaded, or the call was cancelled: the loaded traces are then those from before.
     fn loaded(&mut self, args: &LoadArgs) -> Result<Vec<String>, ToolError> {
-        let before = match args.append {
-            true => Vec::new(),
-            false => mem::take(&mut self.console.session.files),
-        };
+        let before =
+            if args.append { Vec::new() } else { mem::take(&mut self.console.session.files) };
         let kept = self.console.session.files.len();
         let (result, mut warnings) = self.run(&mut io::sink(), |context| load(args, context));
         let has_new = self.console.session.files.len() > kept;
@@ -109,8 +107,8 @@ impl ToolSession {
     fn names_of_loaded(&self) -> String {
         let files = &self.console.session.files;
         let paths = files.iter().map(|file| &file.path).chain(&self.console.session.dataset);
-        let names = paths.map(|path| Untrusted(path).to_string());
-        let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
+        let mut loaded: Vec<String> =
+            paths.map(|path| Untrusted(path).to_string()).take(MAX_NAMED).collect();
         match files.len().saturating_sub(MAX_NAMED) {
             0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
             0 => {}
@@ -126,14 +124,17 @@ impl ToolSession {
             return Ok(None);
         }
         let (mut text, _) = self.printed("Symbols", &[], false)?;
-        let mut symbols = brief::Symbols::default();
-        let names = Names { rows: "symbols", list: None };
+        let mut symbols = brief::SymbolsBrief::default();
+        let names = MemberNames { rows: "symbols", list: None };
         let mut count = |module: &Value| {
             symbols.count(module);
             true
         };
         let counts: Option<&mut dyn FnMut(&Value) -> bool> = Some(&mut count);
-        self.part(&mut text, Window { names, first: Position::default(), count: 0, counts })?;
+        self.part(
+            &mut text,
+            PageWindow { names, first: PagePosition::default(), count: 0, counts },
+        )?;
         Ok(Some(symbols.described()))
     }
 

@@ -2,8 +2,8 @@
 
 use handlescope_fleet::dataset::TABLES;
 
-use super::Call;
-use crate::answer::Answer;
+use super::ToolCall;
+use crate::answer::AnswerPage;
 use crate::error::ToolError;
 use crate::rows::{DescribedTable, relation_columns};
 use handlescope_session::suggest;
@@ -22,21 +22,26 @@ pub fn of_traces(views: &Views) -> Vec<DescribedTable> {
 
 /// The tables of a dataset.
 pub fn of_dataset() -> Vec<DescribedTable> {
-    let tables = TABLES.iter().map(|table| DescribedTable {
-        name: table.name.to_owned(),
-        is_view: false,
-        meaning: table.doc.to_owned(),
-        columns: dataset_columns(table),
-    });
-    tables.collect()
+    TABLES
+        .iter()
+        .map(|table| DescribedTable {
+            name: table.name.to_owned(),
+            is_view: false,
+            meaning: table.doc.to_owned(),
+            columns: dataset_columns(table),
+        })
+        .collect()
 }
 
 /// The tables that the call names, in its order, or all.
 ///
 /// # Errors
 /// Names the first that is not there.
-pub fn schema(call: &Call<'_>, mut tables: Vec<DescribedTable>) -> Result<Answer, ToolError> {
-    let Call { tool, inputs, at, rows, .. } = *call;
+pub fn schema(
+    call: &ToolCall<'_>,
+    mut tables: Vec<DescribedTable>,
+) -> Result<AnswerPage, ToolError> {
+    let ToolCall { tool, inputs, at, rows, .. } = *call;
     let names = inputs.texts("tables");
     let mut chosen: Vec<DescribedTable> = Vec::new();
     for name in names.iter().flat_map(|names| names.split(',')).map(str::trim) {

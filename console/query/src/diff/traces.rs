@@ -15,6 +15,7 @@ use super::rule::{self, Chances};
 use super::tally::{GroupSample, LeakTally, TimeDependence};
 use crate::acquired::{AcquisitionGroups, KeptSites};
 use crate::amounts::Amount;
+use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;

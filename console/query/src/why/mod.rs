@@ -146,7 +146,7 @@ pub fn why<'a>(
 /// Keeps only the requested suspect in each trace that has it.
 fn pick(answers: &mut [WhyAnswer<'_>], picked: &PickedSuspect) -> Result<(), QueryError> {
     let count = answers.iter().map(|answer| answer.suspects.len()).max().unwrap_or_default();
-    let id_of_digits = id_of_digits(answers, picked, count).map(Picked::Id);
+    let id_of_digits = id_of_digits(answers, picked, count).map(PickedSuspect::Id);
     let picked = id_of_digits.as_ref().unwrap_or(picked);
     let is_picked = |suspect: &Suspect| match picked {
         PickedSuspect::Rank(rank) => suspect.rank == *rank,
@@ -170,8 +170,12 @@ fn pick(answers: &mut [WhyAnswer<'_>], picked: &PickedSuspect) -> Result<(), Que
 }
 
 /// Returns a number as an id, if it is too large for a rank and begins the id of a suspect.
-fn id_of_digits(answers: &[WhyAnswer<'_>], picked: &Picked, count: usize) -> Option<SuspectId> {
-    let Picked::Rank(rank) = picked else { return None };
+fn id_of_digits(
+    answers: &[WhyAnswer<'_>],
+    picked: &PickedSuspect,
+    count: usize,
+) -> Option<SuspectId> {
+    let PickedSuspect::Rank(rank) = picked else { return None };
     let id = SuspectId::new(&rank.to_string()).ok().filter(|_| *rank > count)?;
     let mut suspects = answers.iter().flat_map(|answer| &answer.suspects);
     suspects.any(|suspect| id.begins(&suspect.id)).then_some(id)

@@ -12,9 +12,9 @@ use std::path::Path;
 
 use self::columns::{COLUMNS, Column, TARGET_COLUMNS};
 use self::row::{CsvRow, FileFacts, ObjectFacts};
-use super::event_item::{EventItem, StackTexts};
+use super::event_item::{EventItem, TraceStackTexts};
 use crate::text::ObjectRefStyle;
-use crate::traces::{StackNumbers, traces};
+use crate::traces::{StackOffset, traces};
 use handlescope_query::ObjectRefAnswer;
 use handlescope_session::paths::names_apart;
 use handlescope_session::settings::Display;
@@ -39,7 +39,7 @@ pub fn write(
     }
     let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
     writer.write_record(columns(args).map(|(header, _)| header))?;
-    let mut rows = Rows { writer, args, text, has_written: false };
+    let mut rows = CsvRowWriter { writer, args, text, has_written: false };
     let traces = traces(&answer.files);
     let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
     let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
@@ -59,17 +59,17 @@ fn columns(args: &ObjectRefStyle<'_>) -> impl Iterator<Item = &'static Column> {
 }
 
 /// Writes rows.
-struct Rows<'a, W: Write> {
+struct CsvRowWriter<'a, W: Write> {
     writer: csv::Writer<W>,
     args: &'a ObjectRefStyle<'a>,
     text: CsvText,
     has_written: bool,
 }
 
-impl<W: Write> Rows<'_, W> {
-    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackNumbers) -> io::Result<()> {
+impl<W: Write> CsvRowWriter<'_, W> {
+    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackOffset) -> io::Result<()> {
         let FileFacts { answer: file, listing, .. } = *facts;
-        let mut stacks = StackTexts::new(file, self.args.criteria.stacks);
+        let mut stacks = TraceStackTexts::new(file, self.args.criteria.stacks);
         for &selected in file.selection.objects() {
             // An object may have no row, so the writer alone would not notice a cancellation.
             file.file.cancel.check().map_err(io::Error::other)?;

@@ -7,7 +7,7 @@ use handlescope_model::{ObjectIdx, ProcessIdx};
 
 use crate::event_item::EventItem;
 use crate::text::{ProcessStyle, TargetStyle};
-use crate::time::Clock;
+use crate::time::TraceClock;
 use handlescope_query::{
     EventListing, FileAnswer, PerProcess, ProcessInfo, SelectedObject, Target, UNKNOWN_LIFETIME_NS,
 };
@@ -30,13 +30,13 @@ pub struct FileFacts<'a> {
     pub name: String,
     /// Start of the recording; empty if unknown.
     pub date: String,
-    processes: PerProcess<ProcessFacts<'a>>,
+    processes: PerProcess<CsvProcessFacts<'a>>,
     style: ProcessStyle,
-    clock: Clock,
+    clock: TraceClock,
 }
 
 /// The facts that the rows of a process share.
-pub struct ProcessFacts<'a> {
+pub struct CsvProcessFacts<'a> {
     /// `name.exe(pid)` with its start and end.
     pub marked: String,
     pub name: &'a str,
@@ -86,35 +86,36 @@ impl<'a> FileFacts<'a> {
         has_command_line: bool,
         display: &Display,
     ) -> Self {
-        let clock = Clock::new(&answer.about.info, display.time_format, display.time_digits);
+        let clock = TraceClock::new(&answer.about.info, display.time_format, display.time_digits);
         let style = ProcessStyle::new(&answer.about.info, display);
         let processes = &answer.file.processes;
         Self {
             answer,
             listing,
             name: name.to_string_lossy().into_owned(),
-            date: match answer.about.info.has_clock() {
-                true => Clock::session_start(&answer.about.info),
-                false => String::new(),
+            date: if answer.about.info.has_clock() {
+                TraceClock::session_start(&answer.about.info)
+            } else {
+                String::new()
             },
             processes: processes
-                .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
+                .each(|process| CsvProcessFacts::new(process, &style, &clock, has_command_line)),
             style,
             clock,
         }
     }
 
     /// Returns the process of a row, or the invalid one if it is unknown.
-    pub fn process(&self, row: Option<ProcessIdx>) -> &ProcessFacts<'a> {
+    pub fn process(&self, row: Option<ProcessIdx>) -> &CsvProcessFacts<'a> {
         self.processes.get(row)
     }
 }
 
-impl<'a> ProcessFacts<'a> {
+impl<'a> CsvProcessFacts<'a> {
     fn new(
         process: &'a ProcessInfo,
         style: &ProcessStyle,
-        clock: &Clock,
+        clock: &TraceClock,
         has_command_line: bool,
     ) -> Self {
         let name = style.name(process);
@@ -199,13 +200,16 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
     let processes = &file.answer.file.processes;
     let by_start: BTreeSet<_> =
         children.map(|child| (processes.get(child).start_ns, child)).collect();
-    let labels = by_start.into_iter().map(|(_, child)| file.process(Some(child)).marked.as_str());
-    labels.collect::<Vec<_>>().join(", ")
+    by_start
+        .into_iter()
+        .map(|(_, child)| file.process(Some(child)).marked.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl<'a> CsvRow<'a> {
     /// Returns the process that acted, or that has the handle.
-    pub fn process(&self) -> &ProcessFacts<'a> {
+    pub fn process(&self) -> &CsvProcessFacts<'a> {
         self.file.process(Some(self.item.actor_row()))
     }
 }

@@ -2,15 +2,15 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::traces::StackNumbers;
+use crate::traces::StackOffset;
 use handlescope_query::GroupKey;
 
 /// A value of any type in a document.
-type Erased<'a> = Box<dyn erased_serde::Serialize + 'a>;
+type ErasedValue<'a> = Box<dyn erased_serde::Serialize + 'a>;
 
 /// The members of a document, in order; each is produced while it is written.
 #[derive(Default)]
-pub struct Document<'a>(Vec<(&'static str, Erased<'a>)>);
+pub struct Document<'a>(Vec<(&'static str, ErasedValue<'a>)>);
 
 impl<'a> Document<'a> {
     /// Adds a member.
@@ -24,7 +24,7 @@ impl<'a> Document<'a> {
         self,
         column: &'static str,
         key: GroupKey<impl Serialize + 'a>,
-        numbers: StackNumbers,
+        numbers: StackOffset,
     ) -> Self {
         match key {
             GroupKey::Text(text) => self.with(column, text),

@@ -44,9 +44,9 @@ impl Serialize for Hex {
 
 /// Serializes anything as its display text.
 #[derive(Clone)]
-pub struct Shown<T>(pub T);
+pub struct DisplayText<T>(pub T);
 
-impl<T: Display> Serialize for Shown<T> {
+impl<T: Display> Serialize for DisplayText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
@@ -66,9 +66,9 @@ where
 }
 
 /// An object that produces its members while they are written.
-pub struct Members<F>(pub F);
+pub struct JsonMembers<F>(pub F);
 
-impl<F, I, K, V> Serialize for Members<F>
+impl<F, I, K, V> Serialize for JsonMembers<F>
 where
     F: Fn() -> I,
     I: IntoIterator<Item = (K, V)>,

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use super::index;
 use crate::json;
 use crate::no_match::{NoMatchRow, first_no_match};
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use handlescope_query::{CountedEvent, EventsAnswer};
 use handlescope_session::values::CountedNoun;
 
@@ -82,12 +82,11 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>> {
+pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
     let rows =
         answers.iter().flat_map(|answer| answer.rows.iter().map(|row| (index(answer.index), row)));
     let file_rows = answers.iter().map(|answer| {
-        let counts = answer.rows.iter().map(|row| row.counted.count);
-        let passed = counts.fold(0, u64::saturating_add);
+        let passed = answer.rows.iter().map(|row| row.counted.count).fold(0, u64::saturating_add);
         let (passed, total) = (HumanCount(passed), CountedNoun(answer.total, "event"));
         let kinds = answer.rows.len();
         let kinds_text = CountedNoun(kinds as u64, "kind");
@@ -95,14 +94,19 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         FileRows::new(answer.path, kinds)
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
-    let table = Table::new(event_columns(), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(event_columns(), rows.collect(), file_rows)?;
     let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     Ok(table.with_document(move |file_rows, mode, out| {
-        let files = answers.iter().zip(file_rows).flat_map(|(answer, file_rows)| {
-            let rows = file_rows.relative_rows().filter_map(|row| answer.rows.get(row));
-            rows.map(|row| (index(answer.index), row))
-        });
-        let rows: Vec<EventCountRow<'_>> = files.collect();
+        let rows: Vec<EventCountRow<'_>> = answers
+            .iter()
+            .zip(file_rows)
+            .flat_map(|(answer, file_rows)| {
+                file_rows
+                    .relative_rows()
+                    .filter_map(|row| answer.rows.get(row))
+                    .map(|row| (index(answer.index), row))
+            })
+            .collect();
         let providers = rows.chunk_by(are_of_provider).map(<[_]>::to_vec).collect();
         let about = EventsHead { providers, no_match: first_no_match(no_match()) };
         json::write(&event_document().part(about), mode, out)
@@ -116,11 +120,11 @@ fn are_of_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> boo
 }
 
 /// The rows of a provider.
-type Provider<'a> = Vec<EventCountRow<'a>>;
+type ProviderRows<'a> = Vec<EventCountRow<'a>>;
 
 /// The events of an answer, grouped by provider.
 pub struct EventsHead<'a> {
-    providers: Vec<Provider<'a>>,
+    providers: Vec<ProviderRows<'a>>,
     no_match: Option<NoMatchRow<'a>>,
 }
 
@@ -140,8 +144,8 @@ pub const NO_MATCH: &str = "only if nothing matches: the filter that removed eve
                             `before` counts kinds of events, or single events";
 
 /// Declares the columns of a provider.
-pub fn provider_columns<'a>() -> Columns<'a, Provider<'a>> {
-    let mut columns = Columns::<Provider<'a>>::default();
+pub fn provider_columns<'a>() -> Columns<'a, ProviderRows<'a>> {
+    let mut columns = Columns::<ProviderRows<'a>>::default();
     columns.member("file", "index of the trace", |rows| rows.first().map(|(file, _)| *file));
     columns.member(
         "provider",

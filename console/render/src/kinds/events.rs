@@ -10,10 +10,10 @@ use serde::{Serialize, Serializer};
 use super::index;
 use crate::{
     ObjectRefStyle,
-    event_item::{DUPLICATES, EventItem, StackTexts},
+    event_item::{DUPLICATES, EventItem, TraceStackTexts},
     json::{Array, Hex},
-    table::{Columns, FileRows, Members, PartOf, RowsOf, Table},
-    traces::{StackNumbers, Traces, traces},
+    table::{AnswerTable, Columns, FileRows, PartOf, RowMembers, RowsOf},
+    traces::{DocumentTraces, StackOffset, traces},
 };
 use handlescope_query::{
     EventListing, FileAnswer, ListedDuplicate, ObjectRefAnswer, ProcessInfo, SelectedObject, Target,
@@ -28,43 +28,47 @@ const EXISTING: &str = "existing_handle";
 
 /// An object.
 #[derive(Clone)]
-pub struct ObjectRow<'a> {
+pub struct ObjectListRow<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a EventListing,
-    numbers: StackNumbers,
+    numbers: StackOffset,
     object: SelectedObject,
-    parts: Rc<Parts<'a>>,
+    parts: Rc<ObjectMembers<'a>>,
 }
 
 /// The members of parts of objects, declared once for all objects.
-struct Parts<'a> {
-    creator: Rc<Members<'a, Creator<'a>>>,
-    existing: Rc<Members<'a, ExistingHandle>>,
+struct ObjectMembers<'a> {
+    creator: Rc<RowMembers<'a, Creator<'a>>>,
+    existing: Rc<RowMembers<'a, RemainingHandle>>,
 }
 
-impl Parts<'_> {
+impl ObjectMembers<'_> {
     fn new() -> Rc<Self> {
         let creator = Rc::new(creator_columns().in_document());
-        Rc::new(Parts { creator, existing: Rc::new(existing_columns().in_document()) })
+        Rc::new(ObjectMembers { creator, existing: Rc::new(existing_columns().in_document()) })
     }
 }
 
 /// An event of an object, or a handle to it that was open at the end.
-pub struct EventRow<'a> {
-    object: ObjectRow<'a>,
+pub struct ObjectEventRow<'a> {
+    object: ObjectListRow<'a>,
     item: EventItem<'a>,
     stack_text: Option<String>,
 }
 
 /// Returns the objects of a document.
-pub fn objects<'a>(answer: &'a ObjectRefAnswer<'a>, traces: &Traces<'a>) -> impl Serialize + 'a {
-    let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
+pub fn objects<'a>(
+    answer: &'a ObjectRefAnswer<'a>,
+    traces: &DocumentTraces<'a>,
+) -> impl Serialize + 'a {
+    let numbers: Vec<StackOffset> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
-        let (files, parts) = (answer.files.iter().zip(numbers.clone()), Parts::new());
-        let objects = files.flat_map(move |(file, numbers)| {
-            ObjectRow::from_file(file, numbers, Rc::clone(&parts))
-        });
-        objects.map(ObjectJson)
+        let (files, parts) = (answer.files.iter().zip(numbers.clone()), ObjectMembers::new());
+        files
+            .flat_map(move |(file, numbers)| {
+                ObjectListRow::from_file(file, numbers, Rc::clone(&parts))
+            })
+            .map(ObjectJson)
     })
 }
 
@@ -74,15 +78,17 @@ pub fn for_each_batch(
     answer: &ObjectRefAnswer<'_>,
     style: &ObjectRefStyle<'_>,
     cancel: &Cancel,
-    write: &mut dyn FnMut(&Table<'_>) -> io::Result<()>,
+    write: &mut dyn FnMut(&AnswerTable<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let (mut rows, mut poll) = (Vec::new(), Poll::new(cancel));
     for (file, trace) in answer.files.iter().zip(traces(&answer.files).iter()) {
-        let mut stacks = StackTexts::new(file, style.criteria.stacks);
-        for object in ObjectRow::from_file(file, trace.numbers, Parts::new()) {
+        let mut stacks = TraceStackTexts::new(file, style.criteria.stacks);
+        for object in ObjectListRow::from_file(file, trace.numbers, ObjectMembers::new()) {
             poll.round().map_err(io::Error::other)?;
             rows.extend(
-                object.items().map(|row| EventRow { stack_text: stacks.show(&row.item), ..row }),
+                object
+                    .items()
+                    .map(|row| ObjectEventRow { stack_text: stacks.show(&row.item), ..row }),
             );
             if rows.len() >= BATCH {
                 write(&table(std::mem::take(&mut rows), style)?)?;
@@ -92,8 +98,11 @@ pub fn for_each_batch(
     write(&table(rows, style)?)
 }
 
-fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<Table<'a>> {
-    let mut columns = Columns::<EventRow<'a>>::default();
+fn table<'a>(
+    rows: Vec<ObjectEventRow<'a>>,
+    style: &ObjectRefStyle<'_>,
+) -> io::Result<AnswerTable<'a>> {
+    let mut columns = Columns::<ObjectEventRow<'a>>::default();
     let shows_target = style.criteria.show_target;
     add_object(&mut columns, shows_target);
     add_event(&mut columns, shows_target);
@@ -103,7 +112,7 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
         });
     }
     let file_rows = [FileRows::rows_of(rows.len())];
-    Table::new(columns, rows, file_rows)
+    AnswerTable::new(columns, rows, file_rows)
 }
 
 /// Declares the members of rows once, in the order of documents. They become columns for schemas and files, and a row
@@ -125,7 +134,7 @@ macro_rules! members {
         }
 
         /// Adds the members that files have with each event.
-        fn $add_to_file<'a>(columns: &mut Columns<'a, EventRow<'a>>, shows_target: bool) {
+        fn $add_to_file<'a>(columns: &mut Columns<'a, ObjectEventRow<'a>>, shows_target: bool) {
             let _ = shows_target;
             $(members!(@$target columns, shows_target, $name, $meaning, $part, $value);)+
         }
@@ -145,7 +154,7 @@ macro_rules! members {
         $columns.nest($name, $kind, $meaning, $value)
     };
     (@file $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {
-        $columns.add($name, $meaning, |row: &EventRow<'a>| valued(valued(row, $part), $value));
+        $columns.add($name, $meaning, |row: &ObjectEventRow<'a>| valued(valued(row, $part), $value));
     };
     (@target $columns:ident, $shows:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {
         if $shows {
@@ -174,10 +183,10 @@ fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
 }
 
 /// An object in a document.
-struct ObjectJson<'a>(ObjectRow<'a>);
+struct ObjectJson<'a>(ObjectListRow<'a>);
 
 members! {
-    ObjectJson(ObjectRow): object_columns, add_object from |row: &EventRow<'a>| &row.object;
+    ObjectJson(ObjectListRow): object_columns, add_object from |row: &ObjectEventRow<'a>| &row.object;
     file "file", "index of the trace" => |row| index(row.answer.about.index);
     file "id", "number of the object in its trace, from 1; the same in every session"
         => |row| row.object.id();
@@ -235,10 +244,10 @@ members! {
 }
 
 /// An event in a document.
-struct EventJson<'a>(EventRow<'a>);
+struct EventJson<'a>(ObjectEventRow<'a>);
 
 members! {
-    EventJson(EventRow): object_event_columns, add_event from |row: &EventRow<'a>| row;
+    EventJson(ObjectEventRow): object_event_columns, add_event from |row: &ObjectEventRow<'a>| row;
     file "kind", "`\"handle_create\"`, `\"handle_duplicate\"`, `\"handle_close\"`, `\"object_create\"`, \
                   `\"object_delete\"`, `\"reference\"`, `\"dereference\"`, `\"map\"`, `\"unmap\"`"
         => |row| row.item.event().map_or(EXISTING, |event| event.kind.name());
@@ -313,28 +322,28 @@ fn creator_columns<'a>() -> Columns<'a, Creator<'a>> {
 }
 
 /// The process and the value of a handle that was open at the end.
-type ExistingHandle = (u32, Option<u64>);
+type RemainingHandle = (u32, Option<u64>);
 
 /// Declares the columns of a handle that was open at the end.
-fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
+fn existing_columns<'a>() -> Columns<'a, RemainingHandle> {
     const HANDLE: &str = "process id and value of such a handle";
-    let mut columns = Columns::<ExistingHandle>::default();
+    let mut columns = Columns::<RemainingHandle>::default();
     columns.member("pid", HANDLE, |(pid, _)| *pid);
     columns.member("handle", HANDLE, |(_, handle)| handle.map(Hex));
     columns
 }
 
-impl<'a> ObjectRow<'a> {
+impl<'a> ObjectListRow<'a> {
     /// Returns the objects of a trace that passed the filters.
     fn from_file(
         answer: &'a FileAnswer<'a>,
-        numbers: StackNumbers,
-        parts: Rc<Parts<'a>>,
-    ) -> impl Iterator<Item = ObjectRow<'a>> {
+        numbers: StackOffset,
+        parts: Rc<ObjectMembers<'a>>,
+    ) -> impl Iterator<Item = ObjectListRow<'a>> {
         answer.listing.iter().flat_map(move |listing| {
             let objects = answer.selection.objects().iter();
             let parts = Rc::clone(&parts);
-            objects.map(move |&object| ObjectRow {
+            objects.map(move |&object| ObjectListRow {
                 answer,
                 listing,
                 numbers,
@@ -344,9 +353,9 @@ impl<'a> ObjectRow<'a> {
         })
     }
 
-    fn items(self) -> impl Iterator<Item = EventRow<'a>> {
+    fn items(self) -> impl Iterator<Item = ObjectEventRow<'a>> {
         let items = EventItem::from_object(self.answer, self.listing, self.object);
-        items.map(move |item| EventRow { object: self.clone(), item, stack_text: None })
+        items.map(move |item| ObjectEventRow { object: self.clone(), item, stack_text: None })
     }
 
     fn pointer(&self) -> Option<Hex> {
@@ -399,14 +408,14 @@ impl<'a> ObjectRow<'a> {
         Some(PartOf(Rc::clone(&self.parts.creator), process))
     }
 
-    fn existing_handles(self) -> impl Iterator<Item = ExistingHandle> {
+    fn existing_handles(self) -> impl Iterator<Item = RemainingHandle> {
         let tables = &self.answer.file;
         let handles = self.listing.existing(self.object.object());
         handles.map(|(owner, handle)| (tables.processes.get(owner).pid, handle))
     }
 }
 
-impl EventRow<'_> {
+impl ObjectEventRow<'_> {
     fn pid_of(&self, process: impl Fn(ListedDuplicate) -> Option<ProcessIdx>) -> Option<u32> {
         let process = process(self.item.duplicate()?)?;
         Some(self.object.answer.file.processes.get(process).pid)

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use polars::prelude::DataFrame;
 
-use crate::table::{Columns, Table};
+use crate::table::{AnswerTable, Columns};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;
 use handlescope_session::values::Format;
@@ -13,10 +13,10 @@ use handlescope_session::values::Format;
 const MAX_ROWS: usize = 1000;
 
 /// Returns the result of a query unchanged.
-pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
+pub fn frame<'a>(frame: DataFrame, command: &str) -> AnswerTable<'a> {
     let names = frame.get_column_names_owned().iter().map(ToString::to_string).collect();
     let about = (command.to_owned(), names);
-    let mut table = Table::from_frame(frame).within(query_document(), about);
+    let mut table = AnswerTable::from_frame(frame).within(query_document(), about);
     table.max_rows = Some(MAX_ROWS);
     table
 }
@@ -31,7 +31,7 @@ pub fn write_frame(
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    Table::from_frame(frame).write_as(format, &Display::default(), cancel, out)
+    AnswerTable::from_frame(frame).write_as(format, &Display::default(), cancel, out)
 }
 
 /// Declares the document of a query: its command and the names of its columns.

@@ -6,9 +6,9 @@ use super::index;
 use crate::{
     ObjectRefStyle,
     json::Document,
-    table::{Columns, FileRows, MemberMeaning, Table},
+    table::{AnswerTable, Columns, FileRows, MemberMeaning},
     text::StackStyle,
-    traces::{OfTraces, StackNumbers, totals_columns, traces},
+    traces::{OfTraces, StackOffset, totals_columns, traces},
 };
 use handlescope_query::{
     FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, Growth,
@@ -23,7 +23,7 @@ pub struct GroupRow<'a> {
     node: NodeIdx,
     /// Growth of the group, with `-ShowTime`.
     growth: Option<Growth>,
-    numbers: StackNumbers,
+    numbers: StackOffset,
     stacks: Rc<StackStyle<'a>>,
 }
 
@@ -43,9 +43,10 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
         let name = column.word();
-        match column.is_number() {
-            true => columns.add(name, column.help(), move |row| row.number(level)).rows_only(),
-            false => columns.add(name, column.help(), move |row| row.text(level)).rows_only(),
+        if column.is_number() {
+            columns.add(name, column.help(), move |row| row.number(level)).rows_only()
+        } else {
+            columns.add(name, column.help(), move |row| row.text(level)).rows_only()
         };
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
@@ -115,11 +116,10 @@ pub fn add_stats<'a, R>(
 ) {
     for (stat, name, title, meaning) in Stat::ALL {
         let value = move |row: &R| stats(row).get(stat);
-        match stat.is_time() {
-            true => columns.add(name, meaning, value).title(title),
-            false => {
-                columns.add(name, meaning, move |row| value(row).unwrap_or_default()).title(title)
-            }
+        if stat.is_time() {
+            columns.add(name, meaning, value).title(title)
+        } else {
+            columns.add(name, meaning, move |row| value(row).unwrap_or_default()).title(title)
         };
     }
 }
@@ -132,19 +132,20 @@ pub fn groups<'a>(
     answer: &'a ObjectRefAnswer<'a>,
     style: &ObjectRefStyle<'a>,
     is_document: bool,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let criteria = &style.criteria.groups;
     let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
     let has_times = criteria.buckets.is_some();
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
         let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
-        let groups = file.groups.iter();
-        let nodes = groups.flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)));
-        nodes.map(move |(groups, node)| {
-            let growth = has_times.then(|| groups.growth(node)).flatten();
-            GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
-        })
+        file.groups
+            .iter()
+            .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)))
+            .map(move |(groups, node)| {
+                let growth = has_times.then(|| groups.growth(node)).flatten();
+                GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
+            })
     });
     let file_rows = answer.files.iter().map(|file| {
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
@@ -152,7 +153,7 @@ pub fn groups<'a>(
     });
     let about = (answer, style.text, criteria.clone());
     let columns = group_columns(criteria, is_document);
-    let table = Table::new(columns, rows.collect(), file_rows)?;
+    let table = AnswerTable::new(columns, rows.collect(), file_rows)?;
     Ok(table.within(group_document(), OfTraces { traces, rest: about }))
 }
 
@@ -192,16 +193,16 @@ pub fn group_document<'a>() -> Columns<'a, GroupsHead<'a>> {
 
 /// The groups and rows that options leave out.
 #[derive(Default)]
-struct LeftOut {
+struct Omissions {
     groups: usize,
     handles: u64,
     rows: Option<usize>,
 }
 
 /// Declares the columns for what options leave out.
-fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
+fn left_out_columns<'a>() -> Columns<'a, Omissions> {
     const OMITTED: &str = "number of omitted groups, and of the handles and views in them";
-    let mut columns = Columns::<LeftOut>::default();
+    let mut columns = Columns::<Omissions>::default();
     columns.member("groups", OMITTED, |sum| sum.groups);
     columns.member("handles", OMITTED, |sum| sum.handles);
     columns.member_if(
@@ -213,10 +214,10 @@ fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
 }
 
 /// Counts what `-TopN`, `-MinCount` and `-Rows` leave out on all levels.
-fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> LeftOut {
+fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> Omissions {
     let groups = answer.files.iter().filter_map(|file| file.groups.as_ref());
     let rows = criteria.rows.map(|_| groups.map(|groups| groups.tree.rows_left_out()).sum());
-    let mut sum = LeftOut { rows, ..LeftOut::default() };
+    let mut sum = Omissions { rows, ..Omissions::default() };
     for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
         let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
         for GroupsLeftOut { groups, handles } in parents.map(|parent| groups.tree.left_out(parent))

@@ -6,8 +6,8 @@ use handlescope_model::tables::TraceInfo;
 
 use super::index;
 use crate::{
-    table::{Columns, FileRows, Show, Table},
-    time::Clock,
+    table::{AnswerTable, Columns, FileRows, Show},
+    time::TraceClock,
 };
 use handlescope_session::paths::shown;
 
@@ -18,13 +18,13 @@ const UNKNOWN: &str = "unknown";
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> {
+pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<AnswerTable<'a>> {
     let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
     columns.add("index", "number of the trace", |(number, ..)| index(*number)).title("#");
     let path = |path: &Path| shown(path).to_string_lossy().into_owned();
     columns.add("path", "the file as it was loaded", move |(_, file, _)| path(file)).title("File");
     columns
-        .add("recorded", "start of the recording", |(.., info)| Clock::recorded_start(info))
+        .add("recorded", "start of the recording", |(.., info)| TraceClock::recorded_start(info))
         .title("Recorded");
     let length = columns
         .add("seconds", "length of the time range that the trace covers", |(.., info)| {
@@ -53,7 +53,7 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
     let mut document = Columns::default();
     document.rows("files", "the loaded traces");
     let file_rows = [FileRows::rows_of(files.len())];
-    Ok(Table::new(columns, rows.collect(), file_rows)?.within(document, ()))
+    Ok(AnswerTable::new(columns, rows.collect(), file_rows)?.within(document, ()))
 }
 
 fn windows(info: &TraceInfo) -> Option<String> {

@@ -252,6 +252,10 @@ impl MemberTable {
 
 /// Puts backticks around each name in a list.
 fn in_code(names: &str) -> String {
-    let names = names.split(", ").filter(|name| !name.is_empty());
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    names
+        .split(", ")
+        .filter(|name| !name.is_empty())
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

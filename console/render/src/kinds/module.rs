@@ -8,20 +8,20 @@ use super::index;
 use crate::{
     json::Hex,
     no_match::{NoMatchRow, first_no_match, list_document},
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
 };
 use handlescope_query::{LoadedModule, ModuleAnswer};
 use handlescope_session::values::CountedNoun;
 
 /// A module of a trace.
-pub struct ModuleRow<'a> {
+pub struct LoadedModuleRow<'a> {
     answer: &'a ModuleAnswer<'a>,
     loaded: &'a LoadedModule,
 }
 
 /// Declares the columns of a module.
-pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
-    let mut columns = Columns::<ModuleRow<'a>>::default();
+pub fn module_columns<'a>() -> Columns<'a, LoadedModuleRow<'a>> {
+    let mut columns = Columns::<LoadedModuleRow<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.answer.index));
     columns.add("name", "last part of the path", |row| row.module().name.as_str()).title("Name");
     let path = columns
@@ -104,10 +104,10 @@ pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
-    let rows = answers
-        .iter()
-        .flat_map(|answer| answer.modules.iter().map(move |loaded| ModuleRow { answer, loaded }));
+pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<AnswerTable<'a>> {
+    let rows = answers.iter().flat_map(|answer| {
+        answer.modules.iter().map(move |loaded| LoadedModuleRow { answer, loaded })
+    });
     let file_rows = answers.iter().map(|answer| {
         let count = answer.modules.len();
         let without =
@@ -117,12 +117,12 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
         FileRows::new(answer.path, count).below(line)
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let table = Table::new(module_columns(), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(module_columns(), rows.collect(), file_rows)?;
     let table = table.within(module_document(), first_no_match(no_match));
     Ok(table.with_spare(["Pdb", "Size", "Base", "Loaded by"]))
 }
 
-impl<'a> ModuleRow<'a> {
+impl<'a> LoadedModuleRow<'a> {
     fn module(&self) -> &'a Module {
         &self.loaded.module
     }

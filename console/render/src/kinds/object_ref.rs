@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::events::objects;
 use crate::json;
-use crate::table::{Around, Columns};
+use crate::table::{Columns, DocumentWithRows};
 use crate::text::ObjectRefStyle;
 use crate::traces::{OfTraces, totals_columns, traces};
 use handlescope_query::{
@@ -26,7 +26,7 @@ pub fn write_document<'a>(
     let traces = traces(&answer.files);
     let rows = objects(answer, &traces);
     let document = object_ref_document().part(OfTraces { traces, rest: (answer, args) });
-    json::write(&Around { members: &|take| document.each(take), rows }, mode, out)
+    json::write(&DocumentWithRows { members: &|take| document.each(take), rows }, mode, out)
 }
 
 /// Declares the document of `.dump ObjectRef`.
@@ -50,8 +50,8 @@ pub fn object_ref_document<'a>() -> Columns<'a, ObjectRefHead<'a>> {
         "only if the options also select GDI or USER handles and a trace has some: one object per \
          trace and kind, see below",
         |of| {
-            let handles = of.rest.0.files.iter().flat_map(|file| &file.gui_handles);
-            let handles: Vec<&GuiHandles> = handles.collect();
+            let handles: Vec<&GuiHandles> =
+                of.rest.0.files.iter().flat_map(|file| &file.gui_handles).collect();
             (!handles.is_empty()).then(|| gui_handle_columns().parts_of(handles))
         },
     );
@@ -133,11 +133,17 @@ pub struct NotClosed<'a> {
 
 impl<'a> NotClosed<'a> {
     fn rows(&self) -> Vec<CountJson<'a>> {
-        let rows = self.rows.rows.iter().map(|row| match self.has_files {
-            true => CountJson::NameInFile(row.name, row.count, row.file),
-            false => CountJson::Name(row.name, row.count),
-        });
-        rows.collect()
+        self.rows
+            .rows
+            .iter()
+            .map(|row| {
+                if self.has_files {
+                    CountJson::NameInFile(row.name, row.count, row.file)
+                } else {
+                    CountJson::Name(row.name, row.count)
+                }
+            })
+            .collect()
     }
 }
 

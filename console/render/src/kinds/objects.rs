@@ -6,7 +6,7 @@ use super::{events, groups::groups, object_ref::write_document};
 use crate::{
     ObjectRefStyle, csv,
     output::{OutputError, OutputOptions},
-    table::{self, Columns, FileRows, Table},
+    table::{self, AnswerTable, Columns, FileRows},
     text::{self, TreeColumns},
 };
 use handlescope_query::{EventListing, FileAnswer, ObjectRefAnswer, SelectedObject};
@@ -77,7 +77,7 @@ fn object_table<'a>(
     file: &'a FileAnswer<'_>,
     listing: &'a EventListing,
     objects: &[SelectedObject],
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let tables = &file.file;
     let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
     let mut columns = Columns::<SelectedObject>::default();
@@ -95,5 +95,5 @@ fn object_table<'a>(
     });
     columns.add(events, "number of its events", move |object| file.events(*object).count() as u64);
     let file_rows = [FileRows::new(file.about.path, objects.len())];
-    Table::new(columns, objects.to_vec(), file_rows)
+    AnswerTable::new(columns, objects.to_vec(), file_rows)
 }

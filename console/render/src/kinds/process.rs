@@ -7,9 +7,9 @@ use handlescope_model::tables::Process;
 use super::index;
 use crate::{
     no_match::{NoMatchRow, first_no_match, list_document},
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
     text::line_of_zombies,
-    time::Clock,
+    time::TraceClock,
 };
 use handlescope_query::{ListedProcess, ProcessAnswer, pretty_name};
 use handlescope_session::settings::Display;
@@ -25,35 +25,35 @@ const INDENT: usize = 2;
 const DEEPEST: usize = 32;
 
 /// A process and the format of its times.
-pub struct ProcessRow<'a> {
+pub struct ProcessListRow<'a> {
     file: u32,
     listed: &'a ListedProcess,
-    clock: Rc<Clock>,
+    clock: Rc<TraceClock>,
     /// Whether the source is a trace, which has process events; dumps and text do not.
     is_traced: bool,
 }
 
 /// Declares the columns of a process. Its times are seconds in text unless they have their own format.
-pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
+pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessListRow<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
-    let mut columns = Columns::<ProcessRow<'a>>::default();
+    let mut columns = Columns::<ProcessListRow<'a>>::default();
     columns.add("file", "index of the trace", |row| row.file);
     columns.add("pid", "process id", |row| row.process().pid).title("Pid").rank(-2);
     columns
         .add(
             "parent_pid",
             "id of the parent; null in dumps and text, which do not name it",
-            ProcessRow::parent_pid,
+            ProcessListRow::parent_pid,
         )
         .title("Parent");
     let name =
         columns.add("name", "executable, as in `\"cmd.exe\"`", |row| row.process().name.as_str());
-    name.title("Name").texts(ProcessRow::indented_name).rank(-1);
+    name.title("Name").texts(ProcessListRow::indented_name).rank(-1);
     columns
         .add(
             "pretty_name",
             "a better name, as in `\"svchost RDP Service\"`; omitted if there is none",
-            ProcessRow::pretty_name,
+            ProcessListRow::pretty_name,
         )
         .omit_unknown(|row| row.pretty_name().is_some());
     columns
@@ -63,7 +63,7 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
         "command_line",
         "command line; Windows cuts it at 1024 characters; null where a dump or text \
          lacks it",
-        ProcessRow::command_line,
+        ProcessListRow::command_line,
     );
     command_line.title("Command line").show(Show::Clipped).rank(1);
     columns.add("session_id", "Windows session", |row| row.process().session_id).title("Session");
@@ -97,12 +97,15 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+pub fn processes<'a>(
+    answers: &'a [ProcessAnswer<'_>],
+    display: &Display,
+) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let clock = Clock::below_heading(&answer.info, display);
+        let clock = TraceClock::below_heading(&answer.info, display);
         let (file, clock) = (index(answer.index), Rc::new(clock));
         let is_traced = answer.info.has_clock();
-        answer.processes.iter().map(move |listed| ProcessRow {
+        answer.processes.iter().map(move |listed| ProcessListRow {
             file,
             listed,
             clock: Rc::clone(&clock),
@@ -121,12 +124,12 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
         file_rows.below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let table = Table::new(process_columns(display.time_format), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(process_columns(display.time_format), rows.collect(), file_rows)?;
     let table = table.within(process_document(), first_no_match(no_match));
     Ok(table.with_spare(["Session", "Parent", "Exit code", "End"]))
 }
 
-impl<'a> ProcessRow<'a> {
+impl<'a> ProcessListRow<'a> {
     fn process(&self) -> &'a Process {
         &self.listed.process
     }

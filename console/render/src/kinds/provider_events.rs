@@ -7,9 +7,9 @@ use indicatif::HumanCount;
 
 use super::event_counts::NO_MATCH;
 use super::index;
-use crate::json::Members;
+use crate::json::JsonMembers;
 use crate::no_match::{NoMatchRow, first_no_match};
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use crate::text::{ProcessStyle, StackStyle};
 use handlescope_query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -62,7 +62,7 @@ fn columns<'a>(
     if has_fields {
         columns.nest("fields", "object", "its fields by name", |row| {
             let fields = &row.event.fields;
-            Members(move || fields.iter().map(|field| (&field.name, field)))
+            JsonMembers(move || fields.iter().map(|field| (&field.name, field)))
         });
     }
     columns
@@ -92,7 +92,7 @@ pub fn provider_events<'a>(
     has_fields: bool,
     stacks: StackDisplayArgs,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.rows.iter().map(move |event| ProviderEventRow { answer, event }));
@@ -102,7 +102,7 @@ pub fn provider_events<'a>(
     document.rows("events", "the events, in time order");
     document.no_match(NO_MATCH, |first| *first);
     let columns = columns(has_fields, stacks, *display);
-    let table = Table::new(columns, rows.collect(), answers.iter().map(file_rows))?;
+    let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
     Ok(table.within(document, first_no_match(no_match)))
 }
 
@@ -156,9 +156,10 @@ fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
 fn text(fields: &[NamedField]) -> Option<String> {
     let field = |field: &NamedField| {
         let values: Vec<String> = field.values.iter().map(FieldValue::to_string).collect();
-        match field.is_list {
-            true => format!("{}=[{}]", field.name, values.join(", ")),
-            false => format!("{}={}", field.name, values.join(", ")),
+        if field.is_list {
+            format!("{}=[{}]", field.name, values.join(", "))
+        } else {
+            format!("{}={}", field.name, values.join(", "))
         }
     };
     let texts: Vec<String> = fields.iter().map(field).collect();

@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use super::index;
 use crate::{
     no_match::{NoMatchRow, first_no_match},
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
     text::{ProcessStyle, StackStyle},
     traces::StackJson,
 };
@@ -25,12 +25,12 @@ const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept p
 
 /// A stack and its presentation.
 pub struct StackItem<'a> {
-    file: Rc<FileStyle<'a>>,
+    file: Rc<StackFileStyle<'a>>,
     stack: ProcessStack,
 }
 
 /// The presentation of the stacks of a trace.
-struct FileStyle<'a> {
+struct StackFileStyle<'a> {
     answer: &'a StacksAnswer<'a>,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
@@ -81,9 +81,9 @@ pub fn call_stacks<'a>(
     stacks: StackDisplayArgs,
     format: Format,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let file = Rc::new(FileStyle::new(answer, stacks, display));
+        let file = Rc::new(StackFileStyle::new(answer, stacks, display));
         answer.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
     });
     let (mut columns, display) = (stack_columns(format != Format::Text), *display);
@@ -104,13 +104,13 @@ pub fn call_stacks<'a>(
         left_out,
         no_match: first_no_match(no_match),
     };
-    let table = Table::new(columns, rows.collect(), answers.iter().map(file_rows))?;
+    let table = AnswerTable::new(columns, rows.collect(), answers.iter().map(file_rows))?;
     Ok(table.within(stack_document(), about))
 }
 
-impl<'a> FileStyle<'a> {
+impl<'a> StackFileStyle<'a> {
     fn new(answer: &'a StacksAnswer<'a>, stacks: StackDisplayArgs, display: &Display) -> Self {
-        FileStyle {
+        StackFileStyle {
             answer,
             processes: ProcessStyle::new(&answer.info, display),
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),

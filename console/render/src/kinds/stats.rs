@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use super::index;
-use crate::table::{Columns, FileRows, RowOf, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, RowOf, Show};
 use crate::text::line_of_zombies;
 use crate::time::{Seconds, Utc7};
 use handlescope_query::StatsAnswer;
@@ -21,11 +21,11 @@ use handlescope_session::terminal::Role;
 use handlescope_session::values::{CountedNoun, Length, TimeDigits, finding};
 
 /// A kind of events and the number of its file.
-pub type EventCountRow<'a> = (u32, &'a EventCount);
+pub type EventStatsRow<'a> = (u32, &'a EventCount);
 
 /// Declares the columns of a kind of events.
-pub fn stats_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
-    let mut columns = Columns::<EventCountRow<'a>>::default();
+pub fn stats_columns<'a>() -> Columns<'a, EventStatsRow<'a>> {
+    let mut columns = Columns::<EventStatsRow<'a>>::default();
     columns.add("file", "index of the trace", |(file, _)| *file);
     columns
         .add("count", "number of such events", |(_, event)| event.count)
@@ -43,7 +43,7 @@ pub fn stats_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
@@ -52,19 +52,22 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
         Ok(FileRows::new(answer.path, answer.events.len()).above(above))
     });
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
-    let table = Table::new(stats_columns(), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(stats_columns(), rows.collect(), file_rows)?;
     Ok(table.with_document(|file_rows, mode, out| {
-        let files = answers.iter().zip(file_rows.to_vec());
-        let files = files.map(|(answer, file_rows)| TraceRow { answer, file_rows }).collect();
+        let files = answers
+            .iter()
+            .zip(file_rows.to_vec())
+            .map(|(answer, file_rows)| StatsRow { answer, file_rows })
+            .collect();
         let file_rows = [FileRows::rows_of(file_rows.len())];
-        let table = Table::new(trace_facts(), files, file_rows)?;
+        let table = AnswerTable::new(trace_facts(), files, file_rows)?;
         table.within(stats_document(), ()).json(mode, &Cancel::default(), out)
     }))
 }
 
 /// Declares the columns about a trace: members of documents, and lines of the text.
-pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
-    let mut columns = Columns::<TraceRow<'a>>::default();
+pub fn trace_facts<'a>() -> Columns<'a, StatsRow<'a>> {
+    let mut columns = Columns::<StatsRow<'a>>::default();
     columns
         .add("source", "name and size of the recorded file", |row| source(row.info()))
         .fact("Source")
@@ -115,7 +118,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns
         .add("boot_time_utc", "boot of the machine", |row| utc(row.info().boot_filetime))
         .fact("Boot (UTC)");
-    let known = |row: &TraceRow<'a>, minutes: fn(&TraceInfo) -> i32| {
+    let known = |row: &StatsRow<'a>, minutes: fn(&TraceInfo) -> i32| {
         row.info().knows_utc_offset().then(|| minutes(row.info()))
     };
     columns.add(
@@ -175,7 +178,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
             "events",
             "every event of the file, kept or not, by kind",
             event_count_columns(),
-            TraceRow::events,
+            StatsRow::events,
         )
         .detail();
     let kept = columns
@@ -265,12 +268,12 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
 }
 
 /// A trace and the kinds of events that pass the filters.
-pub struct TraceRow<'a> {
+pub struct StatsRow<'a> {
     answer: &'a StatsAnswer<'a>,
     file_rows: FileRows,
 }
 
-impl<'a> TraceRow<'a> {
+impl<'a> StatsRow<'a> {
     fn info(&self) -> &'a TraceInfo {
         &self.answer.info
     }
@@ -365,7 +368,7 @@ fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, O
         Value::String(text) => Some(text.clone()),
         number => Some(number.to_string()),
     };
-    let row = TraceRow { answer, file_rows: FileRows::default() };
+    let row = StatsRow { answer, file_rows: FileRows::default() };
     let file = serde_json::to_value(RowOf(&trace_facts().in_document(), &row))?;
     let members = file.as_object().into_iter().flatten();
     let single =
@@ -392,17 +395,18 @@ const ETW_ANALYZER: [(&str, &str); 11] = [
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Table<'a>> {
+pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<AnswerTable<'a>> {
     let (mut rows, mut file_rows) = (Vec::new(), Vec::new());
     for answer in answers {
         let before = rows.len();
-        let members = single_members(answer)?.into_iter();
-        let selected = members.filter(|(name, _)| is_selected(name, filter));
-        let selected = selected.map(|(name, value)| (requested_name(name, filter), value));
+        let selected = single_members(answer)?
+            .into_iter()
+            .filter(|(name, _)| is_selected(name, filter))
+            .map(|(name, value)| (requested_name(name, filter), value));
         rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
         file_rows.push(FileRows::new(answer.path, rows.len() - before));
     }
-    Ok(Table::new(property_columns(), rows, file_rows)?.within(property_document(), ()))
+    Ok(AnswerTable::new(property_columns(), rows, file_rows)?.within(property_document(), ()))
 }
 
 /// Declares the columns of a property.
@@ -458,8 +462,8 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
         let line = format!("{line}; .dump Process -Zombie lists them");
         let _ = writeln!(text, "{}", display.whole(&Untrusted(&line).to_string()));
     }
-    let row = TraceRow { answer, file_rows: FileRows::default() };
-    let table = Table::new(trace_facts(), vec![row], [FileRows::rows_of(1)])?;
+    let row = StatsRow { answer, file_rows: FileRows::default() };
+    let table = AnswerTable::new(trace_facts(), vec![row], [FileRows::rows_of(1)])?;
     for (name, value) in table.facts()? {
         let value = display.whole(&format!(" {value}"));
         let _ = writeln!(text, "{name:<26}{value}");

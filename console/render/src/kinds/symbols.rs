@@ -7,7 +7,7 @@ use handlescope_symbols::{MissingAt, ModuleReport, Origin, Outcome, SearchFailur
 use indicatif::HumanCount;
 
 use super::index;
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use handlescope_query::{ModuleSymbols, SymbolsAnswer};
 use handlescope_session::values::CountedNoun;
 
@@ -102,12 +102,12 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
+pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<AnswerTable<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
     let file_rows = answers.iter().map(file_rows);
-    let table = Table::new(symbol_columns(), rows.collect(), file_rows)?;
+    let table = AnswerTable::new(symbol_columns(), rows.collect(), file_rows)?;
     Ok(table.within(symbol_document(), ()).with_spare(["Pdb"]))
 }
 
@@ -177,9 +177,10 @@ fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
 /// Describes the result of the search for the symbols of a module.
 fn search(symbols: &ModuleSymbols) -> String {
     let outcome = outcome(&symbols.report);
-    match symbols.is_stored() {
-        true => format!("names are stored in the extract; {outcome}"),
-        false => outcome,
+    if symbols.is_stored() {
+        format!("names are stored in the extract; {outcome}")
+    } else {
+        outcome
     }
 }
 
@@ -201,8 +202,7 @@ fn outcome(report: &ModuleReport) -> String {
         true => format!("{} did not have it when last asked", missing.server),
         false => format!("{} does not have it", missing.server),
     });
-    let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());
-    steps.collect::<Vec<_>>().join("; ")
+    std::iter::once(outcome).chain(missing).chain(report.troubles()).collect::<Vec<_>>().join("; ")
 }
 
 /// Declares the document of `.dump Symbols`.

@@ -11,7 +11,7 @@ use super::{
     module::{modules, path_shown, pids},
 };
 use crate::{
-    table::{Columns, FileRows, Table},
+    table::{AnswerTable, Columns, FileRows},
     text::ProcessStyle,
 };
 use handlescope_query::{LoadedModule, Loader, ModuleAnswer};
@@ -68,7 +68,10 @@ pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::Result<Table<'a>> {
+pub fn versions<'a>(
+    answers: &'a [ModuleAnswer<'a>],
+    display: &Display,
+) -> io::Result<AnswerTable<'a>> {
     let rows: Vec<VersionRow<'_>> =
         answers.iter().flat_map(|answer| rows(answer, display)).collect();
     let file_rows = answers.iter().map(|answer| {
@@ -77,7 +80,7 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::R
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();
-    let table = Table::new(version_columns(), rows, file_rows)?.grouped(groups);
+    let table = AnswerTable::new(version_columns(), rows, file_rows)?.grouped(groups);
     Ok(table.with_document(|file_rows, mode, out| {
         modules(answers)?.in_order_of(file_rows).json(mode, &Cancel::default(), out)
     }))
@@ -105,10 +108,13 @@ fn names(answer: &ModuleAnswer<'_>, loaders: &[Loader], display: &Display) -> St
         return "not mapped".to_owned();
     }
     let style = ProcessStyle::new(&answer.info, display);
-    let names = loaders.iter().map(|loader| match *loader {
-        Loader::Kernel => "kernel".to_owned(),
-        Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
-        Loader::Unknown(pid) => format!("pid {pid}"),
-    });
-    names.collect::<Vec<_>>().join(", ")
+    loaders
+        .iter()
+        .map(|loader| match *loader {
+            Loader::Kernel => "kernel".to_owned(),
+            Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
+            Loader::Unknown(pid) => format!("pid {pid}"),
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -7,10 +7,10 @@ use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::{index, no_match_line};
-use crate::findings::{Finding, Findings};
-use crate::traces::{OfTraces, StackNumbers, traces};
+use crate::findings::{Findings, LeakFinding};
+use crate::traces::{OfTraces, StackOffset, traces};
 use crate::{
-    table::{Columns, FileRows, Table},
+    table::{AnswerTable, Columns, FileRows},
     text::{
         StackStyle, amounts, bars, callers, capitalized, headline, ignored_because, is_narrow,
         line_of_holders, line_of_ignored, line_of_zombies, lines_of_not_counted,
@@ -61,7 +61,7 @@ const LISTED: usize = 12;
 pub struct SuspectRow<'a> {
     answer: &'a WhyAnswer<'a>,
     suspect: &'a Suspect,
-    numbers: StackNumbers,
+    numbers: StackOffset,
     stacks: StackStyle<'a>,
     command: String,
     /// Whether the text only counts this suspect.
@@ -193,9 +193,12 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
              none",
             caller_columns(),
             |row| {
-                let function = row.suspect.function_of_stacks.iter();
-                let callers = function.flat_map(|function| &function.callers);
-                callers.map(|caller| (caller, row.numbers)).collect()
+                row.suspect
+                    .function_of_stacks
+                    .iter()
+                    .flat_map(|function| &function.callers)
+                    .map(|caller| (caller, row.numbers))
+                    .collect()
             },
         )
         .detail();
@@ -340,7 +343,7 @@ pub fn why<'a>(
     look: Look<'_>,
     stacks: StackDisplayArgs,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let shown = StackDisplayArgs { show: true, line: true, ..stacks };
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
@@ -362,7 +365,7 @@ pub fn why<'a>(
     let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
-    let table = Table::new(columns, rows, parts)?;
+    let table = AnswerTable::new(columns, rows, parts)?;
     Ok(table.within(why_document(), OfTraces { traces, rest: answers }))
 }
 
@@ -375,8 +378,9 @@ pub fn why_findings(
     command: CommandOf<'_>,
 ) -> Vec<Findings> {
     let of_trace = |(trace, answer): (usize, &WhyAnswer<'_>)| {
-        let failures = failures.map(|failures| failures.get(trace).map(Vec::as_slice));
-        let failures = failures.map(Option::unwrap_or_default);
+        let failures = failures
+            .map(|failures| failures.get(trace).map(Vec::as_slice))
+            .map(Option::unwrap_or_default);
         let fails = |place| failures.is_none_or(|failures| failures.get(place) == Some(&true));
         let stacks = stacks_with_lines(answer);
         let rows = rows.and_then(|rows| rows.get(trace));
@@ -384,7 +388,7 @@ pub fn why_findings(
         let left = answer.suspects.iter().enumerate().filter(|(place, _)| is_left(place));
         let list = left.map(|(place, suspect)| {
             let command = command(answer.file.about.index, suspect);
-            Finding { is_failure: fails(place), ..finding(suspect, &stacks, command) }
+            LeakFinding { is_failure: fails(place), ..finding(suspect, &stacks, command) }
         });
         findings(answer, &answer.suspects, list.collect())
     };
@@ -409,7 +413,7 @@ pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
 }
 
 /// Returns findings about some suspects of a trace.
-fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<Finding>) -> Findings {
+fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<LeakFinding>) -> Findings {
     let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
     let mut headline = first_lines(answer, suspects);
     // If ignored suspects were asked for, all suspects are ignored ones.
@@ -423,10 +427,10 @@ pub fn first_lines(answer: &WhyAnswer<'_>, suspects: &[Suspect]) -> Vec<String> 
     if suspects.is_empty() { lines_without_suspects(answer) } else { headline(suspects) }
 }
 
-fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Finding {
+fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> LeakFinding {
     let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
     let causes = telling.map(|(diagnosis, _)| cause(stacks, diagnosis, suspect.program()));
-    let finding = Finding {
+    let finding = LeakFinding {
         rule: suspect.growth.verdict.word(),
         program: suspect.program().to_owned(),
         title: title(suspect),
@@ -438,7 +442,7 @@ fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Findi
             .collect(),
         command: Some(command),
         id: Some(suspect.id.text().to_owned()),
-        ..Finding::default()
+        ..LeakFinding::default()
     };
     finding.at(stacks.frames.as_ref(), suspect.create_stack)
 }
@@ -520,8 +524,8 @@ fn lines_of_left_out(
 ) -> Vec<String> {
     let is_start = |place: &usize| rows.get(*place).is_some_and(SuspectRow::is_of_process_start);
     let (starts, others): (Vec<usize>, Vec<usize>) = left_out.iter().copied().partition(is_start);
-    let others = others.iter().filter_map(|place| answer.suspects.get(*place));
-    let others: Vec<&Suspect> = others.collect();
+    let others: Vec<&Suspect> =
+        others.iter().filter_map(|place| answer.suspects.get(*place)).collect();
     let mut lines = Vec::new();
     let first = others.first().map(|suspect| suspect.rank);
     if let Some(rank) = first {
@@ -543,8 +547,10 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
     if let Some(no_match) = &answer.file.about.no_match {
         return part.below(no_match_line(no_match));
     }
-    let lines = lines_without_suspects(answer).into_iter().chain(lines_of_zombies(answer));
-    lines.fold(part, FileRows::below)
+    lines_without_suspects(answer)
+        .into_iter()
+        .chain(lines_of_zombies(answer))
+        .fold(part, FileRows::below)
 }
 
 /// Returns lines about processes that have ended and are still in memory, and about who keeps them there.
@@ -553,13 +559,12 @@ pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
     let all = line_of_zombies(zombies);
     let all = all.map(|line| format!("{line}; .dump Process -Zombie lists them"));
     let holders = line_of_holders(zombies, &stacks_with_lines(answer));
-    let lines = all.into_iter().chain(holders);
-    lines.map(|line| Untrusted(&line).to_string()).collect()
+    all.into_iter().chain(holders).map(|line| Untrusted(&line).to_string()).collect()
 }
 
 /// Declares the processes that have ended and are still in memory.
-fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
-    let mut columns = Columns::<(&WhyAnswer<'_>, StackNumbers)>::default();
+fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackOffset)> {
+    let mut columns = Columns::<(&WhyAnswer<'_>, StackOffset)>::default();
     columns.member("file", "index of the file", |(answer, _)| answer.file.about.index);
     columns.member("count", "number of them", |(answer, _)| answer.zombies.count);
     columns.member("programs", "`[name, count]` pairs, the most first", |(answer, _)| {
@@ -580,10 +585,10 @@ fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
 }
 
 /// Declares the columns of a process with open handles to zombies.
-fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbers)> {
+fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackOffset)> {
     const PROCESS: &str = "the process, `name.exe(pid)`, and its id";
     const COUNTS: &str = "number of the zombies that it keeps, and of its open handles to them";
-    let mut columns = Columns::<(&ZombieHolder, StackNumbers)>::default();
+    let mut columns = Columns::<(&ZombieHolder, StackOffset)>::default();
     columns.member("process", PROCESS, |(holder, _)| holder.process.as_str());
     columns.member("pid", PROCESS, |(holder, _)| holder.pid).for_programs();
     columns.member("zombies", COUNTS, |(holder, _)| holder.zombies);
@@ -621,8 +626,9 @@ pub fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String
     if processes.len() < 2 {
         return None;
     }
-    let named = processes.iter().take(shown);
-    let named = named
+    let named = processes
+        .iter()
+        .take(shown)
         .map(|process| format!("{} {}", process.process, HumanCount(process.counts.unreleased())));
     let mut text = format!(
         "in {}: {}",
@@ -647,14 +653,16 @@ pub fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     }
     let (shown, more) = names.frequent.split_at(names.frequent.len().min(shown));
     let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
-    let shown = shown.iter();
-    let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
-    let mut parts: Vec<String> = shown.collect();
+    let mut parts: Vec<String> = shown
+        .iter()
+        .map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)))
+        .collect();
     if parts.is_empty() {
         return None;
     }
-    let rest = [(others, "with other names"), (names.unnamed, "without a name")].into_iter();
-    let rest = rest.filter(|(count, _)| *count > 0);
+    let rest = [(others, "with other names"), (names.unnamed, "without a name")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0);
     parts.extend(rest.map(|(count, text)| format!("{} {text}", HumanCount(count))));
     let title = if is_file { "Files" } else { "Objects" };
     Some(format!("{title}: {}", parts.join(", ")))
@@ -665,8 +673,12 @@ fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
     let values = &suspect.names.handles;
     let shown = values.len().min(shown);
     let more = suspect.counts.unreleased().saturating_sub(shown as u64);
-    let texts = values.iter().take(shown).map(|value| format!("0x{value:X}"));
-    let texts = texts.collect::<Vec<String>>().join(", ");
+    let texts = values
+        .iter()
+        .take(shown)
+        .map(|value| format!("0x{value:X}"))
+        .collect::<Vec<String>>()
+        .join(", ");
     let rest = if more > 0 { format!(" and {} more", HumanCount(more)) } else { String::new() };
     let title = if shown == 1 && more == 0 { "Handle" } else { "Handles" };
     (shown > 0).then(|| format!("{title}: {texts}{rest}"))
@@ -687,8 +699,8 @@ fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
 }
 
 /// Declares the columns of a caller of a suspect's function.
-fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbers)> {
-    let mut columns = Columns::<(&Caller, StackNumbers)>::default();
+fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackOffset)> {
+    let mut columns = Columns::<(&Caller, StackOffset)>::default();
     columns.member(
         "function",
         "the function, as stack filters see it; null if none of the program calls",
@@ -721,7 +733,7 @@ fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
 struct DiagnosisRow<'a> {
     of: &'a Diagnosis,
     is_shown: bool,
-    numbers: StackNumbers,
+    numbers: StackOffset,
 }
 
 /// Declares the columns of a cause.
@@ -828,10 +840,8 @@ impl SuspectRow<'_> {
         if self.is_whole {
             over_time(suspect, display).into_iter().try_for_each(&mut line)?;
         }
-        let (names, processes) = match self.is_whole {
-            true => (usize::MAX, usize::MAX),
-            false => (NAMES, PROCESSES),
-        };
+        let (names, processes) =
+            if self.is_whole { (usize::MAX, usize::MAX) } else { (NAMES, PROCESSES) };
         if let Some(processes) = in_processes(&suspect.processes, processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
         }
@@ -868,9 +878,11 @@ fn growth(suspect: &Suspect) -> String {
 
 /// Describes a cause in a sentence, with the functions that close or free others of the group.
 pub fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> String {
-    let closers = diagnosis.stacks.iter();
-    let closers = closers.filter_map(|stack| stacks.representative(*stack, program));
-    let mut closers: Vec<String> = closers.collect();
+    let mut closers: Vec<String> = diagnosis
+        .stacks
+        .iter()
+        .filter_map(|stack| stacks.representative(*stack, program))
+        .collect();
     closers.dedup();
     capitalized(&diagnosis.sentence(&closers))
 }
@@ -961,9 +973,12 @@ pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
         "ended processes that are still in memory, for each trace that has some",
         zombie_columns(),
         |of| {
-            let traces = of.rest.iter().zip(of.traces.iter());
-            let traces = traces.filter(|(answer, _)| answer.zombies.count > 0);
-            traces.map(|(answer, trace)| (answer, trace.numbers)).collect()
+            of.rest
+                .iter()
+                .zip(of.traces.iter())
+                .filter(|(answer, _)| answer.zombies.count > 0)
+                .map(|(answer, trace)| (answer, trace.numbers))
+                .collect()
         },
     );
     document.stacks("their stacks, as in `.dump ObjectRef`", |_| true);

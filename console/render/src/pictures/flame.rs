@@ -9,7 +9,7 @@ use inferno::flamegraph::color::{BasicPalette, PaletteMap};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection};
 
 use super::folded::{
-    Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
+    FoldedFile, FoldedStack, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
 };
 use super::{Measure, speedscope};
 use handlescope_query::{
@@ -48,8 +48,10 @@ impl FlameGraph {
     /// Weighs the stacks of allocations by their bytes, or by their number if requested or if nothing has bytes. The
     /// answers must have groups by process, create stack, kind and allocator.
     pub fn from_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
-        let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
-        let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
+        let amounts = answers
+            .iter()
+            .filter_map(|answer| answer.groups.as_ref())
+            .flat_map(|groups| groups.rows.iter().map(leaked));
         let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
             let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
@@ -66,14 +68,16 @@ impl FlameGraph {
         answers: &[PointsDiff<F>],
         points: [&str; 2],
     ) -> Self {
-        let groups = answers.iter().flat_map(|answer| &answer.groups);
-        let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
+        let amounts = answers
+            .iter()
+            .flat_map(|answer| &answer.groups)
+            .flat_map(|group| [group.between.at_first, group.between.at_second]);
         let measure = measure::<F>(amounts);
         let files = answers.iter().map(|answer| {
             let stacks = answer.groups.iter().map(|group| {
                 let process = group.process.as_ref().map(|process| process.shown_label(false));
                 let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
-                Folded {
+                FoldedStack {
                     frames: frames(&answer.file, process.as_deref(), group.create_stack, names),
                     count: measure.width(group.between.at_second),
                     before: Some(measure.width(group.between.at_first)),
@@ -107,13 +111,13 @@ impl FlameGraph {
             let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
             let expected = Amount { count: count as u64, bytes: bytes as i64 };
             let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
-            Folded {
+            FoldedStack {
                 frames: frames(after, group.process.as_deref(), group.after.create_stack, names),
                 count: measure.width(group.after.leaked),
                 before: Some(measure.width(expected)),
             }
         });
-        let stacks: Vec<Folded> = stacks.filter(|stack| stack.count > 0).collect();
+        let stacks: Vec<FoldedStack> = stacks.filter(|stack| stack.count > 0).collect();
         let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
         let [before, after] = [before, after].map(|file| stem(file.about().path));
@@ -256,13 +260,13 @@ pub fn folded_leaks<'g>(
     answer: &ResourcesAnswer<'_>,
     groups: impl Iterator<Item = &'g ResourceGroup>,
     measure: Measure,
-) -> Vec<Folded> {
+) -> Vec<FoldedStack> {
     let leaks = groups.map(|group| (group, measure.width(leaked(group))));
     let stacks = leaks.filter(|(_, count)| *count > 0).map(|(group, count)| {
         let process = answer.process(group).map(|process| process.shown_label(false));
         let kind = [answer.kind(group), answer.allocator(group)];
         let frames = frames(answer, process.as_deref(), group.create_stack(), kind);
-        Folded { frames, count, before: None }
+        FoldedStack { frames, count, before: None }
     });
     stacks.collect()
 }
@@ -291,11 +295,11 @@ fn escaped(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folded::Folded;
+    use super::super::folded::FoldedStack;
     use super::*;
 
     fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
-        let stacks = stacks.iter().map(|(frames, before, count)| Folded {
+        let stacks = stacks.iter().map(|(frames, before, count)| FoldedStack {
             frames: frames.iter().map(|name| PictureFrame::named(name)).collect(),
             count: *count,
             before: *before,

@@ -27,7 +27,7 @@ pub const NO_STACK: &str = "no stack";
 pub const UNKNOWN: &str = "unknown";
 
 /// A stack and its weight.
-pub struct Folded {
+pub struct FoldedStack {
     /// Frames from the outermost to the innermost: process, frames, type of the object.
     pub frames: Vec<PictureFrame>,
     /// Number of handles that count.
@@ -40,11 +40,11 @@ pub struct Folded {
 pub struct FoldedFile {
     /// The name of the trace.
     pub name: String,
-    pub stacks: Vec<Folded>,
+    pub stacks: Vec<FoldedStack>,
 }
 
 impl FoldedFile {
-    pub fn new(path: &Path, stacks: Vec<Folded>) -> Self {
+    pub fn new(path: &Path, stacks: Vec<FoldedStack>) -> Self {
         Self { name: Untrusted(&stem(path)).to_string(), stacks }
     }
 }
@@ -81,19 +81,20 @@ impl FrameTable {
 }
 
 /// Returns the stacks of a file in any order. The file must have groups by process, create stack and type.
-pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
+pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<FoldedStack> {
     let Some(groups) = &file.groups else { return Vec::new() };
-    let leaves = groups.tree.leaves();
-    let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
+    let weighed = groups.tree.leaves().map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
     let unreleased = weighed.filter(|(_, count)| *count > 0);
     let stacks = unreleased.map(|(leaf, count)| {
         let nodes = groups.by.iter().zip(groups.path(leaf));
         // The type is innermost.
         let (types, others): (Vec<_>, Vec<_>) =
             nodes.partition(|(column, _)| **column == GroupColumn::Type);
-        let nodes = others.into_iter().chain(types);
-        let frames = nodes.flat_map(|(column, node)| group_frames(file, groups, *column, node));
-        Folded { frames: frames.collect(), count: count.into(), before: None }
+        let frames = others
+            .into_iter()
+            .chain(types)
+            .flat_map(|(column, node)| group_frames(file, groups, *column, node));
+        FoldedStack { frames: frames.collect(), count: count.into(), before: None }
     });
     stacks.collect()
 }

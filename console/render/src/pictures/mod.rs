@@ -12,11 +12,11 @@ mod timeline;
 use indicatif::{HumanBytes, HumanCount};
 
 pub use self::flame::{FlameGraph, colors, folded_leaks, line};
-pub use self::folded::{Folded, FrameTable, PictureFrame, Weight, folded};
+pub use self::folded::{FoldedStack, FrameTable, PictureFrame, Weight, folded};
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};
 pub use self::pprof::{PprofProfile, SuspectIds};
-pub use self::timeline::Timeline;
+pub use self::timeline::OpenTimeline;
 use handlescope_query::Amount;
 
 /// The unit of counts over time and of frame widths.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-use super::timeline::Timeline;
+use super::timeline::OpenTimeline;
 
 /// Size of a trace's picture in pixels.
 const SIZE: (u32, u32) = (1200, 480);
@@ -31,7 +31,7 @@ const COLORS: [RGBColor; 9] = [
 ];
 
 /// Writes the pictures of traces, one below another.
-pub fn write_svg(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_svg(timelines: &[OpenTimeline], out: &mut dyn Write) -> io::Result<()> {
     let mut svg = String::new();
     let height = SIZE.1.saturating_mul(u32::try_from(timelines.len()).unwrap_or(u32::MAX));
     let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
@@ -46,7 +46,7 @@ pub fn write_svg(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<()> 
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind<io::Error>> {
+fn draw(area: &Area<'_>, timeline: &OpenTimeline) -> Result<(), DrawingAreaErrorKind<io::Error>> {
     let (measure, stacked) = (timeline.measure, timeline.stacked());
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
     let buckets = stacked.first().map_or(1, Vec::len);

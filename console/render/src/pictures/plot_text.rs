@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
 use super::Measure;
-use super::timeline::{Axis, Timeline};
+use super::timeline::{Axis, OpenTimeline};
 use handlescope_query::long_sparkline;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::table;
@@ -34,18 +34,23 @@ pub fn columns(display: &Display) -> usize {
 /// Writes a stacked plot, and below it the groups in the order of the lines. Each line adds the open handles of its
 /// group to the line below.
 pub fn write_text(
-    timeline: &Timeline,
+    timeline: &OpenTimeline,
     by: &str,
     display: &Display,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (measure, stacked) = (timeline.measure, timeline.stacked());
     let start = timeline.window.start_ns as f64 / 1e9;
-    let lines = stacked.iter().map(|sums| {
-        let points = timeline.ends(sums.len()).zip(sums);
-        points.map(|(end, open)| (end as f32, *open as f32)).collect()
-    });
-    let lines: Vec<Vec<(f32, f32)>> = lines.collect();
+    let lines: Vec<Vec<(f32, f32)>> = stacked
+        .iter()
+        .map(|sums| {
+            timeline
+                .ends(sums.len())
+                .zip(sums)
+                .map(|(end, open)| (end as f32, *open as f32))
+                .collect()
+        })
+        .collect();
     let shapes: Vec<Shape<'_>> = lines.iter().map(|points| Shape::Lines(points)).collect();
     let end = timeline.ends(1).last().unwrap_or_default().max(start + 1e-6);
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();

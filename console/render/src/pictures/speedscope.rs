@@ -19,17 +19,17 @@ struct SpeedscopeFile<'a> {
     name: &'a str,
     exporter: &'static str,
     active_profile_index: usize,
-    shared: Shared<'a>,
-    profiles: Vec<Profile<'a>>,
+    shared: SharedFrames<'a>,
+    profiles: Vec<SpeedscopeProfile<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shared<'a> {
-    frames: Vec<Frame<'a>>,
+struct SharedFrames<'a> {
+    frames: Vec<SpeedscopeFrame<'a>>,
 }
 
 #[derive(Serialize)]
-struct Frame<'a> {
+struct SpeedscopeFrame<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -37,7 +37,7 @@ struct Frame<'a> {
     line: Option<u32>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> SpeedscopeFrame<'a> {
     fn new(frame: &'a PictureFrame) -> Self {
         let source = frame.source.as_ref();
         Self {
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
 /// The stacks of a trace: a "sampled" profile with one sample per stack.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile<'a> {
+struct SpeedscopeProfile<'a> {
     r#type: &'static str,
     name: &'a str,
     unit: &'static str,
@@ -67,7 +67,7 @@ pub fn write(title: &str, unit: &str, files: &[FoldedFile], out: &mut dyn Write)
     let (mut table, mut profiles) = (FrameTable::default(), Vec::new());
     for FoldedFile { name, stacks } in files {
         let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
-        profiles.push(Profile {
+        profiles.push(SpeedscopeProfile {
             r#type: "sampled",
             name,
             // The other units of the format do not fit.
@@ -86,7 +86,7 @@ pub fn write(title: &str, unit: &str, files: &[FoldedFile], out: &mut dyn Write)
         name: title,
         exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
         active_profile_index: 0,
-        shared: Shared { frames: table.frames.iter().map(Frame::new).collect() },
+        shared: SharedFrames { frames: table.frames.iter().map(SpeedscopeFrame::new).collect() },
         profiles,
     };
     json::write(&document, JsonMode::Lines, out)

@@ -7,7 +7,7 @@ use handlescope_model::{StackIdx, Untrusted};
 
 use super::Measure;
 use super::folded::UNKNOWN;
-use super::ticks::{Round, Ticks};
+use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
@@ -23,7 +23,7 @@ const NAME_LENGTH: usize = 60;
 const NONE: &str = "none";
 
 /// The open handles or allocations of a trace over time. Counts only what was opened or allocated in the trace.
-pub struct Timeline {
+pub struct OpenTimeline {
     pub measure: Measure,
     /// The name of the trace.
     pub file: String,
@@ -78,7 +78,7 @@ pub struct Series {
     pub open: Vec<u64>,
 }
 
-impl Timeline {
+impl OpenTimeline {
     /// Builds the timeline of an answer that has groups with times. The `top` outermost groups with the highest peaks
     /// get their own series, and time is divided into `buckets`. `None` for a trace without a clock.
     pub fn new(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
@@ -89,8 +89,12 @@ impl Timeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let nodes = groups.tree.children(None).iter();
-        let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
+        let peaks = groups
+            .tree
+            .children(None)
+            .iter()
+            .map(|node| (most_at_once(changes(node)), node))
+            .collect();
         let series = series(peaks, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
         let (measure, axis) = (Measure::Handles, Axis::Seconds);
@@ -122,7 +126,8 @@ impl Timeline {
         top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
-        let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
+        let name =
+            |group: &ResourceGroup| cut(marked_owner(answer, group).as_deref().unwrap_or(UNKNOWN));
         let changes = |group: &ResourceGroup| groups.changes(group).collect();
         let peaks = peaks(groups, answer.groups_of(kind));
         let series = series(peaks, allocated, changes, name, buckets, top);
@@ -174,8 +179,9 @@ impl Timeline {
         let mut sums: Vec<u64> = Vec::new();
         let sums_below = self.series.iter().map(|series| {
             sums.resize(series.open.len(), 0);
-            let opens = sums.iter_mut().zip(&series.open);
-            opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
+            sums.iter_mut()
+                .zip(&series.open)
+                .for_each(|(sum, open)| *sum = sum.saturating_add(*open));
             sums.clone()
         });
         sums_below.collect()
@@ -183,15 +189,23 @@ impl Timeline {
 
     /// Returns round amounts from 0 to the highest, each with its text.
     pub fn amount_ticks(&self, highest: u64) -> Vec<(u64, String)> {
-        let round = if self.measure == Measure::Bytes { Round::Binary } else { Round::Whole };
-        let ticks = Ticks::new(0.0, highest as f64, round).values.into_iter();
-        ticks.map(|amount| (amount as u64, self.measure.shown(amount as u64))).collect()
+        let round =
+            if self.measure == Measure::Bytes { RoundNumbers::Binary } else { RoundNumbers::Whole };
+        Ticks::new(0.0, highest as f64, round)
+            .values
+            .into_iter()
+            .map(|amount| (amount as u64, self.measure.shown(amount as u64)))
+            .collect()
     }
 
     /// Returns round times of the window in seconds, each with its text.
     pub fn time_ticks(&self) -> Vec<(f64, String)> {
         let TimeWindow { start_ns, end_ns } = self.window;
-        let round = if matches!(self.axis, Axis::Seconds) { Round::Decimal } else { Round::Whole };
+        let round = if matches!(self.axis, Axis::Seconds) {
+            RoundNumbers::Decimal
+        } else {
+            RoundNumbers::Whole
+        };
         let Ticks { values, decimals } =
             Ticks::new(start_ns as f64 / 1e9, end_ns as f64 / 1e9, round);
         values.into_iter().map(|time| (time, self.axis.label(time, decimals))).collect()
@@ -226,9 +240,10 @@ fn series<G>(
     peaks.retain(|(peak, _)| *peak > 0);
     peaks.sort_by_key(|(peak, _)| Reverse(*peak));
     let rest = peaks.split_off(top.min(peaks.len()));
-    let peaks = peaks.into_iter();
-    let series = peaks.map(|(peak, group)| Series { name: name(group), peak, open: open(group) });
-    let mut series: Vec<Series> = series.collect();
+    let mut series: Vec<Series> = peaks
+        .into_iter()
+        .map(|(peak, group)| Series { name: name(group), peak, open: open(group) })
+        .collect();
     if !rest.is_empty() {
         let mut sums = vec![0_u64; buckets];
         for (_, group) in &rest {
@@ -244,12 +259,11 @@ fn series<G>(
 
 /// Returns the allocated amount of a group at the end of each bucket. Sums may be negative if the events say so.
 fn allocated(group: &ResourceGroup) -> Vec<u64> {
-    let sums = group.over_time.iter().flatten();
-    sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
+    group.over_time.iter().flatten().map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
 }
 
 /// Returns the owner of allocations with marks for its start and end, because an id may be reused.
-fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
+fn marked_owner(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
     let process = answer.process(group)?;
     Some(format!("{}{}", process.shown_label(false), process.marks()))
 }
@@ -261,7 +275,7 @@ fn allocated_name(
     group: &ResourceGroup,
 ) -> String {
     let text = |column: &ResourceColumn| match column.kind() {
-        ResourceKeyKind::Owner => marked(answer, group),
+        ResourceKeyKind::Owner => marked_owner(answer, group),
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

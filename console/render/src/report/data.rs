@@ -9,14 +9,16 @@ use super::ReportAnswer;
 use super::groups::{columns as group_columns, with_groups};
 use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use super::summary::has_handles;
-use super::suspects::{Line, columns, line};
+use super::suspects::{SuspectLine, columns, line};
 use crate::findings::markdown;
 use crate::json::Document;
 use crate::kinds::{
     CALLERS, NAMES, PROCESSES as LEAKING, cause, findings_of_suspect, in_processes,
     listed_and_others, named_objects, stacks_with_lines, title, unreleased,
 };
-use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, colors, folded, folded_leaks};
+use crate::pictures::{
+    FrameTable, Measure, OpenTimeline, PictureFrame, colors, folded, folded_leaks,
+};
 use crate::text::{StackStyle, callers, ignored_because};
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
@@ -28,14 +30,16 @@ pub fn data<'a>(
     command: impl Fn(usize, &Suspect) -> String,
 ) -> io::Result<Document<'a>> {
     let mut table = FrameTable::default();
-    let files = answers.iter().enumerate();
-    let files = files.map(|(index, answer)| file(index, answer, &command, &mut table));
-    let files: Vec<Document<'a>> = files.collect();
+    let files: Vec<Document<'a>> = answers
+        .iter()
+        .enumerate()
+        .map(|(index, answer)| file(index, answer, &command, &mut table))
+        .collect();
     let frames = table.frames;
     let colors = colors(frames.iter().map(|frame| frame.name.as_str()))?;
     let color_of_all = colors.get("").cloned();
-    let drawn = frames.iter().map(|own| frame(own, colors.get(own.name.as_str()).cloned()));
-    let drawn: Vec<Document<'static>> = drawn.collect();
+    let drawn: Vec<Document<'static>> =
+        frames.iter().map(|own| frame(own, colors.get(own.name.as_str()).cloned())).collect();
     Ok(Document::default()
         .with("tables", group_columns())
         .with("files", files)
@@ -56,24 +60,24 @@ fn file<'a>(
         let causes = suspect.diagnoses.iter();
         suspect.create_stack.into_iter().chain(causes.flat_map(|cause| cause.stacks.clone()))
     });
-    let stacks = shown.map(|stack| (stack.0, frames(file, stack, table)));
-    let stacks: BTreeMap<u32, Vec<usize>> = stacks.collect();
+    let stacks: BTreeMap<u32, Vec<usize>> =
+        shown.map(|stack| (stack.0, frames(file, stack, table))).collect();
     let style = stacks_with_lines(why);
-    let lines: Vec<Line> = suspects.iter().map(|suspect| line(suspect, &style)).collect();
+    let lines: Vec<SuspectLine> = suspects.iter().map(|suspect| line(suspect, &style)).collect();
     let columns = columns(&lines);
-    let rows = suspects
+    let rows: Vec<Document<'a>> = suspects
         .iter()
         .zip(lines)
-        .map(|(row, line)| suspect(why, row, line, &style, command(file.about.index, row)));
-    let rows: Vec<Document<'a>> = rows.collect();
+        .map(|(row, line)| suspect(why, row, line, &style, command(file.about.index, row)))
+        .collect();
     let (listed, _) = listed_and_others(why);
     let listed: Vec<usize> = listed.into_iter().map(|suspect| suspect.rank).collect();
     let overviews = answer.allocations.iter();
     let kinds =
         overviews.flat_map(|overview| overview.kinds.iter().map(move |kind| (overview, kind)));
-    let open = Timeline::new(file, BUCKETS, PROCESSES);
-    let kinds = kinds.map(|(overview, allocated)| kind(overview, allocated, table));
-    let kinds: Vec<Document<'a>> = kinds.collect();
+    let open = OpenTimeline::new(file, BUCKETS, PROCESSES);
+    let kinds: Vec<Document<'a>> =
+        kinds.map(|(overview, allocated)| kind(overview, allocated, table)).collect();
     let document = Document::default()
         .with("index", index)
         .with("has_handles", has_handles(why))
@@ -94,7 +98,7 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
-    let allocated = Timeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
+    let allocated = OpenTimeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
@@ -114,7 +118,7 @@ fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec
 fn suspect<'a>(
     answer: &WhyAnswer<'_>,
     suspect: &'a Suspect,
-    line: Line,
+    line: SuspectLine,
     stacks: &StackStyle<'_>,
     command: String,
 ) -> Document<'a> {
@@ -128,9 +132,11 @@ fn suspect<'a>(
             .with("object_count", diagnosis.objects)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     });
-    let notes = callers(suspect, CALLERS).into_iter();
-    let notes = notes.chain(in_processes(&suspect.processes, LEAKING));
-    let notes = notes.chain(named_objects(suspect, NAMES)).map(|note| clean(&note));
+    let notes = callers(suspect, CALLERS)
+        .into_iter()
+        .chain(in_processes(&suspect.processes, LEAKING))
+        .chain(named_objects(suspect, NAMES))
+        .map(|note| clean(&note));
     let reason = suspect.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let ends = others.into_iter().map(|own| format!("{} (by unknown code)", sentence(own)));
     let rate = suspect.bytes.and_then(|bytes| bytes.per_minute).or(suspect.rate_per_minute());

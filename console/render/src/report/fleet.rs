@@ -7,7 +7,7 @@ use std::path::Path;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::html::{Name, Text, paragraph, table};
+use super::html::{BreakableName, EscapedText, paragraph, table};
 use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
 use crate::kinds::{
@@ -49,7 +49,7 @@ impl FleetReport<'_> {
 pub fn summary(report: &FleetReport<'_>) -> String {
     let FleetReport { fleet, why, command_line, .. } = report;
     let mut html = summary::limited(*command_line);
-    let _ = writeln!(html, "<article id=\"fleet\">\n<h1>{}</h1>", Text(&report.name()));
+    let _ = writeln!(html, "<article id=\"fleet\">\n<h1>{}</h1>", EscapedText(&report.name()));
     headline(&mut html, &fleet_headline(why));
     let days = match fleet.days().as_slice() {
         [first, .., last] => format!("Recorded {first} to {last} · "),
@@ -72,8 +72,8 @@ pub fn summary(report: &FleetReport<'_>) -> String {
                 row.first_build.clone().unwrap_or_default(),
             ];
             let function = row.site.function.as_deref().unwrap_or("no stack");
-            let function = Name(function).to_string();
-            texts.map(|text| Text(&text).to_string()).into_iter().chain([function])
+            let function = BreakableName(function).to_string();
+            texts.map(|text| EscapedText(&text).to_string()).into_iter().chain([function])
         });
         table(&mut html, &titles, rows);
         if let more @ 1.. = why.suspects.len().saturating_sub(LISTED) {
@@ -131,8 +131,11 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
     };
     let by_day = days.iter().map(|day| row.by_day.get(*day).map_or(0, |leaks| leaks.unreleased));
     let counted = |words: &[(String, usize)]| {
-        let words = words.iter().map(|(word, traces)| format!("{} {traces}", clean(word)));
-        words.collect::<Vec<_>>().join(", ")
+        words
+            .iter()
+            .map(|(word, traces)| format!("{} {traces}", clean(word)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let frames = row.site.stack_text.as_deref().unwrap_or_default().lines().map(|frame| {
         let is_function = Some(frame) == row.site.function.as_deref();

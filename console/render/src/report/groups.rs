@@ -19,7 +19,7 @@ const GROUPS: usize = 2_000;
 
 /// The handles of one process, type and stack.
 #[derive(Clone, Copy)]
-struct Handles<'a> {
+struct ReportGroup<'a> {
     file: &'a FileAnswer<'a>,
     groups: &'a Groups,
     leaf: NodeIdx,
@@ -42,15 +42,15 @@ pub fn columns() -> Document<'static> {
 pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> Document<'a> {
     let overviews = answer.allocations.iter();
     let allocated = move || overviews.clone().flat_map(|o| Allocations::from_answer(&o.groups));
-    let handles = Handles::for_file(&answer.why.file);
+    let handles = ReportGroup::for_file(&answer.why.file);
     let handles = move || handles.clone().into_iter();
     let columns = allocation_columns();
-    let document = listed(document, "allocated", "allocated_left_out", columns, allocated);
-    listed(document, "groups", "groups_left_out", handle_columns(), handles)
+    let document = add_groups(document, "allocated", "allocated_left_out", columns, allocated);
+    add_groups(document, "groups", "groups_left_out", handle_columns(), handles)
 }
 
 /// Adds the first groups, and the number of groups left out.
-fn listed<'a, R: 'a, I: Iterator<Item = R>>(
+fn add_groups<'a, R: 'a, I: Iterator<Item = R>>(
     document: Document<'a>,
     rows: &'static str,
     left_out: &'static str,
@@ -62,12 +62,12 @@ fn listed<'a, R: 'a, I: Iterator<Item = R>>(
     document.with(rows, shown).with(left_out, more)
 }
 
-fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
-    let mut columns = Columns::<Handles<'a>>::default();
+fn handle_columns<'a>() -> Columns<'a, ReportGroup<'a>> {
+    let mut columns = Columns::<ReportGroup<'a>>::default();
     columns.add("process", "owner", |row| row.key(0));
     columns.add("type", "type of the objects", |row| row.key(1));
     columns.add("function", "function that opened them", |row| row.key(2));
-    add_stats(&mut columns, Handles::stats);
+    add_stats(&mut columns, ReportGroup::stats);
     columns.add("opened", "handles and views opened", |row| row.stats().opened());
     columns.add("ended", "handles closed and views unmapped", |row| {
         row.stats().closed.saturating_add(row.stats().unmapped)
@@ -84,13 +84,16 @@ fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
     ])
 }
 
-impl<'a> Handles<'a> {
+impl<'a> ReportGroup<'a> {
     /// Returns the groups of a trace; those with the most leaks come first.
     fn for_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
-        let rows = file.groups.iter().flat_map(|groups| {
-            groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
-        });
-        let mut rows: Vec<Self> = rows.collect();
+        let mut rows: Vec<Self> = file
+            .groups
+            .iter()
+            .flat_map(|groups| {
+                groups.tree.leaves().map(move |leaf| ReportGroup { file, groups, leaf })
+            })
+            .collect();
         rows.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
         rows
     }
@@ -143,9 +146,12 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
 impl<'a> Allocations<'a> {
     /// Returns the groups of a trace in the order of the answer, except groups with frees only.
     fn from_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
-        let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
-        let allocated = groups.filter(|group| group.stats.allocs > 0);
-        allocated.map(move |group| Allocations { answer, group })
+        answer
+            .groups
+            .iter()
+            .flat_map(|groups| &groups.rows)
+            .filter(|group| group.stats.allocs > 0)
+            .map(move |group| Allocations { answer, group })
     }
 
     fn stats(&self) -> &'a ResourceStats {

@@ -6,22 +6,22 @@ use handlescope_model::Untrusted;
 use quick_xml::escape::escape;
 
 /// A text that contains no markup.
-pub struct Text<'a>(pub &'a str);
+pub struct EscapedText<'a>(pub &'a str);
 
-impl Display for Text<'_> {
+impl Display for EscapedText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&escape(Untrusted(self.0).to_string()))
     }
 }
 
 /// A function name that can break after its parts, but not inside words.
-pub struct Name<'a>(pub &'a str);
+pub struct BreakableName<'a>(pub &'a str);
 
-impl Display for Name<'_> {
+impl Display for BreakableName<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (index, part) in parts(self.0).into_iter().enumerate() {
             let space = if index > 0 { "<wbr>" } else { "" };
-            write!(f, "{space}{}", Text(part))?;
+            write!(f, "{space}{}", EscapedText(part))?;
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ fn parts(name: &str) -> Vec<&str> {
 /// Adds a paragraph with a class.
 pub fn paragraph(html: &mut String, class: &str, text: &str) {
     // Writing to a string does not fail.
-    let _ = writeln!(html, "<p class=\"{class}\">{}</p>", Text(text));
+    let _ = writeln!(html, "<p class=\"{class}\">{}</p>", EscapedText(text));
 }
 
 /// Adds a table that also looks like one without a style sheet.
@@ -65,14 +65,14 @@ pub fn table<C: Display>(
     let start = "<table border=\"1\" cellpadding=\"4\" cellspacing=\"0\">\n<thead><tr>";
     html.push_str(start);
     for title in titles {
-        let _ = write!(html, "<th>{}</th>", Text(title));
+        let _ = write!(html, "<th>{}</th>", EscapedText(title));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
         html.push_str("<tr>");
         for (cell, title) in row.into_iter().zip(titles) {
             let class = title.to_lowercase().replace(' ', "-");
-            let title = Text(title);
+            let title = EscapedText(title);
             let _ = write!(html, "<td class=\"{class}\" data-title=\"{title}\">{cell}</td>");
         }
         html.push_str("</tr>\n");
@@ -95,14 +95,14 @@ mod tests {
             ("a::", "a::"),
             ("", ""),
         ] {
-            assert_eq!(Name(name).to_string(), html, "{name}");
+            assert_eq!(BreakableName(name).to_string(), html, "{name}");
         }
     }
 
     #[test]
     fn a_table_has_the_headings_of_its_cells() {
         let mut html = String::new();
-        table(&mut html, &["A", "B"], [[Text("1"), Text("<2>")]]);
+        table(&mut html, &["A", "B"], [[EscapedText("1"), EscapedText("<2>")]]);
         assert!(html.contains("<tr><th>A</th><th>B</th></tr>"), "{html}");
         let row = "<td class=\"a\" data-title=\"A\">1</td><td class=\"b\" data-title=\"B\">&lt;2&gt;</td>";
         assert!(html.contains(row), "{html}");

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use self::data::data;
 pub use self::fleet::FleetReport;
-use self::html::Text;
+use self::html::EscapedText;
 pub use self::pictures::BUCKETS;
 use super::json::{self, Document};
 use handlescope_query::{AllocationsOverview, Suspect, WhyAnswer};
@@ -36,10 +36,13 @@ pub struct ReportAnswer<'a> {
 impl ReportAnswer<'_> {
     /// Returns the caveats about allocations that were not already given for handles.
     pub fn allocation_caveats(&self) -> impl Iterator<Item = &Caveat> {
-        let groups = self.allocations.iter().map(|allocations| &allocations.groups);
-        groups.flat_map(|groups| &groups.about.caveats).filter(|caveat| {
-            !matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
-        })
+        self.allocations
+            .iter()
+            .map(|allocations| &allocations.groups)
+            .flat_map(|groups| &groups.about.caveats)
+            .filter(|caveat| {
+                !matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
+            })
     }
 }
 
@@ -85,7 +88,7 @@ fn write_page(
     );
     let replacements = [
         ("{policy}", policy.as_str()),
-        ("{title}", &Text(title).to_string()),
+        ("{title}", &EscapedText(title).to_string()),
         ("{style}", STYLE),
         ("{body}", body),
         ("{data}", &data),

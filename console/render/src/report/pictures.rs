@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::json::Document;
-use crate::pictures::{Folded, FrameTable, PictureFrame, Timeline, line};
+use crate::pictures::{FoldedStack, FrameTable, OpenTimeline, PictureFrame, line};
 
 /// Maximum number of stacks in a flame graph; all others become one.
 const STACKS: usize = 5_000;
@@ -18,15 +18,15 @@ pub const PROCESSES: usize = 8;
 /// Adds handles or allocations over time if there were any, and the stacks of leaks.
 pub fn with_pictures<'a>(
     document: Document<'a>,
-    over_time: Option<Timeline>,
-    stacks: Vec<Folded>,
+    over_time: Option<OpenTimeline>,
+    stacks: Vec<FoldedStack>,
     table: &mut FrameTable,
 ) -> Document<'a> {
     let over_time = over_time.filter(|timeline| !timeline.is_empty());
     document.with("timeline", over_time.map(timeline)).with("flame", flame(stacks, table))
 }
 
-fn timeline(timeline: Timeline) -> Document<'static> {
+fn timeline(timeline: OpenTimeline) -> Document<'static> {
     let stacked = timeline.stacked();
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
     let (amounts, times) = (timeline.amount_ticks(highest), timeline.time_ticks());
@@ -42,13 +42,13 @@ fn timeline(timeline: Timeline) -> Document<'static> {
 }
 
 /// Returns the stacks that leaked most, outermost frame first, and all others as one, in the order of `.flame`.
-fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a>> {
+fn flame<'a>(mut stacks: Vec<FoldedStack>, table: &mut FrameTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
     let rest = stacks.split_off(stacks.len().min(STACKS));
     if !rest.is_empty() {
         let name = PictureFrame::named(&format!("… {} more stacks", rest.len()));
         let count = rest.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
-        stacks.push(Folded { frames: vec![name], count, before: None });
+        stacks.push(FoldedStack { frames: vec![name], count, before: None });
     }
     stacks.sort_by_cached_key(|stack| line(&stack.frames));
     let stacks = stacks.into_iter().map(|stack| {
@@ -63,8 +63,8 @@ pub fn numbers(
     mut frames: impl Iterator<Item = PictureFrame>,
     table: &mut FrameTable,
 ) -> Vec<usize> {
-    let shown = frames.by_ref().take(FRAMES).map(|frame| table.number(&frame));
-    let mut numbers: Vec<usize> = shown.collect();
+    let mut numbers: Vec<usize> =
+        frames.by_ref().take(FRAMES).map(|frame| table.number(&frame)).collect();
     let more = frames.count();
     if more > 0 {
         numbers.push(table.number(&PictureFrame::named(&format!("… {more} more frames"))));

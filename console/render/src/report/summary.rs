@@ -8,12 +8,12 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::ReportAnswer;
-use super::html::{Name, Text, paragraph, table};
-use super::suspects::{FUNCTION, Line, columns, line};
+use super::html::{BreakableName, EscapedText, paragraph, table};
+use super::suspects::{FUNCTION, SuspectLine, columns, line};
 use crate::kinds::{first_lines, lines_of_zombies, listed_and_others, stacks_with_lines};
 use crate::no_match::InOptions;
 use crate::text::{lines_of_not_counted, more};
-use crate::time::Clock;
+use crate::time::TraceClock;
 use handlescope_query::{AllocatedKind, Suspect, WhyAnswer};
 use handlescope_session::paths::stem;
 use handlescope_session::trace::CaveatKind;
@@ -43,7 +43,7 @@ pub fn names(answers: &[ReportAnswer<'_>]) -> impl Iterator<Item = String> {
 pub fn of_traces(answers: &[ReportAnswer<'_>], command_line: Option<&str>) -> String {
     let mut html = limited(command_line);
     for (index, (answer, name)) in answers.iter().zip(names(answers)).enumerate() {
-        let _ = writeln!(html, "<article id=\"file-{index}\">\n<h1>{}</h1>", Text(&name));
+        let _ = writeln!(html, "<article id=\"file-{index}\">\n<h1>{}</h1>", EscapedText(&name));
         of_trace(&mut html, answer);
         html.push_str("</article>\n");
     }
@@ -79,8 +79,13 @@ fn of_trace(html: &mut String, answer: &ReportAnswer<'_>) {
     for kind in overviews.flat_map(|overview| &overview.kinds) {
         paragraph(html, "totals", &totals_of_kind(kind));
     }
-    let caveats = why.file.about.caveats.iter().chain(answer.allocation_caveats());
-    let caveats = caveats.map(|caveat| caveat.text.clone());
+    let caveats = why
+        .file
+        .about
+        .caveats
+        .iter()
+        .chain(answer.allocation_caveats())
+        .map(|caveat| caveat.text.clone());
     let no_match = why.file.about.no_match.as_ref();
     for text in caveats.chain(no_match.map(|no_match| InOptions(no_match).to_string())) {
         paragraph(html, "caveat", &text);
@@ -96,7 +101,7 @@ fn of_trace(html: &mut String, answer: &ReportAnswer<'_>) {
 
 /// Adds a sentence about everything that leaks.
 pub fn headline(html: &mut String, text: &str) {
-    let _ = writeln!(html, "<p class=\"headline\"><b>{}</b></p>", Text(text));
+    let _ = writeln!(html, "<p class=\"headline\"><b>{}</b></p>", EscapedText(text));
 }
 
 /// Describes when the trace was recorded, what leaks in it, and what wrote the page.
@@ -104,14 +109,17 @@ fn about(why: &WhyAnswer<'_>) -> String {
     let info = &why.file.about.info;
     let mut parts = Vec::new();
     if info.has_clock() {
-        let length = info.recorded_ns().map(|time| time.end().saturating_sub(*time.start()));
-        let length = length.map(|ns| format!(" for {}", Length(ns))).unwrap_or_default();
-        parts.push(format!("Recorded {}{length}", Clock::recorded_start(info)));
+        let length = info
+            .recorded_ns()
+            .map(|time| time.end().saturating_sub(*time.start()))
+            .map(|ns| format!(" for {}", Length(ns)))
+            .unwrap_or_default();
+        parts.push(format!("Recorded {}{length}", TraceClock::recorded_start(info)));
     }
     // The program that leaks most is first.
     let mut seen = BTreeSet::new();
-    let programs = why.suspects.iter().map(Suspect::program);
-    let programs: Vec<&str> = programs.filter(|program| seen.insert(*program)).collect();
+    let programs: Vec<&str> =
+        why.suspects.iter().map(Suspect::program).filter(|program| seen.insert(*program)).collect();
     if !programs.is_empty() {
         let noun = if programs.len() == 1 { "Program" } else { "Programs" };
         let named: Vec<&str> = programs.iter().copied().take(PROGRAMS).collect();
@@ -165,12 +173,13 @@ fn totals_of_kind(kind: &AllocatedKind) -> String {
 fn suspects(html: &mut String, why: &WhyAnswer<'_>) {
     let stacks = stacks_with_lines(why);
     let (listed, others) = listed_and_others(why);
-    let lines: Vec<Line> = listed.into_iter().map(|suspect| line(suspect, &stacks)).collect();
+    let lines: Vec<SuspectLine> =
+        listed.into_iter().map(|suspect| line(suspect, &stacks)).collect();
     let columns = columns(&lines);
     let titles: Vec<&str> = columns.iter().map(|column| column.title).collect();
-    let cell = |line: &Line, at: usize| {
+    let cell = |line: &SuspectLine, at: usize| {
         let text = line.get(at).map_or("", String::as_str);
-        if at < FUNCTION { Text(text).to_string() } else { Name(text).to_string() }
+        if at < FUNCTION { EscapedText(text).to_string() } else { BreakableName(text).to_string() }
     };
     let rows = lines.iter().map(|line| columns.iter().map(|column| cell(line, column.at)));
     table(html, &titles, rows);

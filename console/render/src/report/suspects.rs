@@ -25,7 +25,7 @@ const HEADINGS: [(&str, Option<&str>); COLUMNS] = [
 pub const FUNCTION: usize = 6;
 
 /// The texts of a suspect, one for each column.
-pub type Line = [String; COLUMNS];
+pub type SuspectLine = [String; COLUMNS];
 
 /// A column for the script to draw.
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ pub struct SuspectColumn {
 }
 
 /// Returns the line of a suspect.
-pub fn line(suspect: &Suspect, stacks: &StackStyle<'_>) -> Line {
+pub fn line(suspect: &Suspect, stacks: &StackStyle<'_>) -> SuspectLine {
     let explains = suspect.diagnoses.iter().find(|diagnosis| diagnosis.explains());
     let cause = explains.map(|diagnosis| cause(stacks, diagnosis, suspect.program()));
     let [rank, leaked, growth, bars, type_name, process, function] = cells(suspect, false);
@@ -48,7 +48,7 @@ pub fn line(suspect: &Suspect, stacks: &StackStyle<'_>) -> Line {
 }
 
 /// Returns the columns that have text in at least one line.
-pub fn columns(lines: &[Line]) -> Vec<SuspectColumn> {
+pub fn columns(lines: &[SuspectLine]) -> Vec<SuspectColumn> {
     let is_used =
         |at: usize| lines.iter().any(|line| line.get(at).is_some_and(|text| !text.is_empty()));
     let headings = HEADINGS.into_iter().enumerate().filter(|(at, _)| is_used(*at));

@@ -2,11 +2,11 @@
 
 use polars::prelude::{Column, DataFrame, DataType, IdxSize, PolarsResult, SortOptions};
 
-use super::{ColumnSpec, FileRows, Scope, Table, columns::FILE};
+use super::{AnswerTable, ColumnFormat, ColumnScope, FileRows, columns::FILE};
 use crate::output::{COLUMNS, OutputError, OutputOptions};
 use handlescope_session::values::{ColumnChoice, Format, TopN};
 
-impl Table<'_> {
+impl AnswerTable<'_> {
     /// Sorts the rows of each file as the options say, and drops the rows that they leave out.
     pub fn arrange(&mut self, options: &OutputOptions) -> Result<(), OutputError> {
         if let Some(name) = &options.sort_by {
@@ -44,7 +44,7 @@ impl Table<'_> {
             return Err(OutputError::unknown_column("-SortBy", name, self.column_names()));
         };
         let column = column.clone();
-        let heading = self.specs.get(index).and_then(ColumnSpec::heading);
+        let heading = self.specs.get(index).and_then(ColumnFormat::heading);
         self.spare.retain(|spare| heading.as_deref() != Some(*spare));
         for file in &mut self.files {
             let sorted = sorted(&column, file).map_err(std::io::Error::other)?;
@@ -56,8 +56,11 @@ impl Table<'_> {
 
     /// Returns the columns that can be sorted by.
     fn sortable(&self) -> impl Iterator<Item = (usize, &Column)> {
-        let columns = self.frame.columns().iter().enumerate();
-        columns.filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
+        self.frame
+            .columns()
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
     }
 
     fn column_names(&self) -> impl Iterator<Item = &str> {
@@ -103,8 +106,11 @@ impl Table<'_> {
 
     /// Finds a column by its heading, or else by its name. The heading wins because that column shows more in text.
     fn column_named(&self, name: &str, is_text: bool) -> Option<usize> {
-        let columns = self.specs.iter().enumerate();
-        let written = columns.filter(|(_, spec)| is_text || spec.scope != Scope::Text);
+        let written = self
+            .specs
+            .iter()
+            .enumerate()
+            .filter(|(_, spec)| is_text || spec.scope != ColumnScope::Text);
         let mut titled = written.clone().filter(|(_, spec)| spec.is_titled(name));
         let mut named = written.filter(|(index, _)| self.name(*index).eq_ignore_ascii_case(name));
         titled.next().or_else(|| named.next()).map(|(index, _)| index)

@@ -11,7 +11,7 @@ use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, Polar
 use serde::Serialize;
 
 use super::document::{Depth, MemberMeaning, PartOf, PartsOf};
-use super::value::{CellType, Member, Show, Value, cell, hex};
+use super::value::{CellType, CellValue, DocumentMember, Show, cell, hex};
 use handlescope_session::values::Size;
 
 /// The number of a file; its rows are together anyway.
@@ -19,20 +19,20 @@ pub const FILE: &str = "file";
 
 /// The heading of a column and the format of its values.
 #[derive(Debug, Clone, Default)]
-pub struct ColumnSpec {
+pub struct ColumnFormat {
     title: Option<String>,
     show: Show,
     /// Texts to show instead of the values, by row of the frame.
     texts: Option<Vec<String>>,
     unknown: Option<&'static str>,
     pub rank: i8,
-    pub scope: Scope,
+    pub scope: ColumnScope,
     pub omits_unknown: bool,
 }
 
 /// The formats that include a column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum ColumnScope {
     #[default]
     All,
     /// Text only: the column repeats what other columns say.
@@ -41,26 +41,26 @@ pub enum Scope {
     Rows,
 }
 
-impl ColumnSpec {
+impl ColumnFormat {
     /// Creates the description of a column that came without one.
-    pub fn new(column: &Column) -> ColumnSpec {
-        ColumnSpec {
+    pub fn new(column: &Column) -> ColumnFormat {
+        ColumnFormat {
             title: Some(column.name().to_string()),
             show: Show::Lines,
             unknown: Some("null"),
-            ..ColumnSpec::default()
+            ..ColumnFormat::default()
         }
     }
 
     /// Adapts a column that the user chose: it keeps the chosen position, and is shown under its name if it has no
     /// title.
-    pub fn selected_by(self, name: &str) -> ColumnSpec {
+    pub fn selected_by(self, name: &str) -> ColumnFormat {
         let show = match (&self.title, self.show) {
             (None, Show::Plain) => Show::Lines,
             (_, show) => show,
         };
         let title = self.title.or_else(|| Some(name.to_owned()));
-        ColumnSpec { title, show, rank: 0, ..self }
+        ColumnFormat { title, show, rank: 0, ..self }
     }
 
     pub fn is_hex(&self) -> bool {
@@ -119,7 +119,7 @@ impl ColumnSpec {
 
 /// The columns of a row, and its text.
 pub struct Columns<'a, R> {
-    columns: Vec<Declared<'a, R>>,
+    columns: Vec<ColumnDeclaration<'a, R>>,
     text: Option<RowText<'a, R>>,
 }
 
@@ -127,7 +127,7 @@ pub struct Columns<'a, R> {
 pub type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Receives a value of any type.
-type Taker<'t> = &'t mut dyn FnMut(Member<'_>);
+type Taker<'t> = &'t mut dyn FnMut(DocumentMember<'_>);
 
 /// The text of a row's value, its value for a document, and the values of all rows as a named series.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
@@ -138,7 +138,7 @@ type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
 type Applies<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
 
 /// A column and the source of its values.
-pub struct Declared<'a, R> {
+pub struct ColumnDeclaration<'a, R> {
     name: &'static str,
     /// The type as in JSON Schema, with `?` if it may be null.
     kind: &'static str,
@@ -156,7 +156,7 @@ pub struct Declared<'a, R> {
     follows: Option<&'static str>,
     /// Index of the column in the frame of a document's rows.
     cell: Option<usize>,
-    spec: ColumnSpec,
+    spec: ColumnFormat,
 }
 
 /// A column for a script to draw.
@@ -175,13 +175,13 @@ const LEFT_OUT: &str = "left_out";
 const LIST: &str = "array";
 
 /// The members of a document's rows, in order.
-pub struct Members<'a, R>(Vec<Declared<'a, R>>);
+pub struct RowMembers<'a, R>(Vec<ColumnDeclaration<'a, R>>);
 
 /// Passes on the members of a row, given the frame of all rows and the number of the row.
 pub type RowDocument<'a> = Box<dyn Fn((&DataFrame, usize), MemberTaker<'_>) + 'a>;
 
 /// Receives a member and its name.
-pub type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, Member<'_>);
+pub type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, DocumentMember<'_>);
 
 impl<R> Default for Columns<'_, R> {
     fn default() -> Self {
@@ -196,7 +196,7 @@ impl<'a, R> Columns<'a, R> {
         name: &'static str,
         meaning: &'static str,
         value: impl Fn(&R) -> T + 'a,
-    ) -> &mut Declared<'a, R> {
+    ) -> &mut ColumnDeclaration<'a, R> {
         let value = Rc::new(value);
         let cell = Rc::clone(&value);
         let series =
@@ -213,8 +213,8 @@ impl<'a, R> Columns<'a, R> {
         kind: &'static str,
         meaning: &'static str,
         value: impl Fn(&R) -> T + 'a,
-    ) -> &mut Declared<'a, R> {
-        self.declare(name, kind, meaning, move |row, take| take(Member::Made(&value(row))))
+    ) -> &mut ColumnDeclaration<'a, R> {
+        self.declare(name, kind, meaning, move |row, take| take(DocumentMember::Made(&value(row))))
     }
 
     /// Adds a member of a document, or of a member: its name, its meaning, and its value.
@@ -223,7 +223,7 @@ impl<'a, R> Columns<'a, R> {
         name: &'static str,
         meaning: &'static str,
         value: impl Fn(&R) -> T + 'a,
-    ) -> &mut Declared<'a, R> {
+    ) -> &mut ColumnDeclaration<'a, R> {
         self.nest(name, "", meaning, value)
     }
 
@@ -233,10 +233,10 @@ impl<'a, R> Columns<'a, R> {
         name: &'static str,
         meaning: &'static str,
         value: impl Fn(&R) -> Option<T> + 'a,
-    ) -> &mut Declared<'a, R> {
+    ) -> &mut ColumnDeclaration<'a, R> {
         self.declare(name, "", meaning, move |row, take| {
             if let Some(value) = value(row) {
-                take(Member::Made(&value));
+                take(DocumentMember::Made(&value));
             }
         })
     }
@@ -248,7 +248,7 @@ impl<'a, R> Columns<'a, R> {
         meaning: &'static str,
         members: Columns<'a, P>,
         value: impl Fn(&R) -> Option<P> + 'a,
-    ) -> &mut Declared<'a, R> {
+    ) -> &mut ColumnDeclaration<'a, R> {
         let members = Rc::new(members.in_document());
         let inner = members.described();
         let value = move |row: &R| Some(PartOf(Rc::clone(&members), value(row)?));
@@ -262,7 +262,7 @@ impl<'a, R> Columns<'a, R> {
         meaning: &'static str,
         members: Columns<'a, P>,
         values: impl Fn(&R) -> Vec<P> + 'a,
-    ) -> &mut Declared<'a, R> {
+    ) -> &mut ColumnDeclaration<'a, R> {
         let members = Rc::new(members.in_document());
         let inner = members.described();
         let values = move |row: &R| PartsOf(Rc::clone(&members), values(row));
@@ -275,15 +275,19 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// Places the rows in the document around them.
-    pub fn rows(&mut self, name: &'static str, meaning: &'static str) -> &mut Declared<'a, R> {
-        self.declare(name, "", meaning, |_, take| take(Member::Rows))
+    pub fn rows(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+    ) -> &mut ColumnDeclaration<'a, R> {
+        self.declare(name, "", meaning, |_, take| take(DocumentMember::Rows))
     }
 
     /// Places the number of rows that `-TopN` leaves out in the document around them.
     pub fn left_out(&mut self, rows: &'static str, meaning: &'static str) {
         let left_out =
             self.declare(LEFT_OUT, "", "only if `-TopN` omits something", move |_, take| {
-                take(Member::LeftOut(rows));
+                take(DocumentMember::LeftOut(rows));
             });
         left_out.for_programs().inner(vec![MemberMeaning::new(rows, meaning)]);
     }
@@ -294,8 +298,8 @@ impl<'a, R> Columns<'a, R> {
         kind: &'static str,
         meaning: &'static str,
         value: impl Fn(&R, Taker<'_>) + 'a,
-    ) -> &mut Declared<'a, R> {
-        self.columns.push(Declared {
+    ) -> &mut ColumnDeclaration<'a, R> {
+        self.columns.push(ColumnDeclaration {
             name,
             kind,
             meaning,
@@ -307,7 +311,7 @@ impl<'a, R> Columns<'a, R> {
             applies: None,
             follows: None,
             cell: None,
-            spec: ColumnSpec::default(),
+            spec: ColumnFormat::default(),
         });
         let last = self.columns.len() - 1;
         &mut self.columns[last]
@@ -326,7 +330,7 @@ impl<'a, R> Columns<'a, R> {
 
     /// Describes the columns to a script that draws them.
     pub fn drawn(&self) -> Vec<DrawnColumn> {
-        let drawn = |column: &Declared<'_, R>| DrawnColumn {
+        let drawn = |column: &ColumnDeclaration<'_, R>| DrawnColumn {
             key: column.name,
             title: column.spec.title.clone(),
             number: column.kind == i64::JSON,
@@ -363,25 +367,26 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// Returns the columns of documents, in order.
-    pub fn in_document(self) -> Members<'a, R> {
-        let columns = self.columns.into_iter().filter(|column| column.spec.scope == Scope::All);
+    pub fn in_document(self) -> RowMembers<'a, R> {
+        let columns =
+            self.columns.into_iter().filter(|column| column.spec.scope == ColumnScope::All);
         let (moved, mut members): (Vec<_>, Vec<_>) =
             columns.partition(|column| column.follows.is_some());
         for column in moved {
-            let before = members.iter().rposition(|before: &Declared<'_, R>| {
+            let before = members.iter().rposition(|before: &ColumnDeclaration<'_, R>| {
                 Some(before.name) == column.follows || before.follows == column.follows
             });
             members.insert(before.map_or(members.len(), |before| before + 1), column);
         }
-        Members(members)
+        RowMembers(members)
     }
 
     /// Returns the values of some rows.
-    pub fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
+    pub fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnFormat>)> {
         let columns = self.columns.iter().filter_map(|column| {
             let series = column.series.as_ref()?(column.name.into(), rows);
             let texts = column.texts.as_ref().map(|text| rows.iter().map(text).collect());
-            Some((series.into_column(), ColumnSpec { texts, ..column.spec.clone() }))
+            Some((series.into_column(), ColumnFormat { texts, ..column.spec.clone() }))
         });
         let (columns, specs): (Vec<Column>, Vec<_>) = columns.unzip();
         Ok((DataFrame::new(rows.len(), columns)?, specs))
@@ -412,10 +417,10 @@ impl<'a, R> Columns<'a, R> {
     }
 }
 
-impl<R> Members<'_, R> {
+impl<R> RowMembers<'_, R> {
     fn described(&self) -> Vec<MemberMeaning> {
         let described = self.0.iter().flat_map(|column| {
-            let &Declared { name, kind, meaning, depth, .. } = column;
+            let &ColumnDeclaration { name, kind, meaning, depth, .. } = column;
             let own = MemberMeaning { name: name.to_owned(), kind, meaning, depth };
             std::iter::once(own).chain(column.inner.iter().cloned())
         });
@@ -424,7 +429,7 @@ impl<R> Members<'_, R> {
 
     /// Passes on each member that a row has. If the row belongs to a frame, takes the values from the frame.
     pub fn each(&self, row: &R, frame_row: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
-        for Declared { name, value, cell, spec, applies, .. } in &self.0 {
+        for ColumnDeclaration { name, value, cell, spec, applies, .. } in &self.0 {
             if applies.as_ref().is_some_and(|applies| !applies(row)) {
                 continue;
             }
@@ -432,14 +437,14 @@ impl<R> Members<'_, R> {
                 spec.value(frame.columns().get(column)?, row).ok()
             });
             match cell {
-                Some(cell) => take(name, Member::Cell(Value(cell))),
+                Some(cell) => take(name, DocumentMember::Cell(CellValue(cell))),
                 None => value(row, &mut |value| take(name, value)),
             }
         }
     }
 }
 
-impl<'a, R> Declared<'a, R> {
+impl<'a, R> ColumnDeclaration<'a, R> {
     /// Omits it in brief answers to agents, unless they ask for details.
     pub fn detail(&mut self) -> &mut Self {
         self.depth = Depth::Detail;
@@ -503,13 +508,13 @@ impl<'a, R> Declared<'a, R> {
 
     /// Restricts it to text, because it repeats other columns.
     pub fn text_only(&mut self) -> &mut Self {
-        self.spec.scope = Scope::Text;
+        self.spec.scope = ColumnScope::Text;
         self
     }
 
     /// Excludes it from documents, which have something else instead.
     pub fn rows_only(&mut self) -> &mut Self {
-        self.spec.scope = Scope::Rows;
+        self.spec.scope = ColumnScope::Rows;
         self
     }
 
@@ -577,7 +582,7 @@ mod tests {
     #[test]
     fn values_are_shown_as_people_know_them() {
         let shown = |show: Show, value: AnyValue<'_>| {
-            ColumnSpec { show, ..ColumnSpec::default() }.shown(&value, 0)
+            ColumnFormat { show, ..ColumnFormat::default() }.shown(&value, 0)
         };
         assert_eq!(shown(Show::Plain, AnyValue::Null), "-");
         assert_eq!(shown(Show::Plain, AnyValue::String("a\nb\u{1b}")), "a\\nb\\u{1b}");

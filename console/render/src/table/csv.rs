@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::{Table, value::cell};
+use super::{AnswerTable, value::cell};
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::values::CsvText;
 
 /// Separator of values.
 const SEPARATOR: u8 = b',';
 
-impl Table<'_> {
+impl AnswerTable<'_> {
     /// Writes a header and the rows; an unknown value is empty, a list is written as JSON.
     pub fn csv(&self, csv: CsvText, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);

@@ -7,8 +7,8 @@ use serde::{
     ser::{SerializeMap, SerializeSeq},
 };
 
-use super::columns::{MemberTaker, Members};
-use super::value::Member;
+use super::columns::{MemberTaker, RowMembers};
+use super::value::DocumentMember;
 
 /// The answers to agents that include a member of a document or of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ impl MemberMeaning {
 }
 
 /// A row and the names of its members.
-pub struct RowOf<'r, 'a, R>(pub &'r Members<'a, R>, pub &'r R);
+pub struct RowOf<'r, 'a, R>(pub &'r RowMembers<'a, R>, pub &'r R);
 
 impl<R> Serialize for RowOf<'_, '_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -51,10 +51,10 @@ impl<R> Serialize for RowOf<'_, '_, R> {
 }
 
 /// A value and the names of its members.
-pub struct PartOf<'a, P>(pub Rc<Members<'a, P>>, pub P);
+pub struct PartOf<'a, P>(pub Rc<RowMembers<'a, P>>, pub P);
 
 /// Values and the names of their members.
-pub struct PartsOf<'a, P>(pub Rc<Members<'a, P>>, pub Vec<P>);
+pub struct PartsOf<'a, P>(pub Rc<RowMembers<'a, P>>, pub Vec<P>);
 
 impl<P> PartOf<'_, P> {
     /// Passes the members on one by one.
@@ -76,12 +76,12 @@ impl<P> Serialize for PartsOf<'_, P> {
 }
 
 /// A document around rows. The type of the rows is not erased, because there may be tens of millions.
-pub struct Around<'d, R> {
+pub struct DocumentWithRows<'d, R> {
     pub members: &'d dyn Fn(MemberTaker<'_>),
     pub rows: R,
 }
 
-impl<R: Serialize> Serialize for Around<'_, R> {
+impl<R: Serialize> Serialize for DocumentWithRows<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serialize_members(serializer, &self.rows, self.members)
     }
@@ -97,7 +97,7 @@ pub fn serialize_members<S: Serializer>(
     each(&mut |name, value| {
         if written.is_ok() {
             written = match value {
-                Member::Rows => map.serialize_entry(name, rows),
+                DocumentMember::Rows => map.serialize_entry(name, rows),
                 value => map.serialize_entry(name, &value),
             };
         }
@@ -107,7 +107,7 @@ pub fn serialize_members<S: Serializer>(
 }
 
 /// Rows and the names of their members; each row is produced while it is written.
-pub struct RowsOf<'a, R, F>(pub Rc<Members<'a, R>>, pub F);
+pub struct RowsOf<'a, R, F>(pub Rc<RowMembers<'a, R>>, pub F);
 
 impl<R, F, I> Serialize for RowsOf<'_, R, F>
 where

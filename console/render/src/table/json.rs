@@ -9,31 +9,31 @@ use serde::{
 };
 
 use super::{
-    ColumnSpec, Table,
+    AnswerTable, ColumnFormat,
     columns::{MemberTaker, RowDocument},
-    document::{Around, serialize_members},
-    value::{Member, Value},
+    document::{DocumentWithRows, serialize_members},
+    value::{CellValue, DocumentMember},
 };
 use crate::json::{self, Document};
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::terminal::Neutral;
 use handlescope_session::values::JsonMode;
 
-impl Table<'_> {
+impl AnswerTable<'_> {
     /// Writes the document with the rows that were kept.
     pub fn json(&self, mode: JsonMode, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         cancel.check().map_err(io::Error::other)?;
         let left_out = self.frame.height() - self.rows().count();
         let members = |take: MemberTaker<'_>| {
             (self.around)(&mut |name, member| match member {
-                Member::LeftOut(_) if left_out == 0 => {}
-                Member::LeftOut(rows) => {
-                    take(name, Member::Made(&Document::default().with(rows, left_out)));
+                DocumentMember::LeftOut(_) if left_out == 0 => {}
+                DocumentMember::LeftOut(rows) => {
+                    take(name, DocumentMember::Made(&Document::default().with(rows, left_out)));
                 }
                 member => take(name, member),
             });
         };
-        json::write(&Around { members: &members, rows: Rows(self) }, mode, out)
+        json::write(&DocumentWithRows { members: &members, rows: JsonRows(self) }, mode, out)
     }
 
     /// Writes one JSON object per line.
@@ -42,28 +42,28 @@ impl Table<'_> {
         let (columns, mut poll) = (self.data().collect::<Vec<_>>(), Poll::new(cancel));
         for row in self.rows() {
             poll.round().map_err(io::Error::other)?;
-            serde_json::to_writer(&mut out, &Cells { columns: &columns, row })?;
+            serde_json::to_writer(&mut out, &JsonCells { columns: &columns, row })?;
             out.write_all(b"\n")?;
         }
         Ok(())
     }
 
     /// Returns the columns of documents and files, with their values.
-    pub fn data(&self) -> impl Iterator<Item = (&Column, &ColumnSpec)> {
+    pub fn data(&self) -> impl Iterator<Item = (&Column, &ColumnFormat)> {
         self.data_columns()
             .filter_map(|(index, spec)| Some((self.frame.columns().get(index)?, spec)))
     }
 }
 
 /// The rows that were kept. A frame without declared columns has them as files do.
-struct Rows<'t, 'a>(&'t Table<'a>);
+struct JsonRows<'t, 'a>(&'t AnswerTable<'a>);
 
-impl Serialize for Rows<'_, '_> {
+impl Serialize for JsonRows<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(document) = &self.0.row_document else {
             let columns: Vec<_> = self.0.data().collect();
             return serializer
-                .collect_seq(self.0.rows().map(|row| Cells { columns: &columns, row }));
+                .collect_seq(self.0.rows().map(|row| JsonCells { columns: &columns, row }));
         };
         let mut rows = serializer.serialize_seq(None)?;
         let frame = &self.0.frame;
@@ -88,19 +88,19 @@ impl Serialize for JsonRow<'_, '_> {
 }
 
 /// A row of a file, and the names of its columns.
-struct Cells<'a> {
-    columns: &'a [(&'a Column, &'a ColumnSpec)],
+struct JsonCells<'a> {
+    columns: &'a [(&'a Column, &'a ColumnFormat)],
     row: usize,
 }
 
-impl Serialize for Cells<'_> {
+impl Serialize for JsonCells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (column, spec) in self.columns {
             let name = column.name().as_str();
             match spec.value(column, self.row).map_err(S::Error::custom)? {
                 AnyValue::Null if spec.omits_unknown => {}
-                value => map.serialize_entry(name, &Value(value))?,
+                value => map.serialize_entry(name, &CellValue(value))?,
             }
         }
         map.end()

@@ -1,6 +1,6 @@
 //! Tables: the columns and rows of an answer, declared once for all formats.
 //!
-//! Each kind of `.dump` makes a [`Table`] of its answer; [`Table::write`] sorts, cuts and writes it.
+//! Each kind of `.dump` makes an [`AnswerTable`] of its answer; [`AnswerTable::write`] sorts, cuts and writes it.
 
 mod arrange;
 mod columns;
@@ -22,14 +22,14 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub use self::columns::{ColumnSpec, Columns, Declared, Members};
-use self::columns::{MemberTaker, RowDocument, RowText, Scope};
-pub use self::document::{Around, Depth, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
-use self::parquet::Parquet;
-use self::value::Member;
+pub use self::columns::{ColumnDeclaration, ColumnFormat, Columns, RowMembers};
+use self::columns::{ColumnScope, MemberTaker, RowDocument, RowText};
+pub use self::document::{Depth, DocumentWithRows, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
+use self::parquet::ParquetOutput;
+use self::value::DocumentMember;
 pub use self::value::{CellType, Show};
 use super::output::{OutputError, OutputOptions};
-use super::time::Clock;
+use super::time::TraceClock;
 use handlescope_model::tables::TraceInfo;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Overwrite, shown};
@@ -40,10 +40,10 @@ use handlescope_session::values::{Format, JsonMode};
 type OtherDocument<'a> = Box<dyn Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Columns and rows, by file.
-pub struct Table<'a> {
+pub struct AnswerTable<'a> {
     pub frame: DataFrame,
     /// Description of each column of the frame.
-    pub specs: Vec<ColumnSpec>,
+    pub specs: Vec<ColumnFormat>,
     /// The documents of rows, if their columns were declared.
     row_document: Option<RowDocument<'a>>,
     /// The members of the document around the rows.
@@ -117,7 +117,8 @@ impl FileRows {
     /// Puts the start of the recording before the path, if the times below have no date.
     pub fn started(self, info: &TraceInfo, display: &Display) -> FileRows {
         let is_heading = display.clip && info.has_clock();
-        let heading = |path: String| if is_heading { Clock::heading(info, &path) } else { path };
+        let heading =
+            |path: String| if is_heading { TraceClock::heading(info, &path) } else { path };
         FileRows { path: self.path.map(heading), ..self }
     }
 
@@ -148,13 +149,13 @@ impl FileRows {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> AnswerTable<'a> {
     /// Creates a table from the rows of several files, one after another.
     pub fn new<R: 'a>(
         columns: Columns<'a, R>,
         rows: Vec<R>,
         files: impl IntoIterator<Item = FileRows>,
-    ) -> io::Result<Table<'a>> {
+    ) -> io::Result<AnswerTable<'a>> {
         let (frame, specs) = columns.frame(&rows).map_err(io::Error::other)?;
         let (document, row_text) = columns.over(rows);
         let row_document = Some(document);
@@ -166,15 +167,15 @@ impl<'a> Table<'a> {
             FileRows { first: rows.start, rows, order, ..file }
         });
         let files = files.collect();
-        Ok(Table { files, specs, row_document, row_text, ..Table::from_frame(frame) })
+        Ok(AnswerTable { files, specs, row_document, row_text, ..AnswerTable::from_frame(frame) })
     }
 
     /// Creates a table from a frame, unchanged.
-    pub fn from_frame(frame: DataFrame) -> Table<'a> {
-        Table {
+    pub fn from_frame(frame: DataFrame) -> AnswerTable<'a> {
+        AnswerTable {
             row_document: None,
-            around: Box::new(|take| take("rows", Member::Rows)),
-            specs: frame.columns().iter().map(ColumnSpec::new).collect(),
+            around: Box::new(|take| take("rows", DocumentMember::Rows)),
+            specs: frame.columns().iter().map(ColumnFormat::new).collect(),
             files: vec![FileRows::rows_of(frame.height())],
             frame,
             groups: None,
@@ -186,32 +187,32 @@ impl<'a> Table<'a> {
     }
 
     /// Sets the group of each row; the values of the last column become headings.
-    pub fn grouped(self, groups: Vec<u32>) -> Table<'a> {
-        Table { groups: Some(groups), ..self }
+    pub fn grouped(self, groups: Vec<u32>) -> AnswerTable<'a> {
+        AnswerTable { groups: Some(groups), ..self }
     }
 
     /// Sets the headings of the columns that the text drops, in this order, if the screen is too narrow for all.
-    pub fn with_spare(self, spare: impl IntoIterator<Item = &'static str>) -> Table<'a> {
-        Table { spare: spare.into_iter().collect(), ..self }
+    pub fn with_spare(self, spare: impl IntoIterator<Item = &'static str>) -> AnswerTable<'a> {
+        AnswerTable { spare: spare.into_iter().collect(), ..self }
     }
 
     /// Sets the document around the rows.
-    pub fn within<H: 'a>(self, document: Columns<'a, H>, about: H) -> Table<'a> {
+    pub fn within<H: 'a>(self, document: Columns<'a, H>, about: H) -> AnswerTable<'a> {
         let document = document.part(about);
-        Table { around: Box::new(move |take| document.each(take)), ..self }
+        AnswerTable { around: Box::new(move |take| document.each(take)), ..self }
     }
 
     /// Sets a special JSON document.
     pub fn with_document(
         self,
         document: impl Fn(&[FileRows], JsonMode, &mut dyn Write) -> io::Result<()> + 'a,
-    ) -> Table<'a> {
-        Table { document: Some(Box::new(document)), ..self }
+    ) -> AnswerTable<'a> {
+        AnswerTable { document: Some(Box::new(document)), ..self }
     }
 
     /// Keeps the same rows as `files`, in the same order.
-    pub fn in_order_of(self, files: &[FileRows]) -> Table<'a> {
-        Table { files: files.to_vec(), ..self }
+    pub fn in_order_of(self, files: &[FileRows]) -> AnswerTable<'a> {
+        AnswerTable { files: files.to_vec(), ..self }
     }
 
     /// Sorts and cuts the rows, chooses the columns as the options say, and writes them. Returns how many rows were
@@ -263,8 +264,8 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the columns that files and documents have.
-    fn data_columns(&self) -> impl Iterator<Item = (usize, &ColumnSpec)> {
-        self.specs.iter().enumerate().filter(|(_, spec)| spec.scope != Scope::Text)
+    fn data_columns(&self) -> impl Iterator<Item = (usize, &ColumnFormat)> {
+        self.specs.iter().enumerate().filter(|(_, spec)| spec.scope != ColumnScope::Text)
     }
 
     fn name(&self, column: usize) -> &str {
@@ -281,11 +282,11 @@ pub fn write_batches(
     display: &Display,
     cancel: &Cancel,
     out: &mut dyn Write,
-    for_each: impl FnOnce(&mut dyn FnMut(&Table<'_>) -> io::Result<()>) -> io::Result<()>,
+    for_each: impl FnOnce(&mut dyn FnMut(&AnswerTable<'_>) -> io::Result<()>) -> io::Result<()>,
 ) -> io::Result<()> {
     match format {
         Format::Parquet => {
-            let mut file = Parquet::new(out);
+            let mut file = ParquetOutput::new(out);
             for_each(&mut |rows| file.add(rows))?;
             file.finish()
         }

@@ -5,21 +5,21 @@ use std::io::{self, Write};
 use handlescope_model::ParquetFile;
 use polars::prelude::{Column, DataFrame, IdxCa, IdxSize, PolarsResult};
 
-use super::{ColumnSpec, Table, value::hex};
+use super::{AnswerTable, ColumnFormat, value::hex};
 
 /// A file that receives tables with the same columns one after another.
-pub struct Parquet<W: Write> {
+pub struct ParquetOutput<W: Write> {
     out: Option<W>,
     file: Option<ParquetFile<W>>,
 }
 
-impl<W: Write> Parquet<W> {
-    pub fn new(out: W) -> Parquet<W> {
-        Parquet { out: Some(out), file: None }
+impl<W: Write> ParquetOutput<W> {
+    pub fn new(out: W) -> ParquetOutput<W> {
+        ParquetOutput { out: Some(out), file: None }
     }
 
     /// Adds the rows of a table that were kept.
-    pub fn add(&mut self, table: &Table<'_>) -> io::Result<()> {
+    pub fn add(&mut self, table: &AnswerTable<'_>) -> io::Result<()> {
         let frame = table.data_frame().map_err(io::Error::other)?;
         if let Some(out) = self.out.take() {
             let file = ParquetFile::new(frame.schema(), |_| true, out);
@@ -36,9 +36,9 @@ impl<W: Write> Parquet<W> {
     }
 }
 
-impl Table<'_> {
+impl AnswerTable<'_> {
     pub fn parquet(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut file = Parquet::new(out);
+        let mut file = ParquetOutput::new(out);
         file.add(self)?;
         file.finish()
     }
@@ -55,7 +55,7 @@ impl Table<'_> {
 }
 
 /// Converts a column to the values that JSON has.
-fn data_column(column: &Column, spec: &ColumnSpec) -> PolarsResult<Column> {
+fn data_column(column: &Column, spec: &ColumnFormat) -> PolarsResult<Column> {
     if !spec.is_hex() {
         return Ok(column.clone());
     }

@@ -47,7 +47,7 @@ fn an_unknown_value_is_empty_or_null_and_text_is_quoted_where_it_must_be() {
 fn it_stops_when_asked_to() {
     let mut modules = Modules::default();
     modules.push(Module::default());
-    let table = Table::from_frame(modules.into_frame().expect("a frame"));
+    let table = AnswerTable::from_frame(modules.into_frame().expect("a frame"));
     let cancel = Cancel::default();
     cancel.cancel();
     assert!(table.csv(CsvText::Raw, &cancel, &mut io::sink()).is_err());
@@ -64,7 +64,7 @@ const THINGS: [(&str, Option<u64>, i32); 5] = [
     ("y", None, 0),
 ];
 
-fn table() -> Table<'static> {
+fn table() -> AnswerTable<'static> {
     table_of(columns())
 }
 
@@ -78,14 +78,14 @@ fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
     columns
 }
 
-fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Table<'static> {
+fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> AnswerTable<'static> {
     let files = [
         FileRows::new(Path::new("one"), 3).below("three".into()),
         FileRows::new(Path::new("two"), 2).counted("of 2".into()),
     ];
     let mut document = Columns::default();
     document.rows("things", "the things");
-    let table = Table::new(columns, THINGS.to_vec(), files).expect("a table");
+    let table = AnswerTable::new(columns, THINGS.to_vec(), files).expect("a table");
     table.within(document, ())
 }
 
@@ -96,7 +96,7 @@ fn written(options: &OutputOptions) -> Result<String, OutputError> {
 
 fn on_screen(
     screen: Screen,
-    table: Table<'_>,
+    table: AnswerTable<'_>,
     options: &OutputOptions,
 ) -> Result<String, OutputError> {
     let display = DisplayArgs::default().display(&Default::default(), screen);

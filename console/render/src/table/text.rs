@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::size::{GridSize, cut};
-use super::{ColumnSpec, FileRows, Table};
+use super::{AnswerTable, ColumnFormat, FileRows};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
 use handlescope_session::values::CountedNoun;
@@ -14,7 +14,7 @@ use handlescope_session::values::CountedNoun;
 /// Number of rows measured to choose between one line per row and one line per value.
 const MEASURED_ROWS: usize = 1_000;
 
-impl Table<'_> {
+impl AnswerTable<'_> {
     pub fn text(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
         for file in &self.files {
@@ -53,8 +53,11 @@ impl Table<'_> {
     ) -> io::Result<()> {
         let columns = self.shown();
         let headings: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
-        let first = rows.iter().take(MEASURED_ROWS).map(|row| self.cells(&columns, *row));
-        let first = first.collect::<io::Result<Vec<Vec<String>>>>()?;
+        let first = rows
+            .iter()
+            .take(MEASURED_ROWS)
+            .map(|row| self.cells(&columns, *row))
+            .collect::<io::Result<Vec<Vec<String>>>>()?;
         let clipped = self.clipped(&columns, display);
         let fitting = table::fitting(display.screen, &headings, &first, &self.spare, &clipped);
         let Some(fitting) = fitting else {
@@ -120,10 +123,13 @@ impl Table<'_> {
     /// Returns the indexes of columns with shortened texts; `-NoClip` shows them whole.
     fn clipped(&self, columns: &[(usize, String)], display: &Display) -> Vec<usize> {
         let is_clipped =
-            |column: &usize| self.specs.get(*column).is_some_and(ColumnSpec::is_clipped);
-        let clipped = columns.iter().enumerate();
-        let clipped = clipped.filter(|(_, (column, _))| display.clip && is_clipped(column));
-        clipped.map(|(place, _)| place).collect()
+            |column: &usize| self.specs.get(*column).is_some_and(ColumnFormat::is_clipped);
+        columns
+            .iter()
+            .enumerate()
+            .filter(|(_, (column, _))| display.clip && is_clipped(column))
+            .map(|(place, _)| place)
+            .collect()
     }
 
     /// Returns the cells of a row, shortened to what is printed.
@@ -152,17 +158,23 @@ impl Table<'_> {
 
     /// Returns the headings and values of the first row.
     pub fn facts(&self) -> io::Result<Vec<(String, String)>> {
-        let columns = self.shown().into_iter();
-        columns.map(|(column, heading)| Ok((heading, self.cell(column, 0)?))).collect()
+        self.shown()
+            .into_iter()
+            .map(|(column, heading)| Ok((heading, self.cell(column, 0)?)))
+            .collect()
     }
 
     /// Returns the columns that have a heading, from left to right, and their headings.
     fn shown(&self) -> Vec<(usize, String)> {
         // The last column becomes the heading of a group.
         let count = self.specs.len() - usize::from(self.groups.is_some());
-        let columns = self.specs.iter().enumerate().take(count);
-        let titled = columns.filter_map(|(index, spec)| Some((spec.rank, index, spec.heading()?)));
-        let mut titled: Vec<(i8, usize, String)> = titled.collect();
+        let mut titled: Vec<(i8, usize, String)> = self
+            .specs
+            .iter()
+            .enumerate()
+            .take(count)
+            .filter_map(|(index, spec)| Some((spec.rank, index, spec.heading()?)))
+            .collect();
         titled.sort_by_key(|(place, ..)| *place);
         titled.into_iter().map(|(_, index, heading)| (index, heading)).collect()
     }

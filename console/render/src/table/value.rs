@@ -102,8 +102,8 @@ list_types! {
 
 /// A value in a document. There may be tens of millions, so values from tables go to the serializer directly, without
 /// the cost of type erasure.
-pub enum Member<'v> {
-    Cell(Value<'v>),
+pub enum DocumentMember<'v> {
+    Cell(CellValue<'v>),
     Made(&'v dyn erased_serde::Serialize),
     /// The rows of the document.
     Rows,
@@ -111,12 +111,12 @@ pub enum Member<'v> {
     LeftOut(&'static str),
 }
 
-impl Serialize for Member<'_> {
+impl Serialize for DocumentMember<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Member::Cell(value) => value.serialize(serializer),
-            Member::Made(value) => value.serialize(serializer),
-            Member::Rows | Member::LeftOut(_) => serializer.serialize_unit(),
+            DocumentMember::Cell(value) => value.serialize(serializer),
+            DocumentMember::Made(value) => value.serialize(serializer),
+            DocumentMember::Rows | DocumentMember::LeftOut(_) => serializer.serialize_unit(),
         }
     }
 }
@@ -131,7 +131,7 @@ pub fn cell(value: &AnyValue<'_>, text: &mut String) {
         // Polars would round floats.
         AnyValue::Float32(value) => write!(text, "{value}"),
         AnyValue::Float64(value) => write!(text, "{value}"),
-        AnyValue::List(_) => match serde_json::to_string(&Value(value.clone())) {
+        AnyValue::List(_) => match serde_json::to_string(&CellValue(value.clone())) {
             Ok(list) => text.write_str(&list),
             Err(_) => write!(text, "{value}"),
         },
@@ -152,9 +152,9 @@ pub fn hex(value: &AnyValue<'_>) -> String {
 }
 
 /// A cell; values that JSON has no type for become text.
-pub struct Value<'a>(pub AnyValue<'a>);
+pub struct CellValue<'a>(pub AnyValue<'a>);
 
-impl Serialize for Value<'_> {
+impl Serialize for CellValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             AnyValue::Null => serializer.serialize_none(),
@@ -172,7 +172,7 @@ impl Serialize for Value<'_> {
                 cell(bytes, &mut text);
                 serializer.serialize_str(&text)
             }
-            AnyValue::List(values) => serializer.collect_seq(values.iter().map(Value)),
+            AnyValue::List(values) => serializer.collect_seq(values.iter().map(CellValue)),
             value if value.is_primitive_numeric() => match value.extract::<i64>() {
                 Some(value) => serializer.serialize_i64(value),
                 None => serializer.collect_str(value),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::{ObjectRefStyle, OrUnknown, grouped};
-use crate::time::Clock;
+use crate::time::TraceClock;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
 use handlescope_query::{
@@ -20,8 +20,8 @@ pub struct EventWriter<'a> {
     pub listing: &'a EventListing,
     pub args: &'a ObjectRefStyle<'a>,
     pub display: &'a Display,
-    pub clock: Clock,
-    pub layout: Layout,
+    pub clock: TraceClock,
+    pub layout: EventLayout,
     pub processes: PerProcess<ProcessTexts>,
     pub stacks: StackStyle<'a>,
 }
@@ -81,7 +81,7 @@ impl EventWriter<'_> {
         row: usize,
         event: &ListedEvent,
     ) -> io::Result<()> {
-        let Layout { time, pid, tid, handle } = self.layout;
+        let EventLayout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
         let process = self.processes.get(Some(self.listing.actor(row, event)));
         let (indent, time_text) =
@@ -225,16 +225,16 @@ pub fn is_shown(event: &ListedEvent, args: &ObjectRefStyle<'_>) -> bool {
 
 /// Widths of the columns before the process in characters; at least ETWAnalyzer's widths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct EventLayout {
     pub time: usize,
     pub pid: usize,
     pub tid: usize,
     pub handle: usize,
 }
 
-impl Layout {
+impl EventLayout {
     /// Fits the widths to events and the ids of their processes.
-    pub fn of(events: impl Iterator<Item = (ListedEvent, u32)>, clock: &Clock) -> Self {
+    pub fn of(events: impl Iterator<Item = (ListedEvent, u32)>, clock: &TraceClock) -> Self {
         let (mut pid, mut tid, mut handle) = (0, 0, 0);
         let mut times: Option<(i64, i64)> = None;
         for (event, process) in events {

@@ -8,7 +8,7 @@ use handlescope_model::Untrusted;
 use super::stack::StackStyle;
 use super::{ObjectRefStyle, counted, grouped, handles_and_views};
 use crate::output::{COLUMNS, LEFT_OUT, OutputError};
-use crate::time::Clock;
+use crate::time::TraceClock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, NodeIdx, Stat,
     sparkline,
@@ -40,9 +40,7 @@ enum TreeColumn {
 impl TreeColumn {
     /// Returns every column with its name in files and its title.
     fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
-        let stats = Stat::ALL.into_iter();
-        let stats = stats.map(|(stat, name, title, _)| (Self::Stat(stat), name, title));
-        stats.chain([
+        Stat::ALL.into_iter().map(|(stat, name, title, _)| (Self::Stat(stat), name, title)).chain([
             (Self::Share, "share", "Share"),
             (Self::Ids, "sample_ids", "Ids"),
             (Self::OpenOverTime, "open_over_time", "Open over time"),
@@ -122,9 +120,9 @@ pub fn write(
         _ => true,
     });
     let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
-    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
+    let clock = TraceClock::new(&file.about.info, display.time_format, display.time_digits);
     let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
-    let writer = Writer {
+    let writer = TreeWriter {
         groups,
         columns: shown,
         clock: clock.without_start_date(),
@@ -168,8 +166,12 @@ fn write_lines(
     for (mut row, frames) in rows.into_iter().zip(frames) {
         let label = row.pop().unwrap_or_default();
         writeln!(out, "{}", wrapped(&label, display.screen.width))?;
-        let stats = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
-        let stats: Vec<String> = stats.map(|(title, text)| format!("{title}: {text}")).collect();
+        let stats: Vec<String> = header
+            .iter()
+            .zip(row)
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(title, text)| format!("{title}: {text}"))
+            .collect();
         if !stats.is_empty() {
             // Keeps a number and its unit on one line.
             let stats = stats.join(", ").replace(" %", "\u{a0}%");
@@ -182,10 +184,10 @@ fn write_lines(
     Ok(())
 }
 
-struct Writer<'a> {
+struct TreeWriter<'a> {
     groups: &'a Groups,
     columns: Vec<TreeColumn>,
-    clock: Clock,
+    clock: TraceClock,
     stacks: StackStyle<'a>,
     /// Whether some counts may include views.
     has_views: bool,
@@ -197,7 +199,7 @@ struct Writer<'a> {
     display: &'a Display,
 }
 
-impl Writer<'_> {
+impl TreeWriter<'_> {
     /// Adds the rows within a group, and the frame lines below each.
     fn add(
         &self,

@@ -14,8 +14,10 @@ const OPEN_TYPES: usize = 6;
 /// Returns lines about leaks that belong to no suspect.
 pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item = String> + 'a {
     let has_views = answer.file.totals.map_count > 0;
-    let lines = answer.not_counted.iter();
-    let lines = lines.map(move |not_counted| line_of_not_counted(not_counted, has_views));
+    let lines = answer
+        .not_counted
+        .iter()
+        .map(move |not_counted| line_of_not_counted(not_counted, has_views));
     // If ignored suspects were asked for, all suspects are ignored ones.
     let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
     lines.chain(line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown))

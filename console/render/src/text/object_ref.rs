@@ -4,14 +4,14 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf, absolute};
 
-use super::event::{EventWriter, Layout, ProcessTexts, is_shown};
+use super::event::{EventLayout, EventWriter, ProcessTexts, is_shown};
 use super::groups::{self, TreeColumns};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::target::TargetStyle;
 use super::totals::{CountTable, LeakLines, Summary};
 use super::{OrUnknown, counted};
-use crate::time::{Clock, Seconds};
+use crate::time::{Seconds, TraceClock};
 use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
     CountBy, EventListing, FileAnswer, GuiHandles, ObjectCriteria, ObjectRefAnswer, ObjectsLeftOut,
@@ -175,7 +175,7 @@ fn write_header(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let heading = Clock::heading(&file.about.info, name);
+    let heading = TraceClock::heading(&file.about.info, name);
     writeln!(out, "{}", display.screen.paint(Role::Name, heading))
 }
 
@@ -199,14 +199,19 @@ fn write_objects(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let style = &ProcessStyle::new(&file.about.info, display);
-    let clock = Clock::below_heading(&file.about.info, display);
-    let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
-    let shown = shown.filter_map(|row| Some((row, listing.event(row)?)));
-    let shown = shown.filter(|(_, event)| is_shown(event, args)).map(|(row, event)| {
-        let actor = listing.actor(row, &event);
-        (event, file.file.processes.get(actor).pid)
-    });
-    let layout = Layout::of(shown, &clock);
+    let clock = TraceClock::below_heading(&file.about.info, display);
+    let shown = file
+        .selection
+        .objects()
+        .iter()
+        .flat_map(|&selected| file.events(selected))
+        .filter_map(|row| Some((row, listing.event(row)?)))
+        .filter(|(_, event)| is_shown(event, args))
+        .map(|(row, event)| {
+            let actor = listing.actor(row, &event);
+            (event, file.file.processes.get(actor).pid)
+        });
+    let layout = EventLayout::of(shown, &clock);
     let events = EventWriter {
         answer: file,
         listing,

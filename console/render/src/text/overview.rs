@@ -41,8 +41,11 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     let rows = suspects.iter().map(|suspect| cells(suspect, is_narrow));
     let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(str::to_owned)).chain(rows).collect();
     let widths: [usize; 7] = std::array::from_fn(|column| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| width_of(cell)).max().unwrap_or_default()
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| width_of(cell))
+            .max()
+            .unwrap_or_default()
     });
     // A trace without a clock has no bars.
     let is_empty = |column: usize| {
@@ -50,8 +53,12 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     };
     let shown: [bool; 7] = std::array::from_fn(|column| !is_empty(column));
     let [before_function @ .., _] = widths;
-    let before = before_function.iter().zip(shown).filter(|(_, is_shown)| *is_shown);
-    let before: usize = before.map(|(width, _)| width + GAP.len()).sum();
+    let before: usize = before_function
+        .iter()
+        .zip(shown)
+        .filter(|(_, is_shown)| *is_shown)
+        .map(|(width, _)| width + GAP.len())
+        .sum();
     let room = display.screen.width.map(|width| width.saturating_sub(before).max(MIN_FUNCTION));
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {

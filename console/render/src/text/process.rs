@@ -2,7 +2,7 @@
 
 use handlescope_model::tables::TraceInfo;
 
-use crate::time::{Clock, Duration};
+use crate::time::{Duration, TraceClock};
 use handlescope_model::Untrusted;
 use handlescope_query::ProcessInfo;
 use handlescope_session::settings::Display;
@@ -17,7 +17,7 @@ pub struct ProcessStyle {
 enum SuffixStyle {
     None,
     Marks,
-    Times(Clock, TimeDigits),
+    Times(TraceClock, TimeDigits),
 }
 
 impl ProcessStyle {
@@ -27,7 +27,7 @@ impl ProcessStyle {
             ProcessFormat::None => SuffixStyle::None,
             ProcessFormat::Marks => SuffixStyle::Marks,
             ProcessFormat::Times(format) => {
-                SuffixStyle::Times(Clock::new(info, format, digits), digits)
+                SuffixStyle::Times(TraceClock::new(info, format, digits), digits)
             }
         };
         Self { suffix, plain_names: display.plain_process_names }

@@ -100,8 +100,11 @@ impl StackStyle<'_> {
     ) -> io::Result<()> {
         let Some(frames) = &self.frames else { return Ok(()) };
         let indent = display.indent(levels);
-        let width = display.screen.width.filter(|_| display.clip);
-        let room = width.map(|width| width.saturating_sub(indent.len()));
+        let room = display
+            .screen
+            .width
+            .filter(|_| display.clip)
+            .map(|width| width.saturating_sub(indent.len()));
         for (frame, is_of_program) in with_program(TrimmedStacks::views(trims, frames, stack)) {
             let role = match is_of_program {
                 true => Role::Heading,
@@ -149,8 +152,11 @@ impl StackStyle<'_> {
 
     /// Returns the frames of the program.
     pub fn program_frames(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
-        let frames = self.frames.iter().flat_map(move |frames| with_program(frames.stack(stack)));
-        frames.filter(|(_, is_of_program)| *is_of_program).map(|(frame, _)| frame)
+        self.frames
+            .iter()
+            .flat_map(move |frames| with_program(frames.stack(stack)))
+            .filter(|(_, is_of_program)| *is_of_program)
+            .map(|(frame, _)| frame)
     }
 
     /// Whether a stack without program frames is the loader starting a process.
@@ -167,7 +173,7 @@ impl StackStyle<'_> {
     /// Returns the representative frame of a stack, from the view of the `program`.
     pub fn representative(&self, stack: StackIdx, program: &str) -> Option<String> {
         let frame = TrimmedStacks::representative_view(None, self.frames.as_ref()?, stack)?;
-        let call = Call { line: self.line(frame), program, callee: None, gap: " " };
+        let call = ProgramCall { line: self.line(frame), program, callee: None, gap: " " };
         Some(call.to_string())
     }
 
@@ -179,7 +185,7 @@ impl StackStyle<'_> {
         let most = most.unwrap_or(PROGRAM_FRAMES).min(PROGRAM_FRAMES);
         for frame in self.program_frames(stack).take(most) {
             let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
-            let call = Call { line: self.line(frame), program, callee, gap };
+            let call = ProgramCall { line: self.line(frame), program, callee, gap };
             let _ = write!(calls, "{arrow}{call}");
             callee = Some(frame);
         }
@@ -196,27 +202,27 @@ impl StackStyle<'_> {
         if full {
             return self.lines(stack).into_iter().flatten().collect();
         }
-        let frames = self.program_frames(stack).take(PROGRAM_FRAMES);
-        let lines: Vec<String> = frames.map(|frame| self.line(frame).to_string()).collect();
-        match lines.is_empty() {
-            true => self.representative_line(stack).into_iter().collect(),
-            false => lines,
-        }
+        let lines: Vec<String> = self
+            .program_frames(stack)
+            .take(PROGRAM_FRAMES)
+            .map(|frame| self.line(frame).to_string())
+            .collect();
+        if lines.is_empty() { self.representative_line(stack).into_iter().collect() } else { lines }
     }
 
-    fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {
-        Line { frame, bases: self.bases, has_lines: self.has_lines }
+    fn line<'f>(&'f self, frame: FrameView<'f>) -> StackFrameLine<'f> {
+        StackFrameLine { frame, bases: self.bases, has_lines: self.has_lines }
     }
 }
 
 /// The line of a frame, with the names from the trace and the symbols.
-struct Line<'a> {
+struct StackFrameLine<'a> {
     frame: FrameView<'a>,
     bases: Option<&'a ModuleBases>,
     has_lines: bool,
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for StackFrameLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frame, bases, has_lines } = self;
         frame.fmt(f)?;
@@ -247,17 +253,17 @@ impl fmt::Display for Line<'_> {
 
 /// A frame in a line about a program. Omits the module if it is the program itself, and what it shares with the frame
 /// that it calls.
-struct Call<'a> {
-    line: Line<'a>,
+struct ProgramCall<'a> {
+    line: StackFrameLine<'a>,
     program: &'a str,
     callee: Option<FrameView<'a>>,
     /// The text before file and line.
     gap: &'static str,
 }
 
-impl fmt::Display for Call<'_> {
+impl fmt::Display for ProgramCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line { frame, bases, has_lines } = self.line;
+        let StackFrameLine { frame, bases, has_lines } = self.line;
         let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
         let module = frame.module_name();
         match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {

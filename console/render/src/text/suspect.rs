@@ -12,7 +12,7 @@ use handlescope_query::{ByteAmounts, CallerLeaks, Counts, PRIVATE_HEAP, SharedFu
 use handlescope_session::values::{CountedNoun, Size};
 
 /// Returns the verb for the end of a handle, view or allocation.
-fn closed(suspect: &Suspect) -> &'static str {
+fn close_verb(suspect: &Suspect) -> &'static str {
     match (suspect.bytes, suspect.type_name.as_str()) {
         (Some(_), _) => "freed",
         (None, FILE_MAPPING_NAME) => "unmapped",
@@ -48,7 +48,7 @@ pub fn unreleased(leaked: u64, at_exit: u64, closed: &str) -> (u64, String) {
 /// leaked".
 pub fn amounts(suspect: &Suspect) -> String {
     let Counts { leaked, closed_at_exit, opened, .. } = suspect.counts;
-    let (count, rest) = unreleased(leaked, closed_at_exit, closed(suspect));
+    let (count, rest) = unreleased(leaked, closed_at_exit, close_verb(suspect));
     let name = match &suspect.allocator {
         // The name of the function says enough.
         Some(allocator) if suspect.type_name == ResourceKind::Resource.name() => allocator.clone(),
@@ -129,31 +129,35 @@ pub fn headline(suspects: &[Suspect]) -> Vec<String> {
 /// Returns a sentence about all suspects of handles, or of one kind of allocations.
 fn sentence(suspects: &[&Suspect]) -> String {
     let Some(first) = suspects.first() else { return String::new() };
-    let closed = closed(first);
+    let closed = close_verb(first);
     let with = |count: fn(&Counts) -> u64| -> (Vec<&Suspect>, u64) {
-        let suspects = suspects.iter().copied().filter(|suspect| count(&suspect.counts) > 0);
-        let suspects: Vec<&Suspect> = suspects.collect();
+        let suspects: Vec<&Suspect> =
+            suspects.iter().copied().filter(|suspect| count(&suspect.counts) > 0).collect();
         let sum = suspects.iter().map(|suspect| count(&suspect.counts)).sum();
         (suspects, sum)
     };
     let (of_leaks, leaks) = with(|counts| counts.leaked);
     let (of_exits, exits) = with(|counts| counts.closed_at_exit);
-    let bytes = suspects.iter().filter_map(|suspect| suspect.bytes);
-    let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased.max(0)));
+    let bytes = suspects
+        .iter()
+        .filter_map(|suspect| suspect.bytes)
+        .fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased.max(0)));
     let bytes = if bytes > 0 { format!("{} in ", Size(bytes)) } else { String::new() };
     // Bytes are only known for leaks and exit frees together.
     let (shown, count) = match first.bytes {
         None if leaks > 0 => (of_leaks, leaks),
         _ => (suspects.to_vec(), leaks + exits),
     };
-    let acquired = match shown.iter().all(|suspect| suspect.type_name == FILE_MAPPING_NAME) {
-        true => CountedNoun(count, "view").to_string(),
-        false => counted(first, count, has_views(&shown)),
+    let acquired = if shown.iter().all(|suspect| suspect.type_name == FILE_MAPPING_NAME) {
+        CountedNoun(count, "view").to_string()
+    } else {
+        count_of_kind(first, count, has_views(&shown))
     };
     let (programs, of_exits) = (programs(&shown), programs(&of_exits));
-    let exit = match of_exits == programs || of_exits.len() > 1 {
-        true => "process exit".to_owned(),
-        false => format!("the exit of {}", named(&of_exits)),
+    let exit = if of_exits == programs || of_exits.len() > 1 {
+        "process exit".to_owned()
+    } else {
+        format!("the exit of {}", named(&of_exits))
     };
     let exits_shown = HumanCount(exits);
     // Suspects that do not count as leaking.
@@ -185,7 +189,7 @@ pub fn named(programs: &BTreeSet<&str>) -> String {
 }
 
 /// Formats a number of handles, or of allocations of a suspect's kind.
-fn counted(suspect: &Suspect, count: u64, has_views: bool) -> String {
+fn count_of_kind(suspect: &Suspect, count: u64, has_views: bool) -> String {
     match suspect.bytes {
         None => handles_and_views(count, has_views, true),
         Some(_) => acquired(suspect, &suspect.type_name, count),
@@ -205,8 +209,10 @@ pub fn more(left_out: &[&Suspect]) -> String {
     let unreleased = of_handles.iter().map(|suspect| suspect.counts.unreleased());
     let unreleased =
         range(unreleased, HumanCount, |unreleased| handles_and_views(unreleased, has_views, true));
-    let bytes = of_allocations.iter().filter_map(|suspect| Some(suspect.bytes?.unreleased));
-    let bytes = bytes.filter(|bytes| *bytes > 0);
+    let bytes = of_allocations
+        .iter()
+        .filter_map(|suspect| Some(suspect.bytes?.unreleased))
+        .filter(|bytes| *bytes > 0);
     let sized = bytes.clone().count();
     let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
     // Events may have negative sizes, or none.
@@ -219,13 +225,14 @@ pub fn more(left_out: &[&Suspect]) -> String {
         range(unsized_counts, HumanCount, |count| CountedNoun(count, "allocation").to_string());
     let texts =
         [(of_handles.len(), unreleased), (sized, bytes), (without_size, counts)].into_iter();
-    let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate();
-    let texts = texts.map(|(index, (count, range))| {
-        let (more, suspects) = if index == 0 { (" more", " suspect") } else { ("", "") };
-        let plural = if index == 0 { CountedNoun(count as u64, suspects).plural() } else { "" };
-        let each = if count == 1 { "" } else { " each" };
-        format!("{}{more}{suspects}{plural} with {range}{each}", HumanCount(count as u64))
-    });
+    let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate().map(
+        |(index, (count, range))| {
+            let (more, suspects) = if index == 0 { (" more", " suspect") } else { ("", "") };
+            let plural = if index == 0 { CountedNoun(count as u64, suspects).plural() } else { "" };
+            let each = if count == 1 { "" } else { " each" };
+            format!("{}{more}{suspects}{plural} with {range}{each}", HumanCount(count as u64))
+        },
+    );
     texts.collect::<Vec<_>>().join(" and ")
 }
 

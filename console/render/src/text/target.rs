@@ -4,12 +4,12 @@ use handlescope_model::Untrusted;
 use handlescope_query::{Target, TargetEnd};
 
 use super::ProcessStyle;
-use crate::time::Clock;
+use crate::time::TraceClock;
 
 /// How targets are written.
 pub struct TargetStyle<'a> {
     pub processes: &'a ProcessStyle,
-    pub clock: &'a Clock,
+    pub clock: &'a TraceClock,
 }
 
 impl TargetStyle<'_> {

@@ -10,8 +10,7 @@ const NAMED: usize = 3;
 
 /// Describes how many zombies there are, and of which programs; `None` if there are none.
 pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
-    let programs = zombies.programs.iter();
-    let programs = programs.map(|(name, count)| match name.as_str() {
+    let programs = zombies.programs.iter().map(|(name, count)| match name.as_str() {
         "" => format!("{} of unknown name", HumanCount(*count)),
         name => format!("{} {name}", HumanCount(*count)),
     });
@@ -23,8 +22,10 @@ pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
 pub fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Option<String> {
     let holders = zombies.holders.iter().map(|holder| {
         let ZombieHolder { process, zombies, program, .. } = holder;
-        let opened = holder.create_stack.map(|stack| stacks.calls(stack, program, Some(1)));
-        let opened = opened.filter(|calls| !calls.is_empty());
+        let opened = holder
+            .create_stack
+            .map(|stack| stacks.calls(stack, program, Some(1)))
+            .filter(|calls| !calls.is_empty());
         let opened = opened.map_or_else(String::new, |calls| format!(", opened by {calls}"));
         format!("{} of {process}{opened}", HumanCount(*zombies))
     });

@@ -10,9 +10,9 @@ use handlescope_model::tables::TraceInfo;
 use serde::{Serialize, Serializer};
 
 pub use self::stack::{StackJson, frame_columns};
-use crate::json::Shown;
+use crate::json::DisplayText;
 use crate::no_match::first_no_match;
-use crate::table::{Columns, Declared, PartsOf};
+use crate::table::{ColumnDeclaration, Columns, PartsOf};
 use crate::time::Utc7;
 use handlescope_query::{
     ExitStacks, Frames, ModuleBases, NoMatch, Totals, TraceAnswer, TrimmedStacks,
@@ -21,8 +21,8 @@ use handlescope_session::trace::Caveat;
 
 /// A trace in a document, for handles or allocations.
 pub struct TraceJson<'a> {
-    header: TraceHeader,
-    pub numbers: StackNumbers,
+    header: TraceSummary,
+    pub numbers: StackOffset,
     stack_count: usize,
     /// The stacks that the answer refers to.
     stacks: Vec<StackIdx>,
@@ -33,27 +33,27 @@ pub struct TraceJson<'a> {
     no_match: Option<&'a NoMatch>,
 }
 
-/// The numbers of a trace's stacks in a document: row number plus an offset, so that stacks of several traces get
+/// The offset of a trace's stacks in a document. It is added to a stack's row, so that stacks of several traces get
 /// different numbers.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct StackNumbers(u64);
+pub struct StackOffset(u64);
 
-impl StackNumbers {
+impl StackOffset {
     pub fn of(self, stack: StackIdx) -> u64 {
         self.0 + u64::from(stack.0)
     }
 }
 
 /// The traces of a document.
-pub type Traces<'a> = Rc<[TraceJson<'a>]>;
+pub type DocumentTraces<'a> = Rc<[TraceJson<'a>]>;
 
 /// Returns the traces of some answers, with the numbers of their stacks.
 pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
     answers: impl IntoIterator<Item = &'a T>,
-) -> Traces<'a> {
+) -> DocumentTraces<'a> {
     let mut first_stack = 0;
     let traces = answers.into_iter().map(|answer| {
-        let trace = TraceJson { numbers: StackNumbers(first_stack), ..TraceJson::new(answer) };
+        let trace = TraceJson { numbers: StackOffset(first_stack), ..TraceJson::new(answer) };
         first_stack += trace.stack_count as u64;
         trace
     });
@@ -63,11 +63,11 @@ pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
 impl<'a> TraceJson<'a> {
     fn new<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
         let about = answer.about();
-        let header = TraceHeader::new(about.index, about.path, &about.info);
+        let header = TraceSummary::new(about.index, about.path, &about.info);
         let (totals, exit_stacks) = answer.totals().unzip();
         Self {
-            header: TraceHeader { totals, exit_stacks: exit_stacks.flatten(), ..header },
-            numbers: StackNumbers::default(),
+            header: TraceSummary { totals, exit_stacks: exit_stacks.flatten(), ..header },
+            numbers: StackOffset::default(),
             stack_count: about.stack_count,
             stacks: answer.stacks(),
             frames: answer.frames(),
@@ -87,7 +87,7 @@ impl<'a> TraceJson<'a> {
 }
 
 /// The stacks of traces, by number.
-struct StacksJson<'a>(Traces<'a>);
+struct StacksJson<'a>(DocumentTraces<'a>);
 
 impl Serialize for StacksJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -97,13 +97,13 @@ impl Serialize for StacksJson<'_> {
 
 /// A document about traces, and its other contents.
 pub struct OfTraces<'a, T> {
-    pub traces: Traces<'a>,
+    pub traces: DocumentTraces<'a>,
     pub rest: T,
 }
 
 impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
     /// Adds the traces.
-    pub fn files(&mut self, meaning: &'static str) -> &mut Declared<'a, OfTraces<'a, T>> {
+    pub fn files(&mut self, meaning: &'static str) -> &mut ColumnDeclaration<'a, OfTraces<'a, T>> {
         self.member("files", meaning, |of| {
             file_columns().parts_of(of.traces.iter().map(|trace| trace.header.clone()).collect())
         })
@@ -113,7 +113,7 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
     /// Adds the stacks that the answers refer to, if they are shown.
     pub fn stacks(&mut self, meaning: &'static str, are_shown: impl Fn(&T) -> bool + 'a) {
         self.member_if("stacks", meaning, move |of| {
-            are_shown(&of.rest).then(|| StacksJson(Traces::clone(&of.traces)))
+            are_shown(&of.rest).then(|| StacksJson(DocumentTraces::clone(&of.traces)))
         });
     }
 
@@ -126,7 +126,7 @@ impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
     }
 }
 
-fn caveats<'a>(traces: &Traces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
+fn caveats<'a>(traces: &DocumentTraces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
     let caveats = traces.iter().flat_map(|trace| {
         let file = trace.header.file;
         trace.caveats.iter().map(move |caveat| (file, caveat))
@@ -136,25 +136,25 @@ fn caveats<'a>(traces: &Traces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
 
 /// The facts about a trace, for a document.
 #[derive(Clone)]
-pub struct TraceHeader {
+pub struct TraceSummary {
     file: usize,
     path: String,
-    session_start_utc: Option<Shown<Utc7>>,
-    session_end_utc: Option<Shown<Utc7>>,
+    session_start_utc: Option<DisplayText<Utc7>>,
+    session_end_utc: Option<DisplayText<Utc7>>,
     events_lost: Option<u64>,
     buffers_lost: Option<u64>,
     totals: Option<Totals>,
     exit_stacks: Option<ExitStacks>,
 }
 
-impl TraceHeader {
+impl TraceSummary {
     fn new(file: usize, path: &Path, info: &TraceInfo) -> Self {
         let (events_lost, buffers_lost) = info.losses().unzip();
         Self {
             file,
             path: path.to_string_lossy().into_owned(),
-            session_start_utc: info.start_filetime().map(|start| Shown(Utc7(start))),
-            session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
+            session_start_utc: info.start_filetime().map(|start| DisplayText(Utc7(start))),
+            session_end_utc: info.session_end_filetime.map(|end| DisplayText(Utc7(end))),
             events_lost,
             buffers_lost,
             totals: None,
@@ -164,11 +164,11 @@ impl TraceHeader {
 }
 
 /// Declares the facts about a trace.
-pub fn header_columns<'a>() -> Columns<'a, TraceHeader> {
+pub fn header_columns<'a>() -> Columns<'a, TraceSummary> {
     const SESSION: &str =
         "start and end of the recording; null, like all times, in a trace without a clock";
     const LOST: &str = "what the recording lost; if closes were lost, leaks are doubtful";
-    let mut columns = Columns::<TraceHeader>::default();
+    let mut columns = Columns::<TraceSummary>::default();
     columns.member("file", "index", |trace| trace.file);
     columns.member("path", "the file name as given when it was loaded", |trace| trace.path.clone());
     columns.member("session_start_utc", SESSION, |trace| trace.session_start_utc.clone());
@@ -179,7 +179,7 @@ pub fn header_columns<'a>() -> Columns<'a, TraceHeader> {
 }
 
 /// Declares the facts about a trace, and the sums over what passed in it.
-pub fn file_columns<'a>() -> Columns<'a, TraceHeader> {
+pub fn file_columns<'a>() -> Columns<'a, TraceSummary> {
     let mut columns = header_columns();
     columns.member_if(
         "totals",

@@ -17,7 +17,7 @@ const OBJECT_TRACE: [u8; 16] = [
 ];
 
 #[derive(Parser)]
-struct Line {
+struct RecordLine {
     #[command(flatten)]
     args: RecordArgs,
 }
@@ -35,7 +35,7 @@ struct Fake {
     stopped: Rc<Cell<bool>>,
 }
 
-struct Runs {
+struct FakeRunning {
     stopped: Rc<Cell<bool>>,
     is_unmerged: bool,
     further: Option<PathBuf>,
@@ -79,11 +79,11 @@ impl Recorder for Fake {
             fs::copy(trace, file).expect("a trace");
         }
         let (is_unmerged, further) = (self.is_unmerged, self.further.clone());
-        Ok(Box::new(Runs { stopped: Rc::clone(&self.stopped), is_unmerged, further }))
+        Ok(Box::new(FakeRunning { stopped: Rc::clone(&self.stopped), is_unmerged, further }))
     }
 }
 
-impl Running for Runs {
+impl Running for FakeRunning {
     fn header(&self) -> Option<&SessionHeader> {
         None
     }
@@ -109,7 +109,7 @@ impl Running for Runs {
 fn recorded(fake: &Fake, options: &[&str], cancel: &Cancel) -> (Result<(), CommandError>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("leak.etl").to_string_lossy().into_owned();
-    let line = Line::parse_from([&["record", &file][..], options].concat());
+    let line = RecordLine::parse_from([&["record", &file][..], options].concat());
     let (mut out, mut text) = (Vec::new(), Vec::new());
     let mut messages = Messages::new(&mut text, Screen::PLAIN);
     let result = run(&line.args, false, fake, &mut out, &mut messages, cancel);
@@ -228,7 +228,7 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
             Err(SessionError::NotElevated)
         }
     }
-    let mut recording = Recording {
+    let mut recording = RunningRecording {
         running: Box::new(Gone),
         receiver,
         watch: StopWatch::new(&[]).expect("no conditions"),

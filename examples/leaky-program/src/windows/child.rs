@@ -13,9 +13,8 @@ use windows::Win32::System::Threading::{
 };
 use windows::core::{HSTRING, PCWSTR};
 
+use super::RoundResult;
 use super::truth::Truth;
-
-type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// Argument that makes a process the child.
 pub const SWITCH: &str = "--child";
@@ -36,7 +35,7 @@ pub fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::error::Err
 }
 
 /// Lets the child run to its end.
-pub fn wait(mut child: Child) -> Done {
+pub fn wait(mut child: Child) -> RoundResult {
     drop(child.stdin.take());
     child.wait()?;
     Ok(())
@@ -55,7 +54,7 @@ fn inheritable_event(truth: &Truth) -> Result<HANDLE, Box<dyn std::error::Error>
 }
 
 #[inline(never)]
-fn duplicate_into(truth: &Truth, child: &Child) -> Done {
+fn duplicate_into(truth: &Truth, child: &Child) -> RoundResult {
     let name = "LeakyProgram_Duplicated";
     let mut duplicate = HANDLE::default();
     // SAFETY: the handles are valid (an event and two processes), and `duplicate` outlives the call.
@@ -80,7 +79,7 @@ fn duplicate_into(truth: &Truth, child: &Child) -> Done {
 }
 
 /// Runs the child: opens handles and, when the parent lets it, exits without closing them.
-pub fn run(truth: &Truth) -> Done {
+pub fn run(truth: &Truth) -> RoundResult {
     truth.started()?;
     for _ in 0..OPENED {
         forget_mutexes(truth)?;
@@ -92,7 +91,7 @@ pub fn run(truth: &Truth) -> Done {
 }
 
 #[inline(never)]
-fn forget_mutexes(truth: &Truth) -> Done {
+fn forget_mutexes(truth: &Truth) -> RoundResult {
     // SAFETY: there is no name to keep alive.
     let mutex = unsafe { CreateMutexW(None, false, PCWSTR::null()) }?;
     truth.opened("forget_mutexes", mutex, "Mutant", None)?;
@@ -100,7 +99,7 @@ fn forget_mutexes(truth: &Truth) -> Done {
 }
 
 #[inline(never)]
-fn forget_semaphores(truth: &Truth) -> Done {
+fn forget_semaphores(truth: &Truth) -> RoundResult {
     // SAFETY: there is no name to keep alive.
     let semaphore = unsafe { CreateSemaphoreW(None, 0, 1, PCWSTR::null()) }?;
     truth.opened("forget_semaphores", semaphore, "Semaphore", None)?;

@@ -23,15 +23,14 @@ use windows::Win32::System::Threading::{
 };
 use windows::core::{HSTRING, PCWSTR, w};
 
+use super::RoundResult;
 use super::truth::Truth;
-
-type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// Size of a section and of its view, bytes.
 const SECTION_BYTES: u32 = 0x1_0000;
 
 /// Runs one round: an event leaks in every round, a file in every fourth, a key in every fifth, and so on.
-pub fn round(truth: &Truth, round: u32) -> Done {
+pub fn round(truth: &Truth, round: u32) -> RoundResult {
     leak_events(truth, round)?;
     close_events(truth)?;
     close_files_unless_it_fails(truth, round)?;
@@ -46,7 +45,7 @@ pub fn round(truth: &Truth, round: u32) -> Done {
 
 /// Opens a named event and forgets it: a steady leak.
 #[inline(never)]
-fn leak_events(truth: &Truth, round: u32) -> Done {
+fn leak_events(truth: &Truth, round: u32) -> RoundResult {
     let name = format!("LeakyProgram_Event_{round}");
     // SAFETY: the name lives until the call returns.
     let event =
@@ -57,7 +56,7 @@ fn leak_events(truth: &Truth, round: u32) -> Done {
 
 /// Opens an event and closes it.
 #[inline(never)]
-fn close_events(truth: &Truth) -> Done {
+fn close_events(truth: &Truth) -> RoundResult {
     // SAFETY: there is no name to keep alive.
     let event = unsafe { CreateEventW(None, true, false, PCWSTR::null()) }?;
     truth.opened("close_events", event, "Event", None)?;
@@ -66,7 +65,7 @@ fn close_events(truth: &Truth) -> Done {
 
 /// Opens a file and closes it, except on the error path of every fourth round.
 #[inline(never)]
-fn close_files_unless_it_fails(truth: &Truth, round: u32) -> Done {
+fn close_files_unless_it_fails(truth: &Truth, round: u32) -> RoundResult {
     let name = format!("leaky-program-{}-{round}.tmp", std::process::id());
     let path = HSTRING::from(std::env::temp_dir().join(&name).as_os_str());
     let access = FILE_GENERIC_READ | FILE_GENERIC_WRITE;
@@ -91,7 +90,7 @@ fn close_files_unless_it_fails(truth: &Truth, round: u32) -> Done {
 
 /// Opens a registry key and closes it, except in every fifth round.
 #[inline(never)]
-fn close_keys_unless_it_fails(truth: &Truth, round: u32) -> Done {
+fn close_keys_unless_it_fails(truth: &Truth, round: u32) -> RoundResult {
     let mut key = HKEY::default();
     // SAFETY: `key` outlives the call.
     let status =
@@ -111,7 +110,7 @@ fn close_keys_unless_it_fails(truth: &Truth, round: u32) -> Done {
 
 /// Starts a thread and forgets its handle.
 #[inline(never)]
-fn leak_threads(truth: &Truth) -> Done {
+fn leak_threads(truth: &Truth) -> RoundResult {
     unsafe extern "system" fn nothing(_: *mut std::ffi::c_void) -> u32 {
         0
     }
@@ -124,7 +123,7 @@ fn leak_threads(truth: &Truth) -> Done {
 
 /// Maps a view of a section and closes the section; every second view stays mapped.
 #[inline(never)]
-fn map_sections(truth: &Truth, round: u32) -> Done {
+fn map_sections(truth: &Truth, round: u32) -> RoundResult {
     let name = format!("LeakyProgram_Section_{round}");
     // SAFETY: the name lives until the call returns, and there is no file handle.
     let section = unsafe {
@@ -153,7 +152,7 @@ fn map_sections(truth: &Truth, round: u32) -> Done {
 
 /// Opens the token of the process; every second one stays open.
 #[inline(never)]
-fn query_tokens(truth: &Truth, round: u32) -> Done {
+fn query_tokens(truth: &Truth, round: u32) -> RoundResult {
     let mut token = HANDLE::default();
     // SAFETY: `token` outlives the call.
     unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &raw mut token) }?;
@@ -163,7 +162,7 @@ fn query_tokens(truth: &Truth, round: u32) -> Done {
 
 /// Two threads open an event with the same name at once and only one closes its handle: get-or-create without a lock.
 #[inline(never)]
-pub fn race(truth: &Truth) -> Done {
+pub fn race(truth: &Truth) -> RoundResult {
     for turn in 0..4 {
         let barrier = Arc::new(Barrier::new(2));
         thread::scope(|scope| {
@@ -184,7 +183,7 @@ pub fn race(truth: &Truth) -> Done {
 }
 
 #[inline(never)]
-fn get_or_create_event(truth: &Truth, turn: u32, closes: bool) -> Done {
+fn get_or_create_event(truth: &Truth, turn: u32, closes: bool) -> RoundResult {
     let name = format!("LeakyProgram_Raced_{turn}");
     // SAFETY: the name lives until the call returns.
     let event =
@@ -196,7 +195,7 @@ fn get_or_create_event(truth: &Truth, turn: u32, closes: bool) -> Done {
 }
 
 /// Closes a handle and logs the close for `function`.
-fn close(truth: &Truth, function: &str, handle: HANDLE) -> Done {
+fn close(truth: &Truth, function: &str, handle: HANDLE) -> RoundResult {
     // SAFETY: the handle was opened by the caller and is not used again.
     unsafe { CloseHandle(handle) }?;
     truth.closed(function, handle)?;

@@ -14,6 +14,8 @@ use std::{env, thread};
 
 use self::truth::Truth;
 
+type RoundResult = Result<(), Box<dyn std::error::Error>>;
+
 /// Time between two rounds. Each round leaks one event, so the leak rate is known.
 const ROUND: Duration = Duration::from_millis(100);
 
@@ -27,7 +29,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Box<dyn std::error::Error>> {
+fn run() -> RoundResult {
     let words: Vec<String> = env::args().skip(1).collect();
     let (file, rest) = words.split_first().ok_or("name the file for the truth")?;
     let truth = Truth::append_to(&PathBuf::from(file))?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leaky_program::truth::{Call, Kind, Line};
+use leaky_program::truth::{AllocationKind, CallEffect, TruthLine};
 use windows::Win32::Foundation::HANDLE;
 use windows::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId};
 
@@ -21,12 +21,12 @@ impl Truth {
         Ok(Self { file: Mutex::new(file) })
     }
 
-    fn write(&self, function: &str, call: Call) -> io::Result<()> {
+    fn write(&self, function: &str, call: CallEffect) -> io::Result<()> {
         // SAFETY: both only return a number.
         let (pid, tid) = unsafe { (GetCurrentProcessId(), GetCurrentThreadId()) };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_us = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
-        let line = Line { at_us, pid, tid, function: function.to_owned(), call };
+        let line = TruthLine { at_us, pid, tid, function: function.to_owned(), call };
         let mut text = serde_json::to_string(&line)?;
         text.push('\n');
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -36,7 +36,7 @@ impl Truth {
     pub fn started(&self) -> io::Result<()> {
         let path = std::env::current_exe()?;
         let process = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.write("main", Call::Started { process })
+        self.write("main", CallEffect::Started { process })
     }
 
     pub fn opened(
@@ -47,7 +47,7 @@ impl Truth {
         name: Option<&str>,
     ) -> io::Result<()> {
         let (object_type, name) = (object_type.to_owned(), name.map(str::to_owned));
-        self.write(function, Call::Opened { handle: value(handle), object_type, name })
+        self.write(function, CallEffect::Opened { handle: value(handle), object_type, name })
     }
 
     pub fn duplicated(
@@ -59,7 +59,10 @@ impl Truth {
         name: Option<&str>,
     ) -> io::Result<()> {
         let (object_type, name) = (object_type.to_owned(), name.map(str::to_owned));
-        self.write(function, Call::Duplicated { into, handle: value(handle), object_type, name })
+        self.write(
+            function,
+            CallEffect::Duplicated { into, handle: value(handle), object_type, name },
+        )
     }
 
     pub fn inherited(
@@ -71,35 +74,41 @@ impl Truth {
         name: Option<&str>,
     ) -> io::Result<()> {
         let (object_type, name) = (object_type.to_owned(), name.map(str::to_owned));
-        self.write(function, Call::Inherited { by, handle: value(handle), object_type, name })
+        self.write(function, CallEffect::Inherited { by, handle: value(handle), object_type, name })
     }
 
     pub fn closed(&self, function: &str, handle: HANDLE) -> io::Result<()> {
-        self.write(function, Call::Closed { handle: value(handle) })
+        self.write(function, CallEffect::Closed { handle: value(handle) })
     }
 
     pub fn mapped(&self, function: &str, address: usize, size: usize) -> io::Result<()> {
-        self.write(function, Call::Mapped { address: address as u64, size: size as u64 })
+        self.write(function, CallEffect::Mapped { address: address as u64, size: size as u64 })
     }
 
     pub fn unmapped(&self, function: &str, address: usize) -> io::Result<()> {
-        self.write(function, Call::Unmapped { address: address as u64 })
+        self.write(function, CallEffect::Unmapped { address: address as u64 })
     }
 
-    pub fn allocated(&self, function: &str, kind: Kind, key: usize, size: usize) -> io::Result<()> {
-        self.write(function, Call::Allocated { kind, key: key as u64, size: size as u64 })
+    pub fn allocated(
+        &self,
+        function: &str,
+        kind: AllocationKind,
+        key: usize,
+        size: usize,
+    ) -> io::Result<()> {
+        self.write(function, CallEffect::Allocated { kind, key: key as u64, size: size as u64 })
     }
 
-    pub fn freed(&self, function: &str, kind: Kind, key: usize) -> io::Result<()> {
-        self.write(function, Call::Freed { kind, key: key as u64 })
+    pub fn freed(&self, function: &str, kind: AllocationKind, key: usize) -> io::Result<()> {
+        self.write(function, CallEffect::Freed { kind, key: key as u64 })
     }
 
     pub fn exits(&self) -> io::Result<()> {
-        self.write("main", Call::Exits)
+        self.write("main", CallEffect::Exits)
     }
 
     pub fn waits(&self) -> io::Result<()> {
-        self.write("main", Call::Waits)
+        self.write("main", CallEffect::Waits)
     }
 }
 

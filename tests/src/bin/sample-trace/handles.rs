@@ -26,7 +26,7 @@ pub const KEY: u16 = 44;
 
 /// A kernel object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
+pub struct SampleObject {
     pub pointer: u64,
     pub type_id: u16,
     pub name: String,
@@ -37,31 +37,31 @@ pub struct Object {
 pub struct HandleTable {
     last: u32,
     free: Vec<u32>,
-    open: BTreeMap<u32, Object>,
+    open: BTreeMap<u32, SampleObject>,
 }
 
 impl HandleTable {
-    pub fn open(&mut self, object: &Object) -> u32 {
+    pub fn open(&mut self, object: &SampleObject) -> u32 {
         let handle = self.free.pop().unwrap_or(self.last + 4);
         self.open_as(handle, object);
         handle
     }
 
     /// Opens a handle with this value, as inheritance does.
-    pub fn open_as(&mut self, handle: u32, object: &Object) {
+    pub fn open_as(&mut self, handle: u32, object: &SampleObject) {
         let taken = self.open.insert(handle, object.clone());
         assert!(taken.is_none(), "handle {handle:#x} is open already");
         self.last = self.last.max(handle);
     }
 
     /// Closes a handle and returns its object.
-    pub fn close(&mut self, handle: u32) -> Object {
+    pub fn close(&mut self, handle: u32) -> SampleObject {
         self.free.push(handle);
         self.open.remove(&handle).unwrap_or_else(|| panic!("handle {handle:#x} is not open"))
     }
 
     /// Returns the open handles in the order of their values.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Object)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &SampleObject)> {
         self.open.iter().map(|(handle, object)| (*handle, object))
     }
 }

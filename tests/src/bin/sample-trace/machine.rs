@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use handlescope_tests::file::{FileOptions, FileSummary};
 use handlescope_tests::payload::Sid;
 use handlescope_tests::rng::Rng;
-use handlescope_tests::scenario::{Caller, Duplicate, StackMode, TraceBuilder};
-use handlescope_tests::stacks::{Stack, Stacks};
+use handlescope_tests::scenario::{Caller, DuplicatedHandle, StackMode, TraceBuilder};
+use handlescope_tests::stacks::{EventStack, Stacks};
 
-use crate::handles::{HandleTable, Object, TYPES};
+use crate::handles::{HandleTable, SampleObject, TYPES};
 
 /// Processors of the machine.
 pub const CPUS: u16 = 4;
@@ -17,7 +17,7 @@ const LOAD_STEP: i64 = 200_000;
 
 /// A process and its lifetime in nanoseconds; `None` means before or after the trace.
 #[derive(Debug, Clone)]
-pub struct Process {
+pub struct SampleProcess {
     pub pid: u32,
     /// The thread that starts the process.
     pub parent: Caller,
@@ -63,13 +63,13 @@ impl Machine {
     }
 
     /// Creates an object; no two have the same address.
-    pub fn object(&mut self, type_id: u16, name: &str) -> Object {
+    pub fn object(&mut self, type_id: u16, name: &str) -> SampleObject {
         self.last_pointer += 0x60 + 0x10 * self.rng.below(40);
-        Object { pointer: self.last_pointer, type_id, name: name.to_owned() }
+        SampleObject { pointer: self.last_pointer, type_id, name: name.to_owned() }
     }
 
     /// Adds a process. One that starts in the trace loads its modules `delay` ns later.
-    pub fn process(&mut self, process: Process, delay: i64) {
+    pub fn process(&mut self, process: SampleProcess, delay: i64) {
         let spec = self.trace.process(process.pid, process.name);
         spec.parent(process.parent.pid)
             .creator_thread(process.parent.tid)
@@ -99,7 +99,13 @@ impl Machine {
     }
 
     /// Lets a thread create or open an object.
-    pub fn create(&mut self, thread: Caller, ns: i64, object: &Object, stack: &Stack) -> u32 {
+    pub fn create(
+        &mut self,
+        thread: Caller,
+        ns: i64,
+        object: &SampleObject,
+        stack: &EventStack,
+    ) -> u32 {
         let handle = self.table(thread.pid).open(object);
         self.before_event(thread, ns);
         self.trace
@@ -109,7 +115,7 @@ impl Machine {
     }
 
     /// Lets a thread close a handle.
-    pub fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &Stack) {
+    pub fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &EventStack) {
         let object = self.table(thread.pid).close(handle);
         self.before_event(thread, ns);
         self.trace
@@ -122,9 +128,9 @@ impl Machine {
         &mut self,
         thread: Caller,
         ns: i64,
-        (handle, object): (u32, &Object),
+        (handle, object): (u32, &SampleObject),
         target_pid: u32,
-        stack: &Stack,
+        stack: &EventStack,
     ) -> u32 {
         let target_handle = self.table(target_pid).open(object);
         self.duplicate(thread, ns, object, (handle, target_handle), target_pid, stack);
@@ -137,9 +143,9 @@ impl Machine {
         &mut self,
         thread: Caller,
         ns: i64,
-        (handle, object): (u32, &Object),
+        (handle, object): (u32, &SampleObject),
         child_pid: u32,
-        stack: &Stack,
+        stack: &EventStack,
     ) {
         self.tables.entry(child_pid).or_default().open_as(handle, object);
         self.duplicate(thread, ns, object, (handle, handle), thread.pid, stack);
@@ -158,7 +164,7 @@ impl Machine {
         self.trace.end(ns);
         for (pid, table) in &self.tables {
             for (handle, object) in table.iter() {
-                let Object { pointer, type_id, name } = object;
+                let SampleObject { pointer, type_id, name } = object;
                 self.trace.handle_rundown_end(*pid, *pointer, handle, *type_id, name);
             }
         }
@@ -173,12 +179,12 @@ impl Machine {
         &mut self,
         thread: Caller,
         ns: i64,
-        object: &Object,
+        object: &SampleObject,
         (source_handle, target_handle): (u32, u32),
         target_pid: u32,
-        stack: &Stack,
+        stack: &EventStack,
     ) {
-        let duplicate = Duplicate {
+        let duplicate = DuplicatedHandle {
             object: object.pointer,
             source_handle,
             target_handle,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use handlescope_tests::file::FileOptions;
-use handlescope_tests::functions::Functions;
+use handlescope_tests::functions::FunctionTable;
 use handlescope_tests::stacks::Stacks;
 
 use crate::machine::{CPUS, Machine};
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let text = fs::read_to_string(&args.functions)
         .map_err(|source| format!("cannot read {}: {source}", args.functions.display()))?;
-    let functions = Functions::parse(&text)
+    let functions = FunctionTable::parse(&text)
         .map_err(|reason| format!("{}: {reason}", args.functions.display()))?;
     for (output, run) in args.outputs.iter().zip(SCENARIOS) {
         let mut machine = Machine::new(Stacks::new(functions.clone()), options());

@@ -6,12 +6,12 @@
 use handlescope_tests::payload::Sid;
 use handlescope_tests::scenario::Caller;
 use handlescope_tests::stacks::{
-    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, CREATE_SECTION, CREATE_THREAD, DUPLICATE, INHERIT,
-    NEW_PROCESS, NEW_PROCESS_THREAD, OPEN_KEY, PROCESS_EXIT, Service, Stack,
+    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, CREATE_SECTION, CREATE_THREAD, DUPLICATE,
+    EventStack, INHERIT, NEW_PROCESS, NEW_PROCESS_THREAD, OPEN_KEY, PROCESS_EXIT, Service,
 };
 
-use crate::handles::{EVENT, FILE, KEY, Object, PROCESS, SECTION, THREAD};
-use crate::machine::{Machine, Process};
+use crate::handles::{EVENT, FILE, KEY, PROCESS, SECTION, SampleObject, THREAD};
+use crate::machine::{Machine, SampleProcess};
 
 pub const US: i64 = 1_000;
 pub const MS: i64 = 1_000_000;
@@ -53,19 +53,19 @@ pub fn run(machine: &mut Machine) {
 
 /// Handles that leaky.exe keeps open until it cleans up.
 struct App {
-    log: (u32, Object),
+    log: (u32, SampleObject),
     state: u32,
-    stop: (u32, Object),
+    stop: (u32, SampleObject),
     /// The cached handles, indexed by event number.
     events: Vec<u32>,
 }
 
 /// Adds the processes from before the trace; returns a handle that explorer.exe closes during the trace.
 fn boot(machine: &mut Machine) -> u32 {
-    let idle = Process { pid: 0, name: "Idle", ..system() };
+    let idle = SampleProcess { pid: 0, name: "Idle", ..system() };
     machine.process(idle.clone(), 0);
     machine.process(system(), 0);
-    let csrss = Process {
+    let csrss = SampleProcess {
         pid: CSRSS,
         parent: WININIT,
         session: 1,
@@ -75,7 +75,7 @@ fn boot(machine: &mut Machine) -> u32 {
         ..idle
     };
     machine.process(csrss.clone(), 0);
-    let explorer = Process {
+    let explorer = SampleProcess {
         pid: EXPLORER.pid,
         parent: USERINIT,
         name: "explorer.exe",
@@ -156,7 +156,7 @@ fn start_helper(machine: &mut Machine, ns: i64, app: &App) {
     let stack = machine.stacks.called(INHERIT, "leaky.exe", outer);
     machine.inherit(LEAKY, ns, (*log, file), HELPER.pid, &stack);
     let end = ns + 60 * MS;
-    let helper = Process {
+    let helper = SampleProcess {
         command_line: "leaky.exe --helper",
         ended: Some(end),
         ..leaky(HELPER, LEAKY, ns + 400 * US)
@@ -168,7 +168,7 @@ fn start_helper(machine: &mut Machine, ns: i64, app: &App) {
 
     let config = "leaky::App::ReadConfig leaky::App::RunHelper Main";
     read_config(machine, HELPER, ns + 30 * MS, config);
-    let exit = Stack { kernel: machine.stacks.kernel(PROCESS_EXIT), user: Vec::new() };
+    let exit = EventStack { kernel: machine.stacks.kernel(PROCESS_EXIT), user: Vec::new() };
     machine.close(HELPER, end + 180 * US, *log, &exit);
     machine.close(HELPER, end + 195 * US, given, &exit);
 
@@ -211,7 +211,7 @@ fn run_pair(machine: &mut Machine, ns: i64, pair: u32, events: &mut [u32]) {
 }
 
 /// `EventCache::GetOrCreate` when it finds the slot empty.
-fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &Object) -> u32 {
+fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &SampleObject) -> u32 {
     let outer = "leaky::EventCache::GetOrCreate leaky::Worker::Run leaky::ThreadPool::WorkerMain";
     create(machine, worker, ns, event, CREATE_EVENT, outer)
 }
@@ -252,7 +252,7 @@ fn close(machine: &mut Machine, ns: i64, app: &App) {
 fn start_process(
     machine: &mut Machine,
     first: Caller,
-    process: Process,
+    process: SampleProcess,
     outer: &str,
 ) -> (u32, u32) {
     let (creator, ns) = (process.parent, process.started.expect("a process that starts"));
@@ -269,7 +269,7 @@ fn create(
     machine: &mut Machine,
     thread: Caller,
     ns: i64,
-    object: &Object,
+    object: &SampleObject,
     service: Service,
     outer: &str,
 ) -> u32 {
@@ -287,8 +287,8 @@ fn program(thread: Caller) -> &'static str {
 }
 
 /// Returns the kernel's process.
-pub fn system() -> Process {
-    Process {
+pub fn system() -> SampleProcess {
+    SampleProcess {
         pid: 4,
         parent: Caller::default(),
         session: u32::MAX,
@@ -301,8 +301,8 @@ pub fn system() -> Process {
     }
 }
 
-fn leaky(first: Caller, parent: Caller, ns: i64) -> Process {
-    Process {
+fn leaky(first: Caller, parent: Caller, ns: i64) -> SampleProcess {
+    SampleProcess {
         pid: first.pid,
         parent,
         session: 1,

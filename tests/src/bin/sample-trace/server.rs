@@ -3,8 +3,8 @@
 use handlescope_tests::scenario::Caller;
 use handlescope_tests::stacks::{CLOSE, CREATE_EVENT, CREATE_FILE};
 
-use crate::handles::{EVENT, FILE, Object};
-use crate::machine::{Machine, Process};
+use crate::handles::{EVENT, FILE, SampleObject};
+use crate::machine::{Machine, SampleProcess};
 use crate::scenario::{MS, US, jitter, local, system, user};
 
 const SERVICES: Caller = Caller { pid: 692, tid: 696, cpu: 0 };
@@ -22,7 +22,7 @@ const RACES: i64 = 9;
 /// Adds the events of the whole trace: 9 minutes and 22 seconds.
 pub fn run(machine: &mut Machine) {
     machine.process(system(), 0);
-    let server = Process {
+    let server = SampleProcess {
         pid: LISTENER.pid,
         parent: SERVICES,
         session: 0,
@@ -76,7 +76,7 @@ fn append(machine: &mut Machine, ns: i64) {
 }
 
 /// `SessionCache::GetOrCreate` when it finds the slot empty.
-fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &Object) -> u32 {
+fn get_or_create(machine: &mut Machine, worker: Caller, ns: i64, event: &SampleObject) -> u32 {
     let stack = "server::SessionCache::GetOrCreate server::Worker::Run server::Worker::Main";
     let stack = machine.stacks.called(CREATE_EVENT, "server.exe", stack);
     machine.create(worker, ns, event, &stack)

@@ -16,14 +16,14 @@ use std::{env, fs};
 use clap::{Parser, Subcommand};
 use leaky_program::truth::parse;
 
-use handlescope_tests::acceptance::{Check, Expected, compare, observe};
+use handlescope_tests::acceptance::{Check, Expectation, compare, observe};
 
 /// Proves that recordings of leaky-program are read as it says they were.
 #[derive(Debug, Parser)]
 #[command(name = "windows-acceptance")]
-struct Cli {
+struct AcceptanceCli {
     #[command(subcommand)]
-    action: Action,
+    action: AcceptanceCommand,
 
     /// The program handlescope; by default the one beside this program.
     #[arg(long, global = true)]
@@ -35,7 +35,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum AcceptanceCommand {
     /// Compare a recording with a truth.
     Compare { truth: PathBuf, trace: PathBuf },
 
@@ -56,7 +56,7 @@ enum Action {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = AcceptanceCli::parse();
     match run(&cli) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -68,8 +68,8 @@ fn main() -> ExitCode {
 }
 
 /// Returns whether nothing failed.
-fn run(cli: &Cli) -> Result<bool, String> {
-    let programs = Programs {
+fn run(cli: &AcceptanceCli) -> Result<bool, String> {
+    let programs = ProgramPaths {
         handlescope: cli.program.clone().map_or_else(|| beside("handlescope"), Ok)?,
         leaky: beside("leaky-program")?,
         symbols: cli.symbol_path.clone().or_else(|| {
@@ -78,12 +78,12 @@ fn run(cli: &Cli) -> Result<bool, String> {
         }),
     };
     match &cli.action {
-        Action::Compare { truth, trace } => {
+        AcceptanceCommand::Compare { truth, trace } => {
             let checks = programs.checks(truth, trace)?;
             checks.iter().for_each(|check| println!("{check}"));
             Ok(!checks.iter().any(Check::has_failed))
         }
-        Action::Run { folder, seconds, only } => {
+        AcceptanceCommand::Run { folder, seconds, only } => {
             if !cfg!(windows) {
                 return Err("recording needs Windows; use compare elsewhere".to_owned());
             }
@@ -106,14 +106,14 @@ fn beside(name: &str) -> Result<PathBuf, String> {
 }
 
 /// The programs to run.
-pub struct Programs {
+pub struct ProgramPaths {
     pub handlescope: PathBuf,
     pub leaky: PathBuf,
     /// Where to look for the PDB of leaky-program.
     pub symbols: Option<String>,
 }
 
-impl Programs {
+impl ProgramPaths {
     /// Compares a recording with a truth.
     ///
     /// # Errors
@@ -124,6 +124,6 @@ impl Programs {
         let lines = parse(&text)
             .map_err(|(line, error)| format!("{}: line {line}: {error}", truth.display()))?;
         let observed = observe(&self.handlescope, trace, self.symbols.as_deref())?;
-        Ok(compare(&Expected::new(&lines), &observed))
+        Ok(compare(&Expectation::new(&lines), &observed))
     }
 }

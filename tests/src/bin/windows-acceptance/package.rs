@@ -8,14 +8,14 @@ use std::process::Command;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::Programs;
-use crate::recording::{Recording, Report, run};
+use crate::ProgramPaths;
+use crate::recording::{CheckedRecording, RecordingReport, run};
 
 /// Packs what failed.
 ///
 /// # Errors
 /// If the zip cannot be written.
-pub fn pack(programs: &Programs, report: &Report, path: &Path) -> Result<(), String> {
+pub fn pack(programs: &ProgramPaths, report: &RecordingReport, path: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let mut zip = ZipWriter::new(File::create(path).map_err(failed)?);
     add(&mut zip, "report.txt", text(report).as_bytes())?;
@@ -28,8 +28,8 @@ pub fn pack(programs: &Programs, report: &Report, path: &Path) -> Result<(), Str
 
 /// Adds a redacted trace, its statistics and the truth. A part that cannot be made is replaced by the reason.
 fn add_recording(
-    programs: &Programs,
-    recording: &Recording,
+    programs: &ProgramPaths,
+    recording: &CheckedRecording,
     zip: &mut ZipWriter<File>,
 ) -> Result<(), String> {
     let name = &recording.name;
@@ -54,13 +54,17 @@ fn add(zip: &mut ZipWriter<File>, name: &str, content: &[u8]) -> Result<(), Stri
     zip.write_all(content).map_err(|error| format!("{name}: {error}"))
 }
 
-fn text(report: &Report) -> String {
-    let lines = report.recordings.iter().flat_map(Recording::lines);
-    lines.map(|line| format!("{line}\n")).collect()
+fn text(report: &RecordingReport) -> String {
+    report
+        .recordings
+        .iter()
+        .flat_map(CheckedRecording::lines)
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 /// Returns the versions of handlescope, Windows and wpr.
-fn versions(programs: &Programs) -> String {
+fn versions(programs: &ProgramPaths) -> String {
     let mut handlescope = Command::new(&programs.handlescope);
     handlescope.arg("--version");
     let mut windows = Command::new("cmd");

@@ -8,8 +8,8 @@ use std::{fs, thread};
 
 use handlescope_tests::acceptance::Check;
 
-use crate::Programs;
-use crate::ways::{Tool, WAYS, Way};
+use crate::ProgramPaths;
+use crate::ways::{RecordingTool, RecordingWay, WAYS};
 
 /// Time to wait for a session to start.
 const START: Duration = Duration::from_secs(5);
@@ -22,39 +22,39 @@ const LIVE_HANDLES: u64 = 60;
 
 /// Everything that was recorded.
 #[derive(Debug, Default)]
-pub struct Report {
-    pub recordings: Vec<Recording>,
+pub struct RecordingReport {
+    pub recordings: Vec<CheckedRecording>,
 }
 
 /// A recording and the result of its checks.
 #[derive(Debug)]
-pub struct Recording {
+pub struct CheckedRecording {
     pub name: String,
     pub trace: PathBuf,
     pub truth: PathBuf,
-    pub result: Result<Vec<Check>, Reason>,
+    pub result: Result<Vec<Check>, MissReason>,
 }
 
 /// Reason why nothing was compared.
 #[derive(Debug)]
-pub enum Reason {
+pub enum MissReason {
     /// Something is missing on this machine.
     NotChecked(String),
     Failed(String),
 }
 
-impl Report {
+impl RecordingReport {
     pub fn has_failed(&self) -> bool {
-        self.recordings.iter().any(Recording::has_failed)
+        self.recordings.iter().any(CheckedRecording::has_failed)
     }
 }
 
-impl Recording {
+impl CheckedRecording {
     pub fn has_failed(&self) -> bool {
         match &self.result {
             Ok(checks) => checks.iter().any(Check::has_failed),
-            Err(Reason::Failed(_)) => true,
-            Err(Reason::NotChecked(_)) => false,
+            Err(MissReason::Failed(_)) => true,
+            Err(MissReason::NotChecked(_)) => false,
         }
     }
 
@@ -62,24 +62,29 @@ impl Recording {
     pub fn lines(&self) -> Vec<String> {
         match &self.result {
             Ok(checks) => checks.iter().map(|check| format!("{}: {check}", self.name)).collect(),
-            Err(Reason::NotChecked(reason)) => {
+            Err(MissReason::NotChecked(reason)) => {
                 vec![format!("{}: not checked: {reason}", self.name)]
             }
-            Err(Reason::Failed(reason)) => vec![format!("{}: FAILED: {reason}", self.name)],
+            Err(MissReason::Failed(reason)) => vec![format!("{}: FAILED: {reason}", self.name)],
         }
     }
 }
 
 /// Records in every way with a name that contains `only`, and watches one run with `live`.
-pub fn run_all(programs: &Programs, folder: &Path, seconds: u64, only: Option<&str>) -> Report {
-    let mut report = Report::default();
+pub fn run_all(
+    programs: &ProgramPaths,
+    folder: &Path,
+    seconds: u64,
+    only: Option<&str>,
+) -> RecordingReport {
+    let mut report = RecordingReport::default();
     let is_requested = |name: &str| only.is_none_or(|only| name.contains(only));
     for way in WAYS.iter().filter(|way| is_requested(way.name)) {
         let trace = folder.join(format!("{}.etl", way.name));
         let truth = folder.join(format!("{}.ndjson", way.name));
         let result = record(programs, way, &trace, &truth, seconds)
-            .and_then(|()| programs.checks(&truth, &trace).map_err(Reason::Failed));
-        let recording = Recording { name: way.name.to_owned(), trace, truth, result };
+            .and_then(|()| programs.checks(&truth, &trace).map_err(MissReason::Failed));
+        let recording = CheckedRecording { name: way.name.to_owned(), trace, truth, result };
         recording.lines().iter().for_each(|line| println!("{line}"));
         report.recordings.push(recording);
     }
@@ -87,7 +92,7 @@ pub fn run_all(programs: &Programs, folder: &Path, seconds: u64, only: Option<&s
         let truth = folder.join("live.ndjson");
         let result = live(programs, &truth, seconds).map(|()| Vec::new());
         let trace = folder.join("live.etl");
-        let recording = Recording { name: "live".to_owned(), trace, truth, result };
+        let recording = CheckedRecording { name: "live".to_owned(), trace, truth, result };
         if recording.result.is_ok() {
             println!("live: ok           lists the program while it leaks");
         }
@@ -106,7 +111,7 @@ struct Leaky {
 }
 
 impl Leaky {
-    fn start(programs: &Programs, truth: &Path, seconds: u64) -> Result<Self, Reason> {
+    fn start(programs: &ProgramPaths, truth: &Path, seconds: u64) -> Result<Self, MissReason> {
         let _ = fs::remove_file(truth);
         let mut process = Command::new(&programs.leaky)
             .arg(truth)
@@ -126,19 +131,19 @@ impl Leaky {
         Ok(leaky)
     }
 
-    fn line(&mut self) -> Result<String, Reason> {
+    fn line(&mut self) -> Result<String, MissReason> {
         let mut line = String::new();
         let read = self.output.read_line(&mut line);
-        read.map_err(|error| Reason::Failed(error.to_string()))?;
+        read.map_err(|error| MissReason::Failed(error.to_string()))?;
         Ok(line.trim_end().to_owned())
     }
 
     /// Lets it leak until it waits with its leaks open.
-    fn leak(&mut self) -> Result<(), Reason> {
-        writeln!(self.input).map_err(|error| Reason::Failed(error.to_string()))?;
+    fn leak(&mut self) -> Result<(), MissReason> {
+        writeln!(self.input).map_err(|error| MissReason::Failed(error.to_string()))?;
         match self.line()?.as_str() {
             "done" => Ok(()),
-            line => Err(Reason::Failed(format!("leaky-program ended early: {line}"))),
+            line => Err(MissReason::Failed(format!("leaky-program ended early: {line}"))),
         }
     }
 
@@ -151,21 +156,23 @@ impl Leaky {
 
 /// Records the program in one way.
 fn record(
-    programs: &Programs,
-    way: &Way,
+    programs: &ProgramPaths,
+    way: &RecordingWay,
     trace: &Path,
     truth: &Path,
     seconds: u64,
-) -> Result<(), Reason> {
+) -> Result<(), MissReason> {
     let mut leaky = Leaky::start(programs, truth, seconds)?;
     let recorded = match way.tool {
-        Tool::Record => with_record(programs, way, trace, seconds, &mut leaky),
-        Tool::Wpr => with_wpr(way.options.iter().map(|word| (*word).to_owned()), trace, &mut leaky),
-        Tool::Profile => {
+        RecordingTool::Record => with_record(programs, way, trace, seconds, &mut leaky),
+        RecordingTool::Wpr => {
+            with_wpr(way.options.iter().map(|word| (*word).to_owned()), trace, &mut leaky)
+        }
+        RecordingTool::Profile => {
             let profile = trace.with_extension("wprp");
             let mut command = Command::new(&programs.handlescope);
             command.arg("wprp").arg(&profile).arg("--force").args(way.options(leaky.pid));
-            run(&mut command).map_err(Reason::Failed).and_then(|_| {
+            run(&mut command).map_err(MissReason::Failed).and_then(|_| {
                 let start = format!("{}!Handle", profile.display());
                 with_wpr([start].into_iter(), trace, &mut leaky)
             })
@@ -176,12 +183,12 @@ fn record(
 }
 
 fn with_record(
-    programs: &Programs,
-    way: &Way,
+    programs: &ProgramPaths,
+    way: &RecordingWay,
     trace: &Path,
     seconds: u64,
     leaky: &mut Leaky,
-) -> Result<(), Reason> {
+) -> Result<(), MissReason> {
     let mut command = Command::new(&programs.handlescope);
     command.arg("record").arg(trace).args(way.options(leaky.pid));
     command.args(["--force", "--duration", &(seconds + MARGIN_S).to_string()]);
@@ -190,10 +197,11 @@ fn with_record(
     thread::sleep(START);
     let leaked = leaky.leak();
     let output = recorder.wait_with_output();
-    let output = output.map_err(|error| Reason::Failed(error.to_string()))?;
-    match output.status.success() {
-        true => leaked,
-        false => Err(Reason::Failed(last_line(&output.stderr))),
+    let output = output.map_err(|error| MissReason::Failed(error.to_string()))?;
+    if output.status.success() {
+        leaked
+    } else {
+        Err(MissReason::Failed(last_line(&output.stderr)))
     }
 }
 
@@ -201,19 +209,19 @@ fn with_wpr(
     profile: impl Iterator<Item = String>,
     trace: &Path,
     leaky: &mut Leaky,
-) -> Result<(), Reason> {
+) -> Result<(), MissReason> {
     if Command::new("wpr").arg("-status").output().is_err() {
-        return Err(Reason::NotChecked("wpr is not installed".to_owned()));
+        return Err(MissReason::NotChecked("wpr is not installed".to_owned()));
     }
     let start: Vec<String> = profile.flat_map(|profile| ["-start".to_owned(), profile]).collect();
-    run(Command::new("wpr").args(start).arg("-filemode")).map_err(Reason::Failed)?;
+    run(Command::new("wpr").args(start).arg("-filemode")).map_err(MissReason::Failed)?;
     let leaked = leaky.leak();
-    run(Command::new("wpr").arg("-stop").arg(trace)).map_err(Reason::Failed)?;
+    run(Command::new("wpr").arg("-stop").arg(trace)).map_err(MissReason::Failed)?;
     leaked
 }
 
 /// Watches the program until it has many handles, and looks for it in the table.
-fn live(programs: &Programs, truth: &Path, seconds: u64) -> Result<(), Reason> {
+fn live(programs: &ProgramPaths, truth: &Path, seconds: u64) -> Result<(), MissReason> {
     let mut leaky = Leaky::start(programs, truth, seconds)?;
     let condition = format!("pn leaky-program.exe handles > {LIVE_HANDLES}");
     let mut command = Command::new(&programs.handlescope);
@@ -225,14 +233,15 @@ fn live(programs: &Programs, truth: &Path, seconds: u64) -> Result<(), Reason> {
     let output = watcher.wait_with_output();
     leaky.end();
     leaked?;
-    let output = output.map_err(|error| Reason::Failed(error.to_string()))?;
+    let output = output.map_err(|error| MissReason::Failed(error.to_string()))?;
     if !output.status.success() {
-        return Err(Reason::Failed(last_line(&output.stderr)));
+        return Err(MissReason::Failed(last_line(&output.stderr)));
     }
     let table = String::from_utf8_lossy(&output.stdout);
-    match table.contains("leaky-program.exe") && table.contains("leak_events") {
-        true => Ok(()),
-        false => Err(Reason::Failed(format!("the table is without leak_events:\n{table}"))),
+    if table.contains("leaky-program.exe") && table.contains("leak_events") {
+        Ok(())
+    } else {
+        Err(MissReason::Failed(format!("the table is without leak_events:\n{table}")))
     }
 }
 
@@ -255,6 +264,6 @@ fn last_line(text: &[u8]) -> String {
     text.trim_end().lines().next_back().unwrap_or("no message").to_owned()
 }
 
-fn failed(program: &Path, reason: &str) -> Reason {
-    Reason::Failed(format!("{}: {reason}", program.display()))
+fn failed(program: &Path, reason: &str) -> MissReason {
+    MissReason::Failed(format!("{}: {reason}", program.display()))
 }

@@ -2,17 +2,17 @@
 
 /// A way to record.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct RecordingWay {
     /// The name, also used in file names.
     pub name: &'static str,
-    pub tool: Tool,
+    pub tool: RecordingTool,
     /// Options of the tool.
     pub options: &'static [&'static str],
 }
 
 /// Program that records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
+pub enum RecordingTool {
     /// `handlescope record`
     Record,
     /// `wpr` with its own profile.
@@ -25,31 +25,51 @@ pub enum Tool {
 pub const PID: &str = "PID";
 
 /// Every documented way, each option of the profile by itself.
-pub const WAYS: [Way; 13] = [
-    Way { name: "record", tool: Tool::Record, options: &[] },
-    Way {
+pub const WAYS: [RecordingWay; 13] = [
+    RecordingWay { name: "record", tool: RecordingTool::Record, options: &[] },
+    RecordingWay {
         name: "record-mappings-virtual-alloc",
-        tool: Tool::Record,
+        tool: RecordingTool::Record,
         options: &["--mappings", "--virtual-alloc"],
     },
-    Way { name: "record-ring", tool: Tool::Record, options: &["--ring"] },
-    Way { name: "record-types", tool: Tool::Record, options: &["--type", "Event;File;Key;Thread"] },
-    Way { name: "wpr-handle", tool: Tool::Wpr, options: &["Handle"] },
-    Way { name: "wprp", tool: Tool::Profile, options: &[] },
-    Way { name: "wprp-references", tool: Tool::Profile, options: &["--references"] },
-    Way { name: "wprp-mappings", tool: Tool::Profile, options: &["--mappings"] },
-    Way { name: "wprp-virtual-alloc", tool: Tool::Profile, options: &["--virtual-alloc"] },
-    Way { name: "wprp-drop-close-stacks", tool: Tool::Profile, options: &["--drop-close-stacks"] },
-    Way { name: "wprp-heap", tool: Tool::Profile, options: &["--heap-pids", PID] },
-    Way { name: "wprp-gdi-user", tool: Tool::Profile, options: &["--gdi-user"] },
-    Way { name: "wprp-clr", tool: Tool::Profile, options: &["--clr"] },
+    RecordingWay { name: "record-ring", tool: RecordingTool::Record, options: &["--ring"] },
+    RecordingWay {
+        name: "record-types",
+        tool: RecordingTool::Record,
+        options: &["--type", "Event;File;Key;Thread"],
+    },
+    RecordingWay { name: "wpr-handle", tool: RecordingTool::Wpr, options: &["Handle"] },
+    RecordingWay { name: "wprp", tool: RecordingTool::Profile, options: &[] },
+    RecordingWay {
+        name: "wprp-references",
+        tool: RecordingTool::Profile,
+        options: &["--references"],
+    },
+    RecordingWay { name: "wprp-mappings", tool: RecordingTool::Profile, options: &["--mappings"] },
+    RecordingWay {
+        name: "wprp-virtual-alloc",
+        tool: RecordingTool::Profile,
+        options: &["--virtual-alloc"],
+    },
+    RecordingWay {
+        name: "wprp-drop-close-stacks",
+        tool: RecordingTool::Profile,
+        options: &["--drop-close-stacks"],
+    },
+    RecordingWay {
+        name: "wprp-heap",
+        tool: RecordingTool::Profile,
+        options: &["--heap-pids", PID],
+    },
+    RecordingWay { name: "wprp-gdi-user", tool: RecordingTool::Profile, options: &["--gdi-user"] },
+    RecordingWay { name: "wprp-clr", tool: RecordingTool::Profile, options: &["--clr"] },
 ];
 
-impl Way {
+impl RecordingWay {
     /// Returns the options for a process id.
     pub fn options(&self, pid: u32) -> Vec<String> {
-        let options = self.options.iter();
-        options
+        self.options
+            .iter()
             .map(|word| if *word == PID { pid.to_string() } else { (*word).to_owned() })
             .collect()
     }

@@ -43,14 +43,14 @@ pub fn allocations_of(trace: &Trace) -> Vec<Resource> {
 }
 
 /// The tables of an extract as rows.
-struct Tables {
+struct ExtractRows {
     processes: Vec<Process>,
     allocators: Vec<Allocator>,
     resources: Vec<Resource>,
     misses: Vec<ResourceMiss>,
 }
 
-impl Tables {
+impl ExtractRows {
     fn of(etl: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("a.json7z");
@@ -79,8 +79,8 @@ impl Tables {
         (kind(allocator).name().to_owned(), allocator.name.clone(), name, start)
     }
 
-    fn totals(&self) -> BTreeMap<(String, String, String, i64), Totals> {
-        let mut totals: BTreeMap<_, Totals> = BTreeMap::new();
+    fn totals(&self) -> BTreeMap<(String, String, String, i64), KnownNumbers> {
+        let mut totals: BTreeMap<_, KnownNumbers> = BTreeMap::new();
         let mut calls = BTreeSet::new();
         for resource in &self.resources {
             let allocator = &self.allocators[resource.allocator.row()];
@@ -136,16 +136,17 @@ impl Tables {
 }
 
 /// Count, bytes, first and last time.
-type Group = (i64, i64, i64, i64);
+type PlaceFigures = (i64, i64, i64, i64);
 
-impl Tables {
+impl ExtractRows {
     /// Returns the allocations with this end by place, like `outstanding` and `at_exit` in the expected results,
     /// without stacks.
-    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), Group> {
+    fn groups(&self, end: ResourceEnd) -> BTreeMap<(String, String, String, i64), PlaceFigures> {
         let mut groups = BTreeMap::new();
         for own in self.resources.iter().filter(|own| own.end == end.code()) {
             let place = self.place(&self.allocators[own.allocator.row()]);
-            let group: &mut Group = groups.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
+            let group: &mut PlaceFigures =
+                groups.entry(place).or_insert((0, 0, i64::MAX, i64::MIN));
             *group =
                 add(*group, (own.part_of.is_none().into(), own.size, own.time_ns, own.time_ns));
         }
@@ -153,11 +154,11 @@ impl Tables {
     }
 }
 
-fn add(a: Group, b: Group) -> Group {
+fn add(a: PlaceFigures, b: PlaceFigures) -> PlaceFigures {
     (a.0 + b.0, a.1 + b.1, a.2.min(b.2), a.3.max(b.3))
 }
 
-type Totals = BTreeMap<String, i64>;
+type KnownNumbers = BTreeMap<String, i64>;
 
 fn kind(allocator: &Allocator) -> ResourceKind {
     ResourceKind::from_code(allocator.kind).unwrap()

@@ -9,7 +9,7 @@ use handlescope_tests::payload::{
 };
 use handlescope_tests::scenario::TraceBuilder;
 
-use super::{Tables, kind};
+use super::{ExtractRows, kind};
 
 const MS: i64 = 1_000_000;
 const HEAP: u64 = 0x1_0000;
@@ -70,7 +70,7 @@ impl Scenario {
         let folder = tempfile::tempdir().unwrap();
         let etl = folder.path().join("a.etl");
         self.trace.build().write(&etl).unwrap();
-        let tables = Tables::of(&etl);
+        let tables = ExtractRows::of(&etl);
         let name = |allocator: handlescope_model::AllocatorIdx| {
             kind(&tables.allocators[allocator.row()]).name()
         };

@@ -3,7 +3,7 @@
 use handlescope_model::TableRows;
 use handlescope_model::tables::Warnings;
 
-use super::{Described, assert_same_lines, gui_events, win32k, win32k_info};
+use super::{DescribedTrace, assert_same_lines, gui_events, win32k, win32k_info};
 
 const GUI_LINES: [&str; 9] = [
     "user window app.exe 0x20010 0 open",
@@ -19,7 +19,7 @@ const GUI_LINES: [&str; 9] = [
 
 #[test]
 fn handles_of_gdi_and_user_are_followed_by_session_class_and_value() {
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     gui_events(&mut described, |id| id);
     let tables = described.tables();
     assert_same_lines(&tables.lines(), &GUI_LINES);
@@ -29,7 +29,7 @@ fn handles_of_gdi_and_user_are_followed_by_session_class_and_value() {
 
 #[test]
 fn metadata_says_what_an_event_of_win32k_is_whatever_its_id() {
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     for (id, task, opcode) in [
         (452, "UserHandleOperation", "CreateHandle"),
         (453, "UserHandleOperation", "DestroyHandle"),
@@ -51,7 +51,7 @@ fn metadata_says_what_an_event_of_win32k_is_whatever_its_id() {
 
 #[test]
 fn cut_payloads_of_win32k_are_counted() {
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     let mut event = win32k(455, &[0x20010], 5, 1, 700);
     event.payload.truncate(19);
     described.event(10, 700, event);

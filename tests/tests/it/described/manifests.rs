@@ -3,18 +3,18 @@
 use handlescope_extract::ResourceMapping;
 use handlescope_model::TableRows;
 use handlescope_model::tables::{Methods, Warnings};
-use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
+use handlescope_tests::bytes::{ByteString, Guid, PointerSize};
 use handlescope_tests::header::ManifestEvent;
 use handlescope_tests::payload::{
     EventInfo, MethodEvent, MethodRecord, manifest_chunks, trace_logging,
 };
 
-use super::{Described, MANIFEST, MS, POOL, assert_same_lines, hook};
+use super::{DescribedTrace, MANIFEST, MS, POOL, assert_same_lines, hook};
 
 #[test]
 fn a_manifest_that_comes_last_describes_what_came_before() {
     for late in [false, true] {
-        let mut described = Described::new();
+        let mut described = DescribedTrace::new();
         described.event(10, 700, hook(1, 0x10, 100, "Pen"));
         described.event(11, 700, hook(1, u64::MAX, -5, "Pen"));
         described.event(12, 800, hook(2, 0x10, 7, "Pen"));
@@ -40,7 +40,7 @@ fn a_manifest_that_comes_last_describes_what_came_before() {
 
 #[test]
 fn too_many_events_before_their_manifest_are_counted_by_provider() {
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     let allocator = "x".repeat(30_000);
     for number in 0..1200 {
         described.event(10 + number, 700, hook(1, number as u64, 1, &allocator));
@@ -65,7 +65,7 @@ fn too_many_events_before_their_manifest_are_counted_by_provider() {
 #[test]
 fn allocators_without_end_are_counted_together() {
     const NAMES: i64 = 70_000;
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     for chunk in manifest_chunks(POOL, MANIFEST, 2000, described.stamp(2, 700)) {
         described.trace.raw_event(2 * MS, 0, chunk);
     }
@@ -84,14 +84,14 @@ fn allocators_without_end_are_counted_together() {
 
 #[test]
 fn a_mapping_chooses_events_and_fields() {
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     let words = "Contoso.*/x acquire; Contoso.Pool/Take acquire handle=block size=bytes \
                  allocator=tag; */Give release handle=block allocator=tag";
     described.options.resources = ResourceMapping::from_words(words).unwrap();
     let items =
         |name: &str| trace_logging(name, b"block\0\x0abytes\0\x08tag\0\x08", "Contoso.Pool");
     for (ms, name, block) in [(10, "Take", 1), (11, "Take", 2), (12, "Give", 1), (13, "Look", 1)] {
-        let payload = Bytes::new().u64(block).u32(64).u32(7).into_vec();
+        let payload = ByteString::new().u64(block).u32(64).u32(7).into_vec();
         let event =
             ManifestEvent { provider: POOL, items: items(name), payload, ..Default::default() };
         described.event(ms, 700, event);
@@ -99,7 +99,7 @@ fn a_mapping_chooses_events_and_fields() {
     // The built-in rules still apply.
     let fields = b"Handle\0\x0a";
     let items = trace_logging("acquireRESOURCE", fields, "Contoso.Pool");
-    let payload = Bytes::new().u64(3).into_vec();
+    let payload = ByteString::new().u64(3).into_vec();
     described.event(
         14,
         700,
@@ -133,7 +133,7 @@ fn a_mapping_takes_events_of_a_family_too_and_the_family_still_has_them() {
     };
     // Once described before the events, once after.
     for describes_at in [1, 50] {
-        let mut described = Described::new();
+        let mut described = DescribedTrace::new();
         for (id, task) in [(143, "Load"), (144, "Unload")] {
             let event = info(id, task).event(PointerSize::Eight, described.stamp(describes_at, 4));
             described.trace.raw_event(describes_at * MS, 0, event);
@@ -155,7 +155,7 @@ fn a_mapping_takes_events_of_a_family_too_and_the_family_still_has_them() {
             trace.create_handle(ms * MS, (700, 701), object, 4, 16).stack(&[], &[address]);
         }
         trace.method(30 * MS, (700, 701), MethodEvent::Unload, &first);
-        let methods = |described: &Described| {
+        let methods = |described: &DescribedTrace| {
             let tables = described.tables();
             let methods = Methods::read(&tables.0).unwrap();
             methods.rows().map(|row| (row.address, row.name)).collect::<Vec<_>>()

@@ -16,7 +16,7 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{Cancel, StackIdx, TableRows, Trace};
 use handlescope_sources::extract;
-use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
+use handlescope_tests::bytes::{ByteString, Guid, PointerSize};
 use handlescope_tests::header::{ManifestEvent, Stamp};
 use handlescope_tests::payload::EventInfo;
 use handlescope_tests::scenario::TraceBuilder;
@@ -27,15 +27,15 @@ const EVENT_TRACING: Guid = Guid::new(0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2);
 const POOL: Guid = Guid::new(0x11111111_0000_0000_0000_000000000001);
 
 /// A trace of three processes, two of them in sessions 1 and 2.
-struct Described {
+struct DescribedTrace {
     trace: TraceBuilder,
     options: ExtractOptions,
 }
 
 /// The tables of the extract.
-struct Tables(Trace);
+struct DescribedTables(Trace);
 
-impl Described {
+impl DescribedTrace {
     fn new() -> Self {
         let mut trace = TraceBuilder::new();
         trace.process(4, "System");
@@ -60,11 +60,11 @@ impl Described {
         self.trace.raw_event(MS, 0, event);
     }
 
-    fn tables(&self) -> Tables {
+    fn tables(&self) -> DescribedTables {
         let folder = tempfile::tempdir().unwrap();
         let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
         self.trace.write(&input).unwrap();
-        Tables(extracted(&input, &output, self.options.clone()))
+        DescribedTables(extracted(&input, &output, self.options.clone()))
     }
 }
 
@@ -73,7 +73,7 @@ fn extracted(input: &Path, output: &Path, options: ExtractOptions) -> Trace {
     Trace::open(output).unwrap()
 }
 
-impl Tables {
+impl DescribedTables {
     fn allocators(&self) -> Vec<Allocator> {
         Allocators::read(&self.0).unwrap().rows().collect()
     }
@@ -119,7 +119,7 @@ impl Tables {
 
 /// Returns an event of Microsoft-Windows-Win32k with handle values, type, session and owner.
 fn win32k(id: u16, handles: &[u64], type_id: u32, session: u32, owner: u32) -> ManifestEvent {
-    let payload = Bytes::new().ptrs(PointerSize::Eight, handles);
+    let payload = ByteString::new().ptrs(PointerSize::Eight, handles);
     let payload = payload.u32(type_id).u32(session).u32(owner).into_vec();
     ManifestEvent { provider: WIN32K, id, payload, ..ManifestEvent::default() }
 }
@@ -140,7 +140,7 @@ fn win32k_info(id: u16, task: &str, opcode: &str, handles: &[&str]) -> EventInfo
 }
 
 /// Adds the events of some handles; `id` maps the usual event ids to the ones to use.
-fn gui_events(described: &mut Described, id: impl Fn(u16) -> u16) {
+fn gui_events(described: &mut DescribedTrace, id: impl Fn(u16) -> u16) {
     for (ms, pid, event) in [
         (10, 700, win32k(id(452), &[0x20010], 1, 1, 700)),
         // The same value in another session, and in the other class.
@@ -180,6 +180,6 @@ const MANIFEST: &str = r#"<m><provider name="Hooks"><events>
     </template></templates></provider></m>"#;
 
 fn hook(id: u16, handle: u64, size: i64, allocator: &str) -> ManifestEvent {
-    let payload = Bytes::new().u64(handle).i64(size).utf16z(allocator).into_vec();
+    let payload = ByteString::new().u64(handle).i64(size).utf16z(allocator).into_vec();
     ManifestEvent { provider: POOL, id, payload, ..ManifestEvent::default() }
 }

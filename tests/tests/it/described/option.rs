@@ -1,19 +1,19 @@
 //! `-resource` of `extract`, and redacted copies.
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::bytes::Bytes;
+use handlescope_tests::bytes::ByteString;
 use handlescope_tests::header::ManifestEvent;
 use handlescope_tests::payload::{manifest_chunks, trace_logging};
 
-use super::{Described, MANIFEST, MS, POOL, gui_events, hook};
+use super::{DescribedTrace, MANIFEST, MS, POOL, gui_events, hook};
 
 /// Builds a trace of a pool with unusual event names.
-fn pool() -> Described {
-    let mut described = Described::new();
+fn pool() -> DescribedTrace {
+    let mut described = DescribedTrace::new();
     let items =
         |name: &str| trace_logging(name, b"block\0\x0abytes\0\x08tag\0\x01", "Contoso.Pool");
     for (ms, name, block) in [(10, "Take", 1), (11, "Take", 2), (12, "Give", 1)] {
-        let payload = Bytes::new().u64(block).u32(64).utf16z("Secret,\"Tag\"").into_vec();
+        let payload = ByteString::new().u64(block).u32(64).utf16z("Secret,\"Tag\"").into_vec();
         let items = items(name);
         let event = ManifestEvent { provider: POOL, items, payload, ..Default::default() };
         described.event(ms, 700, event);
@@ -90,7 +90,7 @@ fn a_redacted_copy_has_neither_the_fields_nor_the_names_of_resources() {
     described.trace.write(shell.path("a.etl")).unwrap();
     let _ = shell.run(&["redact", "a.etl"]).ok();
     let bytes = std::fs::read(shell.path("a.redacted.etl")).unwrap();
-    let utf16 = |text: &str| Bytes::new().utf16z(text).into_vec();
+    let utf16 = |text: &str| ByteString::new().utf16z(text).into_vec();
     for secret in [
         utf16("Secret"),
         utf16("Pen"),

@@ -3,11 +3,11 @@
 use handlescope_extract::ResourceMapping;
 use handlescope_model::TableRows;
 use handlescope_model::tables::ProviderEvents;
-use handlescope_tests::bytes::{Bytes, PointerSize};
+use handlescope_tests::bytes::{ByteString, PointerSize};
 use handlescope_tests::header::{ExtendedItem, KernelEvent, ManifestEvent};
 use handlescope_tests::payload::{CLR_PROVIDER, EventInfo};
 
-use super::{Described, EVENT_TRACING, MS, win32k, win32k_info};
+use super::{DescribedTrace, EVENT_TRACING, MS, win32k, win32k_info};
 
 const KERNEL: u64 = 0xFFFF_8000_0000_1000;
 
@@ -22,8 +22,8 @@ fn user_part(match_id: u64, frames: &[u64]) -> ManifestEvent {
     ManifestEvent { provider: EVENT_TRACING, id: 18, opcode: 24, items, ..Default::default() }
 }
 
-fn with_stacks() -> Described {
-    let mut described = Described::new();
+fn with_stacks() -> DescribedTrace {
+    let mut described = DescribedTrace::new();
     described.event(10, 700, created(1, vec![ExtendedItem::stack64(&[KERNEL, 0x7000])]));
     let part = |match_id| vec![ExtendedItem::part64(match_id, &[KERNEL])];
     described.event(11, 700, created(2, part(5)));
@@ -34,7 +34,7 @@ fn with_stacks() -> Described {
     described.event(16, 700, created(4, vec![ExtendedItem::key64(0, 0x99)]));
     described.event(17, 700, created(5, part(6)));
     let stamp = described.stamp(20, 4);
-    let payload = Bytes::new().u64(0x99).u64(KERNEL + 8).u64(0x7300).into_vec();
+    let payload = ByteString::new().u64(0x99).u64(KERNEL + 8).u64(0x7300).into_vec();
     let event = KernelEvent { hook: 0x1824, stamp, payload, ..Default::default() };
     described.trace.raw_event(20 * MS, 0, event.encode());
     described
@@ -42,20 +42,20 @@ fn with_stacks() -> Described {
 
 /// Returns an event of the .NET runtime about a garbage collector handle.
 fn gc_handle(id: u16, value: u64) -> ManifestEvent {
-    let payload = Bytes::new().u64(value).into_vec();
+    let payload = ByteString::new().u64(value).into_vec();
     ManifestEvent { provider: CLR_PROVIDER, id, payload, ..Default::default() }
 }
 
 /// Returns the .NET runtime event that is the stack of the event before it.
 fn runtime_stack(frames: &[u64]) -> ManifestEvent {
-    let payload = Bytes::new().u16(9).u16(0).u32(frames.len() as u32);
+    let payload = ByteString::new().u16(9).u16(0).u32(frames.len() as u32);
     let payload = payload.ptrs(PointerSize::Eight, frames).into_vec();
     ManifestEvent { provider: CLR_PROVIDER, id: 82, payload, ..Default::default() }
 }
 
 /// Builds handles 1 to 4 of two processes; the last one has no stack.
-fn with_runtime_stacks() -> Described {
-    let mut described = Described::new();
+fn with_runtime_stacks() -> DescribedTrace {
+    let mut described = DescribedTrace::new();
     described.describe(&EventInfo {
         provider: CLR_PROVIDER,
         provider_name: "Microsoft-Windows-DotNETRuntime".into(),
@@ -140,7 +140,7 @@ fn kept_events_of_providers_have_the_same_stacks() {
 
 #[test]
 fn items_that_lie_are_no_stacks_and_no_failure() {
-    let mut described = Described::new();
+    let mut described = DescribedTrace::new();
     for (number, data) in
         [vec![], vec![1; 7], vec![1; 12], vec![0xFF; 4000]].into_iter().enumerate()
     {

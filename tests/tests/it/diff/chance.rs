@@ -2,11 +2,11 @@
 //! pairs.
 
 use handlescope_tests::binary::handlescope_path;
-use handlescope_tests::pairs::{Pair, leaking_anew, unchanged};
+use handlescope_tests::pairs::{TracePair, leaking_anew, unchanged};
 use handlescope_tests::thorough::one_of;
 
 /// Counts how many of the pairs got worse.
-fn worse(pair: &Pair, pairs: u64) -> u64 {
+fn worse(pair: &TracePair, pairs: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let status = |seed| pair.status(seed, &handlescope_path(), folder.path());
     let statuses: Vec<Option<i32>> = (1..=pairs).map(status).collect();

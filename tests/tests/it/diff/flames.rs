@@ -4,12 +4,12 @@ use std::fs;
 
 use handlescope_tests::binary::{Shell, sample_symbols};
 
-use super::{MS, Recording, SECOND, compared, sample, shell, states};
+use super::{DiffRecording, MS, SECOND, compared, sample, shell, states};
 
 /// Returns the type frames of a flame graph: name, handles, and the change in percent of all handles.
 fn types(svg: &str) -> Vec<(&str, u64, f64)> {
-    let titles = svg.split("<title>[").skip(1);
-    titles
+    svg.split("<title>[")
+        .skip(1)
         .map(|rest| {
             let (name, rest) = rest.split_once("] (").unwrap();
             let (count, rest) = rest.split_once(" handles, ").unwrap();
@@ -53,8 +53,8 @@ fn a_flame_graph_between_points_is_as_wide_as_handles_are_open_at_the_second() {
 
 #[test]
 fn a_flame_graph_of_two_traces_is_as_wide_as_handles_are_lost_in_the_second() {
-    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10);
-    let after = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let before = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10);
+    let after = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
     let (document, _) = compared(&before, &after);
     let shell = shell(&before, &after);
     let run = shell.run(&["diff", "before.etl", "after.etl", "-flame", "worse.svg"]);
@@ -83,9 +83,10 @@ fn a_flame_graph_of_two_traces_is_as_wide_as_handles_are_lost_in_the_second() {
 
 #[test]
 fn a_flame_graph_of_traces_of_other_lengths_has_the_colours_of_what_changed() {
-    let leak =
-        |seconds, count| Recording::new(700, 0x7ff6_0000_0000, seconds).opens(0x300, count, None);
-    let change = |before: &Recording, after: &Recording| {
+    let leak = |seconds, count| {
+        DiffRecording::new(700, 0x7ff6_0000_0000, seconds).opens(0x300, count, None)
+    };
+    let change = |before: &DiffRecording, after: &DiffRecording| {
         let shell = shell(before, after);
         let run = shell.run(&["diff", "before.etl", "after.etl", "-flame", "changed.svg"]);
         assert!(run.stdout.starts_with("SVG export was successful."), "{run:?}");
@@ -97,7 +98,7 @@ fn a_flame_graph_of_traces_of_other_lengths_has_the_colours_of_what_changed() {
     let worse = change(&leak(60, 60), &leak(20, 60));
     assert!((worse[0] - 66.67).abs() < 0.01, "{worse:?}");
     assert_eq!(change(&leak(20, 60), &leak(60, 60)), [-200.0]);
-    let healthy = |seconds| Recording::healthy(700, 0x7ff6_0000_0000, seconds);
+    let healthy = |seconds| DiffRecording::healthy(700, 0x7ff6_0000_0000, seconds);
     for (before, after) in [(10, 3), (3, 10)] {
         assert_eq!(change(&healthy(before), &healthy(after)), [0.0, 0.0], "{before} {after}");
     }
@@ -130,7 +131,7 @@ fn a_flame_graph_stands_in_the_place_of_the_rows_and_replaces_what_is_ours() {
 
 #[test]
 fn that_nothing_is_lost_is_no_failure_of_a_comparison() {
-    let of = || Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 4, Some(MS));
+    let of = || DiffRecording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 4, Some(MS));
     let shell = shell(&of(), &of());
     let run = shell.run(&["diff", "before.etl", "after.etl", "-flame", "none.svg"]).ok();
     assert!(run.stderr.contains("no picture: nothing leaks in the second trace"), "{run:?}");

@@ -5,7 +5,7 @@ mod flames;
 mod points;
 mod traces;
 
-use handlescope_tests::binary::{Run, Shell, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, sample_symbols};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -15,7 +15,7 @@ const SECOND: i64 = 1_000 * MS;
 const EVENT: u16 = 16;
 
 /// A recording of a program with handles opened at different places in its code.
-struct Recording {
+struct DiffRecording {
     trace: TraceBuilder,
     pid: u32,
     base: u64,
@@ -23,7 +23,7 @@ struct Recording {
     handles: u32,
 }
 
-impl Recording {
+impl DiffRecording {
     fn new(pid: u32, base: u64, seconds: i64) -> Self {
         Self::of("server.exe", pid, base, seconds, FileOptions::default())
     }
@@ -70,14 +70,14 @@ impl Recording {
 }
 
 /// Makes a folder with `before.etl` and `after.etl`.
-fn shell(before: &Recording, after: &Recording) -> Shell {
+fn shell(before: &DiffRecording, after: &DiffRecording) -> Shell {
     let shell = Shell::new();
     before.trace.write(shell.path("before.etl")).unwrap();
     after.trace.write(shell.path("after.etl")).unwrap();
     shell
 }
 
-fn compared(before: &Recording, after: &Recording) -> (Value, Run) {
+fn compared(before: &DiffRecording, after: &DiffRecording) -> (Value, ProgramRun) {
     let run = shell(before, after).run(&["diff", "before.etl", "after.etl", "-json"]);
     let document = serde_json::from_str(&run.stdout);
     (document.unwrap_or_else(|error| panic!("{error}: {run:?}")), run)
@@ -102,12 +102,12 @@ fn states(document: &Value) -> Vec<(&str, u64, u64, bool)> {
 }
 
 /// Runs a script over the sample with its symbols.
-fn sample(script: &str) -> Run {
+fn sample(script: &str) -> ProgramRun {
     let symbols = sample_symbols();
     let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl"];
     Shell::new().script(&arguments, script)
 }
 
-fn document(run: Run) -> Value {
+fn document(run: ProgramRun) -> Value {
     serde_json::from_str(&run.ok().stdout).unwrap()
 }

@@ -3,11 +3,11 @@
 use std::fs;
 
 use handlescope_tests::binary::run_over;
-use handlescope_tests::file::{Clock, FileOptions};
+use handlescope_tests::file::{FileOptions, RawClock};
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-use super::{EVENT, MS, Recording, SECOND, document, groups, sample, shell};
+use super::{DiffRecording, EVENT, MS, SECOND, document, groups, sample, shell};
 
 fn still_open(document: &Value) -> u64 {
     groups(document).iter().map(|group| group["still_open"].as_u64().unwrap()).sum()
@@ -58,7 +58,7 @@ fn groups_between_points_have_process_type_stack_rate_and_examples() {
 fn times_choose_to_the_nanosecond_also_after_half_a_year() {
     // A float is not exact for more than 2^53 ns, or for this many seconds.
     let days = 200 * 24 * 3600 * SECOND;
-    let clock = Clock::Qpc { frequency: SECOND };
+    let clock = RawClock::Qpc { frequency: SECOND };
     let mut trace = TraceBuilder::with_options(FileOptions { clock, ..FileOptions::default() });
     trace.process(700, "server.exe");
     trace.object_type(EVENT, "Event");
@@ -145,7 +145,7 @@ fn a_diff_goes_into_every_format_and_file() {
 #[test]
 fn names_in_traces_do_not_talk_to_the_terminal() {
     let of = |count| {
-        Recording::of(
+        DiffRecording::of(
             "a\u{1b}[31m\n\u{202e}.exe",
             700,
             0x7ff6_0000_0000,
@@ -228,8 +228,8 @@ fn what_a_process_has_open_ends_with_it_also_without_a_sweep() {
     };
     let at = |to: &str| {
         let document = shown(&format!(".diff 2s {to} -json\n"));
-        let groups = groups(&document).iter();
-        groups
+        groups(&document)
+            .iter()
             .map(|group| (group["pid"].as_u64().unwrap(), group["still_open"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
@@ -239,8 +239,12 @@ fn what_a_process_has_open_ends_with_it_also_without_a_sweep() {
     assert_eq!(at("50s"), [(800, 10)]);
     let over_time = shown(".dump ObjectRef -GroupBy process -ShowTime 6 -json\n");
     let last = |name: &str| {
-        let mut groups = over_time["groups"].as_array().unwrap().iter();
-        let group = groups.find(|group| group["keys"]["process"] == name).unwrap();
+        let group = over_time["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|group| group["keys"]["process"] == name)
+            .unwrap();
         group["outstanding"].as_array().unwrap().last().unwrap().clone()
     };
     assert_eq!((last("gone.exe(700)"), last("stays.exe(800)")), (json!(0), json!(10)));
@@ -258,7 +262,7 @@ fn between_a_point_and_itself_nothing_is_opened_and_backwards_is_an_error() {
 
 #[test]
 fn a_rate_needs_as_much_data_as_in_why() {
-    let recording = |count| Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, count, None);
+    let recording = |count| DiffRecording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, count, None);
     let rate = |count: i64| {
         let run = run_over(&recording(count).trace, ".diff 1s 50s -json\n").ok();
         let document: Value = serde_json::from_str(&run.stdout).unwrap();

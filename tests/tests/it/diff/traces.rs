@@ -8,7 +8,7 @@ use handlescope_tests::bytes::Guid;
 use handlescope_tests::file::FileOptions;
 use serde_json::{Value, json};
 
-use super::{EVENT, MS, Recording, SECOND, compared, groups, shell, states};
+use super::{DiffRecording, EVENT, MS, SECOND, compared, groups, shell, states};
 
 fn p_value(group: &Value) -> f64 {
     group["p_value"].as_f64().unwrap()
@@ -17,8 +17,8 @@ fn p_value(group: &Value) -> f64 {
 #[test]
 fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresses_and_lengths() {
     for (before, after) in [(10, 10), (10, 3), (3, 10)] {
-        let before = Recording::healthy(700, 0x7ff6_0000_0000, before);
-        let after = Recording::healthy(9_000, 0x7ff7_1234_0000, after);
+        let before = DiffRecording::healthy(700, 0x7ff6_0000_0000, before);
+        let after = DiffRecording::healthy(9_000, 0x7ff7_1234_0000, after);
         let (document, run) = compared(&before, &after);
         assert!(states(&document).iter().all(|own| own.0 == "same" && !own.3), "{document}");
         assert_eq!((groups(&document).len(), run.status), (2, Some(0)), "{document}");
@@ -28,8 +28,8 @@ fn two_recordings_of_a_healthy_program_are_the_same_whatever_their_pids_addresse
 
 #[test]
 fn a_new_leak_is_worse_and_ends_with_status_1() {
-    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10);
-    let after = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let before = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10);
+    let after = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
     let (document, run) = compared(&before, &after);
     assert_eq!(states(&document)[0], ("new", 0, 40, true), "{document}");
     assert_eq!(run.status, Some(1));
@@ -54,8 +54,9 @@ fn a_new_leak_is_worse_and_ends_with_status_1() {
 
 #[test]
 fn rates_count_and_not_how_long_was_recorded() {
-    let leak =
-        |seconds, count| Recording::new(700, 0x7ff6_0000_0000, seconds).opens(0x300, count, None);
+    let leak = |seconds, count| {
+        DiffRecording::new(700, 0x7ff6_0000_0000, seconds).opens(0x300, count, None)
+    };
     for (before, after, state, status) in [
         ((60, 60), (20, 20), "same", 0),
         ((20, 20), (60, 60), "same", 0),
@@ -72,7 +73,7 @@ fn rates_count_and_not_how_long_was_recorded() {
 #[test]
 fn groups_opened_as_often_and_closed_less_often_are_worse() {
     let leak = |lost, closed| {
-        let recording = Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, lost, None);
+        let recording = DiffRecording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, lost, None);
         recording.opens(0x300, closed, Some(100 * MS))
     };
     let (document, run) = compared(&leak(20, 180), &leak(90, 110));
@@ -82,7 +83,7 @@ fn groups_opened_as_often_and_closed_less_often_are_worse() {
 #[test]
 fn of_groups_that_got_worse_the_one_that_leaks_most_more_is_first() {
     let recording = |one, two| {
-        let recording = Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, one, None);
+        let recording = DiffRecording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, one, None);
         recording.opens(0x400, two, None)
     };
     let (document, _) = compared(&recording(40, 10), &recording(120, 100));
@@ -91,8 +92,8 @@ fn of_groups_that_got_worse_the_one_that_leaks_most_more_is_first() {
 
 #[test]
 fn a_new_leak_is_worse_also_in_a_trace_that_is_much_longer() {
-    let before = Recording::new(700, 0x7ff6_0000_0000, 1).opens(0x100, 1, None);
-    let after = Recording::new(700, 0x7ff6_0000_0000, 300).opens(0x300, 40, None);
+    let before = DiffRecording::new(700, 0x7ff6_0000_0000, 1).opens(0x100, 1, None);
+    let after = DiffRecording::new(700, 0x7ff6_0000_0000, 300).opens(0x300, 40, None);
     let (document, run) = compared(&before, &after);
     assert_eq!(states(&document)[0], ("new", 0, 40, true), "{document}");
     assert_eq!(run.status, Some(1));
@@ -100,8 +101,8 @@ fn a_new_leak_is_worse_also_in_a_trace_that_is_much_longer() {
 
 #[test]
 fn one_or_two_new_handles_are_noise() {
-    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10);
-    let after = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 2, None);
+    let before = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10);
+    let after = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 2, None);
     let (document, run) = compared(&before, &after);
     assert_eq!(states(&document)[0], ("new", 0, 2, false), "{document}");
     assert_eq!(run.status, Some(0));
@@ -111,7 +112,7 @@ fn one_or_two_new_handles_are_noise() {
 fn traces_are_compared_in_the_order_they_are_named_or_were_recorded() {
     let later = FileOptions::default();
     let earlier = FileOptions { start: later.start - 36_000_000_000, ..later.clone() };
-    let of = |options| Recording::of("server.exe", 700, 0x7ff6_0000_0000, 10, options);
+    let of = |options| DiffRecording::of("server.exe", 700, 0x7ff6_0000_0000, 10, options);
     let before = of(later).opens(0x100, 1, None);
     let after = of(earlier).opens(0x100, 1, None).opens(0x300, 40, None);
     let shell = shell(&before, &after);
@@ -133,8 +134,8 @@ fn traces_are_compared_in_the_order_they_are_named_or_were_recorded() {
 
 #[test]
 fn a_script_goes_on_when_something_got_worse_and_the_file_is_written() {
-    let before = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 1, None);
-    let after = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let before = DiffRecording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 1, None);
+    let after = DiffRecording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
     let shell = shell(&before, &after);
     let run = shell.run(&["before.etl", "after.etl", "-c", ".diff > diff.txt", "-c", ".list"]);
     assert!(run.stdout.contains("after.etl"), "{run:?}");
@@ -183,7 +184,7 @@ fn anything_but_two_traces_is_wrong_usage() {
 
 #[test]
 fn of_more_than_two_traces_two_are_chosen() {
-    let trace = || Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 1, None);
+    let trace = || DiffRecording::new(700, 0x7ff6_0000_0000, 10).opens(0x100, 1, None);
     let shell = shell(&trace(), &trace());
     let files = ["before.etl", "after.etl", "leaky.etl"];
     let run = shell.script(&files, ".diff\n");
@@ -196,8 +197,8 @@ fn of_more_than_two_traces_two_are_chosen() {
 
 #[test]
 fn a_trace_without_handle_events_is_not_better() {
-    let empty = Recording::new(700, 0x7ff6_0000_0000, 10);
-    let leak = Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let empty = DiffRecording::new(700, 0x7ff6_0000_0000, 10);
+    let leak = DiffRecording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
     let run = shell(&leak, &empty).run(&["diff", "before.etl", "after.etl"]);
     let message = "error: after.etl: has no handle events, so nothing can be compared";
     assert!(run.stderr.contains(message), "{}", run.stderr);
@@ -234,7 +235,7 @@ fn texts_of_htrace_are_compared_by_their_counts() {
 
 #[test]
 fn a_filter_that_names_nothing_is_trouble_and_not_a_pass() {
-    let recording = || Recording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
+    let recording = || DiffRecording::new(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None);
     let shell = shell(&recording(), &recording());
     for (filter, value, hint) in
         [("-pn", "sevrer", "-pn server.exe"), ("-Type", "Evnet", "-Type Event")]
@@ -250,7 +251,7 @@ fn a_filter_that_names_nothing_is_trouble_and_not_a_pass() {
     let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "System"]);
     assert_eq!(run.status, Some(0), "{run:?}");
     // A new program.
-    let other = Recording::of("other.exe", 700, 0x7ff6_0000_0000, 10, FileOptions::default());
+    let other = DiffRecording::of("other.exe", 700, 0x7ff6_0000_0000, 10, FileOptions::default());
     let shell = super::shell(&other.opens(0x100, 1, None), &recording());
     let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "server"]);
     assert_eq!(run.status, Some(1), "{run:?}");
@@ -259,7 +260,7 @@ fn a_filter_that_names_nothing_is_trouble_and_not_a_pass() {
 #[test]
 fn rates_are_by_the_time_in_which_the_process_ran() {
     let recording = |seconds: i64| {
-        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 600);
+        let mut recording = DiffRecording::new(700, 0x7ff6_0000_0000, 600);
         let leaks = 12 * seconds / 60;
         recording
             .trace
@@ -288,7 +289,7 @@ fn rates_are_by_the_time_in_which_the_process_ran() {
 #[test]
 fn builds_without_symbols_are_compared_by_module() {
     let build = |stamp: u32, place: u64, leaks: i64| {
-        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 60);
+        let mut recording = DiffRecording::new(700, 0x7ff6_0000_0000, 60);
         recording
             .trace
             .module(700, r"C:\demo\worker.dll", 0x7ff7_0000_0000, 0x1000)
@@ -313,7 +314,7 @@ fn builds_without_symbols_are_compared_by_module() {
 #[test]
 fn builds_of_one_time_stamp_differ_by_their_pdbs() {
     let build = |guid: u128, age: u32, place: u64| {
-        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 60);
+        let mut recording = DiffRecording::new(700, 0x7ff6_0000_0000, 60);
         recording.trace.module(700, r"C:\demo\worker.dll", 0x7ff7_0000_0000, 0x1000).pdb(
             "worker.pdb",
             Guid::new(guid),
@@ -333,7 +334,8 @@ fn builds_of_one_time_stamp_differ_by_their_pdbs() {
 #[test]
 fn names_of_functions_in_one_trace_only_are_not_compared() {
     let shell = Shell::new();
-    let mut before = Recording::of("leaky.exe", 700, 0x7ff6_0000_0000, 2, FileOptions::default());
+    let mut before =
+        DiffRecording::of("leaky.exe", 700, 0x7ff6_0000_0000, 2, FileOptions::default());
     before.trace.module(700, r"C:\demo\leaky.exe", 0x7ff7_0000_0000, 0x1000);
     before.base = 0x7ff7_0000_0000;
     before.opens(0x300, 20, None).trace.write(shell.path("before.etl")).unwrap();
@@ -359,7 +361,7 @@ fn names_of_functions_in_one_trace_only_are_not_compared() {
 #[test]
 fn handles_of_one_operation_are_one_chance() {
     let recording = |operations: i64, at_once: i64| {
-        let mut recording = Recording::new(700, 0x7ff6_0000_0000, 600);
+        let mut recording = DiffRecording::new(700, 0x7ff6_0000_0000, 600);
         for number in 0..operations * at_once {
             let (operation, place) = (number / at_once, number % at_once);
             let ns = (5 + operation * 590 / operations) * SECOND + place * 50_000;
@@ -382,8 +384,8 @@ fn handles_of_one_operation_are_one_chance() {
 }
 
 /// Makes a one-minute recording with a leak that has lost events or buffers.
-fn lossy(leaks: i64, lost: FileOptions) -> Recording {
-    Recording::of("server.exe", 700, 0x7ff6_0000_0000, 60, lost).opens(0x300, leaks, None)
+fn lossy(leaks: i64, lost: FileOptions) -> DiffRecording {
+    DiffRecording::of("server.exe", 700, 0x7ff6_0000_0000, 60, lost).opens(0x300, leaks, None)
 }
 
 #[test]
@@ -447,9 +449,10 @@ fn leaks_before_a_loss_are_as_certain_as_leaks_after_it() {
 
 #[test]
 fn of_a_suspect_only_its_group_is_listed_and_compared_as_among_all() {
-    let before = Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x400, 30, None);
-    let after =
-        Recording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 40, None).opens(0x400, 30, None);
+    let before = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x400, 30, None);
+    let after = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10)
+        .opens(0x300, 40, None)
+        .opens(0x400, 30, None);
     let shell = shell(&before, &after);
     let json = |arguments: &[&str]| -> (Value, Option<i32>) {
         let run = shell.run(arguments);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::bytes::Guid;
-use handlescope_tests::dump::{Dump, DumpModule, Traced};
+use handlescope_tests::dump::{DumpModule, SampleDump, TraceOperation};
 use serde_json::{Value, json};
 
 use super::{PROGRAM, QUESTION, answer, narrow, program, traced, with};
@@ -12,8 +12,13 @@ use super::{PROGRAM, QUESTION, answer, narrow, program, traced, with};
 /// Returns type, name, event kinds and rundown handles of each object.
 fn objects(answer: &Value) -> Vec<String> {
     let list = |values: &Value, key: &str| {
-        let values = values.as_array().unwrap().iter();
-        values.map(|value| value[key].as_str().unwrap().to_owned()).collect::<Vec<_>>().join("+")
+        values
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|value| value[key].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join("+")
     };
     let objects = answer["objects"].as_array().unwrap().iter();
     let text = |object: &Value| {
@@ -35,7 +40,7 @@ fn handles_have_types_names_and_operations_in_dumps_of_both_sizes() {
     ];
     for dump in [traced(), narrow(traced())] {
         for has_information in [false, true] {
-            let dump = Dump { has_information, ..dump.clone() };
+            let dump = SampleDump { has_information, ..dump.clone() };
             let (answer, messages) = answer(&dump, QUESTION);
             assert_eq!(objects(&answer), expected, "{dump:?}");
             assert!(!messages.contains("does not show the order"), "{messages}");
@@ -79,7 +84,7 @@ fn counts_by_type_and_process_answer_without_operations() {
 
 #[test]
 fn process_system_and_time_are_those_of_the_dump() {
-    let dump = Dump { command_line: Some("server.exe --port 80".to_owned()), ..traced() };
+    let dump = SampleDump { command_line: Some("server.exe --port 80".to_owned()), ..traced() };
     for (dump, size) in [(dump.clone(), 8), (narrow(dump), 4)] {
         let shell = with(&dump);
         let sql = ".sql SELECT name, pid, image_path, command_line FROM processes -csv";
@@ -98,7 +103,7 @@ fn process_system_and_time_are_those_of_the_dump() {
 
 #[test]
 fn a_dump_with_operations_alone_has_their_handles() {
-    let dump = Dump { handles: None, ..traced() };
+    let dump = SampleDump { handles: None, ..traced() };
     let (answer, messages) = answer(&dump, QUESTION);
     assert_eq!(
         objects(&answer),
@@ -115,15 +120,18 @@ fn operations_are_put_into_the_order_that_does_not_contradict_itself() {
     let (oldest_first, _) = answer(&dump, QUESTION);
     assert_eq!(objects(&newest_first), objects(&oldest_first));
     assert_eq!(newest_first["stacks"], oldest_first["stacks"]);
-    let unclear =
-        program().operation(Traced::Open, 0x4, &[PROGRAM]).operation(Traced::Open, 0x8, &[PROGRAM]);
+    let unclear = program().operation(TraceOperation::Open, 0x4, &[PROGRAM]).operation(
+        TraceOperation::Open,
+        0x8,
+        &[PROGRAM],
+    );
     let (_, messages) = answer(&unclear, QUESTION);
     assert!(messages.contains("does not show the order of its handle operations"), "{messages}");
 }
 
 #[test]
 fn an_unloaded_module_names_its_frames_where_no_other_lay() {
-    let mut dump = program().operation(Traced::Open, 0x4, &[0x5000_0010, 0x6000_0010]);
+    let mut dump = program().operation(TraceOperation::Open, 0x4, &[0x5000_0010, 0x6000_0010]);
     dump.unloaded = vec![
         DumpModule::new("gone.dll", 0x5000_0000, 0x1000),
         DumpModule::new("first.dll", 0x6000_0000, 0x1000),
@@ -177,25 +185,32 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
         .iter()
         .map(|module| (module.path.rsplit('\\').next().unwrap().to_owned(), module.base))
         .collect();
-    let mut dump = Dump { modules, ..Dump::default() };
+    let mut dump = SampleDump { modules, ..SampleDump::default() };
     let mut expected = BTreeSet::new();
     for (number, frames) in (1..).zip(trace["stacks"].as_object().unwrap().values()) {
-        let frames = frames.as_array().unwrap().iter();
-        let frames = frames.filter(|frame| !frame["rva"].is_null()).take(32);
+        let frames =
+            frames.as_array().unwrap().iter().filter(|frame| !frame["rva"].is_null()).take(32);
         let place = |frame: &Value| {
             let rva = frame["rva"].as_str().unwrap().trim_start_matches("0x");
             bases[frame["module"].as_str().unwrap()] + u64::from_str_radix(rva, 16).unwrap()
         };
         let addresses: Vec<u64> = frames.clone().map(place).collect();
-        dump = dump.operation(Traced::Open, number * 4, &addresses).handle(number * 4, "Event", "");
+        dump = dump.operation(TraceOperation::Open, number * 4, &addresses).handle(
+            number * 4,
+            "Event",
+            "",
+        );
         expected.insert(functions(frames));
     }
     assert!(expected.len() > 3 && expected.iter().any(|stack| stack.contains("leaky::")));
     let dumped = with(&dump);
     let run = dumped.run(&["--symbol-path", symbols, "a.dmp", "-c", QUESTION]).ok();
     let answer: Value = serde_json::from_str(&run.stdout).unwrap();
-    let stacks = answer["stacks"].as_object().unwrap().values();
-    let stacks = stacks.map(|frames| functions(frames.as_array().unwrap().iter()));
+    let stacks = answer["stacks"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|frames| functions(frames.as_array().unwrap().iter()));
     assert_eq!(stacks.collect::<BTreeSet<String>>(), expected);
     // The symbols are also found in a folder beside the dump.
     handlescope_tests::folders::copy_folder(&sample_symbols(), &dumped.path("symbols"));
@@ -212,7 +227,7 @@ fn what_a_dump_does_not_say_is_unknown_and_no_zero() {
     let stats = &stats["files"][0];
     assert_eq!((&stats["os_version"], &stats["os_build"]), (&json!("10.0"), &json!(19045)));
     assert_eq!(stats["utc_offset_minutes"], Value::Null);
-    let of_linux = Dump { is_linux: true, ..traced() };
+    let of_linux = SampleDump { is_linux: true, ..traced() };
     let stats = answer(&of_linux, ".dump Stats -json").0;
     let stats = &stats["files"][0];
     assert_eq!((&stats["os_version"], &stats["os_build"]), (&Value::Null, &Value::Null));
@@ -222,7 +237,7 @@ fn what_a_dump_does_not_say_is_unknown_and_no_zero() {
 #[test]
 fn the_time_zone_of_a_dump_is_known_also_where_it_is_utc() {
     for (bias, offset, text) in [(-120, 120, "UTC+02:00"), (0, 0, "UTC+00:00")] {
-        let dump = Dump { zone: Some(bias), ..traced() };
+        let dump = SampleDump { zone: Some(bias), ..traced() };
         let stats = answer(&dump, ".dump Stats -json").0;
         assert_eq!(stats["files"][0]["utc_offset_minutes"], offset);
         let shown = with(&dump).run(&["a.dmp", "-c", ".dump Stats"]).ok().stdout;
@@ -243,7 +258,7 @@ fn a_handle_value_chooses_handles_that_are_only_listed() {
 
 #[test]
 fn files_of_linux_are_handles_from_0_on() {
-    let dump = Dump { is_linux: true, ..Dump::default() }
+    let dump = SampleDump { is_linux: true, ..SampleDump::default() }
         .handle(0, "", "/dev/null")
         .handle(1, "", "pipe:[4711]")
         .handle(5, "", "/var/log/app.log");
@@ -253,7 +268,8 @@ fn files_of_linux_are_handles_from_0_on() {
     assert_eq!(objects(&answer), expected);
     assert!(messages.contains("it does not say what opened its 3 file descriptors"), "{messages}");
     assert!(!messages.contains("!htrace") && !messages.contains("BAD"), "{messages}");
-    let empty = with(&Dump { is_linux: true, ..Dump::default() }).run(&["a.dmp", "-c", ".list"]);
+    let empty = with(&SampleDump { is_linux: true, ..SampleDump::default() })
+        .run(&["a.dmp", "-c", ".list"]);
     assert!(empty.stderr.contains("it is from Linux"), "{empty:?}");
     assert!(!empty.stderr.contains("WinDbg"), "{empty:?}");
     // On Windows, 0 is no handle.

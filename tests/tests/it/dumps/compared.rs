@@ -3,18 +3,20 @@
 use std::fs;
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::dump::{Dump, DumpModule, Traced, WRITTEN};
+use handlescope_tests::dump::{DumpModule, SampleDump, TraceOperation, WRITTEN};
 use serde_json::Value;
 
 use super::{PROGRAM, program};
 
 /// Type, name pattern, state, counts before and after, and whether it got worse.
-type Group<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
+type ComparedRow<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
 
 /// Returns the groups of a comparison.
-fn groups(document: &Value) -> Vec<Group<'_>> {
-    let groups = document["groups"].as_array().unwrap().iter();
-    groups
+fn groups(document: &Value) -> Vec<ComparedRow<'_>> {
+    document["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|group| {
             (
                 group["type"].as_str().unwrap(),
@@ -29,10 +31,10 @@ fn groups(document: &Value) -> Vec<Group<'_>> {
 }
 
 /// Compares two dumps; the second was written an hour after the first.
-fn compared(before: &Dump, after: Dump) -> (Value, Option<i32>, String) {
+fn compared(before: &SampleDump, after: SampleDump) -> (Value, Option<i32>, String) {
     let shell = Shell::new();
     fs::write(shell.path("before.dmp"), before.to_bytes()).unwrap();
-    let after = Dump { written: WRITTEN + 3600, ..after };
+    let after = SampleDump { written: WRITTEN + 3600, ..after };
     fs::write(shell.path("after.dmp"), after.to_bytes()).unwrap();
     let run = shell.run(&["diff", "before.dmp", "after.dmp", "-json"]);
     // Loaded dumps are compared in the order of their times.
@@ -42,7 +44,7 @@ fn compared(before: &Dump, after: Dump) -> (Value, Option<i32>, String) {
 }
 
 /// Makes a dump with handles of these types and names, without operations.
-fn listed(handles: &[(u64, &str, &str)]) -> Dump {
+fn listed(handles: &[(u64, &str, &str)]) -> SampleDump {
     let mut value = 0;
     let mut dump = program();
     for (count, type_name, name) in handles {
@@ -80,11 +82,12 @@ fn what_grew_is_named_by_its_stack() {
         let mut dump = listed(&[(20, "Event", "")]);
         for number in 0..leaked {
             let handle = 0x1000 + number * 4;
-            dump = dump.handle(handle, "Semaphore", "").operation(Traced::Open, handle, &leak);
+            dump =
+                dump.handle(handle, "Semaphore", "").operation(TraceOperation::Open, handle, &leak);
         }
         // A handle that is opened and closed.
-        dump.operation(Traced::Close, 0x900, &[PROGRAM + 0x700]).operation(
-            Traced::Open,
+        dump.operation(TraceOperation::Close, 0x900, &[PROGRAM + 0x700]).operation(
+            TraceOperation::Open,
             0x900,
             &[PROGRAM + 0x100],
         )
@@ -99,10 +102,10 @@ fn what_grew_is_named_by_its_stack() {
 }
 
 /// Makes a dump of events; only the first `traced` have the stack that opened them.
-fn partly_traced(events: u64, traced: u64) -> Dump {
+fn partly_traced(events: u64, traced: u64) -> SampleDump {
     let stack = [PROGRAM + 0x500, PROGRAM + 0x600];
     let dump = listed(&[(events, "Event", "")]);
-    (1..=traced).fold(dump, |dump, number| dump.operation(Traced::Open, number * 4, &stack))
+    (1..=traced).fold(dump, |dump, number| dump.operation(TraceOperation::Open, number * 4, &stack))
 }
 
 #[test]
@@ -137,7 +140,8 @@ fn dumps_that_hold_the_same_are_no_reason_to_fail() {
 fn a_dump_and_a_trace_are_compared_by_what_leaks() {
     let shell = Shell::new();
     let dump = listed(&[(20, "Event", "")]);
-    let dump = dump.handle(0x1000, "Key", "").operation(Traced::Open, 0x1000, &[PROGRAM + 0x500]);
+    let dump =
+        dump.handle(0x1000, "Key", "").operation(TraceOperation::Open, 0x1000, &[PROGRAM + 0x500]);
     fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();
     let run = shell.run(&["diff", "a.dmp", "leaky.etl", "-pn", "server", "-json"]);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -147,7 +151,7 @@ fn a_dump_and_a_trace_are_compared_by_what_leaks() {
 #[test]
 fn dumps_are_put_in_the_order_of_their_times() {
     let shell = Shell::new();
-    let newer = Dump { written: WRITTEN + 60, ..listed(&[(60, "Event", "")]) };
+    let newer = SampleDump { written: WRITTEN + 60, ..listed(&[(60, "Event", "")]) };
     fs::write(shell.path("old.dmp"), listed(&[(2, "Event", "")]).to_bytes()).unwrap();
     fs::write(shell.path("new.dmp"), newer.to_bytes()).unwrap();
     let run = shell.run(&["diff", "old.dmp", "new.dmp", "-json"]);
@@ -164,7 +168,7 @@ fn dumps_are_put_in_the_order_of_their_times() {
 fn dumps_of_two_programs_are_said_to_be_so() {
     let shell = Shell::new();
     let other = DumpModule::new(r"C:\demo\Client.exe", PROGRAM, 0x10_0000);
-    let other = Dump { modules: vec![other], written: WRITTEN + 60, ..Dump::default() };
+    let other = SampleDump { modules: vec![other], written: WRITTEN + 60, ..SampleDump::default() };
     fs::write(shell.path("a.dmp"), listed(&[(2, "Event", "")]).to_bytes()).unwrap();
     fs::write(shell.path("b.dmp"), other.handle(4, "Event", "").to_bytes()).unwrap();
     let run = shell.run(&["diff", "a.dmp", "b.dmp"]);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{Shell, handlescope_path};
 use handlescope_tests::containers::{write_7z, write_zip};
-use handlescope_tests::dump::Dump;
+use handlescope_tests::dump::SampleDump;
 
 use super::{program, traced, with};
 
@@ -133,7 +133,7 @@ fn the_memory_in_a_full_dump_is_not_read() {
     let shell = with(&traced());
     let further_memory = 6 << 30;
     let command_line = Some("server.exe".to_owned());
-    let dump = Dump { further_memory, command_line, ..traced() };
+    let dump = SampleDump { further_memory, command_line, ..traced() };
     let bytes = dump.to_bytes();
     fs::write(shell.path("full.dmp"), &bytes).unwrap();
     let file = File::options().write(true).open(shell.path("full.dmp")).unwrap();
@@ -150,7 +150,7 @@ fn the_memory_in_a_full_dump_is_not_read() {
 #[test]
 fn a_dump_in_a_dataset_is_of_the_day_on_which_it_was_written() {
     // 2019-05-06 07:08:09 UTC; the file itself is from today.
-    let shell = with(&Dump { written: 1_557_126_489, ..traced() });
+    let shell = with(&SampleDump { written: 1_557_126_489, ..traced() });
     let _ = shell.run(&["dataset", "add", "fleet", "a.dmp"]).ok();
     let run = shell.run(&["dataset", "list", "fleet", "--json"]).ok();
     let listed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();

@@ -8,14 +8,14 @@ use handlescope_model::{Cancel, Table, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::corrupt::damage;
-use handlescope_tests::dump::{Dump, DumpModule, HANDLE_DATA, Traced};
+use handlescope_tests::dump::{DumpModule, HANDLE_DATA, SampleDump, TraceOperation};
 use handlescope_tests::thorough::one_of;
 use proptest::prelude::*;
 
 use super::{PROGRAM, answer, narrow, program, traced, with};
 
 /// Makes a dump with all streams.
-fn full() -> Dump {
+fn full() -> SampleDump {
     let mut dump = traced();
     dump.has_information = true;
     dump.command_line = Some("server.exe".to_owned());
@@ -64,7 +64,8 @@ fn a_cut_list_of_handles_closes_none_that_operations_opened() {
     // The list is written last; only one of its three handles is left.
     let mut dump = program();
     for number in 1..=3 {
-        dump = dump.handle(number * 4, "", "").operation(Traced::Open, number * 4, &[PROGRAM]);
+        dump =
+            dump.handle(number * 4, "", "").operation(TraceOperation::Open, number * 4, &[PROGRAM]);
     }
     let mut bytes = dump.to_bytes();
     let is_list = |entry: &[u8]| entry.starts_with(&HANDLE_DATA.to_le_bytes());

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use handlescope_tests::binary::{Run, Shell, handlescope_path};
-use handlescope_tests::fleet::Fleet;
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope_path};
+use handlescope_tests::fleet::FleetSize;
 use handlescope_tests::thorough::one_of;
 use handlescope_tests::{needs_linker, needs_spark};
 use serde_json::{Deserializer, Value};
@@ -20,14 +20,14 @@ use super::engines::{Spark, assert_equal, console, duckdb, questions, with_desce
 const ADDED_BEFORE: usize = 5;
 
 /// A generated fleet in a folder.
-struct Generated {
+struct GeneratedFleet {
     shell: Shell,
     truth: Value,
     traces: Vec<PathBuf>,
 }
 
-impl Generated {
-    fn new(fleet: Fleet) -> Self {
+impl GeneratedFleet {
+    fn new(fleet: FleetSize) -> Self {
         let shell = Shell::new();
         let truth = fleet.write(&shell.path("fleet")).unwrap();
         let entries = fs::read_dir(shell.path("fleet/traces")).unwrap();
@@ -38,7 +38,7 @@ impl Generated {
     }
 
     /// Adds the traces with two processes at a time, as `examples/fleet/README.md` shows.
-    fn add_by_processes(&self, dataset: &str) -> Run {
+    fn add_by_processes(&self, dataset: &str) -> ProgramRun {
         let symbols = self.shell.path("fleet/symbols");
         let mut command = Command::new("xargs");
         command.args(["-0", "-n", "4", "-P", "2"]).arg(handlescope_path());
@@ -48,7 +48,7 @@ impl Generated {
         let mut child = command.spawn().expect("xargs starts");
         let paths: Vec<&str> = self.traces.iter().map(|path| path.to_str().unwrap()).collect();
         child.stdin.take().unwrap().write_all(paths.join("\0").as_bytes()).unwrap();
-        Run::from(child.wait_with_output().unwrap())
+        ProgramRun::from(child.wait_with_output().unwrap())
     }
 
     /// Starts a job that adds the traces and a file that is not a trace, and then answers the questions.
@@ -71,8 +71,12 @@ impl Generated {
 
 /// Returns the number of traces in a dataset.
 fn added(dataset: &Path) -> usize {
-    let days = fs::read_dir(dataset.join("traces")).into_iter().flatten().flatten();
-    days.map(|day| fs::read_dir(day.path()).into_iter().flatten().count()).sum()
+    fs::read_dir(dataset.join("traces"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|day| fs::read_dir(day.path()).into_iter().flatten().count())
+        .sum()
 }
 
 /// Kills an executor and its children as soon as the job has added some traces; returns how many it has added.
@@ -98,8 +102,11 @@ fn rows(answers: &[Value], question: &str) -> Vec<Value> {
     let answer = answer.unwrap_or_else(|| panic!("no answer to {question}"));
     let columns = answer["columns"].as_array().unwrap();
     let object = |row: &Value| {
-        let names = columns.iter().map(|column| column.as_str().unwrap().to_owned());
-        names.zip(row.as_array().unwrap().iter().cloned()).collect()
+        columns
+            .iter()
+            .map(|column| column.as_str().unwrap().to_owned())
+            .zip(row.as_array().unwrap().iter().cloned())
+            .collect()
     };
     answer["rows"].as_array().unwrap().iter().map(object).collect()
 }
@@ -150,7 +157,7 @@ fn assert_known_leaks(truth: &Value, answers: &[Value]) {
 fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
     // One trace per machine on each of ten days: 300 in all, or 60.
     let machines = 30 / one_of(5);
-    let fleet = Generated::new(Fleet { traces: 10 * machines, machines, seed: 1 });
+    let fleet = GeneratedFleet::new(FleetSize { traces: 10 * machines, machines, seed: 1 });
     let _ = fleet.add_by_processes("processes").ok();
     let by_processes = contents(&fleet.shell.path("processes"));
 
@@ -186,16 +193,18 @@ fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
 }
 
 /// A trace without a part in `traces` is still being written.
-fn assert_incomplete_traces_do_not_count(fleet: &Generated, complete: &[Value]) {
+fn assert_incomplete_traces_do_not_count(fleet: &GeneratedFleet, complete: &[Value]) {
     let day = fleet.shell.path("processes/traces/date=2026-10-01");
     let trace = fs::read_dir(day).unwrap().next().unwrap().unwrap().path();
     fs::remove_dir_all(trace).unwrap();
     let incomplete = duckdb(&fleet.shell, "processes", &questions());
     // Each process of the program fills a pool, in every trace.
     let traces = |answers: &[Value]| {
-        let rows = rows(answers, "leaking_stacks").into_iter();
-        let mut pools = rows.filter(|row| row["function"] == "fleet.exe!fleet::Pool::Fill");
-        pools.next().and_then(|pool| pool["traces"].as_u64())
+        rows(answers, "leaking_stacks")
+            .into_iter()
+            .filter(|row| row["function"] == "fleet.exe!fleet::Pool::Fill")
+            .next()
+            .and_then(|pool| pool["traces"].as_u64())
     };
     let count = fleet.traces.len() as u64;
     assert_eq!((traces(complete), traces(&incomplete)), (Some(count), Some(count - 1)));

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, handlescope, sample_symbols};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope, sample_symbols};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::folders::{copy_folder, files};
 use handlescope_tests::{needs_duckdb, needs_spark};
@@ -34,7 +34,7 @@ const COMMANDS: [&str; 12] = [
     ".sql SELECT t.source, count(*) AS n FROM suspects s JOIN traces t ON s.trace = t.trace GROUP BY t.source ORDER BY t.source -json",
 ];
 
-fn compact(shell: &Shell) -> Run {
+fn compact(shell: &Shell) -> ProgramRun {
     shell.run(&["dataset", "compact", "fleet"])
 }
 
@@ -53,8 +53,8 @@ fn asked(shell: &Shell) -> Vec<String> {
 /// Names of the Parquet files.
 fn parts(shell: &Shell) -> Vec<PathBuf> {
     let dataset = shell.path("fleet");
-    let names = files(&dataset).into_iter();
-    names
+    files(&dataset)
+        .into_iter()
         .map(|(path, _)| path.strip_prefix(&dataset).unwrap().to_owned())
         .filter(|path| path.extension().is_some_and(|extension| extension == "parquet"))
         .collect()
@@ -63,15 +63,23 @@ fn parts(shell: &Shell) -> Vec<PathBuf> {
 /// Number of merged files, while a process writes them.
 fn merged_now(shell: &Shell) -> usize {
     let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = TABLES.map(|table| shell.path(&format!("fleet/merged/{table}"))).into_iter();
-    folders.flat_map(entries).flat_map(|day| entries(day.path())).count()
+    TABLES
+        .map(|table| shell.path(&format!("fleet/merged/{table}")))
+        .into_iter()
+        .flat_map(entries)
+        .flat_map(|day| entries(day.path()))
+        .count()
 }
 
 fn ids(shell: &Shell) -> Vec<String> {
     let run = shell.run(&["dataset", "list", "fleet", "--json"]).ok();
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
-    let traces = document["traces"].as_array().unwrap().iter();
-    traces.map(|trace| trace["trace"].as_str().unwrap().to_owned()).collect()
+    document["traces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|trace| trace["trace"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn assert_sound(shell: &Shell) {

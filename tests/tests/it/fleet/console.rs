@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::allocations;
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{ProgramRun, Shell};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub fn small_fleet() -> Shell {
     shell
 }
 
-pub fn document(run: &Run) -> Value {
+pub fn document(run: &ProgramRun) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
@@ -308,7 +308,7 @@ fn a_query_comes_from_a_file_or_after_comments_over_a_dataset_and_over_a_trace()
     for (loaded, file, query) in
         [("fleet", "fleet.sql", of_dataset.as_str()), ("leaky.etl", "trace.sql", query)]
     {
-        let rows = |run: Run| document(&run.ok())["rows"].clone();
+        let rows = |run: ProgramRun| document(&run.ok())["rows"].clone();
         let of_file = rows(shell.run(&[loaded, "-c", &format!(".sql {file} -json")]));
         assert!(of_file[0]["n"].is_u64(), "{of_file}");
         let typed = shell.run(&[loaded, "-c", &format!(".sql {query} -json")]);
@@ -408,8 +408,12 @@ fn the_page_of_a_fleet_links_pages_of_its_worst_traces() {
     assert_eq!((&data["machines"], &data["traces"]), (&3.into(), &6.into()));
     assert_eq!(data["heat"]["rows"].as_array().unwrap().len(), 3);
     assert_eq!(data["heat"]["rows"][2]["machine"], "WS-2", "it leaks least");
-    let linked = data["suspects"].as_array().unwrap().iter().filter_map(|row| row["page"].as_str());
-    let linked: Vec<&str> = linked.collect();
+    let linked: Vec<&str> = data["suspects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["page"].as_str())
+        .collect();
     assert!(!linked.is_empty());
     for name in linked {
         let page = fs::read_to_string(shell.path(name)).unwrap();

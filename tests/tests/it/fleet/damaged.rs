@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, thread};
 
-use handlescope_tests::binary::{Run, Shell, handlescope};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope};
 use handlescope_tests::rng::Rng;
 use serde_json::{Deserializer, Value};
 
@@ -30,8 +30,7 @@ fn dataset() -> Shell {
 /// Returns questions that read every table.
 fn questions() -> Vec<String> {
     let sql = |table: &str| format!(".sql SELECT * FROM {table} -json");
-    let questions = QUESTIONS.map(str::to_owned).into_iter();
-    questions.chain(TABLES.map(sql)).collect()
+    QUESTIONS.map(str::to_owned).into_iter().chain(TABLES.map(sql)).collect()
 }
 
 /// Questions that each read a few tables.
@@ -43,9 +42,9 @@ const QUESTIONS: [&str; 4] = [
 ];
 
 /// Asks each question, several at a time.
-fn ask(shell: &Shell, questions: &[String]) -> Vec<Run> {
+fn ask(shell: &Shell, questions: &[String]) -> Vec<ProgramRun> {
     let half = questions.len().div_ceil(2);
-    let ask = |questions: &[String]| -> Vec<Run> {
+    let ask = |questions: &[String]| -> Vec<ProgramRun> {
         questions.iter().map(|question| shell.run(&["fleet", "-c", question])).collect()
     };
     thread::scope(|scope| {
@@ -55,11 +54,11 @@ fn ask(shell: &Shell, questions: &[String]) -> Vec<Run> {
     })
 }
 
-fn list(shell: &Shell) -> Run {
+fn list(shell: &Shell) -> ProgramRun {
     shell.run(&["dataset", "list", "fleet", "--json"])
 }
 
-fn documents(run: &Run) -> Vec<Value> {
+fn documents(run: &ProgramRun) -> Vec<Value> {
     Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect()
 }
 
@@ -305,10 +304,10 @@ fn a_dataset_is_found_by_any_path() {
     let shell = dataset();
     let answer = |folder: &str, path: &str| {
         let mut command = handlescope(&shell.path(folder));
-        let run: Run = command.args(["why", path, "-json"]).output().unwrap().into();
+        let run: ProgramRun = command.args(["why", path, "-json"]).output().unwrap().into();
         let by_day = ".sql SELECT date, trace, count(*) AS n FROM acquisitions GROUP BY ALL ORDER BY trace -json";
         let mut command = handlescope(&shell.path(folder));
-        let sql: Run = command.args([path, "-c", by_day]).output().unwrap().into();
+        let sql: ProgramRun = command.args([path, "-c", by_day]).output().unwrap().into();
         [run, sql].map(|run| documents(&run.ok()).swap_remove(0))
     };
     let expected = answer("", "fleet").map(|mut document| {
@@ -348,7 +347,7 @@ fn a_dataset_is_found_by_any_path() {
 }
 
 /// Asserts that a run either succeeded, or says that the folder has no space left.
-fn assert_full(run: &Run, folder: &str, reason: &str) {
+fn assert_full(run: &ProgramRun, folder: &str, reason: &str) {
     if run.status == Some(0) {
         return;
     }
@@ -361,7 +360,7 @@ fn assert_full(run: &Run, folder: &str, reason: &str) {
 fn a_full_disk_is_named_with_the_folder_that_was_asked_for() {
     let shell = Shell::new();
     let _ = shell.run(&["extract", "leaky.etl", "-o", "source"]).ok();
-    let add = |script: &str, folder: &str| -> Run {
+    let add = |script: &str, folder: &str| -> ProgramRun {
         let program = handlescope(&shell.path(""));
         let mut limited = Command::new("sh");
         limited.args(["-c", script, "sh"]).arg(program.get_program());

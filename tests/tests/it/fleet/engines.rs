@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use handlescope_tests::binary::{Run, Shell, examples};
+use handlescope_tests::binary::{ProgramRun, Shell, examples};
 use serde_json::{Deserializer, Value, json};
 
 /// A cluster of two workers with one core and 1 GiB each.
@@ -26,7 +26,7 @@ pub fn questions() -> Vec<PathBuf> {
 }
 
 /// Returns the answers of an engine: a document for each question.
-pub fn answers(run: Run) -> Vec<Value> {
+pub fn answers(run: ProgramRun) -> Vec<Value> {
     Deserializer::from_str(&run.ok().stdout).into_iter().map(Result::unwrap).collect()
 }
 
@@ -73,7 +73,7 @@ impl Spark {
         let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
         let print = "import pyspark; print(pyspark.__path__[0])";
         let run = Command::new(python).args(["-c", print]).output().expect("Python starts");
-        let installed = Run::from(run).ok().stdout;
+        let installed = ProgramRun::from(run).ok().stdout;
         let home = shell.path("spark");
         fs::create_dir(&home).unwrap();
         for entry in fs::read_dir(Path::new(installed.trim())).unwrap() {
@@ -124,8 +124,11 @@ pub fn with_descendants(pid: u32) -> Vec<u32> {
 
 /// Returns the ids of all processes.
 fn processes() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Asserts that an engine gives the same answers as another one.
@@ -133,8 +136,8 @@ pub fn assert_equal(answers: &[Value], expected: &[Value]) {
     assert_eq!(answers.len(), expected.len());
     for (answer, expected) in answers.iter().zip(expected) {
         let rows = |answer: &Value| answer["rows"].as_array().unwrap().clone();
-        let mut rows = rows(answer).into_iter().zip(rows(expected));
-        let differing = rows.find(|(row, expected)| row != expected);
+        let differing =
+            rows(answer).into_iter().zip(rows(expected)).find(|(row, expected)| row != expected);
         assert!(answer == expected, "{}: {differing:?}", answer["question"]);
     }
 }

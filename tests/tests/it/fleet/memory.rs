@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use handlescope_tests::binary::{Run, Shell, handlescope};
+use handlescope_tests::binary::{ProgramRun, Shell, handlescope};
 use handlescope_tests::rng::Rng;
 use handlescope_tests::thorough::one_of;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn asked(shell: &Shell, command: &str) -> Value {
 }
 
 /// Runs a command on the dataset with a limited address space.
-fn limited(shell: &Shell, command: &str) -> Run {
+fn limited(shell: &Shell, command: &str) -> ProgramRun {
     let program = handlescope(&shell.path(""));
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
@@ -96,7 +96,7 @@ fn limited(shell: &Shell, command: &str) -> Run {
     limited.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
     // Tests have large stacks; users do not. Each polars thread has rows in memory.
     limited.env("RUST_MIN_STACK", "4194304").env("POLARS_MAX_THREADS", "2");
-    let run: Run = limited.stdin(Stdio::null()).output().expect("there is a shell").into();
+    let run: ProgramRun = limited.stdin(Stdio::null()).output().expect("there is a shell").into();
     run.ok()
 }
 

@@ -47,25 +47,33 @@ fn counted_by_console(shell: &Shell, trace: &Path) -> BTreeSet<String> {
     let commands = [HANDLES, ALLOCATIONS].map(|query| format!(".sql {query} -json"));
     let trace = trace.to_str().unwrap();
     let run = shell.run(&[trace, "-c", &commands[0], "-c", &commands[1]]).ok();
-    let documents = Deserializer::from_str(&run.stdout).into_iter::<Value>().map(Result::unwrap);
-    let rows = documents.flat_map(|document| document["rows"].as_array().unwrap().clone());
-    rows.map(|row| Value::from(COLUMNS.map(|column| row[column].clone()).to_vec()).to_string())
+    Deserializer::from_str(&run.stdout)
+        .into_iter::<Value>()
+        .map(Result::unwrap)
+        .flat_map(|document| document["rows"].as_array().unwrap().clone())
+        .map(|row| Value::from(COLUMNS.map(|column| row[column].clone()).to_vec()).to_string())
         .collect()
 }
 
 /// Returns the rows of an answer for a trace, without the trace name in front.
 fn counted_in_dataset(answer: &Value, trace: Option<&str>) -> BTreeSet<String> {
-    let rows = answer["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap());
-    let rows = rows.filter(|row| trace.is_some_and(|trace| row[0] == trace));
-    rows.map(|row| Value::from(row[1..].to_vec()).to_string()).collect()
+    answer["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row.as_array().unwrap())
+        .filter(|row| trace.is_some_and(|trace| row[0] == trace))
+        .map(|row| Value::from(row[1..].to_vec()).to_string())
+        .collect()
 }
 
 /// Returns the dataset's name for the trace in an archive, if anything was acquired in it.
 fn source<'a>(answer: &'a Value, archive: &Path) -> Option<&'a str> {
     let name = archive.file_name()?.to_str()?;
-    let sources = answer["rows"].as_array()?.iter().filter_map(|row| row[0].as_str());
-    sources
-        .into_iter()
+    answer["rows"]
+        .as_array()?
+        .iter()
+        .filter_map(|row| row[0].as_str())
         .find(|source| name.starts_with(source.strip_suffix(".etl").unwrap_or(source)))
 }
 

@@ -13,7 +13,7 @@ pub type ByProcess = BTreeMap<String, u64>;
 
 /// Counts of handles and views by how they ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Handles {
+pub struct HandleTotals {
     /// Handles that were created or duplicated.
     pub opened: u64,
     /// Handles and views that were closed.
@@ -30,8 +30,8 @@ pub struct ObjectCounts {
     pub ended: u64,
 }
 
-pub struct Answer {
-    pub handles: Handles,
+pub struct ModelAnswer {
+    pub handles: HandleTotals,
     pub objects: ObjectCounts,
     /// For each opened handle, by its time in nanoseconds, whether it leaks.
     pub opened: BTreeMap<i64, bool>,
@@ -43,7 +43,7 @@ pub struct Answer {
     pub existing: usize,
 }
 
-impl Answer {
+impl ModelAnswer {
     /// Extracts the trace and counts what is in the tables.
     pub fn of(etl: &[u8]) -> Self {
         let home = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ impl Answer {
             events.iter().take(order.objects).filter(|event| **event != sentinel()).count() as u64
         };
         let objects = ObjectCounts { created: count(&order.create), ended: count(&order.destroy) };
-        let mut handles = Handles::default();
+        let mut handles = HandleTotals::default();
         let (mut opened, mut unseen) = (BTreeMap::new(), 0);
         for event in Events::read(&trace).unwrap().rows() {
             let kind = EventKind::from_code(event.kind).unwrap();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::payload::DuplicateRecord;
-use handlescope_tests::scenario::{Caller, KERNEL_HANDLE, TraceBuilder, View};
+use handlescope_tests::scenario::{Caller, KERNEL_HANDLE, MappedView, TraceBuilder};
 
-use super::answer::{ByProcess, Handles, ObjectCounts};
+use super::answer::{ByProcess, HandleTotals, ObjectCounts};
 
 pub const EVENT: u16 = 16;
 pub const SYSTEM: usize = 0;
@@ -18,7 +18,7 @@ const SWEEP_FRAMES: [u64; 2] = [0xffff_f800_0000_1300, 0xffff_f800_0000_2100];
 const USER: [u64; 1] = [0x7ff8_0000_1000];
 
 #[derive(Debug, Clone, Default)]
-pub struct Process {
+pub struct HistoryProcess {
     pub pid: u32,
     pub name: String,
     pub parent: u32,
@@ -29,21 +29,21 @@ pub struct Process {
     pub ended: Option<(i64, u16)>,
     /// When the last of its open handles and views was closed.
     pub gone: Option<i64>,
-    /// Open handles by value without the kernel bit: indexes into [`History::opened`].
+    /// Open handles by value without the kernel bit: indexes into [`ModelHistory::opened`].
     pub handles: BTreeMap<u32, usize>,
-    /// Open views by address: indexes into [`History::opened`].
+    /// Open views by address: indexes into [`ModelHistory::opened`].
     pub views: BTreeMap<u64, usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseCause {
     ByProgram,
     ByEnd,
 }
 
 /// A handle or view that was opened.
 #[derive(Debug, Clone, Copy)]
-pub struct Opened {
+pub struct HistoryHandle {
     pub ns: i64,
     /// The process that owns it, and its value there (0 for a view). `None` for a child that did not start.
     pub owner: Option<usize>,
@@ -53,34 +53,34 @@ pub struct Opened {
     pub is_inherited: bool,
     /// Whether it takes process events to know the owner.
     pub is_early: bool,
-    pub closed: Option<Closed>,
+    pub closed: Option<CloseCause>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Event {
+pub enum ModelEvent {
     Create { object: u64, handle: u32 },
-    Close { object: u64, handle: u32, how: Closed },
+    Close { object: u64, handle: u32, how: CloseCause },
     Duplicate(DuplicateRecord),
     Map(u64),
-    Unmap { base: u64, how: Closed },
+    Unmap { base: u64, how: CloseCause },
     ObjectCreate(u64),
     ObjectDelete(u64),
 }
 
 /// An event with its time and thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Recorded {
+pub struct HistoryEvent {
     pub ns: i64,
     pub cpu: u16,
     pub pid: u32,
-    pub event: Event,
+    pub event: ModelEvent,
 }
 
 /// The events of a history, and their known outcome.
-pub struct History {
-    pub processes: Vec<Process>,
-    pub opened: Vec<Opened>,
-    pub events: Vec<Recorded>,
+pub struct ModelHistory {
+    pub processes: Vec<HistoryProcess>,
+    pub opened: Vec<HistoryHandle>,
+    pub events: Vec<HistoryEvent>,
     pub objects: ObjectCounts,
 }
 
@@ -89,7 +89,7 @@ pub fn thread(pid: u32, cpu: u16) -> Caller {
     Caller::new(pid, pid + 1 + u32::from(cpu)).on(cpu)
 }
 
-impl History {
+impl ModelHistory {
     /// Moves all events to one processor; the threads stay the same.
     pub fn on_one_processor(mut self) -> Self {
         self.events.iter_mut().for_each(|event| event.cpu = 0);
@@ -102,9 +102,10 @@ impl History {
     }
 
     /// Returns the expected counts of handles.
-    pub fn handles(&self) -> Handles {
-        let mut handles = Handles::default();
-        let mut count = |counts: fn(&mut Handles) -> &mut ByProcess, opened: &Opened| {
+    pub fn handles(&self) -> HandleTotals {
+        let mut handles = HandleTotals::default();
+        let mut count = |counts: fn(&mut HandleTotals) -> &mut ByProcess,
+                         opened: &HistoryHandle| {
             if let Some(owner) = opened.owner {
                 let name = self.processes[owner].name.clone();
                 *counts(&mut handles).entry(name).or_default() += 1;
@@ -114,7 +115,7 @@ impl History {
             match (opened.closed, opened.is_view) {
                 (None, false) => count(|handles| &mut handles.leaked, opened),
                 (None, true) => count(|handles| &mut handles.leaked_views, opened),
-                (Some(Closed::ByEnd), _) if !opened.is_inherited => {
+                (Some(CloseCause::ByEnd), _) if !opened.is_inherited => {
                     count(|handles| &mut handles.closed_at_exit, opened);
                 }
                 _ => {}
@@ -132,8 +133,11 @@ impl History {
 
     /// Returns the handles opened since a time, by their time, with whether they leak.
     pub fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
-        let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
-        handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
+        self.opened
+            .iter()
+            .filter(|opened| !opened.is_view && opened.ns >= ns)
+            .map(|opened| (opened.ns, opened.closed.is_none()))
+            .collect()
     }
 
     /// Returns the handles that a part of the trace shows to be closed, because their values are reused. `opened` has
@@ -141,7 +145,8 @@ impl History {
     pub fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
         let mut latest = BTreeMap::new();
         let mut reused = BTreeSet::new();
-        let is_there = |handle: &&Opened| !handle.is_early && opened.contains_key(&handle.ns);
+        let is_there =
+            |handle: &&HistoryHandle| !handle.is_early && opened.contains_key(&handle.ns);
         for handle in self.opened.iter().filter(|handle| !handle.is_view).filter(is_there) {
             reused.extend(latest.insert((handle.owner, handle.value), handle.ns));
         }
@@ -150,7 +155,7 @@ impl History {
 
     /// Returns the handles of processes alive at the end; a rundown lists those that are open.
     pub fn listed(&self) -> BTreeSet<i64> {
-        let is_listed = |handle: &&Opened| {
+        let is_listed = |handle: &&HistoryHandle| {
             let is_alive = |owner: usize| self.processes[owner].ended.is_none();
             handle.owner.is_some_and(is_alive) && !handle.is_early && !handle.is_view
         };
@@ -183,30 +188,34 @@ impl History {
                 spec.ended(ns).end_processor(cpu);
             }
         }
-        for Recorded { ns, cpu, pid, event } in &self.events {
+        for HistoryEvent { ns, cpu, pid, event } in &self.events {
             let caller = thread(*pid, *cpu);
-            let view = |base| View { base, size: 0x1000, pid: *pid, ..View::default() };
+            let view = |base| MappedView { base, size: 0x1000, pid: *pid, ..MappedView::default() };
             let event_of = match *event {
-                Event::Create { object, handle } => {
+                ModelEvent::Create { object, handle } => {
                     trace.create_handle(*ns, caller, object, handle, EVENT)
                 }
-                Event::Close { object, handle, .. } => {
+                ModelEvent::Close { object, handle, .. } => {
                     trace.close_handle(*ns, caller, object, handle, EVENT, "")
                 }
-                Event::Duplicate(record) => trace.duplicate_handle(*ns, caller, record),
-                Event::Map(base) => trace.map(*ns, caller, view(base)),
-                Event::Unmap { base, .. } => trace.unmap(*ns, caller, view(base)),
-                Event::ObjectCreate(object) => trace.create_object(*ns, caller, object, EVENT),
-                Event::ObjectDelete(object) => trace.delete_object(*ns, caller, object, EVENT),
+                ModelEvent::Duplicate(record) => trace.duplicate_handle(*ns, caller, record),
+                ModelEvent::Map(base) => trace.map(*ns, caller, view(base)),
+                ModelEvent::Unmap { base, .. } => trace.unmap(*ns, caller, view(base)),
+                ModelEvent::ObjectCreate(object) => trace.create_object(*ns, caller, object, EVENT),
+                ModelEvent::ObjectDelete(object) => trace.delete_object(*ns, caller, object, EVENT),
             };
             match event {
-                Event::Close { how: Closed::ByEnd, .. }
-                | Event::Unmap { how: Closed::ByEnd, .. } => event_of.stack(&SWEEP_FRAMES, &[]),
-                Event::Close { .. } | Event::Unmap { .. } => event_of.stack(&CLOSE_FRAMES, &USER),
-                Event::Create { .. } | Event::Duplicate(_) | Event::Map(_) => {
+                ModelEvent::Close { how: CloseCause::ByEnd, .. }
+                | ModelEvent::Unmap { how: CloseCause::ByEnd, .. } => {
+                    event_of.stack(&SWEEP_FRAMES, &[])
+                }
+                ModelEvent::Close { .. } | ModelEvent::Unmap { .. } => {
+                    event_of.stack(&CLOSE_FRAMES, &USER)
+                }
+                ModelEvent::Create { .. } | ModelEvent::Duplicate(_) | ModelEvent::Map(_) => {
                     event_of.stack(&OPEN_FRAMES, &USER)
                 }
-                Event::ObjectCreate(_) | Event::ObjectDelete(_) => event_of,
+                ModelEvent::ObjectCreate(_) | ModelEvent::ObjectDelete(_) => event_of,
             };
         }
         trace

@@ -2,7 +2,7 @@
 
 use handlescope_tests::payload::DuplicateRecord;
 
-use super::history::{Closed, EVENT, Event, Process, SYSTEM, thread};
+use super::history::{CloseCause, EVENT, HistoryProcess, ModelEvent, SYSTEM, thread};
 use super::model::{Model, NEXT, Sweep};
 
 const US: i64 = 1_000;
@@ -54,8 +54,8 @@ impl Model {
         self.pause(30 * US);
         for (value, place) in child.inherited {
             let object = self.history.opened[place].object;
-            let how = Closed::ByEnd;
-            self.record(creator, cpu, Event::Close { object, handle: value, how });
+            let how = CloseCause::ByEnd;
+            self.record(creator, cpu, ModelEvent::Close { object, handle: value, how });
             self.history.opened[place].closed = Some(how);
             self.forget(object, creator, cpu);
         }
@@ -67,8 +67,8 @@ impl Model {
             return;
         }
         // Until the start, a reused pid would mean the process that ended.
-        let pids = self.history.processes.iter().map(|process| process.pid);
-        let pid = pids.max().unwrap_or_default() + 4;
+        let pid =
+            self.history.processes.iter().map(|process| process.pid).max().unwrap_or_default() + 4;
         let parent_pid = self.history.processes[parent].pid;
         let child = self.history.processes.len();
         self.add_process(pid, parent, (parent, cpu));
@@ -83,7 +83,7 @@ impl Model {
                 type_id: EVENT,
                 source_pid: Some(parent_pid),
             };
-            let ns = self.record(parent, cpu, Event::Duplicate(record));
+            let ns = self.record(parent, cpu, ModelEvent::Duplicate(record));
             let place = self.open(ns, Some(child), object, value);
             self.history.opened[place].is_early = true;
         }
@@ -121,7 +121,7 @@ impl Model {
             return self.end(process, cpu);
         }
         for value in values {
-            self.close(debugger, (process, value), 0, Closed::ByEnd, cpu);
+            self.close(debugger, (process, value), 0, CloseCause::ByEnd, cpu);
         }
         self.pause(500 * US);
         self.end(process, cpu);
@@ -164,7 +164,7 @@ impl Model {
                 type_id: EVENT,
                 source_pid: Some(source_pid),
             };
-            let ns = self.record(creator, cpu, Event::Duplicate(record));
+            let ns = self.record(creator, cpu, ModelEvent::Duplicate(record));
             let place = self.open(ns, None, object, value);
             let opened = &mut self.history.opened[place];
             (opened.is_inherited, opened.is_early) = (true, true);
@@ -177,9 +177,15 @@ impl Model {
     fn begin_process(&mut self, child: Child) {
         let Child { creator, parent, cpu, inherited } = child;
         let rest = PID_REST[usize::from(self.setup.is_coarse)];
-        let is_free = |process: &Process| process.gone.is_some_and(|gone| gone + rest < self.now);
-        let taken = self.history.processes.iter().filter(|process| !is_free(process));
-        let taken: Vec<u32> = taken.map(|process| process.pid).collect();
+        let is_free =
+            |process: &HistoryProcess| process.gone.is_some_and(|gone| gone + rest < self.now);
+        let taken: Vec<u32> = self
+            .history
+            .processes
+            .iter()
+            .filter(|process| !is_free(process))
+            .map(|process| process.pid)
+            .collect();
         let pid = (175..).map(|place| 4 * place).find(|pid| !taken.contains(pid)).unwrap();
         let number = self.history.processes.len();
         self.add_process(pid, parent, (creator, cpu));
@@ -196,6 +202,6 @@ impl Model {
         let creator = thread(processes[creator].pid, cpu);
         let parent = processes[parent].pid;
         let name = format!("p{pid}-{}.exe", processes.len());
-        processes.push(Process { pid, name, parent, creator, ..Process::default() });
+        processes.push(HistoryProcess { pid, name, parent, creator, ..HistoryProcess::default() });
     }
 }

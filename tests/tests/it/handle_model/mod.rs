@@ -20,25 +20,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::binary::{handlescope, run_script};
 use handlescope_tests::corrupt::{buffers, without};
-use handlescope_tests::file::{Clock, FileOptions, Layout};
+use handlescope_tests::file::{BufferOrder, FileOptions, RawClock};
 use handlescope_tests::thorough;
 use proptest::collection::vec;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestRng, TestRunner};
 use serde_json::Value;
 
-use self::answer::Answer;
-use self::history::History;
-use self::model::{Model, Setup};
-use self::operations::{Operation, operation, simple_operation};
+use self::answer::ModelAnswer;
+use self::history::ModelHistory;
+use self::model::{Model, ModelSetup};
+use self::operations::{ModelOperation, operation, simple_operation};
 
 /// Runs `check` with this many lists of random operations, like [`with_cases`].
-fn with_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
+fn with_histories(cases: u32, longest: usize, check: impl Fn(&[ModelOperation])) {
     with_cases(cases, vec(operation(), 1..longest), |operations| check(&operations));
 }
 
 /// Like [`with_histories`], but only with operations that can be followed in incomplete traces.
-fn with_simple_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
+fn with_simple_histories(cases: u32, longest: usize, check: impl Fn(&[ModelOperation])) {
     with_cases(cases, vec(simple_operation(), 1..longest), |operations| check(&operations));
 }
 
@@ -62,13 +62,13 @@ fn with_exactly<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
 
 /// Returns options for a system clock on four processors.
 fn system_clock() -> FileOptions {
-    FileOptions { clock: Clock::SystemTime, ..FileOptions::default() }
+    FileOptions { clock: RawClock::SystemTime, ..FileOptions::default() }
 }
 
 /// Checks that the trace of a history has everything that the model knows.
-fn check_exactly(operations: &[Operation], setup: Setup) {
+fn check_exactly(operations: &[ModelOperation], setup: ModelSetup) {
     let history = Model::run(operations, setup);
-    let answer = Answer::of(&history.trace(FileOptions::default()).to_bytes());
+    let answer = ModelAnswer::of(&history.trace(FileOptions::default()).to_bytes());
     assert_eq!(answer.handles, history.handles());
     assert_eq!(answer.objects, history.objects());
 }
@@ -77,7 +77,7 @@ fn check_exactly(operations: &[Operation], setup: Setup) {
 fn an_exact_clock_says_all_of_handles_and_objects() {
     with_histories(60, 120, |operations| {
         for with_objects in [false, true] {
-            check_exactly(operations, Setup { with_objects, ..Setup::EXACT });
+            check_exactly(operations, ModelSetup { with_objects, ..ModelSetup::EXACT });
         }
     });
 }
@@ -87,7 +87,7 @@ fn an_exact_clock_says_all_of_handles_and_objects() {
 /// have none.
 #[test]
 fn a_child_inherits_where_duplicates_name_its_parent() {
-    let setup = Setup { names_parent: true, ..Setup::EXACT };
+    let setup = ModelSetup { names_parent: true, ..ModelSetup::EXACT };
     with_exactly(60, vec(operation(), 1..120), |operations| check_exactly(&operations, setup));
 }
 
@@ -100,10 +100,10 @@ fn a_clock_that_stands_still_loses_next_to_no_close() {
         let (closed, missing) = (Cell::new(0), Cell::new(0));
         with_simple_histories(60, 200, |operations| {
             for with_objects in [false, true] {
-                let setup = Setup { with_objects, is_coarse: true, ..Setup::EXACT };
+                let setup = ModelSetup { with_objects, is_coarse: true, ..ModelSetup::EXACT };
                 let history = Model::run(operations, setup);
                 let file = history.trace(system_clock()).build();
-                let answer = Answer::of(&file.on_coarse_clock(step).to_bytes()).handles;
+                let answer = ModelAnswer::of(&file.on_coarse_clock(step).to_bytes()).handles;
                 let expected = history.handles();
                 assert_eq!(answer.opened, expected.opened);
                 assert!(answer.closed <= expected.closed, "{answer:?}");
@@ -118,17 +118,24 @@ fn a_clock_that_stands_still_loses_next_to_no_close() {
 }
 
 /// Returns options for small buffers, so that the events of a history are spread over many.
-fn small_buffers(layout: Layout) -> FileOptions {
+fn small_buffers(layout: BufferOrder) -> FileOptions {
     FileOptions { buffer_size: 0x400, layout, ..FileOptions::default() }
 }
 
 /// Checks the handles of an incomplete trace; returns the ones that falsely leak.
-fn check_incomplete(history: &History, opened: &BTreeMap<i64, bool>, what: &str) -> BTreeSet<i64> {
+fn check_incomplete(
+    history: &ModelHistory,
+    opened: &BTreeMap<i64, bool>,
+    what: &str,
+) -> BTreeSet<i64> {
     let truth = history.opened_since(0);
     let is_hidden = |(ns, is_leaked): (&i64, &bool)| truth[ns] && !is_leaked;
     assert!(!opened.iter().any(is_hidden), "{what}: a leak is hidden: {opened:?}, right {truth:?}");
-    let false_leaks = opened.iter().filter(|(ns, is_leaked)| **is_leaked && !truth[*ns]);
-    let false_leaks: BTreeSet<i64> = false_leaks.map(|(ns, _)| *ns).collect();
+    let false_leaks: BTreeSet<i64> = opened
+        .iter()
+        .filter(|(ns, is_leaked)| **is_leaked && !truth[*ns])
+        .map(|(ns, _)| *ns)
+        .collect();
     let reused = history.reused(opened);
     assert!(
         false_leaks.is_disjoint(&reused),
@@ -142,18 +149,18 @@ fn a_ring_says_all_of_what_was_opened_since_it_has_all_and_no_more_than_is_shown
     for cpus in [1, 4] {
         let (overwritten, tried) = (Cell::new(0), Cell::new(0));
         with_simple_histories(30, 600, |operations| {
-            let mut history = Model::run(operations, Setup::EXACT);
+            let mut history = Model::run(operations, ModelSetup::EXACT);
             if cpus == 1 {
                 history = history.on_one_processor();
             }
-            let layout = Layout::Circular { max_buffers: 16 };
+            let layout = BufferOrder::Circular { max_buffers: 16 };
             let mut trace = history.trace(FileOptions { cpus, ..small_buffers(layout) });
             trace.merge_events(false);
             // The rundown may overwrite everything a processor has.
             let without_rundown = trace.to_bytes();
             history.rundown(&mut trace);
             let [answer, _] = [without_rundown, trace.to_bytes()].map(|ring| {
-                let answer = Answer::of(&ring);
+                let answer = ModelAnswer::of(&ring);
                 let mut since = answer.opened.clone();
                 since.retain(|ns, _| *ns >= answer.recorded_from_ns);
                 assert_eq!(since, history.opened_since(answer.recorded_from_ns));
@@ -173,15 +180,15 @@ fn a_ring_says_all_of_what_was_opened_since_it_has_all_and_no_more_than_is_shown
 fn a_lost_buffer_hides_no_leak_and_what_is_shown_to_be_closed_does_not_leak() {
     let (lost, wrong, unseen) = (Cell::new(0), Cell::new(0), Cell::new(0));
     with_simple_histories(30, 200, |operations| {
-        let history = Model::run(operations, Setup::EXACT);
-        let mut trace = history.trace(small_buffers(Layout::Sequential));
+        let history = Model::run(operations, ModelSetup::EXACT);
+        let mut trace = history.trace(small_buffers(BufferOrder::Sequential));
         history.rundown(&mut trace);
         let whole = trace.to_bytes();
         let places = buffers(&whole);
-        let rundown = Answer::of(&whole).existing;
+        let rundown = ModelAnswer::of(&whole).existing;
         let truth = history.opened_since(0);
         for place in places[1..].iter().skip(operations.len() % 5).step_by(5) {
-            let answer = Answer::of(&without(&whole, place.clone()));
+            let answer = ModelAnswer::of(&without(&whole, place.clone()));
             let opened = &answer.opened;
             lost.set(lost.get() + truth.len() - opened.len());
             let false_leaks = check_incomplete(&history, opened, &format!("{place:?}"));
@@ -200,7 +207,7 @@ fn a_lost_buffer_hides_no_leak_and_what_is_shown_to_be_closed_does_not_leak() {
 #[test]
 fn the_program_says_what_the_model_says() {
     with_histories(3, 200, |operations| {
-        let history = Model::run(operations, Setup::EXACT);
+        let history = Model::run(operations, ModelSetup::EXACT);
         let home = tempfile::tempdir().unwrap();
         history.trace(FileOptions::default()).write(home.path().join("trace.etl")).unwrap();
         let script = ".dump ObjectRef -json\n";

@@ -6,8 +6,11 @@ use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::KERNEL_HANDLE;
 
 use super::answer::ObjectCounts;
-use super::history::{Closed, EVENT, Event, History, Opened, Process, Recorded, SYSTEM};
-use super::operations::{Operation, What};
+use super::history::{
+    CloseCause, EVENT, HistoryEvent, HistoryHandle, HistoryProcess, ModelEvent, ModelHistory,
+    SYSTEM,
+};
+use super::operations::{ModelOperation, OperationKind};
 
 /// Time between two events of an operation: a tick of the finest clock.
 pub const NEXT: i64 = 100;
@@ -16,7 +19,7 @@ const PSEUDO: [u32; 2] = [0xffff_ffff, 0xffff_fffe];
 
 /// What differs between histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setup {
+pub struct ModelSetup {
     /// Whether events say when objects are created and deleted.
     pub with_objects: bool,
     /// Whether the clock stands still for up to 15.6 ms; some things must then not happen soon after each other.
@@ -25,15 +28,15 @@ pub struct Setup {
     pub names_parent: bool,
 }
 
-impl Setup {
+impl ModelSetup {
     pub const EXACT: Self = Self { with_objects: false, is_coarse: false, names_parent: false };
 }
 
 /// The state in which operations take effect.
 pub struct Model {
-    pub setup: Setup,
+    pub setup: ModelSetup,
     pub now: i64,
-    pub history: History,
+    pub history: ModelHistory,
     /// Reference counts of the existing objects, by address: handles, and messages that carry one.
     alive: BTreeMap<u64, u32>,
     /// What exited processes still have to close, in time order.
@@ -53,10 +56,14 @@ pub struct Sweep {
 
 impl Model {
     /// Runs operations and returns their history.
-    pub fn run(operations: &[Operation], setup: Setup) -> History {
-        let process = |pid: u32| Process { pid, name: format!("p{pid}.exe"), ..Process::default() };
+    pub fn run(operations: &[ModelOperation], setup: ModelSetup) -> ModelHistory {
+        let process = |pid: u32| HistoryProcess {
+            pid,
+            name: format!("p{pid}.exe"),
+            ..HistoryProcess::default()
+        };
         let processes = [4, 700, 704].map(process).to_vec();
-        let history = History {
+        let history = ModelHistory {
             processes,
             opened: Vec::new(),
             events: Vec::new(),
@@ -66,11 +73,11 @@ impl Model {
         let mut model = Self { setup, now: 1_000_000, history, alive, sweeps };
         // A program goes on after a close and an unmap, so that these frames are known to be a program's.
         model.create(1, 1, model.free_address(), 0);
-        model.close(1, (1, 4), 0, Closed::ByProgram, 0);
+        model.close(1, (1, 4), 0, CloseCause::ByProgram, 0);
         model.create(1, 1, model.free_address(), 0);
         model.map(1, 0);
         let view = *model.history.processes[1].views.keys().next().unwrap();
-        model.unmap(1, view, Closed::ByProgram, 0);
+        model.unmap(1, view, CloseCause::ByProgram, 0);
         model.map(1, 0);
         for operation in operations {
             model.pause(i64::from(operation.pause_us) * 1_000);
@@ -80,62 +87,62 @@ impl Model {
         model.history
     }
 
-    fn operate(&mut self, operation: Operation) {
-        let Operation { what, which, partner, processor, tag, .. } = operation;
+    fn operate(&mut self, operation: ModelOperation) {
+        let ModelOperation { what, which, partner, processor, tag, .. } = operation;
         let process = self.living(operation.process);
         let partner = self.living(partner);
         let (which, cpu, tag) = (usize::from(which), u16::from(processor), u32::from(tag));
         match what {
-            What::Create => self.create(process, process, self.free_address(), cpu),
-            What::Open => {
+            OperationKind::Create => self.create(process, process, self.free_address(), cpu),
+            OperationKind::Open => {
                 let objects: Vec<u64> = self.alive.keys().copied().collect();
                 if let Some(object) = objects.get(which % objects.len().max(1)) {
                     self.create(process, process, *object, cpu);
                 }
             }
-            What::CreateKernel => self.create(process, SYSTEM, self.free_address(), cpu),
-            What::CloseKernel => {
+            OperationKind::CreateKernel => self.create(process, SYSTEM, self.free_address(), cpu),
+            OperationKind::CloseKernel => {
                 if let Some(value) = self.handle(SYSTEM, which) {
-                    self.close(process, (SYSTEM, value), tag, Closed::ByProgram, cpu);
+                    self.close(process, (SYSTEM, value), tag, CloseCause::ByProgram, cpu);
                 }
             }
-            What::Pull => self.duplicate(process, (partner, which), process, cpu),
-            What::Push => self.duplicate(process, (process, which), partner, cpu),
-            What::Pseudo => self.duplicate_pseudo(process, which, cpu),
-            What::Give => self.transfer(process, (process, which), partner, cpu),
-            What::Take => self.transfer(process, (partner, which), process, cpu),
-            What::Send => self.send((process, which), partner, cpu),
-            What::Close => {
+            OperationKind::Pull => self.duplicate(process, (partner, which), process, cpu),
+            OperationKind::Push => self.duplicate(process, (process, which), partner, cpu),
+            OperationKind::Pseudo => self.duplicate_pseudo(process, which, cpu),
+            OperationKind::Give => self.transfer(process, (process, which), partner, cpu),
+            OperationKind::Take => self.transfer(process, (partner, which), process, cpu),
+            OperationKind::Send => self.send((process, which), partner, cpu),
+            OperationKind::Close => {
                 if let Some(value) = self.handle(process, which) {
-                    self.close(process, (process, value), tag, Closed::ByProgram, cpu);
+                    self.close(process, (process, value), tag, CloseCause::ByProgram, cpu);
                 }
             }
-            What::CloseOther => {
+            OperationKind::CloseOther => {
                 if let Some(value) = self.handle(partner, which)
                     && self.is_unique(process, (partner, value))
                 {
-                    self.close(process, (partner, value), tag, Closed::ByProgram, cpu);
+                    self.close(process, (partner, value), tag, CloseCause::ByProgram, cpu);
                 }
             }
-            What::Replace => {
+            OperationKind::Replace => {
                 if let Some(value) = self.handle(process, which) {
-                    self.close(process, (process, value), tag, Closed::ByProgram, cpu);
+                    self.close(process, (process, value), tag, CloseCause::ByProgram, cpu);
                     self.create(process, process, self.free_address(), (cpu + 1) % 4);
                 }
             }
-            What::Start => self.start(process, process, which, cpu),
-            What::StartFor => self.start(process, partner, which, cpu),
-            What::StartTwo => self.start_two(process, which, cpu),
-            What::StartFails => self.start_fails(process, partner, which, cpu),
-            What::Fork => self.fork(process, which, cpu),
-            What::End => self.end(process, cpu),
-            What::Kill => self.kill(partner, process, cpu),
-            What::Map => self.map(process, cpu),
-            What::Unmap => {
+            OperationKind::Start => self.start(process, process, which, cpu),
+            OperationKind::StartFor => self.start(process, partner, which, cpu),
+            OperationKind::StartTwo => self.start_two(process, which, cpu),
+            OperationKind::StartFails => self.start_fails(process, partner, which, cpu),
+            OperationKind::Fork => self.fork(process, which, cpu),
+            OperationKind::End => self.end(process, cpu),
+            OperationKind::Kill => self.kill(partner, process, cpu),
+            OperationKind::Map => self.map(process, cpu),
+            OperationKind::Unmap => {
                 let views = &self.history.processes[process].views;
                 let base = views.keys().nth(which % views.len().max(1)).copied();
                 if let Some(base) = base {
-                    self.unmap(process, base, Closed::ByProgram, cpu);
+                    self.unmap(process, base, CloseCause::ByProgram, cpu);
                 }
             }
         }
@@ -148,10 +155,10 @@ impl Model {
             self.now = self.now.max(sweep.ns);
             let Sweep { process, cpu, handle, view, .. } = sweep;
             if let Some(value) = handle {
-                self.close(process, (process, value), 0, Closed::ByEnd, cpu);
+                self.close(process, (process, value), 0, CloseCause::ByEnd, cpu);
             }
             if let Some(base) = view {
-                self.unmap(process, base, Closed::ByEnd, cpu);
+                self.unmap(process, base, CloseCause::ByEnd, cpu);
             }
         }
         self.now = self.now.max(until);
@@ -171,8 +178,10 @@ impl Model {
 
     /// Returns the lowest address without an object, so that addresses are reused soon.
     pub fn free_address(&self) -> u64 {
-        let addresses = (0..).map(|place| 0xffff_8100_0000_1000 + 0x100 * place);
-        addresses.into_iter().find(|address| !self.alive.contains_key(address)).unwrap_or_default()
+        (0..)
+            .map(|place| 0xffff_8100_0000_1000 + 0x100 * place)
+            .find(|address| !self.alive.contains_key(address))
+            .unwrap_or_default()
     }
 
     pub fn free_value(&self, process: usize) -> u32 {
@@ -198,16 +207,16 @@ impl Model {
             && (0..self.history.processes.len()).filter(|process| has(*process)).count() == 1
     }
 
-    pub fn record(&mut self, process: usize, cpu: u16, event: Event) -> i64 {
+    pub fn record(&mut self, process: usize, cpu: u16, event: ModelEvent) -> i64 {
         self.now += NEXT;
         let pid = self.history.processes[process].pid;
-        self.history.events.push(Recorded { ns: self.now, cpu, pid, event });
+        self.history.events.push(HistoryEvent { ns: self.now, cpu, pid, event });
         self.now
     }
 
     /// Notes an opened handle; returns its index.
     pub fn open(&mut self, ns: i64, owner: Option<usize>, object: u64, value: u32) -> usize {
-        let opened = Opened {
+        let opened = HistoryHandle {
             ns,
             owner,
             value,
@@ -239,7 +248,7 @@ impl Model {
             self.alive.remove(&object);
             self.history.objects.ended += 1;
             if self.setup.with_objects {
-                self.record(process, cpu, Event::ObjectDelete(object));
+                self.record(process, cpu, ModelEvent::ObjectDelete(object));
             }
         }
     }
@@ -249,7 +258,7 @@ impl Model {
         if !self.alive.contains_key(&object) {
             self.history.objects.created += 1;
             if self.setup.with_objects {
-                self.record(process, cpu, Event::ObjectCreate(object));
+                self.record(process, cpu, ModelEvent::ObjectCreate(object));
             }
         }
     }
@@ -261,7 +270,7 @@ impl Model {
         // Threads of System open handles in its table with and without the bit.
         let is_marked = owner == SYSTEM && (process != SYSTEM || cpu == 0);
         let handle = value | if is_marked { KERNEL_HANDLE } else { 0 };
-        let ns = self.record(process, cpu, Event::Create { object, handle });
+        let ns = self.record(process, cpu, ModelEvent::Create { object, handle });
         self.open(ns, Some(owner), object, value);
     }
 
@@ -297,7 +306,7 @@ impl Model {
             type_id: EVENT,
             source_pid: Some(self.history.processes[source].pid),
         };
-        let ns = self.record(caller, cpu, Event::Duplicate(record));
+        let ns = self.record(caller, cpu, ModelEvent::Duplicate(record));
         self.open(ns, Some(target), object, value);
     }
 
@@ -316,7 +325,7 @@ impl Model {
         }
         let object = self.object_of((from.0, value));
         self.refer(object);
-        self.close(caller, (from.0, value), 0, Closed::ByProgram, cpu);
+        self.close(caller, (from.0, value), 0, CloseCause::ByProgram, cpu);
         self.duplicate_from(caller, (from.0, value), target, object, cpu);
         self.forget(object, caller, cpu);
     }
@@ -329,7 +338,7 @@ impl Model {
         }
         let object = self.object_of((from.0, value));
         self.refer(object);
-        self.close(from.0, (from.0, value), 0, Closed::ByProgram, cpu);
+        self.close(from.0, (from.0, value), 0, CloseCause::ByProgram, cpu);
         self.pause(20_000);
         if self.history.processes[receiver].ended.is_none() {
             self.duplicate_from(receiver, (from.0, value), receiver, object, (cpu + 1) % 4);
@@ -343,12 +352,12 @@ impl Model {
         caller: usize,
         (owner, value): (usize, u32),
         tag: u32,
-        how: Closed,
+        how: CloseCause,
         cpu: u16,
     ) {
         let object = self.object_of((owner, value));
         let handle = self.shown(owner, value, caller, cpu) | tag;
-        self.record(caller, cpu, Event::Close { object, handle, how });
+        self.record(caller, cpu, ModelEvent::Close { object, handle, how });
         let place = self.history.processes[owner].handles.remove(&value).unwrap();
         self.history.opened[place].closed = Some(how);
         self.forget(object, caller, cpu);
@@ -356,10 +365,12 @@ impl Model {
 
     fn map(&mut self, process: usize, cpu: u16) {
         let views = &self.history.processes[process].views;
-        let bases = (1..).map(|place| 0x7_0000_0000 + 0x1_0000 * place);
-        let base = bases.into_iter().find(|base| !views.contains_key(base)).unwrap();
-        let ns = self.record(process, cpu, Event::Map(base));
-        let view = Opened {
+        let base = (1..)
+            .map(|place| 0x7_0000_0000 + 0x1_0000 * place)
+            .find(|base| !views.contains_key(base))
+            .unwrap();
+        let ns = self.record(process, cpu, ModelEvent::Map(base));
+        let view = HistoryHandle {
             ns,
             owner: Some(process),
             value: 0,
@@ -375,8 +386,8 @@ impl Model {
         self.history.objects.created += 1;
     }
 
-    pub fn unmap(&mut self, process: usize, base: u64, how: Closed, cpu: u16) {
-        self.record(process, cpu, Event::Unmap { base, how });
+    pub fn unmap(&mut self, process: usize, base: u64, how: CloseCause, cpu: u16) {
+        self.record(process, cpu, ModelEvent::Unmap { base, how });
         let place = self.history.processes[process].views.remove(&base).unwrap();
         self.history.opened[place].closed = Some(how);
         self.history.objects.ended += 1;

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 /// Something that happens. Its numbers choose among what exists at the time, so that every list of operations, and
 /// every part of one, is a history.
 #[derive(Debug, Clone, Copy)]
-pub struct Operation {
-    pub what: What,
+pub struct ModelOperation {
+    pub what: OperationKind,
     /// The process that does it.
     pub process: u8,
     /// The handle or object it is done with.
@@ -22,7 +22,7 @@ pub struct Operation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum OperationKind {
     /// Opens a handle to a new object.
     Create,
     /// Opens another handle to an existing object.
@@ -66,44 +66,38 @@ pub enum What {
     Unmap,
 }
 
-pub fn operation() -> impl Strategy<Value = Operation> {
+pub fn operation() -> impl Strategy<Value = ModelOperation> {
     let what = prop_oneof![
-        8 => Just(What::Create),
-        3 => Just(What::Open),
-        3 => Just(What::CreateKernel),
-        2 => Just(What::CloseKernel),
-        3 => Just(What::Pull),
-        3 => Just(What::Push),
-        1 => Just(What::Pseudo),
-        2 => Just(What::Give),
-        1 => Just(What::Take),
-        1 => Just(What::Send),
-        9 => Just(What::Close),
-        1 => Just(What::CloseOther),
-        3 => Just(What::Replace),
+        8 => Just(OperationKind::Create),
+        3 => Just(OperationKind::Open),
+        3 => Just(OperationKind::CreateKernel),
+        2 => Just(OperationKind::CloseKernel),
+        3 => Just(OperationKind::Pull),
+        3 => Just(OperationKind::Push),
+        1 => Just(OperationKind::Pseudo),
+        2 => Just(OperationKind::Give),
+        1 => Just(OperationKind::Take),
+        1 => Just(OperationKind::Send),
+        9 => Just(OperationKind::Close),
+        1 => Just(OperationKind::CloseOther),
+        3 => Just(OperationKind::Replace),
         2 => prop_oneof![
-            Just(What::Start),
-            Just(What::StartFor),
-            Just(What::StartTwo),
-            Just(What::StartFails),
-            Just(What::Fork),
+            Just(OperationKind::Start),
+            Just(OperationKind::StartFor),
+            Just(OperationKind::StartTwo),
+            Just(OperationKind::StartFails),
+            Just(OperationKind::Fork),
         ],
-        1 => prop_oneof![3 => Just(What::End), 1 => Just(What::Kill)],
-        2 => Just(What::Map),
-        2 => Just(What::Unmap),
+        1 => prop_oneof![3 => Just(OperationKind::End), 1 => Just(OperationKind::Kill)],
+        2 => Just(OperationKind::Map),
+        2 => Just(OperationKind::Unmap),
     ];
     // Most things happen within a tick of the system clock.
     let pause = prop_oneof![6 => 1..200_u16, 2 => 200..3_000_u16, 1 => 3_000..40_000_u16];
     let tag = prop_oneof![5 => Just(0), 1 => 1..4_u8];
     let rest = (any::<u8>(), any::<u8>(), any::<u8>(), 0..4_u8, tag, pause);
-    (what, rest).prop_map(|(what, (process, which, partner, processor, tag, pause_us))| Operation {
-        what,
-        process,
-        which,
-        partner,
-        processor,
-        tag,
-        pause_us,
+    (what, rest).prop_map(|(what, (process, which, partner, processor, tag, pause_us))| {
+        ModelOperation { what, process, which, partner, processor, tag, pause_us }
     })
 }
 
@@ -111,17 +105,20 @@ pub fn operation() -> impl Strategy<Value = Operation> {
 ///
 /// With missing events or a clock that stands still, the model has no bounds yet for missing kernel handles, passed-on
 /// handles and inherited ones. Those histories therefore have none of these.
-pub fn simple_operation() -> impl Strategy<Value = Operation> {
+pub fn simple_operation() -> impl Strategy<Value = ModelOperation> {
     operation().prop_map(|operation| {
         let what = match operation.what {
-            What::CreateKernel | What::Pseudo => What::Create,
-            What::CloseKernel | What::CloseOther => What::Close,
-            What::Give => What::Push,
-            What::Take | What::Send => What::Pull,
-            What::StartFor | What::StartTwo | What::StartFails | What::Fork => What::Start,
-            What::Kill => What::End,
+            OperationKind::CreateKernel | OperationKind::Pseudo => OperationKind::Create,
+            OperationKind::CloseKernel | OperationKind::CloseOther => OperationKind::Close,
+            OperationKind::Give => OperationKind::Push,
+            OperationKind::Take | OperationKind::Send => OperationKind::Pull,
+            OperationKind::StartFor
+            | OperationKind::StartTwo
+            | OperationKind::StartFails
+            | OperationKind::Fork => OperationKind::Start,
+            OperationKind::Kill => OperationKind::End,
             what => what,
         };
-        Operation { what, tag: 0, ..operation }
+        ModelOperation { what, tag: 0, ..operation }
     })
 }

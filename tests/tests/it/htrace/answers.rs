@@ -11,8 +11,12 @@ fn questions_about_leaks_processes_handles_and_stacks_are_answered() {
         let command = format!(".dump ObjectRef {options} -json");
         let run = shell.run(&["session.log", "-c", &command]).ok();
         let answer: Value = serde_json::from_str(&run.stdout).unwrap();
-        let objects = answer["objects"].as_array().unwrap().iter();
-        objects.map(|object| object["id"].as_u64().unwrap()).collect::<Vec<_>>()
+        answer["objects"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|object| object["id"].as_u64().unwrap())
+            .collect::<Vec<_>>()
     };
     assert_eq!(ids("-Leak"), [2]);
     assert_eq!(ids("-LeakAtExit"), [0_u64; 0]);
@@ -117,11 +121,17 @@ fn values_that_differ_in_their_tag_bits_are_one_handle() {
     );
     let run = with(&text).run(&["session.log", "-c", ".dump ObjectRef -json"]).ok();
     let answer: Value = serde_json::from_str(&run.stdout).unwrap();
-    let objects = answer["objects"].as_array().unwrap().iter();
-    let handles: Vec<Vec<&str>> = objects
+    let handles: Vec<Vec<&str>> = answer["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|object| {
-            let events = object["events"].as_array().unwrap().iter();
-            events.map(|event| event["handle"].as_str().unwrap()).collect()
+            object["events"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|event| event["handle"].as_str().unwrap())
+                .collect()
         })
         .collect();
     assert_eq!(handles, [vec!["0x1A0", "0x1A2"], vec!["0x34"]], "{text}");

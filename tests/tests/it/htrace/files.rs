@@ -113,8 +113,7 @@ fn a_trace_and_a_text_are_asked_together() {
     let run = shell.run(&["leaky.etl", "session.log", "-c", ".dump ObjectRef -Leak -json"]).ok();
     let answer: Value = serde_json::from_str(&run.stdout).unwrap();
     let of_file = |file: u64| {
-        let objects = answer["objects"].as_array().unwrap().iter();
-        objects.filter(|object| object["file"] == file).count()
+        answer["objects"].as_array().unwrap().iter().filter(|object| object["file"] == file).count()
     };
     assert_eq!((of_file(0), of_file(1)), (1, 19));
 }

@@ -62,8 +62,7 @@ fn dashes_signs_and_line_ends_of_all_sorts_are_read() {
         ("CRLF", SESSION.replace('\n', "\r\n")),
         ("no blank lines", SESSION.replace("\n\n", "\n")),
         ("no rules and no blank lines", {
-            let lines = SESSION.lines().filter(|line| !line.is_empty() && !line.starts_with("---"));
-            lines.map(|line| format!("{line}\n")).collect()
+            SESSION.lines().filter(|line| !line.is_empty() && !line.starts_with("---")).map(|line| format!("{line}\n")).collect()
         }),
         ("quoted", SESSION.lines().map(|line| format!("> {line}\n")).collect()),
         ("ids in two lines", SESSION.replace(", Process", "\nProcess")),

@@ -71,8 +71,12 @@ fn events(answer: &Value) -> Vec<String> {
         let kind = kind.trim_start_matches("handle_");
         format!("{kind} {handle} {}/{} {}", event["pid"], event["tid"], frames.join(" "))
     };
-    let objects = answer["objects"].as_array().unwrap().iter();
-    objects.flat_map(|object| object["events"].as_array().unwrap().iter().map(event)).collect()
+    answer["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|object| object["events"].as_array().unwrap().iter().map(event))
+        .collect()
 }
 
 /// The events of [`SESSION`].

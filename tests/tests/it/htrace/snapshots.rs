@@ -71,8 +71,12 @@ fn a_snapshot_of_the_debugger_is_where_a_diff_begins() {
         serde_json::from_str(&run.stdout).unwrap()
     };
     let found = |document: &Value| -> Vec<(Value, Value)> {
-        let groups = document["groups"].as_array().unwrap().iter();
-        groups.map(|own| (own["function"].clone(), own["still_open"].clone())).collect()
+        document["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|own| (own["function"].clone(), own["still_open"].clone()))
+            .collect()
     };
     let since = [(json!("my_app!Leak"), json!(2))];
     let document = diff(".diff");

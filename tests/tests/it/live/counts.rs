@@ -27,8 +27,11 @@ fn counted(etl: &Path) -> BTreeMap<u64, u64> {
         events.iter().for_each(|event| counts.event(&event, |_, _| {}));
     }
     sending.join().unwrap().unwrap();
-    let open = counts.processes().map(|(pid, open)| (u64::from(pid), open.count()));
-    open.filter(|(_, count)| *count > 0).collect()
+    counts
+        .processes()
+        .map(|(pid, open)| (u64::from(pid), open.count()))
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }
 
 #[test]

@@ -59,8 +59,8 @@ fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
     let window = replayed(&path, Some(Duration::from_secs(5)), |_, _| ());
     let kept = allocations_of(&saved(&window));
     assert!(kept.len() < 40_000, "{}", kept.len());
-    let open = kept.iter().filter(|own| own.end == ResourceEnd::Open.code());
-    let open: Vec<i64> = open.map(|own| own.size).collect();
+    let open: Vec<i64> =
+        kept.iter().filter(|own| own.end == ResourceEnd::Open.code()).map(|own| own.size).collect();
     assert_eq!((open.len(), open[0]), (60, 16));
     assert_eq!(ResourceMisses::read(&saved(&window)).unwrap().len(), 0);
 }

@@ -9,7 +9,7 @@ use handlescope_model::tables::{Events, Processes, TraceInfos};
 use handlescope_model::{Cancel, EventKind, TableRows, Trace};
 use handlescope_sources::extract;
 
-use super::programs::{Fate, Programs};
+use super::programs::{HandleFate, TraceWithTruth};
 
 /// A handle according to the extraction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Said {
     unseen: Option<u32>,
 }
 
-pub struct Answer {
+pub struct LossAnswer {
     /// By the time each was opened.
     opened: BTreeMap<i64, Said>,
     dropped: u64,
@@ -32,7 +32,7 @@ pub struct Answer {
 
 /// Counts of handles in incomplete traces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LossTally {
     pub cases: u64,
     /// Leaks with their open in the file, and how many of them are reported.
     pub leaks: u64,
@@ -56,7 +56,7 @@ pub struct Tally {
     pub dropped: u64,
 }
 
-impl AddAssign for Tally {
+impl AddAssign for LossTally {
     fn add_assign(&mut self, more: Self) {
         let add = |to: &mut u64, of: u64| *to += of;
         add(&mut self.cases, more.cases);
@@ -74,7 +74,7 @@ impl AddAssign for Tally {
     }
 }
 
-impl Answer {
+impl LossAnswer {
     pub fn of(etl: &[u8]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
@@ -109,8 +109,13 @@ impl Answer {
     }
 
     /// Compares with the truth. `what` describes the case; contradictions are added to `wrong`.
-    pub fn tally(&self, programs: &Programs, wrong: &mut Vec<String>, what: &str) -> Tally {
-        let mut tally = Tally { cases: 1, dropped: self.dropped, ..Tally::default() };
+    pub fn tally(
+        &self,
+        programs: &TraceWithTruth,
+        wrong: &mut Vec<String>,
+        what: &str,
+    ) -> LossTally {
+        let mut tally = LossTally { cases: 1, dropped: self.dropped, ..LossTally::default() };
         for (ns, said) in &self.opened {
             let truth = &programs.handles[ns];
             let mut count = |is_wrong: bool, counter: &mut u64| {
@@ -122,18 +127,18 @@ impl Answer {
             count(!said.program.is_empty() && said.program != truth.program, &mut tally.strangers);
             let has_close = |closed: &i64| self.closes.binary_search(closed).is_ok();
             match truth.fate {
-                Fate::Leaked => {
+                HandleFate::Leaked => {
                     tally.leaks += 1;
                     tally.reported += u64::from(said.is_leaked);
                     count(!said.is_leaked, &mut tally.hidden);
                 }
-                Fate::AtExit(closed) => {
+                HandleFate::AtExit(closed) => {
                     let is_there = has_close(&closed);
                     tally.exits += u64::from(is_there);
                     tally.exits_reported += u64::from(is_there && said.at_exit);
                     count(!said.is_leaked && !said.at_exit, &mut tally.exits_hidden);
                 }
-                Fate::Closed(closed) => {
+                HandleFate::Closed(closed) => {
                     // If its close and the next open of the value are missing, the next close looks like its own.
                     count(said.at_exit && said.closed == Some(closed), &mut tally.false_exits);
                     if !has_close(&closed) {

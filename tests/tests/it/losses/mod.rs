@@ -12,12 +12,12 @@ use handlescope_tests::corrupt::buffers;
 use handlescope_tests::rng::Rng;
 use handlescope_tests::thorough::one_of;
 
-use self::answer::{Answer, Tally};
-use self::programs::{Choices, Programs};
+use self::answer::{LossAnswer, LossTally};
+use self::programs::{TraceChoices, TraceWithTruth};
 
 /// How parts of a file are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum LossWay {
     CutAtBuffer,
     CutInBuffer,
     OneBuffer,
@@ -32,8 +32,12 @@ const BUFFERS_LOST: usize = 72 + 32 + 276;
 
 /// Returns the file without some of its buffers.
 fn without(whole: &[u8], places: &[Range<usize>], is_lost: impl Fn(usize) -> bool) -> Vec<u8> {
-    let kept = places.iter().enumerate().filter(|(at, _)| *at == 0 || !is_lost(*at));
-    kept.flat_map(|(_, place)| whole[place.clone()].to_vec()).collect()
+    places
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| *at == 0 || !is_lost(*at))
+        .flat_map(|(_, place)| whole[place.clone()].to_vec())
+        .collect()
 }
 
 /// Returns the file with a header that counts these buffers as lost instead of written.
@@ -51,23 +55,27 @@ fn for_each_part(
     whole: &[u8],
     seed: u64,
     share: usize,
-    mut check: impl FnMut(Way, String, Vec<u8>),
+    mut check: impl FnMut(LossWay, String, Vec<u8>),
 ) {
     let places = buffers(whole);
     let mut rng = Rng::new(seed);
     for place in &places[1..] {
         if rng.index(share) == 0 {
-            check(Way::CutAtBuffer, format!("to {}", place.start), whole[..place.start].to_vec());
+            check(
+                LossWay::CutAtBuffer,
+                format!("to {}", place.start),
+                whole[..place.start].to_vec(),
+            );
         }
         if rng.index(share) == 0 {
             let at = place.start + 72 + rng.index(place.len() - 72);
-            check(Way::CutInBuffer, format!("to {at}"), whole[..at].to_vec());
+            check(LossWay::CutInBuffer, format!("to {at}"), whole[..at].to_vec());
         }
     }
     for lost in 1..places.len() {
         if rng.index(share) == 0 {
             let etl = without(whole, &places, |at| at == lost);
-            check(Way::OneBuffer, format!("without {lost}"), etl);
+            check(LossWay::OneBuffer, format!("without {lost}"), etl);
         }
     }
     for _ in 0..places.len() / share {
@@ -80,19 +88,19 @@ fn for_each_part(
             format!("without {:?}", numbers.collect::<Vec<_>>())
         };
         if rng.percent(50) {
-            check(Way::SomeBuffers, text(&lost), etl);
+            check(LossWay::SomeBuffers, text(&lost), etl);
         } else {
-            check(Way::LostBuffers, text(&lost), counted_as_lost(etl, count));
+            check(LossWay::LostBuffers, text(&lost), counted_as_lost(etl, count));
         }
     }
 }
 
 /// Number of processors, how parts are missing, and whether sweeps are logged as Windows does, with stacks.
-type Family = (u16, Way, bool);
+type LossFamily = (u16, LossWay, bool);
 
 /// Tries incomplete versions of traces; returns counts by family, and the contradictions.
-fn tried(seeds: Range<u64>, share: usize) -> (BTreeMap<Family, Tally>, Vec<String>) {
-    let (mut tallies, mut wrong) = (BTreeMap::<_, Tally>::new(), Vec::new());
+fn tried(seeds: Range<u64>, share: usize) -> (BTreeMap<LossFamily, LossTally>, Vec<String>) {
+    let (mut tallies, mut wrong) = (BTreeMap::<_, LossTally>::new(), Vec::new());
     for seed in seeds {
         for processors in [1, 2, 4] {
             for sweeps_after_end in [true, false] {
@@ -100,11 +108,11 @@ fn tried(seeds: Range<u64>, share: usize) -> (BTreeMap<Family, Tally>, Vec<Strin
                 let has_stacks = seed % 3 != 2 || !sweeps_after_end;
                 let is_stopped = seed % 4 != 3;
                 let choices =
-                    Choices { seed, processors, sweeps_after_end, has_stacks, is_stopped };
-                let programs = Programs::new(choices);
+                    TraceChoices { seed, processors, sweeps_after_end, has_stacks, is_stopped };
+                let programs = TraceWithTruth::new(choices);
                 for_each_part(&programs.etl, seed, share, |way, text, etl| {
                     let what = format!("{choices:?}: {way:?} {text}");
-                    let tally = Answer::of(&etl).tally(&programs, &mut wrong, &what);
+                    let tally = LossAnswer::of(&etl).tally(&programs, &mut wrong, &what);
                     let is_as_windows = sweeps_after_end && has_stacks;
                     *tallies.entry((processors, way, is_as_windows)).or_default() += tally;
                 });
@@ -121,10 +129,10 @@ fn a_whole_trace_has_the_truth() {
             for sweeps_after_end in [true, false] {
                 let (has_stacks, is_stopped) = (seed % 3 != 2 || !sweeps_after_end, true);
                 let choices =
-                    Choices { seed, processors, sweeps_after_end, has_stacks, is_stopped };
-                let programs = Programs::new(choices);
+                    TraceChoices { seed, processors, sweeps_after_end, has_stacks, is_stopped };
+                let programs = TraceWithTruth::new(choices);
                 let mut wrong = Vec::new();
-                let tally = Answer::of(&programs.etl).tally(&programs, &mut wrong, "whole");
+                let tally = LossAnswer::of(&programs.etl).tally(&programs, &mut wrong, "whole");
                 assert!(wrong.is_empty(), "{choices:?}: {wrong:#?}");
                 assert_eq!(tally.leaks, tally.reported);
                 assert_eq!((tally.unproven, tally.unseen), (0, 0));
@@ -149,9 +157,9 @@ fn whatever_is_missing_no_leak_is_called_closed_and_hardly_an_exit_a_close_of_th
         );
         assert_eq!((tally.reported, tally.dropped), (tally.leaks, 0), "{what}");
         // If so much is missing that frames, threads and the rundown are all gone, a process exit leaves no evidence.
-        let is_little = !matches!(way, Way::SomeBuffers | Way::LostBuffers);
+        let is_little = !matches!(way, LossWay::SomeBuffers | LossWay::LostBuffers);
         let most_in_thousand = match (way, is_as_windows) {
-            (Way::OneBuffer, true) => 1,
+            (LossWay::OneBuffer, true) => 1,
             _ if is_little => 10,
             (_, true) => 60,
             (_, false) => 90,
@@ -159,6 +167,6 @@ fn whatever_is_missing_no_leak_is_called_closed_and_hardly_an_exit_a_close_of_th
         assert!(tally.exits_hidden * 1000 <= tally.exits * most_in_thousand, "{what}");
         assert!(tally.false_exits * 1000 <= tally.exits, "{what}");
         // The rest of the trace proves some of the missing closes.
-        assert!(!is_little || way != Way::OneBuffer || tally.unproven < tally.unseen, "{what}");
+        assert!(!is_little || way != LossWay::OneBuffer || tally.unproven < tally.unseen, "{what}");
     }
 }

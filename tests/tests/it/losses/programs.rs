@@ -23,7 +23,7 @@ const SWEEP: [u64; 3] = [0xffff_f800_0000_0400, 0xffff_f800_0000_0500, 0xffff_f8
 
 /// Settings of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choices {
+pub struct TraceChoices {
     pub seed: u64,
     pub processors: u16,
     /// Whether the sweep of a handle table comes after ProcessEnd, as on Windows.
@@ -34,7 +34,7 @@ pub struct Choices {
 
 /// What happened to a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum HandleFate {
     /// Open at the end of the trace.
     Leaked,
     /// Closed by the exit of its process, at this time.
@@ -45,20 +45,20 @@ pub enum Fate {
 
 /// A handle: its program and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Handle {
+pub struct TrueHandle {
     pub program: String,
-    pub fate: Fate,
+    pub fate: HandleFate,
 }
 
 /// A trace, and the truth about its handles, by the time each was opened.
-pub struct Programs {
+pub struct TraceWithTruth {
     pub etl: Vec<u8>,
-    pub handles: BTreeMap<i64, Handle>,
+    pub handles: BTreeMap<i64, TrueHandle>,
 }
 
 /// An event to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ProgramStep {
     Open(usize),
     Close(usize),
     Sweep(usize),
@@ -74,12 +74,12 @@ struct PlannedHandle {
     process: usize,
     value: u32,
     opened: i64,
-    fate: Fate,
+    fate: HandleFate,
 }
 
 /// One lifetime of a process.
 #[derive(Debug, Clone)]
-struct Process {
+struct ProcessLifetime {
     pid: u32,
     name: String,
     started: Option<i64>,
@@ -88,14 +88,14 @@ struct Process {
 
 struct Plan {
     rng: Rng,
-    choices: Choices,
-    processes: Vec<Process>,
+    choices: TraceChoices,
+    processes: Vec<ProcessLifetime>,
     handles: Vec<PlannedHandle>,
-    steps: BTreeMap<i64, (usize, Caller, Step)>,
+    steps: BTreeMap<i64, (usize, Caller, ProgramStep)>,
 }
 
-impl Programs {
-    pub fn new(choices: Choices) -> Self {
+impl TraceWithTruth {
+    pub fn new(choices: TraceChoices) -> Self {
         let mut plan = Plan {
             rng: Rng::new(choices.seed),
             choices,
@@ -138,7 +138,7 @@ impl Plan {
     }
 
     /// Adds a step at the first free time from `ns` on; returns the time.
-    fn step(&mut self, ns: i64, process: usize, caller: Caller, step: Step) -> i64 {
+    fn step(&mut self, ns: i64, process: usize, caller: Caller, step: ProgramStep) -> i64 {
         let mut ns = ns / US * US;
         while self.steps.contains_key(&ns) {
             ns += US;
@@ -157,14 +157,19 @@ impl Plan {
         opens: i64,
     ) -> Option<i64> {
         let process = self.processes.len();
-        self.processes.push(Process { pid, name: name.to_owned(), started, ended });
+        self.processes.push(ProcessLifetime { pid, name: name.to_owned(), started, ended });
         let (from, to) = (started.unwrap_or(0) + 200 * US, ended.unwrap_or(LENGTH));
         let first_tid = 5000 + 8 * process as u32;
         let thread = Caller::new(pid, first_tid).on(self.processor());
         if started.is_some() {
-            self.step(from - 100 * US, process, thread, Step::ThreadStart);
+            self.step(from - 100 * US, process, thread, ProgramStep::ThreadStart);
             for image in 0..2 {
-                self.step(from - 90 * US + image * US, process, thread, Step::Load(image as u64));
+                self.step(
+                    from - 90 * US + image * US,
+                    process,
+                    thread,
+                    ProgramStep::Load(image as u64),
+                );
             }
         }
         // Nothing is opened while the process exits.
@@ -188,8 +193,8 @@ impl Plan {
             });
             let caller = Caller::new(pid, pid + 1 + self.rng.below(2) as u32).on(self.processor());
             let handle = self.handles.len();
-            let opened = self.step(ns, process, caller, Step::Open(handle));
-            let fate = Fate::Leaked;
+            let opened = self.step(ns, process, caller, ProgramStep::Open(handle));
+            let fate = HandleFate::Leaked;
             self.handles.push(PlannedHandle { process, value, opened, fate });
             open.insert((value, handle));
             if !self.rng.percent(leaks) {
@@ -208,29 +213,31 @@ impl Plan {
             self.close(ns, process, handle, &mut open, &mut free);
         }
         let ended = ended?;
-        self.step(ended - 1200 * US, process, thread, Step::ThreadEnd);
+        self.step(ended - 1200 * US, process, thread, ProgramStep::ThreadEnd);
         let open: Vec<usize> = open.into_iter().map(|(_, handle)| handle).collect();
-        let pace = match self.choices.sweeps_after_end {
-            true => [5, 30, 90][self.rng.index(3)] * US,
+        let pace = if self.choices.sweeps_after_end {
+            [5, 30, 90][self.rng.index(3)] * US
+        } else {
             // The whole sweep takes less than 2 ms.
-            false => (1000 * US / (open.len() as i64 + 1)).min(20 * US),
+            (1000 * US / (open.len() as i64 + 1)).min(20 * US)
         };
-        let mut at = match self.choices.sweeps_after_end {
-            true => ended + self.between(20 * US, 500 * US),
-            false => ended - 100 * US - pace * open.len() as i64,
+        let mut at = if self.choices.sweeps_after_end {
+            ended + self.between(20 * US, 500 * US)
+        } else {
+            ended - 100 * US - pace * open.len() as i64
         };
         let mut sweeper = Caller::new(pid, first_tid).on(self.processor());
         for handle in open {
             if self.rng.percent(2) {
                 sweeper = sweeper.on(self.processor());
             }
-            at = self.step(at, process, sweeper, Step::Sweep(handle));
-            self.handles[handle].fate = Fate::AtExit(at);
+            at = self.step(at, process, sweeper, ProgramStep::Sweep(handle));
+            self.handles[handle].fate = HandleFate::AtExit(at);
             at += pace;
         }
         let mut last = at.max(ended) + 30 * US;
         for image in 0..2 {
-            last = self.step(last, process, sweeper, Step::Unload(image)) + US;
+            last = self.step(last, process, sweeper, ProgramStep::Unload(image)) + US;
         }
         Some(last)
     }
@@ -247,14 +254,14 @@ impl Plan {
         let pid = self.processes[process].pid;
         let tid = 5000 + 8 * process as u32 + self.rng.below(2) as u32;
         let caller = Caller::new(pid, tid).on(self.processor());
-        let closed = self.step(ns, process, caller, Step::Close(handle));
-        self.handles[handle].fate = Fate::Closed(closed);
+        let closed = self.step(ns, process, caller, ProgramStep::Close(handle));
+        self.handles[handle].fate = HandleFate::Closed(closed);
         open.remove(&(value, handle));
         free.push(value);
     }
 
     /// Writes the steps in time order.
-    fn write(self) -> Programs {
+    fn write(self) -> TraceWithTruth {
         let Self { mut rng, choices, processes, handles, steps } = self;
         let mut trace = TraceBuilder::with_options(FileOptions {
             buffer_size: 4096,
@@ -278,7 +285,7 @@ impl Plan {
         for (ns, (_, caller, step)) in steps {
             let mut kernel: &[u64] = &[];
             match step {
-                Step::Open(handle) => {
+                ProgramStep::Open(handle) => {
                     objects[handle] = free.pop().unwrap_or_else(|| {
                         next += 1;
                         OBJECT + 0x100 * next
@@ -287,18 +294,18 @@ impl Plan {
                     trace.create_handle(ns, caller, objects[handle], value, EVENT);
                     kernel = &OPEN;
                 }
-                Step::Close(handle) | Step::Sweep(handle) => {
+                ProgramStep::Close(handle) | ProgramStep::Sweep(handle) => {
                     let value = handles[handle].value;
                     trace.close_handle(ns, caller, objects[handle], value, EVENT, "");
                     free.push(objects[handle]);
                     kernel = match step {
-                        Step::Sweep(_) => &SWEEP,
+                        ProgramStep::Sweep(_) => &SWEEP,
                         _ if rng.percent(20) => &CLOSE_BY_IO,
                         _ => &CLOSE,
                     };
                 }
-                Step::ThreadStart | Step::ThreadEnd => {
-                    let event = if step == Step::ThreadStart {
+                ProgramStep::ThreadStart | ProgramStep::ThreadEnd => {
+                    let event = if step == ProgramStep::ThreadStart {
                         ThreadEvent::Start
                     } else {
                         ThreadEvent::End
@@ -307,10 +314,10 @@ impl Plan {
                     let payload = record.payload(event, trace.options().pointer);
                     trace.kernel_event(ns, caller, &payload);
                 }
-                Step::Load(image) | Step::Unload(image) => {
+                ProgramStep::Load(image) | ProgramStep::Unload(image) => {
                     let name = ["program.exe", "ntdll.dll"][image as usize];
                     let event = match step {
-                        Step::Load(_) => ImageEvent::Load,
+                        ProgramStep::Load(_) => ImageEvent::Load,
                         _ => ImageEvent::Unload,
                     };
                     let record = ImageRecord {
@@ -330,15 +337,15 @@ impl Plan {
             }
         }
         for (handle, object) in handles.iter().zip(&objects) {
-            if handle.fate == Fate::Leaked {
+            if handle.fate == HandleFate::Leaked {
                 let pid = processes[handle.process].pid;
                 trace.handle_rundown_end(pid, *object, handle.value, EVENT, "");
             }
         }
         let truth = |handle: &PlannedHandle| {
             let program = processes[handle.process].name.clone();
-            (handle.opened, Handle { program, fate: handle.fate })
+            (handle.opened, TrueHandle { program, fate: handle.fate })
         };
-        Programs { etl: trace.to_bytes(), handles: handles.iter().map(truth).collect() }
+        TraceWithTruth { etl: trace.to_bytes(), handles: handles.iter().map(truth).collect() }
     }
 }

@@ -35,10 +35,11 @@ fn brief(value: &Value) -> Value {
         |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]);
     match value {
         Value::Array(items) => items.iter().map(brief).collect(),
-        Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| (name.clone(), brief(value)));
-            members.filter(|(_, value)| is_said(value)).collect()
-        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), brief(value)))
+            .filter(|(_, value)| is_said(value))
+            .collect(),
         value => value.clone(),
     }
 }

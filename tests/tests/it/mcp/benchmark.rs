@@ -96,8 +96,13 @@ fn an_agent_hears_of_every_planted_leak() {
         let (count, opened) = (leaked + at_exit, &leak["opened"]);
         let (kind, process) = (leak["type"].as_str().unwrap(), leak["process"].as_str().unwrap());
         let amount = format!("{count} of {opened} ");
-        let others = leak["process_or"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let processes: Vec<&str> = others.chain([process]).collect();
+        let processes: Vec<&str> = leak["process_or"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .chain([process])
+            .collect();
         let line = agent.heard.lines().find(|line| {
             let is_of_process = processes.iter().any(|process| line.contains(process));
             let is_of_type = line.contains(kind) || kind == "FileMapping";

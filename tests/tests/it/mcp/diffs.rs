@@ -15,8 +15,11 @@ fn of_samples(shell: &Shell) -> McpServer {
 }
 
 fn printed(shell: &Shell, traces: &[&str], line: &str) -> Vec<Value> {
-    let paths = traces.iter().map(|trace| shell.path("traces").join(trace));
-    let paths: Vec<String> = paths.map(|path| path.to_str().unwrap().to_owned()).collect();
+    let paths: Vec<String> = traces
+        .iter()
+        .map(|trace| shell.path("traces").join(trace))
+        .map(|path| path.to_str().unwrap().to_owned())
+        .collect();
     let symbols = shell.path("traces/symbols");
     let mut arguments: Vec<&str> = paths.iter().map(String::as_str).collect();
     arguments.extend(["--symbol-path", symbols.to_str().unwrap(), "-c", line]);
@@ -85,8 +88,12 @@ fn the_points_of_a_trace_are_compared_and_lead_to_objects() {
         assert_eq!(members(groups, &names), members(&expected, &names), "{line}");
         for group in groups {
             let objects = server.call("objects", &group["next"]["arguments"]).unwrap();
-            let ids = objects["document"]["objects"].as_array().unwrap().iter();
-            let ids: Vec<Value> = ids.map(|object| object["id"].clone()).collect();
+            let ids: Vec<Value> = objects["document"]["objects"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|object| object["id"].clone())
+                .collect();
             assert_eq!(json!(ids), group["sample_ids"], "{line}");
         }
     }

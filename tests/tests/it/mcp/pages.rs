@@ -23,8 +23,11 @@ fn pages_of_allocations_hold_every_group_once_with_its_stack() {
     for page in &pages {
         let document = &page["document"];
         let rows = document["groups"].as_array().unwrap();
-        let stacks = rows.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
-        let stacks: BTreeSet<String> = stacks.map(|stack| stack.to_string()).collect();
+        let stacks: BTreeSet<String> = rows
+            .iter()
+            .filter_map(|row| row["keys"]["createstack"].as_u64())
+            .map(|stack| stack.to_string())
+            .collect();
         let shown = document["stacks"].as_object().unwrap().keys().cloned();
         // A stack from an earlier page is shown again with the rows that refer to it.
         assert_eq!(stacks, shown.collect(), "{page}");

@@ -2,7 +2,7 @@
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::mcp::McpServer;
-use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use handlescope_tests::symbol_server::{ServerAnswer, SymbolServer};
 use serde_json::{Value, json};
 
 /// Returns the id and the error code of the answer to a line.
@@ -112,7 +112,7 @@ fn a_version_that_demands_batches_is_not_agreed_to() {
 
 #[test]
 fn a_client_that_asks_for_progress_sees_that_a_long_call_is_at_work() {
-    let silent = SymbolServer::start(|_| Answer::Silence);
+    let silent = SymbolServer::start(|_| ServerAnswer::Silence);
     let shell = Shell::new();
     let mut server = McpServer::with_sample(&shell, &["--allow-write", "--symserver", &silent.url]);
     // Symbols beside the trace would give an immediate answer.

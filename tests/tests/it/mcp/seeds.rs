@@ -6,7 +6,7 @@ use std::fs;
 
 use handlescope_tests::binary::Shell;
 use handlescope_tests::mcp::McpServer;
-use handlescope_tests::planted::{Planted, SCENARIOS, planted};
+use handlescope_tests::planted::{PlantedLeak, SCENARIOS, planted};
 use serde_json::{Value, json};
 
 use super::benchmark::{Agent, MAX_BYTES, MAX_CALLS, WHY_BYTES};
@@ -14,7 +14,7 @@ use super::benchmark::{Agent, MAX_BYTES, MAX_CALLS, WHY_BYTES};
 const SEEDS: [u64; 3] = [101, 202, 303];
 
 /// Returns the suspect for a planted leak, if it has the right process, type, function, counts and cause.
-fn named<'a>(suspects: &'a [Value], leak: &Planted) -> Option<&'a Value> {
+fn named<'a>(suspects: &'a [Value], leak: &PlantedLeak) -> Option<&'a Value> {
     suspects.iter().find(|suspect| {
         suspect["process"] == leak.process.as_str()
             && suspect["type"] == leak.kind

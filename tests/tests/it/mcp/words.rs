@@ -101,12 +101,11 @@ fn check(server: &mut McpServer, tool: &str, arguments: &Value, loaded: &Value) 
     let result = &answer["result"];
     let content = &result["structuredContent"];
     let mut texts = Vec::new();
-    match content.is_null() {
-        true => texts.push(result["content"][0]["text"].as_str().unwrap_or_default().to_owned()),
-        false => {
-            collect(&content["warnings"], &mut texts);
-            collect(&content["document"], &mut texts);
-        }
+    if content.is_null() {
+        texts.push(result["content"][0]["text"].as_str().unwrap_or_default().to_owned());
+    } else {
+        collect(&content["warnings"], &mut texts);
+        collect(&content["document"], &mut texts);
     }
     for text in texts {
         let found = foreign(&text);
@@ -223,8 +222,11 @@ fn no_list_and_no_error_of_the_protocol_names_a_command_of_the_console() {
     ] {
         let mut answer = server.request(method, &params);
         // The schemas of answers have no texts.
-        let tools = answer["result"]["tools"].as_array_mut().into_iter().flatten();
-        tools.for_each(|tool| tool["outputSchema"] = Value::Null);
+        answer["result"]["tools"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+            .for_each(|tool| tool["outputSchema"] = Value::Null);
         collect(&answer["result"], &mut texts);
         collect(&answer["error"], &mut texts);
     }

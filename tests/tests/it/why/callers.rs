@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use handlescope_tests::needs_data;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use handlescope_tests::rng::Rng;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
@@ -16,12 +16,12 @@ const PROGRAM: u64 = 0x7ff6_0000_0000;
 const TRIALS: u64 = 200;
 
 /// A trace of a program; stacks are written as offsets in it.
-struct Program {
+struct CallerTrace {
     trace: TraceBuilder,
     handles: u32,
 }
 
-impl Program {
+impl CallerTrace {
     fn new() -> Self {
         let mut trace = trace();
         trace.module(700, r"C:\server.exe", PROGRAM, 0x1000_0000);
@@ -68,7 +68,7 @@ fn by_function(document: &Value) -> BTreeMap<u64, Vec<&Value>> {
 /// Counts the functions that are a single suspect, and the functions that leak, in 200 trials. Each of `callers` opens
 /// 5 handles, and a share of them leaks.
 fn united(callers: u64, leaked_percent: u32, depth: impl Fn(u64) -> u64) -> [usize; 2] {
-    let (mut program, mut rng) = (Program::new(), Rng::new(callers));
+    let (mut program, mut rng) = (CallerTrace::new(), Rng::new(callers));
     for trial in 0..TRIALS {
         for number in 0..callers {
             let mut stack = vec![function(trial); depth(number) as usize];
@@ -86,7 +86,7 @@ fn united(callers: u64, leaked_percent: u32, depth: impl Fn(u64) -> u64) -> [usi
 /// Counts the trials of 200 in which the one leaking caller of `callers` is a suspect of its own. Each caller opens
 /// `handles` handles, and that one leaks all of its own.
 fn blamed(callers: u64, handles: u64) -> usize {
-    let mut program = Program::new();
+    let mut program = CallerTrace::new();
     for trial in 0..TRIALS {
         for number in 0..callers {
             for _ in 0..handles {
@@ -127,7 +127,7 @@ fn a_caller_that_leaks_through_a_healthy_function_is_a_suspect_of_its_own() {
 
 #[test]
 fn of_two_callers_that_leak_through_a_healthy_function_each_is_a_suspect() {
-    let mut program = Program::new();
+    let mut program = CallerTrace::new();
     for number in 0..10 {
         for _ in 0..8 {
             program.open(&[function(0), caller(0, number), 0x10], number < 2);
@@ -146,7 +146,7 @@ fn of_two_callers_that_leak_through_a_healthy_function_each_is_a_suspect() {
 #[test]
 fn a_caller_is_compared_with_all_stacks_that_lead_through_it() {
     // Each single stack has too few handles to prove anything.
-    let mut program = Program::new();
+    let mut program = CallerTrace::new();
     for number in 0..5 {
         for outer in 0..20 {
             let stack = [function(0), caller(0, number), caller(1, outer), 0x10];
@@ -161,7 +161,7 @@ fn a_caller_is_compared_with_all_stacks_that_lead_through_it() {
 
 #[test]
 fn what_the_function_closed_for_its_callers_counts_and_other_types_do_not() {
-    let mut program = Program::new();
+    let mut program = CallerTrace::new();
     for number in 0..4 {
         for at in 0..10 {
             program.open(&[function(0), caller(0, number), 0x10], at % 5 == number % 2);
@@ -183,6 +183,6 @@ fn what_the_function_closed_for_its_callers_counts_and_other_types_do_not() {
 #[needs_data]
 #[test]
 fn the_function_of_a_published_trace_is_blamed_before_one_with_fewer_leaks() {
-    let trace = Published::fault("many-callers");
+    let trace = PublishedTrace::fault("many-callers");
     insta::assert_snapshot!(trace.ask(".why"));
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use handlescope_tests::allocations::HEAP;
-use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script, sample_symbols};
+use handlescope_tests::binary::{
+    ProgramRun, Shell, handlescope, run_over, run_script, sample_symbols,
+};
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
@@ -80,7 +82,7 @@ fn an_id_is_the_same_in_every_run_and_in_whatever_place_its_trace_is_loaded() {
 #[test]
 fn an_id_is_the_same_with_other_numbers_of_threads() {
     for name in ["growth", "valloc", "generic"] {
-        let trace = Published::open(name);
+        let trace = PublishedTrace::open(name);
         let of = |threads: &str| -> Vec<String> {
             let printed = trace.ask_with(".why -json", &[("RAYON_NUM_THREADS", threads)]);
             ids(&document(&printed)).into_iter().map(str::to_owned).collect()
@@ -102,8 +104,7 @@ fn an_id_finds_its_suspect_with_symbols_and_without() {
     };
     let listed = |id: &str, options: &[&str]| -> Vec<String> {
         let shown = document(&ask(&format!(".dump ObjectRef -Suspect {id} -json"), options));
-        let objects = shown["objects"].as_array().unwrap().iter();
-        objects.map(|object| object["id"].to_string()).collect()
+        shown["objects"].as_array().unwrap().iter().map(|object| object["id"].to_string()).collect()
     };
     let named = document(&ask(".why -json", &with));
     let unnamed = document(&ask(".why -json", &[]));
@@ -144,7 +145,7 @@ fn ids_depend_on_the_names_of_functions() {
 fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
     let home = tempfile::tempdir().unwrap();
     many().write(home.path().join("many.etl")).unwrap();
-    let run = |script: &str| -> Run {
+    let run = |script: &str| -> ProgramRun {
         run_script(handlescope(home.path()).arg("many.etl"), &format!("{script}\n"))
     };
     let all = document(&run(".why -json").ok().stdout);
@@ -169,8 +170,10 @@ fn the_beginning_of_an_id_is_enough_where_it_is_that_of_no_other() {
     let one = run(&format!(".dump ObjectRef -Suspect {} -json", alone.to_uppercase())).ok();
     assert_eq!(document(&one.stdout)["objects"].as_array().unwrap().len(), 1);
 
-    let unknown = (0..0xffff_u32).map(|id| format!("{id:04x}"));
-    let unknown = unknown.into_iter().find(|id| !beginnings.contains_key(id.as_str())).unwrap();
+    let unknown = (0..0xffff_u32)
+        .map(|id| format!("{id:04x}"))
+        .find(|id| !beginnings.contains_key(id.as_str()))
+        .unwrap();
     for (command, what) in [
         (".dump ObjectRef", "handles"),
         (".flame a.svg", "handles"),
@@ -229,8 +232,11 @@ fn other_options_choose_among_the_leaks_of_a_suspect_whose_totals_count_all() {
         ] {
             let line = format!(".dump ObjectRef -Suspect {id} {options} -json");
             let shown = document(&run(&line).stdout);
-            let events = shown["objects"].as_array().unwrap().iter();
-            let events = events.flat_map(|object| object["events"].as_array().unwrap());
+            let events = shown["objects"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|object| object["events"].as_array().unwrap());
             assert_eq!(events.count() as u64, count, "{line}: {shown}");
         }
         let line = format!(".dump ObjectRef -Suspect {id} -json");

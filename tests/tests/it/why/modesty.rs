@@ -24,8 +24,10 @@ fn opened(count: u32, lives: impl Fn(u32) -> Option<i64>) -> TraceBuilder {
 }
 
 fn text(document: &Value, cause: &str) -> Option<String> {
-    let diagnoses = suspects(document).first()?["diagnoses"].as_array()?.iter();
-    let mut texts = diagnoses.filter(|diagnosis| diagnosis["cause"] == cause);
+    let mut texts = suspects(document).first()?["diagnoses"]
+        .as_array()?
+        .iter()
+        .filter(|diagnosis| diagnosis["cause"] == cause);
     Some(texts.next()?["text"].as_str()?.to_owned())
 }
 

@@ -3,7 +3,7 @@
 use handlescope_tests::binary::run_over;
 use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::payload::file_name;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 use serde_json::json;
 
 use super::{KERNEL, MS, OBJECT, asked, suspects, trace};
@@ -34,7 +34,8 @@ fn mapped(keys: [u64; 3]) -> TraceBuilder {
     let mut trace = trace();
     for (number, file_key) in (1..).zip(keys) {
         let base = 0x1_0000_0000 * number;
-        let view = View { base, size: 0x10_0000, file_key, pid: 700, ..View::default() };
+        let view =
+            MappedView { base, size: 0x10_0000, file_key, pid: 700, ..MappedView::default() };
         trace.map(10 * MS * number as i64, (700, 701), view).stack(&KERNEL, &super::USER);
     }
     trace.end(200 * MS);

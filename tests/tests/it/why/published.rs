@@ -6,7 +6,7 @@ use std::fs;
 use handlescope_tests::binary::stack_text;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
-use handlescope_tests::published::Published;
+use handlescope_tests::published::PublishedTrace;
 use serde_json::Value;
 
 use super::{causes, suspects};
@@ -16,7 +16,7 @@ use super::{causes, suspects};
 fn suspects_of_the_published_trace_have_its_verdicts_rates_and_causes() {
     let trace = SharedTrace::open("synthetic/growth");
     let expected: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
-    let document = Published::open("growth").why();
+    let document = PublishedTrace::open("growth").why();
     let mut found: HashMap<(String, String, String), &Value> = HashMap::new();
     for suspect in suspects(&document) {
         let text = |key: &str| suspect[key].as_str().unwrap().to_owned();
@@ -88,15 +88,20 @@ fn memory_leaks_of_the_published_traces_come_first() {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
         let known: Value = serde_json::from_slice(&fs::read(trace.expected()).unwrap()).unwrap();
         // Notes such as "leaking stacks: 48 (alloc), 49 (realloc)".
-        let notes = known["notes"].as_array().unwrap().iter().filter_map(Value::as_str);
-        let leaks = notes.filter_map(|note| note.split_once("leaking stack")).map(|(_, own)| own);
+        let leaks = known["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .filter_map(|note| note.split_once("leaking stack"))
+            .map(|(_, own)| own);
         let numbers = leaks.flat_map(|own| own.split(|c: char| !c.is_ascii_digit()));
         let leaks: HashSet<String> = numbers
             .filter_map(|number| number.parse::<usize>().ok())
             .map(|number| known["stacks"][number].to_string())
             .collect();
         assert!(!leaks.is_empty());
-        let document = Published::open(name).why();
+        let document = PublishedTrace::open(name).why();
         let worst = &suspects(&document)[..leaks.len()];
         let found: HashSet<String> = worst.iter().map(|own| frames(&document, own)).collect();
         assert_eq!(found, leaks, "{name}");
@@ -130,7 +135,7 @@ fn numbers(sentence: &str, words: &[&str]) -> u64 {
 fn ends_of_allocations_sum_up_to_all_of_them_and_agree_with_the_table() {
     const ENDS: [&str; 5] = ["reallocated", "replaced", "destroyed", "allocated nothing", "of "];
     for name in ["heap", "valloc"] {
-        let document = Published::open(name).why();
+        let document = PublishedTrace::open(name).why();
         let mut checked = 0;
         for suspect in suspects(&document) {
             let (all, evidence) = (&suspect["created"], suspect["evidence"].as_str().unwrap());
@@ -161,7 +166,7 @@ fn ends_of_allocations_sum_up_to_all_of_them_and_agree_with_the_table() {
 #[needs_data]
 #[test]
 fn a_suspect_has_the_ends_that_the_table_of_its_stack_has() {
-    let trace = Published::open("heap");
+    let trace = PublishedTrace::open("heap");
     let document = trace.why();
     let suspect = &suspects(&document)[3];
     assert_eq!(
@@ -172,8 +177,13 @@ fn a_suspect_has_the_ends_that_the_table_of_its_stack_has() {
     let groups = format!(".dump Resource -GroupBy end -pn 9044 -CreateStack {function} -json");
     let groups: Value = serde_json::from_str(&trace.ask(&groups)).unwrap();
     let count = |end: &str| {
-        let mut groups = groups["groups"].as_array().unwrap().iter();
-        groups.find(|group| group["keys"]["end"] == end).unwrap()["allocs"].clone()
+        groups["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|group| group["keys"]["end"] == end)
+            .unwrap()["allocs"]
+            .clone()
     };
     let text = format!(
         "{} of 201 are freed ({} reallocated, {} destroyed with the heap): check the error paths",

@@ -4,8 +4,8 @@ use handlescope_tests::binary::{handlescope, run_over, run_script};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use handlescope_tests::payload::HeapCall;
-use handlescope_tests::published::Published;
-use handlescope_tests::scenario::{TraceBuilder, View};
+use handlescope_tests::published::PublishedTrace;
+use handlescope_tests::scenario::{MappedView, TraceBuilder};
 
 use super::{EVENT, KERNEL, MS, OBJECT, asked, suspects};
 
@@ -56,9 +56,11 @@ fn headline(trace: &TraceBuilder, options: &str) -> String {
 
 /// Returns the ranks of the printed suspects.
 fn ranks(text: &str) -> Vec<&str> {
-    let blocks = text.split("\n\n").filter_map(|block| block.split_once("  "));
-    let ranks = blocks.map(|(rank, _)| rank);
-    ranks.filter(|rank| rank.starts_with(|first: char| first.is_ascii_digit())).collect()
+    text.split("\n\n")
+        .filter_map(|block| block.split_once("  "))
+        .map(|(rank, _)| rank)
+        .filter(|rank| rank.starts_with(|first: char| first.is_ascii_digit()))
+        .collect()
 }
 
 /// Builds a steady leak, and leaks of a few handles.
@@ -177,7 +179,7 @@ fn the_headline_says_what_leaks_of_which_programs_and_what_only_their_ends_close
     open(&mut trace, 900, 2, 0x7ff7_0000_0000);
     let programs = "6 handles leaked by 2 suspects of 2 programs; 1 more closed only by the exit of tool.exe (1 more suspect)";
     assert_eq!(headline(&trace, ""), programs);
-    let view = View { base: 0x10_0000, ..View::default() };
+    let view = MappedView { base: 0x10_0000, ..MappedView::default() };
     trace.map(20 * SECOND, (700, 701), view).stack(&KERNEL, &[SERVER + 0x2000]);
     assert!(headline(&trace, "").starts_with("7 handles and views leaked by 3 suspects of "));
 }
@@ -230,7 +232,7 @@ fn the_counts_of_allocations_add_up_to_those_of_the_extraction() {
 #[needs_data]
 #[test]
 fn sizes_that_are_negative_or_zero_are_no_leaked_bytes() {
-    let trace = Published::open("generic");
+    let trace = PublishedTrace::open("generic");
     let text = trace.ask(".why -All");
     let amounts = [" Credit allocation leaked   ", " Credit allocation leaked, 100 B of 100 B   "];
     assert!(amounts.iter().all(|amount| text.contains(amount)), "{text}");
@@ -243,7 +245,7 @@ fn sizes_that_are_negative_or_zero_are_no_leaked_bytes() {
 #[needs_data]
 #[test]
 fn an_object_with_several_handles_is_named_with_their_number() {
-    let text = Published::open("growth").ask(".why -All");
+    let text = PublishedTrace::open("growth").ask(".why -All");
     let object = "\n   Object: \\Sessions\\1\\BaseNamedObjects\\ConfigBlock (all 37 handles)\n";
     assert!(text.contains(object), "{text}");
 }

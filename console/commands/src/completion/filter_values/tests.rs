@@ -9,7 +9,7 @@ use handlescope_query::fixture::{Fixture, NewObject};
 use handlescope_session::trace::{NamedSuspect, TraceValues};
 use handlescope_session::values::SuspectId;
 
-fn known() -> Known {
+fn known() -> CompletionValues {
     let mut fixture = Fixture::new();
     for name in [r"\Sessions\1\Leaky_A", r"\Sessions\1\Leaky_B", r"\Sessions\2\X", "plain"] {
         fixture.object(NewObject { name, ..NewObject::default() });
@@ -28,7 +28,7 @@ fn known() -> Known {
     let saved = fixture.save();
     let values = TraceValues::new(Arc::new(saved.trace));
     let loaded = vec!["/t/demo.etl".to_owned()];
-    Known { loaded, values: vec![Arc::new(values)], ..Known::default() }
+    CompletionValues { loaded, values: vec![Arc::new(values)], ..CompletionValues::default() }
 }
 
 fn filters(values: Vec<FilterValue>) -> Vec<String> {
@@ -79,11 +79,11 @@ fn modules_stand_for_all_of_their_functions() {
 
 #[test]
 fn only_the_part_behind_the_last_semicolon_and_exclamation_mark_is_completed() {
-    let typed = Typed::new("a;!b");
+    let typed = PartialFilter::new("a;!b");
     assert_eq!((typed.fixed, typed.pattern), ("a;!", "b"));
-    let typed = Typed::new("!b;c");
+    let typed = PartialFilter::new("!b;c");
     assert_eq!((typed.fixed, typed.pattern), ("!b;", "c"));
-    let typed = Typed::new("");
+    let typed = PartialFilter::new("");
     assert_eq!((typed.fixed, typed.pattern), ("", ""));
 }
 
@@ -95,7 +95,7 @@ fn many_names_make_a_short_menu_that_says_so() {
         fixture.object(NewObject { name, ..NewObject::default() });
     }
     let values = TraceValues::new(Arc::new(fixture.save().trace));
-    let known = Known { values: vec![Arc::new(values)], ..Known::default() };
+    let known = CompletionValues { values: vec![Arc::new(values)], ..CompletionValues::default() };
     for typed in [r"\Many\", "name"] {
         let offered = texts(typed, FilterTextKind::ObjectNames, &known);
         assert_eq!(offered.len(), MAX_VALUES, "{typed}");
@@ -117,7 +117,7 @@ fn kinds_of_allocations_that_are_loaded_come_first() {
     let described = texts("", FilterTextKind::AllocationKinds, &known);
     assert_eq!(described[0].description, "committed pages");
     assert_eq!(described[4].description, "blocks of heaps; none is loaded");
-    let of_nothing = texts("", FilterTextKind::AllocationKinds, &Known::default());
+    let of_nothing = texts("", FilterTextKind::AllocationKinds, &CompletionValues::default());
     assert_eq!(of_nothing[0].description, "blocks of heaps");
     let known_kinds = ["heap", "commit", "reserve", "resource", "gdi", "user"];
     assert_eq!(filters(of_nothing), known_kinds, "the known ones, in their order");
@@ -138,7 +138,7 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
     assert_eq!(offered[0].description, "committed pages, reserved addresses");
     assert_eq!(texts("", FilterTextKind::Allocators, &known).len(), 3);
     assert_eq!(
-        filters(texts("", FilterTextKind::Allocators, &Known::default())),
+        filters(texts("", FilterTextKind::Allocators, &CompletionValues::default())),
         Vec::<String>::new()
     );
 }
@@ -147,8 +147,7 @@ fn allocators_are_completed_once_each_with_what_they_allocate() {
 fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
     let known = known();
     let of = |id| -> Vec<(String, String)> {
-        let values = suspects(id, &known).into_iter();
-        values.map(|value| (value.filter, value.description)).collect()
+        suspects(id, &known).into_iter().map(|value| (value.filter, value.description)).collect()
     };
     assert_eq!(of(""), [], "no answer named any");
     let named = |id: &str, leaked: u64| NamedSuspect {
@@ -163,7 +162,8 @@ fn suspects_are_those_that_answers_named_the_last_ones_first_and_each_once() {
     values.note_suspects(vec![named("dc070df8cf", 1), named("774d09aefa", 5)]);
     let expected = [pair("dc070df8cf", 1), pair("774d09aefa", 5), pair("33434dfa4c", 8)];
     assert_eq!(of(""), expected);
-    let twice = Known { values: vec![Arc::clone(values); 2], ..Known::default() };
+    let twice =
+        CompletionValues { values: vec![Arc::clone(values); 2], ..CompletionValues::default() };
     assert_eq!(suspects("", &twice).len(), 3);
     assert_eq!(of("33434DFA"), [pair("33434dfa4c", 8)]);
     values.note_suspects((0..1_000).map(|n| named(&format!("{n:010x}"), n)).collect());
@@ -181,9 +181,14 @@ fn views_of_the_user_are_offered_with_their_columns_and_broken_ones_hide_no_othe
         "-- Leaks by type.\nSELECT type, count(*) AS how_many FROM leaks GROUP BY type",
     );
     let offered = |head: &str| -> Vec<(String, String)> {
-        let known = Known { views: KnownViews::new(Some(folder.path())), ..Known::default() };
-        let offered = crate::completion::complete(head, &known).into_iter();
-        offered.map(|found| (found.value, found.description.unwrap_or_default())).collect()
+        let known = CompletionValues {
+            views: KnownViews::new(Some(folder.path())),
+            ..CompletionValues::default()
+        };
+        crate::completion::complete(head, &known)
+            .into_iter()
+            .map(|found| (found.value, found.description.unwrap_or_default()))
+            .collect()
     };
     let by_type = ("by_type".to_owned(), "Leaks by type.".to_owned());
     assert_eq!(offered(".schema by"), std::slice::from_ref(&by_type));

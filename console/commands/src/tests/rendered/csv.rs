@@ -50,10 +50,11 @@ impl Sheet {
     /// Returns the values of a row that are not empty, except those that all rows of a file share.
     fn values_of(&self, row: usize) -> String {
         const COMMON: [&str; 4] = ["CSVOptions", "FileName", "Date", "TestCase"];
-        let values = self.0[row]
+        self.0[row]
             .iter()
-            .filter(|(header, value)| !value.is_empty() && !COMMON.contains(&header.as_str()));
-        values.map(|(header, value)| format!("{header}={value}\n")).collect()
+            .filter(|(header, value)| !value.is_empty() && !COMMON.contains(&header.as_str()))
+            .map(|(header, value)| format!("{header}={value}\n"))
+            .collect()
     }
 }
 
@@ -81,8 +82,12 @@ fn every_event_and_every_open_handle_has_a_row() {
     let saved = mixed();
     let document = json_of(&[&saved], ".dump ObjectRef -json");
     let count = |member: &str| -> usize {
-        let objects = document["objects"].as_array().expect("objects").iter();
-        objects.map(|object| object[member].as_array().map_or(0, Vec::len)).sum()
+        document["objects"]
+            .as_array()
+            .expect("objects")
+            .iter()
+            .map(|object| object[member].as_array().map_or(0, Vec::len))
+            .sum()
     };
     let sheet = Sheet::new(&saved, "");
     let existing = sheet.column("EventName").iter().filter(|n| **n == "Existing Handle").count();

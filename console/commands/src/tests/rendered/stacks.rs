@@ -14,8 +14,12 @@ fn inlined() -> SavedTrace {
 fn lines(options: &str) -> Vec<String> {
     let printed = printed(&[&inlined()], &format!(".dump ObjectRef {options}"), Screen::PLAIN);
     let stack = printed.split("Stack: ").nth(1).expect("a stack");
-    let frames = stack.lines().skip(1).take_while(|line| !line.is_empty());
-    frames.map(|line| line.strip_prefix("\t\t").expect("an indented line").to_owned()).collect()
+    stack
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.strip_prefix("\t\t").expect("an indented line").to_owned())
+        .collect()
 }
 
 #[test]

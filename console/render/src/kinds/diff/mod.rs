@@ -24,13 +24,13 @@ use handlescope_session::settings::{Display, IgnoreEntry, StackDisplayArgs};
 
 /// The compared time of a trace; null if the trace has no clock.
 #[derive(Clone, Copy)]
-struct Span {
+struct TraceSpan {
     file: usize,
     from_ns: Option<i64>,
     to_ns: Option<i64>,
 }
 
-impl Span {
+impl TraceSpan {
     fn new(file: usize, window: Option<TimeWindow>) -> Self {
         let (from_ns, to_ns) = window.map(|window| (window.start_ns, window.end_ns)).unzip();
         Self { file, from_ns, to_ns }
@@ -45,10 +45,10 @@ const CREATE_STACK: &str = "number of the stack in `stacks`; of two traces, in t
 const FUNCTION: &str = "the function of the program in that stack ([why.md](why.md#the-function))";
 
 /// Two points or traces, and the compared time of each trace.
-pub struct Compared<P> {
+pub struct ComparisonHead<P> {
     a: P,
     b: P,
-    spans: Vec<Span>,
+    spans: Vec<TraceSpan>,
     /// Number of groups that are known leaks.
     ignored: usize,
 }
@@ -56,7 +56,7 @@ pub struct Compared<P> {
 /// Declares the document of a comparison of handles or of allocations.
 pub fn diff_document<'a, P: Serialize + Copy + 'a>(
     domain: Domain,
-) -> Columns<'a, OfTraces<'a, Compared<P>>> {
+) -> Columns<'a, OfTraces<'a, ComparisonHead<P>>> {
     const TIME: &str = "the time; null: the trace has no clock";
     const POINTS: &str = "between points: the points as given, default `\"start\"` and `\"end\"`; of two traces: \
                           the index of the trace before and of the trace after";
@@ -64,7 +64,7 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
         Domain::Handles => meaning,
         Domain::Allocations => "as in `.dump Diff`",
     };
-    let mut document = Columns::<OfTraces<'a, Compared<P>>>::default();
+    let mut document = Columns::<OfTraces<'a, ComparisonHead<P>>>::default();
     document.kind(meaning("`\"Diff\"`"), "Diff");
     document.member("a", meaning(POINTS), |of| of.rest.a);
     document.member("b", meaning(POINTS), |of| of.rest.b);
@@ -74,7 +74,7 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
         let meaning = "as in `.dump ObjectRef`";
         files.inner(members.map(|member| MemberMeaning { meaning, ..member }).collect());
     }
-    let mut spans = Columns::<Span>::default();
+    let mut spans = Columns::<TraceSpan>::default();
     spans.member("file", meaning("index of the trace"), |span| span.file);
     spans.member("from_ns", meaning(TIME), |span| span.from_ns);
     spans.member("to_ns", meaning(TIME), |span| span.to_ns);

@@ -6,14 +6,14 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::{
-    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, rate, shown, write_ignored,
-    write_stack,
+    CREATE_STACK, ComparisonHead, FUNCTION, PROCESS, TraceSpan, diff_document, rate, shown,
+    write_ignored, write_stack,
 };
 use crate::{
     kinds::{index, no_match_line},
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
     text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackNumbers, traces},
+    traces::{OfTraces, StackOffset, traces},
 };
 use handlescope_query::{Amount, Domain, OpenedGroup, PointAmounts, PointsDiff, TraceAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -25,7 +25,7 @@ use handlescope_session::values::Size;
 pub struct GrowthRow<'a> {
     file: u32,
     group: &'a OpenedGroup,
-    numbers: StackNumbers,
+    numbers: StackOffset,
     stacks: StackStyle<'a>,
     /// Whether columns show names of executables.
     is_plain: bool,
@@ -48,8 +48,12 @@ pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
         .rows_only();
     if domain == Domain::Handles {
         columns.add("sample_ids", "only between points: ids of up to three objects", |row| {
-            let ids = row.group.between.sample_ids.iter();
-            ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()
+            row.group
+                .between
+                .sample_ids
+                .iter()
+                .filter_map(|id| u32::try_from(*id).ok())
+                .collect::<Vec<u32>>()
         });
     }
     columns
@@ -164,13 +168,18 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     is_plain: bool,
     stacks: StackDisplayArgs,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
         let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
         let file = index(answer.file.about().index);
-        let groups = answer.groups.iter();
-        groups.map(move |group| GrowthRow { file, group, numbers, stacks: style(), is_plain })
+        answer.groups.iter().map(move |group| GrowthRow {
+            file,
+            group,
+            numbers,
+            stacks: style(),
+            is_plain,
+        })
     });
     let (mut columns, display) = (point_columns(F::DOMAIN), *display);
     columns.row_text(move |row, out| match F::DOMAIN {
@@ -179,13 +188,13 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     });
     let spans = answers.iter().map(|answer| {
         let about = answer.file.about();
-        Span::new(about.index, about.info.has_clock().then_some(answer.window))
+        TraceSpan::new(about.index, about.info.has_clock().then_some(answer.window))
     });
     let [from, to] = points;
     let ignored = answers.iter().map(|answer| answer.ignored).sum();
-    let rest = Compared { a: from, b: to, spans: spans.collect(), ignored };
+    let rest = ComparisonHead { a: from, b: to, spans: spans.collect(), ignored };
     let files = answers.iter().map(|answer| file_rows(answer, from, to));
-    let table = Table::new(columns, rows.collect(), files)?;
+    let table = AnswerTable::new(columns, rows.collect(), files)?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
 

@@ -6,14 +6,14 @@ use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
 use super::{
-    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, growth, rate, shown,
+    CREATE_STACK, ComparisonHead, FUNCTION, PROCESS, TraceSpan, diff_document, growth, rate, shown,
     states_line, write_ignored, write_stack,
 };
-use crate::findings::{Finding, Findings};
+use crate::findings::{Findings, LeakFinding};
 use crate::{
-    table::{Columns, FileRows, Show, Table},
+    table::{AnswerTable, Columns, FileRows, Show},
     text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackNumbers, TraceJson, traces},
+    traces::{OfTraces, StackOffset, TraceJson, traces},
 };
 use handlescope_query::{
     ComparedGroup, Domain, Frames, GroupState, TraceAnswer, TracesDiff, Verdict,
@@ -28,7 +28,7 @@ pub struct DiffRow<'a> {
     group: &'a ComparedGroup,
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
-    numbers: StackNumbers,
+    numbers: StackOffset,
     /// The word for what the traces count: open or leaked.
     counted: &'static str,
 }
@@ -46,20 +46,24 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
         let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
         let rates = rates(group).map(|(before, after)| format!("{before} and {after} per minute"));
         let growth = growth(after).map(|growth| format!("growth {growth}"));
-        let finding = Finding {
+        let finding = LeakFinding {
             rule: state.word(),
             title: format!("{program} {type_name}: {first} {counted} before, {second} after"),
             program,
             sentences: rates.into_iter().chain(growth).collect(),
             is_failure: group.got_worse,
-            ..Finding::default()
+            ..LeakFinding::default()
         };
         let frames = answer.files.get(side).and_then(|file| file.frames()).map(Frames::named);
         finding.at(frames.as_ref(), stack)
     });
     let list = list.collect();
-    let paths = answer.files.iter().map(|file| paths::shown(file.about().path));
-    let paths: Vec<String> = paths.map(|path| path.to_string_lossy().into_owned()).collect();
+    let paths: Vec<String> = answer
+        .files
+        .iter()
+        .map(|file| paths::shown(file.about().path))
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     let headline = line_of_ignored(answer.ignored, "group").into_iter().collect();
     Findings { about: paths.join(" -> "), headline, list }
 }
@@ -68,8 +72,7 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
 fn rates(group: &ComparedGroup) -> Option<(String, String)> {
     let ComparedGroup { before, after, .. } = group;
     let is_short = [before, after].iter().any(|side| side.verdict == Some(Verdict::Short));
-    let rates = rate(before.per_minute).zip(rate(after.per_minute));
-    rates.filter(|_| !is_short)
+    rate(before.per_minute).zip(rate(after.per_minute)).filter(|_| !is_short)
 }
 
 /// Returns the word for what the traces count.
@@ -283,7 +286,7 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     answer: &'a TracesDiff<F>,
     stacks: StackDisplayArgs,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
     let rows = answer.groups.iter();
@@ -301,25 +304,26 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     }
     let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
         let about = file.about();
-        Span::new(about.index, about.info.has_clock().then_some(*window))
+        TraceSpan::new(about.index, about.info.has_clock().then_some(*window))
     });
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
     let ignored = answer.ignored;
-    let rest = Compared { a: index(0), b: index(1), spans: spans.collect(), ignored };
-    let table = Table::new(columns, rows, [file_rows(answer)])?;
+    let rest = ComparisonHead { a: index(0), b: index(1), spans: spans.collect(), ignored };
+    let table = AnswerTable::new(columns, rows, [file_rows(answer)])?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
 
 /// Returns the traces with their lengths, and the number of groups in each state.
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let is_of_handles = F::DOMAIN == Domain::Handles;
-    let files = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes);
-    let lines = files.map(|((word, file), minutes)| {
-        let length = minutes.filter(|_| is_of_handles);
-        let length =
-            length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
-        format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
-    });
+    let lines = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes).map(
+        |((word, file), minutes)| {
+            let length = minutes.filter(|_| is_of_handles);
+            let length =
+                length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
+            format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
+        },
+    );
     let above: String = lines.collect();
     let noun = if is_of_handles { "" } else { " of allocations" };
     let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
@@ -394,8 +398,11 @@ impl<'a> DiffRow<'a> {
     fn write_allocations(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let ComparedGroup { type_name, allocator, process, before, after, state, .. } = self.group;
         let process = process.as_deref().unwrap_or("unknown");
-        let names = [process, type_name].into_iter().chain(allocator.as_deref());
-        let names = names.collect::<Vec<_>>().join(" ");
+        let names = [process, type_name]
+            .into_iter()
+            .chain(allocator.as_deref())
+            .collect::<Vec<_>>()
+            .join(" ");
         writeln!(
             out,
             "{}: {} ({}) after {} ({}), {}",

@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use super::stack::{calls, lines};
 use super::{AS_IN_WHY, add_caveats, add_site};
 use crate::kinds::diff::{rate, states_line};
-use crate::table::{CellType, Columns, FileRows, Table};
+use crate::table::{AnswerTable, CellType, Columns, FileRows};
 use crate::text::{ignored_because, line_of_ignored};
 use handlescope_fleet::{BuildSide, BuildsDiff, ComparedStack};
 use handlescope_query::GroupState;
@@ -18,14 +18,14 @@ use handlescope_session::terminal::Role;
 use handlescope_session::values::CountedNoun;
 
 /// A group and its presentation.
-pub struct StackRow<'a> {
+pub struct FleetStackRow<'a> {
     group: &'a ComparedStack,
     system: &'a SystemModules,
 }
 
 /// Declares the columns of a group.
-pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
-    let mut columns = Columns::<StackRow<'a>>::default();
+pub fn fleet_diff_columns<'a>() -> Columns<'a, FleetStackRow<'a>> {
+    let mut columns = Columns::<FleetStackRow<'a>>::default();
     add_site(&mut columns, [AS_IN_WHY; 5], |row| &row.group.site);
     columns
         .add("function", AS_IN_WHY, |row| row.group.site.function.as_deref())
@@ -77,7 +77,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
 
 /// Declares a column for each build.
 fn add_sides<T: CellType + 'static>(
-    columns: &mut Columns<'_, StackRow<'_>>,
+    columns: &mut Columns<'_, FleetStackRow<'_>>,
     names: [&'static str; 2],
     meaning: &'static str,
     value: fn(BuildSide) -> T,
@@ -101,27 +101,28 @@ pub fn fleet_diff<'a>(
     all_frames: bool,
     system: &'a SystemModules,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let (mut columns, display) = (fleet_diff_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
-    let rows = answer.groups.iter().map(|group| StackRow { group, system });
-    let sides = ["before:", "after: "].into_iter().zip(&answer.builds).enumerate();
-    let above = sides.map(|(side, (word, build))| {
-        let traces = CountedNoun(answer.traces[side] as u64, "trace");
-        let machines = CountedNoun(answer.machines[side] as u64, "machine");
-        format!("{word} build {} ({traces} of {machines})\n", Untrusted(build))
-    });
+    let rows = answer.groups.iter().map(|group| FleetStackRow { group, system });
+    let above = ["before:", "after: "].into_iter().zip(&answer.builds).enumerate().map(
+        |(side, (word, build))| {
+            let traces = CountedNoun(answer.traces[side] as u64, "trace");
+            let machines = CountedNoun(answer.machines[side] as u64, "machine");
+            format!("{word} build {} ({traces} of {machines})\n", Untrusted(build))
+        },
+    );
     let groups = answer.groups.len();
     let below = states_line("", groups, answer.worse(), |state| answer.count(state));
     let part = FileRows::rows_of(groups).above(above.collect()).below(below);
     let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
     let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
     let part = ignored.into_iter().fold(part, FileRows::below);
-    let table = Table::new(columns, rows.collect(), [part])?;
+    let table = AnswerTable::new(columns, rows.collect(), [part])?;
     Ok(table.within(fleet_diff_document(), answer))
 }
 
-impl StackRow<'_> {
+impl FleetStackRow<'_> {
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let group = self.group;
         let role = match group.state {
@@ -151,9 +152,10 @@ impl StackRow<'_> {
             text += &format!(", growth {}", verdict.word());
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
-        let shown = match all_frames {
-            true => lines(site.stack_text.as_deref()),
-            false => vec![calls(site, self.system)],
+        let shown = if all_frames {
+            lines(site.stack_text.as_deref())
+        } else {
+            vec![calls(site, self.system)]
         };
         for line in shown {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&line))?;

@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 use super::stack::lines;
 use super::{AS_IN_WHY, add_caveats, count};
 use crate::json::Document;
-use crate::table::{Columns, FileRows, MemberMeaning, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, MemberMeaning, Show};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
 use handlescope_session::settings::Display;
@@ -20,16 +20,19 @@ const SPARE: [&str; 8] =
     ["Share", "Closed", "Allocated", "Bytes", "At exit", "Opened", "Traces", "Unfreed"];
 
 /// A group and its presentation.
-pub struct GroupRow<'a> {
+pub struct FleetGroupRow<'a> {
     answer: &'a FleetGroups,
     group: &'a FleetGroup,
 }
 
-type Amount = fn(&FleetGroup) -> i64;
+type GroupAmount = fn(&FleetGroup) -> i64;
 
 /// Declares the columns of a group. `has_bytes`: some groups are of allocations.
-pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
-    let mut columns = Columns::<GroupRow<'a>>::default();
+pub fn fleet_group_columns<'a>(
+    by: &[FleetColumn],
+    has_bytes: bool,
+) -> Columns<'a, FleetGroupRow<'a>> {
+    let mut columns = Columns::<FleetGroupRow<'a>>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
     let keys = FleetColumn::ALL.into_iter().map(|column| {
         let is_stack = column == FleetColumn::CREATE_STACK;
@@ -49,7 +52,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     let number = "number of traces with something in the group";
     columns.add("traces", number, |row| row.group.traces as u64).title("Traces");
     let title = |of_allocations| if has_bytes { of_allocations } else { "" };
-    let amounts: [(_, _, _, Amount); 7] = [
+    let amounts: [(_, _, _, GroupAmount); 7] = [
         ("leaked", "handles and views never released", "Leaked", |of| of.handles.leaked),
         (
             "closed_at_exit",
@@ -118,13 +121,13 @@ pub fn fleet_groups<'a>(
     command: &'a str,
     shows_stacks: bool,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let has_bytes = answer.groups.iter().any(|group| group.bytes_acquired != 0);
     let (mut columns, display) = (fleet_group_columns(&answer.by, has_bytes), *display);
     if shows_stacks && answer.by.contains(&FleetColumn::CREATE_STACK) {
         columns.row_text(move |row, out| row.write(&display, out));
     }
-    let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
+    let rows = answer.groups.iter().map(|group| FleetGroupRow { answer, group });
     let mut amounts = sums(answer, |group| group.handles, ["opened", "leaked", "closed"]);
     if has_bytes {
         let of_allocations = sums(answer, |group| group.allocations, ["made", "unfreed", "freed"]);
@@ -136,7 +139,7 @@ pub fn fleet_groups<'a>(
         CountedNoun(answer.machines as u64, "machine"),
     );
     let part = FileRows::rows_of(answer.groups.len()).below(below);
-    let table = Table::new(columns, rows.collect(), [part])?;
+    let table = AnswerTable::new(columns, rows.collect(), [part])?;
     Ok(table.within(fleet_group_document(), (answer, command)).with_spare(SPARE))
 }
 
@@ -157,7 +160,7 @@ fn sums(
     )
 }
 
-impl<'a> GroupRow<'a> {
+impl<'a> FleetGroupRow<'a> {
     /// Returns the group's value in each column; a stack has its identity, function and frames.
     fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
         by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
@@ -180,7 +183,7 @@ impl<'a> GroupRow<'a> {
     }
 }
 
-impl GroupRow<'_> {
+impl FleetGroupRow<'_> {
     fn short_id(&self, level: usize) -> String {
         short(self.key(level).unwrap_or_default()).to_owned()
     }
@@ -222,8 +225,12 @@ impl GroupRow<'_> {
         if self.group.bytes_unreleased > 0 {
             text += &format!(", {}", Size(self.group.bytes_unreleased));
         }
-        let keys = self.answer.by.iter().enumerate();
-        let keys = keys.filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
+        let keys = self
+            .answer
+            .by
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
         for (level, column) in keys {
             let key = match *column {
                 FleetColumn::TRACE => self.short_id(level),

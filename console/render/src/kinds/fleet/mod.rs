@@ -13,7 +13,7 @@ pub use self::{
     groups::{fleet_group_columns, fleet_group_document, fleet_groups},
     why::{fleet_why, fleet_why_columns, fleet_why_document},
 };
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use handlescope_fleet::dataset::ListedTrace;
 use handlescope_fleet::{CallSite, FleetCaveat};
 
@@ -57,7 +57,7 @@ fn count(number: i64) -> u64 {
 ///
 /// # Errors
 /// None that a caller could do anything about.
-pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
+pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<AnswerTable<'_>> {
     let mut columns = Columns::<&ListedTrace>::default();
     let trace = columns
         .add("trace", "id of the trace", |listed| listed.partition.trace.clone())
@@ -98,6 +98,7 @@ pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
     unnamed.title("Without symbols").show(Show::Grouped);
     let mut document = Columns::default();
     document.rows("traces", "the traces of the dataset");
-    let table = Table::new(columns, traces.iter().collect(), [FileRows::rows_of(traces.len())])?;
+    let table =
+        AnswerTable::new(columns, traces.iter().collect(), [FileRows::rows_of(traces.len())])?;
     Ok(table.within(document, ()).with_spare(["Without symbols", "Lost", "Source", "Opened"]))
 }

@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
 use super::{add_caveats, add_site, count};
-use crate::table::{Columns, FileRows, Show, Table};
+use crate::table::{AnswerTable, Columns, FileRows, Show};
 use crate::text::{capitalized, ignored_because, line_of_ignored, named, unreleased};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
@@ -21,7 +21,7 @@ use handlescope_session::values::{CountedNoun, Size};
 const INDENT: &str = "   ";
 
 /// A suspect and its presentation.
-pub struct SuspectRow<'a> {
+pub struct FleetSuspectRow<'a> {
     suspect: &'a FleetSuspect,
     system: &'a SystemModules,
 }
@@ -29,8 +29,8 @@ pub struct SuspectRow<'a> {
 type NumberOf<T> = fn(&FleetSuspect) -> T;
 
 /// Declares the columns of a suspect.
-pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
-    let mut columns = Columns::<SuspectRow<'a>>::default();
+pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
+    let mut columns = Columns::<FleetSuspectRow<'a>>::default();
     columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
     let numbers: [(_, _, _, NumberOf<usize>); 4] = [
         ("machines", "number of machines where it is a suspect", "Machines", |of| of.machines),
@@ -163,9 +163,9 @@ pub fn fleet_why<'a>(
     all_frames: bool,
     system: &'a SystemModules,
     display: &Display,
-) -> io::Result<Table<'a>> {
-    let rows = answer.suspects.iter();
-    let rows: Vec<SuspectRow<'a>> = rows.map(|suspect| SuspectRow { suspect, system }).collect();
+) -> io::Result<AnswerTable<'a>> {
+    let rows: Vec<FleetSuspectRow<'a>> =
+        answer.suspects.iter().map(|suspect| FleetSuspectRow { suspect, system }).collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
     let part = FileRows::rows_of(rows.len()).of_each("more suspect");
@@ -179,7 +179,7 @@ pub fn fleet_why<'a>(
         }
     };
     let part = line_of_ignored_suspects(answer).into_iter().fold(part, FileRows::below);
-    Ok(Table::new(columns, rows, [part])?.within(fleet_why_document(), answer))
+    Ok(AnswerTable::new(columns, rows, [part])?.within(fleet_why_document(), answer))
 }
 
 /// Returns the line about suspects that are left out.
@@ -264,9 +264,10 @@ pub fn amount(suspect: &FleetSuspect) -> String {
 /// Describes the builds and days of a suspect in a sentence.
 pub fn builds(suspect: &FleetSuspect) -> String {
     let [first_day, last_day] = suspect.days();
-    let days = match first_day == last_day {
-        true => format!("on {first_day}"),
-        false => format!("from {first_day} to {last_day}"),
+    let days = if first_day == last_day {
+        format!("on {first_day}")
+    } else {
+        format!("from {first_day} to {last_day}")
     };
     let seen = match (&suspect.first_build, &suspect.last_build) {
         (Some(first), Some(last)) if first == last => format!("in build {first}, {days}"),
@@ -284,7 +285,7 @@ pub fn builds(suspect: &FleetSuspect) -> String {
 
 /// Declares words with the number of traces of each: one text in rows, separate members in documents.
 fn add_words<'a>(
-    columns: &mut Columns<'a, SuspectRow<'a>>,
+    columns: &mut Columns<'a, FleetSuspectRow<'a>>,
     [name, title]: [&'static str; 2],
     [words, word]: [&'static str; 2],
     of: fn(&'a FleetSuspect) -> &'a [(String, usize)],
@@ -298,12 +299,12 @@ fn add_words<'a>(
 }
 
 /// A day and its leaks.
-type Day<'a> = (&'a String, &'a DayLeaks);
+type DayRow<'a> = (&'a String, &'a DayLeaks);
 
 /// Declares the columns of a day.
-fn day_columns<'a>() -> Columns<'a, Day<'a>> {
+fn day_columns<'a>() -> Columns<'a, DayRow<'a>> {
     const DAY: &str = "the day, and the number of traces that have the suspect";
-    let mut columns = Columns::<Day<'a>>::default();
+    let mut columns = Columns::<DayRow<'a>>::default();
     columns.member("day", DAY, |(day, _)| day.as_str());
     columns.member("traces", DAY, |(_, leaks)| leaks.traces);
     columns.member(
@@ -329,8 +330,7 @@ fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
 
 /// Joins words and their numbers, as in `steady 12, burst 1`.
 fn joined(words: &[(String, usize)]) -> String {
-    let words = words.iter().map(|(word, traces)| format!("{word} {traces}"));
-    words.collect::<Vec<_>>().join(", ")
+    words.iter().map(|(word, traces)| format!("{word} {traces}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Describes the causes of a suspect, each with its number of traces.
@@ -345,7 +345,7 @@ pub fn causes(suspect: &FleetSuspect) -> String {
     causes.collect::<Vec<_>>().join("; ")
 }
 
-impl SuspectRow<'_> {
+impl FleetSuspectRow<'_> {
     fn bytes(&self) -> Option<i64> {
         self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
     }
@@ -357,12 +357,13 @@ impl SuspectRow<'_> {
             return format!("Growth by traces: {verdicts}");
         };
         let (median, most) = (shown_rate(median), shown_rate(most));
-        match median == most {
-            true => format!("{median} per minute; growth by traces: {verdicts}"),
-            false => format!(
+        if median == most {
+            format!("{median} per minute; growth by traces: {verdicts}")
+        } else {
+            format!(
                 "{median} per minute on the median machine, at most {most}; growth by traces: \
                  {verdicts}"
-            ),
+            )
         }
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use handlescope_model::tables::ResourceEnd;
 use serde::Serialize;
 
-use super::row::{AllocationRow, FileStyle, add_amounts, add_owner};
+use super::row::{AllocationRow, AllocationStyle, add_amounts, add_owner};
 use crate::{
     kinds::index,
     table::{Columns, FileRows, RowsOf},
@@ -83,7 +83,7 @@ type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 #[derive(Clone, Copy)]
 pub struct ResourceLists<'d, 'a> {
     pub command: &'d str,
-    pub files: &'d [Rc<FileStyle<'a>>],
+    pub files: &'d [Rc<AllocationStyle<'a>>],
     pub criteria: &'d ResourceCriteria,
     pub file_rows: &'d [FileRows],
 }
@@ -93,8 +93,7 @@ impl<'d, 'a> ResourceLists<'d, 'a> {
         self,
         groups_of: GroupsOf<'a>,
     ) -> impl Iterator<Item = AllocationRow<'a>> + use<'d, 'a> {
-        let files = self.files.iter().zip(self.file_rows);
-        files.flat_map(move |(file, file_rows)| {
+        self.files.iter().zip(self.file_rows).flat_map(move |(file, file_rows)| {
             rows_of(file, groups_of(file.answer), self.criteria, file_rows)
         })
     }
@@ -102,8 +101,8 @@ impl<'d, 'a> ResourceLists<'d, 'a> {
     /// Returns allocations that were never freed, or freed only by the end of their process.
     fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'d, 'a> {
         RowsOf(Rc::new(leak_columns().in_document()), move || {
-            let rows = self.rows(|answer| answer.unreleased.as_ref());
-            rows.filter(move |row| row.group.end() == Some(end))
+            self.rows(|answer| answer.unreleased.as_ref())
+                .filter(move |row| row.group.end() == Some(end))
         })
     }
 }
@@ -147,7 +146,7 @@ pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists
 
 /// Returns groups of a trace, in the order of the table if the table shows them.
 fn rows_of<'a>(
-    file: &Rc<FileStyle<'a>>,
+    file: &Rc<AllocationStyle<'a>>,
     groups: Option<&'a ResourceGroups>,
     criteria: &ResourceCriteria,
     file_rows: &FileRows,
@@ -158,6 +157,8 @@ fn rows_of<'a>(
     let order: Vec<usize> =
         if is_shown { file_rows.relative_rows().collect() } else { (0..rows.len()).collect() };
     let file = Rc::clone(file);
-    let groups = order.into_iter().filter_map(|row| rows.get(row));
-    groups.map(move |group| AllocationRow { file: Rc::clone(&file), group })
+    order
+        .into_iter()
+        .filter_map(|row| rows.get(row))
+        .map(move |group| AllocationRow { file: Rc::clone(&file), group })
 }

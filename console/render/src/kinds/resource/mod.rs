@@ -10,12 +10,12 @@ use indicatif::HumanCount;
 use self::document::ResourceLists;
 pub use self::document::{leak_columns, resource_document, total_columns};
 pub use self::row::add_amounts;
-use self::row::{AllocationRow, FileStyle, add_owner};
+use self::row::{AllocationRow, AllocationStyle, add_owner};
 use super::index;
 use crate::{
     json,
     output::LEFT_OUT,
-    table::{Columns, FileRows, MemberMeaning, Show, Table},
+    table::{AnswerTable, Columns, FileRows, MemberMeaning, Show},
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
@@ -125,12 +125,15 @@ pub fn resources<'a>(
     command: &'a str,
     format: Format,
     display: &Display,
-) -> io::Result<Table<'a>> {
+) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers);
-    let files = answers.iter().zip(traces.iter()).map(|(answer, trace)| {
-        Rc::new(FileStyle::new(answer, trace.numbers, criteria.stacks, display))
-    });
-    let files: Vec<Rc<FileStyle<'a>>> = files.collect();
+    let files: Vec<Rc<AllocationStyle<'a>>> = answers
+        .iter()
+        .zip(traces.iter())
+        .map(|(answer, trace)| {
+            Rc::new(AllocationStyle::new(answer, trace.numbers, criteria.stacks, display))
+        })
+        .collect();
     let rows = files.iter().flat_map(|file| {
         groups(file.answer, criteria).map(|group| AllocationRow { file: Rc::clone(file), group })
     });
@@ -144,7 +147,7 @@ pub fn resources<'a>(
     let spare = LEFT_OUT.into_iter().filter(|title| {
         criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
     });
-    let table = Table::new(columns, rows.collect(), file_rows)?.with_spare(spare);
+    let table = AnswerTable::new(columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
         return Ok(table.with_document(move |file_rows, mode, out| {
             let traces = Rc::clone(&traces);

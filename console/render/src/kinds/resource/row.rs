@@ -12,8 +12,8 @@ use crate::table::{Columns, Show};
 use crate::{
     json::Document,
     text::{ProcessStyle, StackStyle},
-    time::Clock,
-    traces::StackNumbers,
+    time::TraceClock,
+    traces::StackOffset,
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{
@@ -25,33 +25,33 @@ use handlescope_session::terminal::Role;
 use handlescope_session::values::Size;
 
 /// The presentation of the allocations of a trace.
-pub struct FileStyle<'a> {
+pub struct AllocationStyle<'a> {
     pub answer: &'a ResourcesAnswer<'a>,
-    numbers: StackNumbers,
+    numbers: StackOffset,
     processes: ProcessStyle,
     stacks: StackStyle<'a>,
-    clock: Clock,
+    clock: TraceClock,
 }
 
 /// A group and its presentation.
 pub struct AllocationRow<'a> {
-    pub file: Rc<FileStyle<'a>>,
+    pub file: Rc<AllocationStyle<'a>>,
     pub group: &'a ResourceGroup,
 }
 
-impl<'a> FileStyle<'a> {
+impl<'a> AllocationStyle<'a> {
     pub fn new(
         answer: &'a ResourcesAnswer<'a>,
-        numbers: StackNumbers,
+        numbers: StackOffset,
         stacks: StackDisplayArgs,
         display: &Display,
     ) -> Self {
-        FileStyle {
+        AllocationStyle {
             answer,
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks),
-            clock: Clock::below_heading(&answer.about.info, display),
+            clock: TraceClock::below_heading(&answer.about.info, display),
         }
     }
 }

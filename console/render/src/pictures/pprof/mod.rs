@@ -15,7 +15,7 @@ use handlescope_model::tables::TraceInfo;
 use prost::Message;
 
 use self::format::{Label, Profile, Sample, ValueType};
-use self::places::{Lists, Places};
+use self::places::{Places, ProfileLists};
 use super::folded::{UNKNOWN, Weight, stack_frames};
 use super::line;
 use handlescope_query::{
@@ -25,14 +25,14 @@ use handlescope_session::paths::stem;
 
 /// Numbers of a group, opened or allocated and, of these, never closed or freed.
 #[derive(Debug, Clone, Copy, Default)]
-struct Amounts {
+struct SampleAmounts {
     count: [u64; 2],
     /// Bytes of allocations.
     bytes: [i64; 2],
 }
 
 /// A group as the labels of its sample name it.
-struct Group<'g> {
+struct SampleGroup<'g> {
     process: &'g str,
     /// Type of the objects, or kind of the allocations.
     type_name: &'g str,
@@ -88,7 +88,7 @@ impl SuspectIds {
 }
 
 impl SuspectPart {
-    fn is_of(&self, group: &Group<'_>) -> bool {
+    fn is_of(&self, group: &SampleGroup<'_>) -> bool {
         // Suspects leave out allocators that say no more than the kind.
         self.process == group.process
             && self.type_name == group.type_name
@@ -108,7 +108,7 @@ pub struct PprofProfile {
 /// A profile to which samples are added.
 struct ProfileBuilder<'s> {
     places: Places,
-    samples: Vec<(Sample, Amounts)>,
+    samples: Vec<(Sample, SampleAmounts)>,
     suspects: &'s SuspectIds,
     /// The stacks of the last trace: groups of several processes have the same.
     stacks: HashMap<Option<StackIdx>, StackOfTrace<'s>>,
@@ -146,9 +146,9 @@ impl PprofProfile {
                         _ => {}
                     }
                 }
-                let group = Group { process, type_name, allocator: "", stack };
+                let group = SampleGroup { process, type_name, allocator: "", stack };
                 let count = [stats.opened().into(), weight(&stats).into()];
-                builder.add(file, &group, Amounts { count, ..Amounts::default() });
+                builder.add(file, &group, SampleAmounts { count, ..SampleAmounts::default() });
             }
         }
         builder.finish(false)
@@ -167,11 +167,11 @@ impl PprofProfile {
             for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
                 let process = answer.process(group).map(|process| process.shown_label(false));
                 let stats = &group.stats;
-                let amounts = Amounts {
+                let amounts = SampleAmounts {
                     count: [stats.allocs, stats.unreleased()],
                     bytes: [stats.alloc_bytes, stats.unreleased_bytes()],
                 };
-                let group = Group {
+                let group = SampleGroup {
                     process: process.as_deref().unwrap_or(UNKNOWN),
                     type_name: answer.kind(group).unwrap_or(UNKNOWN),
                     allocator: answer.allocator(group).unwrap_or_default(),
@@ -221,7 +221,12 @@ impl<'s> ProfileBuilder<'s> {
         self.length_ns = self.length_ns.saturating_add(length_ns);
     }
 
-    fn add<'a>(&mut self, answer: &impl TraceAnswer<'a>, group: &Group<'_>, amounts: Amounts) {
+    fn add<'a>(
+        &mut self,
+        answer: &impl TraceAnswer<'a>,
+        group: &SampleGroup<'_>,
+        amounts: SampleAmounts,
+    ) {
         if amounts.count == [0, 0] {
             return;
         }
@@ -233,18 +238,18 @@ impl<'s> ProfileBuilder<'s> {
         let suspect = suspects.iter().find(|part| part.is_of(group));
         let trace =
             self.has_traces.then(|| stem(answer.about().path).to_string_lossy().into_owned());
-        let labels = [
+        let label = [
             ("process", Some(group.process)),
             ("type", Some(group.type_name)),
             ("allocator", Some(group.allocator)),
             ("suspect", suspect.map(|part| part.id.as_str())),
             ("trace", trace.as_deref()),
-        ];
-        let labels = labels.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        let label = labels
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(key, value)| Label { key: self.places.text(key), str: self.places.text(value) })
-            .collect();
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(key, value)| Label { key: self.places.text(key), str: self.places.text(value) })
+        .collect();
         self.samples.push((Sample { location_id, value: Vec::new(), label }, amounts));
     }
 
@@ -262,8 +267,9 @@ impl<'s> ProfileBuilder<'s> {
         };
         let sample_type = ["alloc", "inuse"]
             .iter()
-            .flat_map(|what| units.iter().map(move |(of, unit)| (format!("{what}_{of}"), *unit)));
-        let sample_type = sample_type.map(|(name, unit)| value_type(&name, unit)).collect();
+            .flat_map(|what| units.iter().map(move |(of, unit)| (format!("{what}_{of}"), *unit)))
+            .map(|(name, unit)| value_type(&name, unit))
+            .collect();
         let shown = if has_bytes && !by_count { "inuse_space" } else { "inuse_objects" };
         let period_type =
             if has_bytes { value_type("space", "bytes") } else { value_type("objects", "count") };
@@ -278,7 +284,7 @@ impl<'s> ProfileBuilder<'s> {
             Sample { value: values.flatten().collect(), ..sample }
         });
         let sample = sample.collect();
-        let Lists { texts, mappings, functions, locations } = self.places.into_lists();
+        let ProfileLists { texts, mappings, functions, locations } = self.places.into_lists();
         PprofProfile {
             profile: Profile {
                 sample_type,

@@ -15,14 +15,14 @@ const MODULE_BYTES: u64 = 1 << 32;
 /// Texts, modules, functions and places, in the order of their ids.
 #[derive(Default)]
 pub struct Places {
-    texts: Numbered<String>,
-    mappings: Numbered<Module>,
-    functions: Numbered<Function>,
-    locations: Numbered<Location>,
+    texts: UniqueValues<String>,
+    mappings: UniqueValues<ModuleKey>,
+    functions: UniqueValues<Function>,
+    locations: UniqueValues<Location>,
 }
 
 /// The lists of a profile.
-pub struct Lists {
+pub struct ProfileLists {
     pub texts: Vec<String>,
     pub mappings: Vec<Mapping>,
     pub functions: Vec<Function>,
@@ -31,25 +31,25 @@ pub struct Lists {
 
 /// What tells one module from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Module {
+struct ModuleKey {
     path: i64,
     build_id: i64,
     bytes: u64,
 }
 
 /// Values, each once, with the order in which they came first.
-struct Numbered<T> {
+struct UniqueValues<T> {
     values: Vec<T>,
     numbers: HashMap<T, usize>,
 }
 
-impl<T> Default for Numbered<T> {
+impl<T> Default for UniqueValues<T> {
     fn default() -> Self {
         Self { values: Vec::new(), numbers: HashMap::new() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Numbered<T> {
+impl<T: Clone + Eq + Hash> UniqueValues<T> {
     fn number(&mut self, value: &T) -> usize {
         if let Some(number) = self.numbers.get(value) {
             return *number;
@@ -103,7 +103,7 @@ impl Places {
             let path = if identity.path.is_empty() { &identity.name } else { &identity.path };
             let build_id = build_id(identity).unwrap_or_default();
             let (path, build_id) = (self.text(path), self.text(&build_id));
-            let id = self.mappings.id(&Module { path, build_id, bytes: identity.size });
+            let id = self.mappings.id(&ModuleKey { path, build_id, bytes: identity.size });
             Some((id, start(id) + rva))
         });
         let (mapping_id, address) = place.unwrap_or((0, view.address.unwrap_or_default()));
@@ -127,7 +127,7 @@ impl Places {
     }
 
     /// Returns the lists of a profile.
-    pub fn into_lists(self) -> Lists {
+    pub fn into_lists(self) -> ProfileLists {
         let Self { texts, mappings, functions, locations } = self;
         let mut mappings: Vec<Mapping> = (1..)
             .zip(mappings.values)
@@ -162,7 +162,7 @@ impl Places {
             mapping.has_inline_frames = mapping.has_functions;
         }
         let texts = std::iter::once(String::new()).chain(texts.values).collect();
-        Lists { texts, mappings, functions, locations }
+        ProfileLists { texts, mappings, functions, locations }
     }
 }
 
