@@ -7,7 +7,7 @@ mod page;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::{fs, thread};
+use std::{fs, iter, thread};
 
 use handlescope_tests::binary::{Run, Shell, examples};
 use handlescope_tests::data::SharedTrace;
@@ -165,15 +165,14 @@ impl Checked {
     /// Runs the program once for each command of the session, with all commands up to it, and judges what that adds to
     /// the output.
     fn run_session(&mut self, session: &Session, shell: &Shell) {
-        let mut script = String::new();
-        let mut before = String::new();
+        let shell_line = (&session.shell, String::new());
+        let prompt = session.prompt.iter().map(|command| (command, format!("{}\n", command.text)));
         // Without output, the line for the shell only opens the prompt.
         let opens = !session.prompt.is_empty() && session.shell.shown.is_empty();
-        let first = (!opens).then_some(&session.shell);
-        for command in first.into_iter().chain(&session.prompt) {
-            if !std::ptr::eq(command, &raw const session.shell) {
-                writeln!(script, "{}", command.text).unwrap();
-            }
+        let mut script = String::new();
+        let mut before = String::new();
+        for (command, input) in iter::once(shell_line).chain(prompt).skip(usize::from(opens)) {
+            script += &input;
             // No other program is needed.
             let run = shell.line(session.shell.before(&[" | "]), &script);
             let added = run.stdout.strip_prefix(&before).unwrap_or(&run.stdout).to_owned();
@@ -232,7 +231,8 @@ impl Checked {
         let messages = |number: usize| {
             let start = format!("error: line {number}: ");
             let from = run.stderr.split_once(&start).map_or("", |(_, rest)| rest);
-            from.split("\nerror: line ").next().unwrap_or_default()
+            let end = ["\nerror: ", "\nwarning: "].iter().filter_map(|next| from.find(next)).min();
+            &from[..end.unwrap_or(from.len())]
         };
         for (command, number) in prompt.iter().zip(1..) {
             self.judge_parsing(command, messages(number));
