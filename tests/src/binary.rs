@@ -130,6 +130,20 @@ impl Shell {
     pub fn script(&self, arguments: &[&str], script: &str) -> ProgramRun {
         run_script(&mut self.command(arguments), script)
     }
+
+    /// Runs a line in `sh`, which finds the program, with this input.
+    ///
+    /// # Panics
+    /// If `sh` cannot be started.
+    #[must_use]
+    pub fn line(&self, line: &str, input: &str) -> Run {
+        let program = handlescope_path();
+        let path = env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", program.parent().expect("it is in a folder").display());
+        let mut command = clean(Command::new("sh"), self.folder.path());
+        command.args(["-c", line]).env("PATH", path).env("PROFILE", self.path("profile.ps1"));
+        run_script(&mut command, input)
+    }
 }
 
 /// A kind of `.dump`.
@@ -210,7 +224,10 @@ impl From<Output> for ProgramRun {
 /// in `home`.
 #[must_use]
 pub fn handlescope(home: &Path) -> Command {
-    let mut command = Command::new(handlescope_path());
+    clean(Command::new(handlescope_path()), home)
+}
+
+fn clean(mut command: Command, home: &Path) -> Command {
     command
         .env_remove("_NT_SYMBOL_PATH")
         .env_remove("NO_COLOR")

@@ -1,9 +1,7 @@
-//! `docs/etwanalyzer.md` is true: the tests it names exist, and its commands print what it shows.
+//! `docs/etwanalyzer.md` is true: the tests it names exist. `documented/` runs its commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use handlescope_tests::binary::{Shell, sample_symbols};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -50,34 +48,5 @@ fn every_test_the_document_names_is_in_the_sources() {
         let (before, _) = source.split_once(&format!("fn {name}(")).unwrap();
         let attributes = before.rsplit("\n\n").next().unwrap();
         assert!(attributes.contains("#[test]"), "{path}::{name} is not a test");
-    }
-}
-
-/// Returns the commands shown with a prompt, each with its output.
-fn runs(document: &str) -> Vec<(String, String)> {
-    let mut runs: Vec<(String, String)> = Vec::new();
-    let mut inside = false;
-    for line in document.lines() {
-        if line.starts_with("```") {
-            inside = line == "```console";
-        } else if let Some(command) = line.strip_prefix("> ").filter(|_| inside) {
-            runs.push((command.to_owned(), String::new()));
-        } else if let Some((_, shown)) = runs.last_mut().filter(|_| inside) {
-            shown.push_str(line);
-            shown.push('\n');
-        }
-    }
-    runs
-}
-
-#[test]
-fn the_runs_of_the_document_print_what_it_shows() {
-    let shell = Shell::new();
-    let symbols = sample_symbols().display().to_string();
-    let runs = runs(&document());
-    assert!(runs.len() >= 7);
-    for (command, shown) in runs {
-        let run = shell.run(&["--symbol-path", &symbols, "leaky.etl", "-c", &command]).ok();
-        assert_eq!(run.stdout.trim_end(), shown.trim_end(), "{command}");
     }
 }

@@ -22,6 +22,8 @@ mod damage;
 mod dataset;
 mod described;
 mod diff;
+#[cfg(unix)]
+mod documented;
 mod dumps;
 #[cfg(unix)]
 mod editing;
@@ -54,7 +56,6 @@ mod hostile_files;
 mod hostile_text;
 mod hostile_values;
 mod htrace;
-mod hunts;
 #[cfg(unix)]
 mod interrupts;
 mod joined_stacks;

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
-use handlescope_tests::binary::{ProgramRun, Shell, examples, handlescope_path, sample_symbols};
+use handlescope_tests::binary::{Shell, examples, sample_symbols};
 
 /// Makes a folder in which the examples of the help work.
 fn shell() -> Shell {
@@ -17,24 +16,6 @@ fn shell() -> Shell {
         fs::create_dir_all(shell.path(folder)).unwrap();
     }
     shell
-}
-
-/// Runs a line in a shell that finds the program.
-fn run_in_shell(shell: &Shell, line: &str) -> ProgramRun {
-    let program = handlescope_path();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", program.parent().unwrap().display());
-    let mut command = Command::new("sh");
-    let clean = shell.command(&[]);
-    for (name, value) in clean.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let command = command.args(["-c", line]).env("PATH", path).current_dir(shell.path(""));
-    let command = command.env("PROFILE", shell.path("profile.ps1"));
-    command.output().expect("a shell starts").into()
 }
 
 /// Returns the examples on a help page, at most one per line.
@@ -73,7 +54,7 @@ fn the_help_of_each_subcommand_has_three_examples_that_a_shell_runs() {
     assert!(subcommands.len() >= 14, "{subcommands:?}");
     let all = kinds.iter().chain(&subcommands).map(String::as_str);
     for subcommand in all.chain(["-LoadSymbol", "-console"]) {
-        let page = run_in_shell(&shell, &format!("handlescope {subcommand} --help")).ok().stdout;
+        let page = shell.line(&format!("handlescope {subcommand} --help"), "").ok().stdout;
         let examples = shown(&page);
         assert!(examples.len() >= 3, "{subcommand}: {page}");
         let usage = format!("handlescope {subcommand}");
@@ -84,7 +65,7 @@ fn the_help_of_each_subcommand_has_three_examples_that_a_shell_runs() {
             if example.contains(r"C:\") {
                 continue;
             }
-            let run = run_in_shell(&shell, &without_effects(&example));
+            let run = shell.line(&without_effects(&example), "");
             assert_eq!(run.status, Some(0), "{example}: {run:?}");
         }
         assert!(!page.contains("\n.help"), "{subcommand}: {page}");
@@ -105,7 +86,7 @@ fn options_about_symbols_stand_before_and_behind_subcommands_that_use_them() {
             format!("handlescope {option} examples/leaky.etl -c '.dump ObjectRef {leaks}'"),
             format!("handlescope examples/leaky.etl -c '.dump ObjectRef {leaks}' {option}"),
         ] {
-            let run = run_in_shell(&shell, &line).ok();
+            let run = shell.line(&line, "").ok();
             assert!(run.stdout.contains("leaky.exe!leaky::Worker::Run"), "{line}: {run:?}");
         }
         for line in [
@@ -114,24 +95,23 @@ fn options_about_symbols_stand_before_and_behind_subcommands_that_use_them() {
             format!("handlescope -extract ObjectRef {option} -symbols -fd examples/leaky.etl"),
             format!("handlescope {option} -LoadSymbol -fd examples/leaky.etl"),
         ] {
-            let run = run_in_shell(&shell, &line).ok();
+            let run = shell.line(&line, "").ok();
             assert!(run.stdout.contains("96 of 96 frames have names, stored"), "{line}: {run:?}");
         }
         // ETWAnalyzer's spelling belongs to its own command lines.
         if option.starts_with("--") {
             let line = format!("handlescope {option} complete -- ext");
-            assert!(!run_in_shell(&shell, &line).ok().stdout.is_empty(), "{line}");
+            assert!(!shell.line(&line, "").ok().stdout.is_empty(), "{line}");
             for action in ["schema objects", "completions bash", "man"] {
-                let run = run_in_shell(&shell, &format!("handlescope {option} {action}"));
+                let run = shell.line(&format!("handlescope {option} {action}"), "");
                 assert_eq!((run.status, run.stdout.as_str()), (Some(2), ""), "{action}");
                 assert!(run.stderr.contains("symbol options cannot be used here"), "{run:?}");
-                let help = run_in_shell(&shell, &format!("handlescope {action} --help")).ok();
+                let help = shell.line(&format!("handlescope {action} --help"), "").ok();
                 assert!(!help.stdout.contains("--sym"), "{action}: {}", help.stdout);
             }
         }
     }
-    let without =
-        run_in_shell(&shell, "handlescope extract examples/leaky.etl --symbol-path x").ok();
+    let without = shell.line("handlescope extract examples/leaky.etl --symbol-path x", "").ok();
     assert!(without.stderr.contains("functions are resolved when stacks are shown"), "{without:?}");
 }
 

@@ -1,8 +1,6 @@
 //! The sample, and the command line.
 
-use std::fs;
-
-use handlescope_tests::binary::{Shell, examples, sample_symbols};
+use handlescope_tests::binary::{Shell, sample_symbols};
 use serde_json::Value;
 
 #[test]
@@ -11,18 +9,6 @@ fn the_sample_has_three_leaks_with_lines_and_causes() {
     let symbols = sample_symbols();
     let run = shell.run(&["why", "leaky.etl", "--symbol-path", symbols.to_str().unwrap()]).ok();
     insta::assert_snapshot!(run.stdout);
-}
-
-#[test]
-fn the_readme_shows_what_the_longer_sample_says() {
-    let shell = Shell::new();
-    let (symbols, trace) = (sample_symbols(), examples().join("server.etl"));
-    fs::create_dir(shell.path("examples")).unwrap();
-    fs::copy(trace, shell.path("examples/server.etl")).unwrap();
-    let symbols = ["--symbol-path", symbols.to_str().unwrap()];
-    let run = shell.run(&[&["why", "examples/server.etl"], &symbols[..]].concat()).ok();
-    let readme = fs::read_to_string(examples().join("../README.md")).unwrap();
-    assert!(readme.contains(run.stdout.trim_end()), "{}", run.stdout);
 }
 
 #[test]
