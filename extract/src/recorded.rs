@@ -97,8 +97,8 @@ impl RecordedTime {
             Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
             // Quiet times at the start and the end were recorded too.
             None => {
-                let last = buffers.iter().filter_map(|buffer| buffer.all).map(|times| times.last);
-                let last_ns = last.max().map_or(last_ns, |last| clock.ns(last));
+                let last = buffers.iter().filter_map(|buffer| Some(buffer.all?.last)).max();
+                let last_ns = last.map_or(last_ns, |last| clock.ns(last));
                 Self { from_ns: 0, to_ns: session_ns.unwrap_or(last_ns).max(0) }
             }
         })
@@ -122,8 +122,7 @@ impl Processor {
         };
         let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let processors = firsts.chunk_by(|(a, ..), (b, ..)| a == b);
-        let processors = processors.filter_map(|buffers| {
+        let processors = firsts.chunk_by(|(a, ..), (b, ..)| a == b).filter_map(|buffers| {
             let mut starts = buffers.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
             let (first_ns, number) = starts.next()?;
             let bytes = buffers.iter().map(|(.., bytes)| u64::from(*bytes)).sum();

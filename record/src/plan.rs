@@ -134,9 +134,10 @@ impl SessionPlan {
             group_mask,
             stack_events: options.events.stacks().collect(),
             object_types: options.types.clone(),
-            provider_sessions: match options.dot_net {
-                true => ProviderSession::dot_net(mode == [BUFFERING]).cloned().collect(),
-                false => Vec::new(),
+            provider_sessions: if options.dot_net {
+                ProviderSession::dot_net(mode == [BUFFERING]).cloned().collect()
+            } else {
+                Vec::new()
             },
             duration_seconds: options.duration.map(|duration| duration.as_secs_f64()),
             stop_when: options.stop_when.clone(),

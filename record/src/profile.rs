@@ -110,10 +110,7 @@ pub fn wpr_profile(
                 element.write_inner_content(|xml| {
                     value(xml, "BufferSize", &size.kib().to_string())?;
                     value(xml, "Buffers", &count.to_string())?;
-                    match collector.caches_stacks {
-                        true => stack_caching(xml),
-                        false => Ok(()),
-                    }
+                    if collector.caches_stacks { stack_caching(xml) } else { Ok(()) }
                 })?;
             }
             provider(xml, events, selection)?;

@@ -397,12 +397,13 @@ impl<'a> EventBatch<'a> {
         });
         type Duplicate = (DuplicateRow, DuplicateOwners, u32);
         let is_view = |at: usize| self.event(at).is_some_and(|event| self.is_view(event));
-        let viewed: Vec<(usize, ViewRow)> = match raw.has_views() {
-            true => rows()
+        let viewed: Vec<(usize, ViewRow)> = if raw.has_views() {
+            rows()
                 .filter(|at| is_view(*at))
                 .filter_map(|at| Some((at, self.view(self.event(at)?))))
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         let of_unseen = |value: fn(UnseenClose) -> i64| {
             self.unseen.iter().map(move |(at, unseen)| (*at, clock.ns(value(*unseen))))
@@ -429,9 +430,10 @@ impl<'a> EventBatch<'a> {
                 (opened != ended).then_some((at, ended.into()))
             })
             .collect();
-        let in_rundown = match grouped.has_existing() {
-            true => self.listed.iter().map(|row| Some(*row != NONE)).collect(),
-            false => Vec::new(),
+        let in_rundown = if grouped.has_existing() {
+            self.listed.iter().map(|row| Some(*row != NONE)).collect()
+        } else {
+            Vec::new()
         };
         let after: Vec<(usize, i64)> = of_unseen(|unseen| unseen.after).collect();
         Acquisitions {

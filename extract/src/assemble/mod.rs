@@ -371,9 +371,10 @@ impl Assembly<'_> {
         };
         writer.table(Table::StackEvents, stack_events.into_frame())?;
         let (counts, rows) = trace::event_counts(counter, decoder, clock);
-        let carried = &match kept.is_empty() {
-            true => HashSet::new(),
-            false => kept_rows.carried_events(event_stacks, &collected.shared.timeline),
+        let carried = &if kept.is_empty() {
+            HashSet::new()
+        } else {
+            kept_rows.carried_events(event_stacks, &collected.shared.timeline)
         };
         // Events are resolved one at a time.
         let resolver =

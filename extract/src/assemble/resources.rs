@@ -131,9 +131,10 @@ impl ResourceTables<'_> {
         let columns = self.columns;
         let all = || allocations.iter().map(|allocation| *allocation as usize);
         let allocator = |at: usize| &columns.allocators[columns.allocator[at] as usize];
-        let origins: Vec<_> = match columns.has_origins() {
-            true => allocations.iter().map(|allocation| columns.origin(*allocation)).collect(),
-            false => Vec::new(),
+        let origins: Vec<_> = if columns.has_origins() {
+            allocations.iter().map(|allocation| columns.origin(*allocation)).collect()
+        } else {
+            Vec::new()
         };
         let earlier = |allocation| order.row_of(allocation, first);
         let grown_from: Vec<_> = origins.iter().map(|it| earlier(it.grown_from)).collect();

@@ -155,8 +155,12 @@ impl EventCounter {
 
     /// Returns the kinds that occur, sorted by their text, then by name.
     pub fn kinds(&self) -> Vec<Counted> {
-        let hooks = self.hooks.iter().enumerate().filter(|(_, tally)| tally.count > 0);
-        let hooks = hooks.map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
+        let hooks = self
+            .hooks
+            .iter()
+            .enumerate()
+            .filter(|(_, tally)| tally.count > 0)
+            .map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
         let by_id = self.by_id.iter().map(|(id, tally)| (*id, *tally));
         let plain = hooks.chain(by_id).map(|(id, tally)| Counted { id, name: None, tally });
         let named = self.named.iter().map(|((id, name), tally)| Counted {
@@ -274,8 +278,8 @@ mod tests {
         for (name, time) in [("Go", 5), ("Stop", 7), ("Go", 3)] {
             count(&mut counter, name, time);
         }
-        let kinds = counter.kinds().into_iter();
-        let counts: Vec<_> = kinds.map(|kind| (kind.name.unwrap(), kind.tally)).collect();
+        let counts: Vec<_> =
+            counter.kinds().into_iter().map(|kind| (kind.name.unwrap(), kind.tally)).collect();
         let tally = |count, first, last| Tally { count, first, last };
         assert_eq!(
             counts,

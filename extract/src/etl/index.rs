@@ -147,8 +147,11 @@ impl BufferIndex {
 
     /// Returns the sum of the sizes that compressed buffers claim to expand to, in bytes.
     pub fn expanded_bytes(&self) -> u64 {
-        let compressed = self.buffers.iter().filter(|buffer| buffer.header.is_compressed());
-        compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
+        self.buffers
+            .iter()
+            .filter(|buffer| buffer.header.is_compressed())
+            .map(|buffer| u64::from(buffer.header.filled))
+            .sum()
     }
 
     /// Adds a range that is not a buffer. Adjacent empty ranges are joined.

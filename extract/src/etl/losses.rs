@@ -321,8 +321,11 @@ mod tests {
     type Certain = (LossKind, Option<(i64, i64)>, Option<u16>);
 
     fn certain(losses: &[EventLoss]) -> Vec<Certain> {
-        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
-        certain.map(|loss| (loss.kind, loss.span.map(LossSpan::bounds), loss.processor)).collect()
+        losses
+            .iter()
+            .filter(|loss| !loss.is_doubtful)
+            .map(|loss| (loss.kind, loss.span.map(LossSpan::bounds), loss.processor))
+            .collect()
     }
 
     /// Numbers in the order the buffers were taken; each processor has two.

@@ -116,8 +116,10 @@ impl Merge {
 
     /// Returns the buffers that still have events, with their slots.
     fn buffers(&self) -> impl Iterator<Item = (usize, &Arc<DecodedBuffer>)> {
-        let buffers = self.slots.iter().enumerate();
-        buffers.filter_map(|(slot, Slot { buffer, .. })| Some((slot, buffer.as_ref()?)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, Slot { buffer, .. })| Some((slot, buffer.as_ref()?)))
     }
 
     /// Doubles the number of slots.

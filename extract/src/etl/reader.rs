@@ -159,10 +159,11 @@ where
         let spares = hand_out.spare_batches;
         let (gathered, batches) = channels(gatherers.len());
         let lanes = gatherers.into_iter().zip(orders).zip(gathered);
-        let gathering = lanes.map(|((gatherer, orders), gathered)| {
-            scope.spawn(move || gather(gatherer, spares, orders, &gathered))
-        });
-        let gathering: Vec<_> = gathering.collect();
+        let gathering: Vec<_> = lanes
+            .map(|((gatherer, orders), gathered)| {
+                scope.spawn(move || gather(gatherer, spares, orders, &gathered))
+            })
+            .collect();
         let flow = in_turns(batches).try_for_each(|batch| hand_out.take_gathered(batch));
         gathering.into_iter().for_each(|thread| joined(thread.join()));
         flow

@@ -283,8 +283,11 @@ mod tests {
     use super::*;
 
     fn taken(id: EventId, pointer_size: usize, words: &[u64]) -> Option<Heaps> {
-        let bytes = words.iter().flat_map(|word| word.to_le_bytes()[..pointer_size].to_vec());
-        let payload: Vec<u8> = bytes.chain([1, 0, 0, 0]).collect();
+        let payload: Vec<u8> = words
+            .iter()
+            .flat_map(|word| word.to_le_bytes()[..pointer_size].to_vec())
+            .chain([1, 0, 0, 0])
+            .collect();
         let mut heaps = Heaps::default();
         let event = Event { id, payload: &payload, pointer_size, ..Event::default() };
         heaps.take(&event, &mut Shared::default())?;

@@ -187,10 +187,14 @@ struct Begin {
 
 /// Returns the first threads of processes. Another process creates them, as it does a few later ones.
 fn first_threads(collected: &Collector) -> impl Iterator<Item = Begin> + '_ {
-    let first = collected.threads.rows.iter().filter(|thread| {
-        thread.is_started && thread.creator.is_some_and(|(creator, _)| creator != thread.pid)
-    });
-    first.map(|thread| Begin { pid: thread.pid, time: thread.seen, is_certain: false })
+    collected
+        .threads
+        .rows
+        .iter()
+        .filter(|thread| {
+            thread.is_started && thread.creator.is_some_and(|(creator, _)| creator != thread.pid)
+        })
+        .map(|thread| Begin { pid: thread.pid, time: thread.seen, is_certain: false })
 }
 
 /// Returns loads of a pid's first images at addresses where they were already loaded.

@@ -269,10 +269,11 @@ impl<'a> OpenKeys<'a> {
     /// Restores the state of keys.
     fn restore(&mut self, states: Vec<(Key, bool)>) {
         for (key, is_open) in states {
-            match is_open {
-                true => self.open.insert(key),
-                false => self.open.remove(&key),
-            };
+            if is_open {
+                self.open.insert(key);
+            } else {
+                self.open.remove(&key);
+            }
         }
     }
 
@@ -461,8 +462,9 @@ impl<'a, 'd> Run<'a, 'd> {
 
     /// Returns the state of each doubtful key.
     fn states(&self, keys: impl Iterator<Item = Key>) -> Vec<(Key, bool)> {
-        let doubtful = keys.filter(|key| self.open.is_doubtful(key));
-        doubtful.map(|key| (key, self.open.contains(&key))).collect()
+        keys.filter(|key| self.open.is_doubtful(key))
+            .map(|key| (key, self.open.contains(&key)))
+            .collect()
     }
 
     fn take(&mut self, row: u32, queue: usize) {

@@ -223,8 +223,10 @@ fn joined(
     let courses = || parts.iter().map(|part| &part.course);
     let begins = Ranks::new(courses().flat_map(|course| &course.begins), numbers.len());
     let completions = Ranks::new(courses().flat_map(|course| &course.completions), numbers.len());
-    let foreign = courses().flat_map(|course| &course.foreign);
-    let foreign = foreign.map(|(row, process)| (*row, *process)).collect();
+    let foreign = courses()
+        .flat_map(|course| &course.foreign)
+        .map(|(row, process)| (*row, *process))
+        .collect();
     let mut parts = side_by_side(parts, |part| part.ranked(&begins, &completions, cancel))?;
     let count = parts.iter().map(|part| part.objects.rows.len()).sum();
     let mut rows = vec![ObjectRow::default(); count];

@@ -112,9 +112,10 @@ impl<'a> Reuses<'a> {
                     == address(self.lifetimes.collected, opened as usize)
                 {
                     self.open.remove(&slot);
-                    return match self.is_lossy(opened, row) {
-                        true => Effect::Closes(opened),
-                        false => Effect::None,
+                    return if self.is_lossy(opened, row) {
+                        Effect::Closes(opened)
+                    } else {
+                        Effect::None
                     };
                 }
                 let effect = self.reuse(opened, row);
@@ -138,10 +139,7 @@ impl<'a> Reuses<'a> {
             return Effect::None;
         }
         self.closed_before.insert(opened, self.lifetimes.collected.shared.timeline.time[row]);
-        match self.is_lossy(opened, row) {
-            true => Effect::ClosedBefore(opened),
-            false => Effect::None,
-        }
+        if self.is_lossy(opened, row) { Effect::ClosedBefore(opened) } else { Effect::None }
     }
 
     /// Whether a later event belongs to the process that opened the handle, shown by a thread that already existed
@@ -213,9 +211,10 @@ impl Lifetimes<'_> {
 /// Returns the holder. The event may have been given to a process with another pid; then the holder is the event's pid.
 fn holder(collected: &Collector, process: u32, pid: u32) -> Option<Holder> {
     let known = collected.processes.rows.get(process as usize);
-    match known.is_some_and(|known| known.process.pid == pid) {
-        true => Some(Holder::Process(process)),
-        false => Some(Holder::Pid(pid)).filter(|_| pid != UNKNOWN_ID),
+    if known.is_some_and(|known| known.process.pid == pid) {
+        Some(Holder::Process(process))
+    } else {
+        Some(Holder::Pid(pid)).filter(|_| pid != UNKNOWN_ID)
     }
 }
 
@@ -420,8 +419,8 @@ impl EndRundown {
                 continue;
             }
             let handle = slot(collected.handles.handle[timeline.row[row] as usize]);
-            let listed = holder(collected, owners.process[row], timeline.pid[row]);
-            let listed = listed.map(|holder| (holder, Slot::Handle(holder, handle)));
+            let listed = holder(collected, owners.process[row], timeline.pid[row])
+                .map(|holder| (holder, Slot::Handle(holder, handle)));
             rundown.event(timeline.time[row], listed, address(collected, row));
         }
         let mut rundown = rundown.if_whole(lifetimes);
@@ -458,14 +457,16 @@ impl EndRundown {
         let Some((start, end)) = self.span else { return self };
         // Processes are listed after handles and views, so the first process marks their end; without one, the trace's
         // end does.
-        let processes = lifetimes.collected.processes.rows.iter();
-        let after = processes.filter_map(|row| row.listed.filter(|listed| *listed > end)).min();
+        let after = lifetimes
+            .collected
+            .processes
+            .rows
+            .iter()
+            .filter_map(|row| row.listed.filter(|listed| *listed > end))
+            .min();
         let pause = lifetimes.clock.ticks_apart(RUNDOWN_PAUSE_NS);
         let (from, to) = (start.saturating_sub(pause), after.unwrap_or(i64::MAX));
-        match lifetimes.missing.is_certain_between(from, to) {
-            true => Self::default(),
-            false => self,
-        }
+        if lifetimes.missing.is_certain_between(from, to) { Self::default() } else { self }
     }
 
     /// Returns the time at which the rundown ended, if it does not list what was opened earlier.

@@ -51,9 +51,8 @@ impl Inventory {
         let limits = ExtractOptions::default().limits;
         let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
         let mut collected = Collector::default();
-        let flow = |_| match cancel.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let flow = |_| {
+            if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         open.read(&mut OfSystem, flow, |event| collected.event(event))?;
         collected.finish();
@@ -63,8 +62,10 @@ impl Inventory {
 
     /// Returns the names of processes older than the trace, by process id.
     pub fn older_processes(&self) -> impl Iterator<Item = (u32, &str)> {
-        let older = self.processes.iter().filter(|process| process.start.is_none());
-        older.map(|process| (process.process.pid, process.process.name.as_str()))
+        self.processes
+            .iter()
+            .filter(|process| process.start.is_none())
+            .map(|process| (process.process.pid, process.process.name.as_str()))
     }
 
     /// Replaces what the events so far said with what existed until a raw time.

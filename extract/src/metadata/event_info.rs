@@ -99,8 +99,9 @@ fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
         count if count > 1 || flags & FIXED_COUNT != 0 => Count::Fixed(count),
         _ => Count::Single,
     };
-    let map = Some(map).filter(|map| *map != 0 && flags & STRUCTURE == 0);
-    let map = map.map(|offset| text_at(record, offset).into());
+    let map = Some(map)
+        .filter(|map| *map != 0 && flags & STRUCTURE == 0)
+        .map(|offset| text_at(record, offset).into());
     Some(FieldPlan { name: text_at(record, name).into(), kind, count, map })
 }
 

@@ -338,8 +338,11 @@ impl Template {
     fn compiled(&self) -> Option<Fields> {
         let top_level = self.fields.len();
         let names = |fields: &[Data], first: usize| -> HashMap<String, u16> {
-            let numbered = fields.iter().enumerate();
-            numbered.map(|(at, data)| (data.name.clone(), (first + at) as u16)).collect()
+            fields
+                .iter()
+                .enumerate()
+                .map(|(at, data)| (data.name.clone(), (first + at) as u16))
+                .collect()
         };
         let outer = names(&self.fields, 0);
         let mut plans = Vec::new();

@@ -184,8 +184,8 @@ impl TimeZone {
         changes.sort_unstable();
         // The first entry has the offset just before the first change.
         let begin = changes.first().map_or(first, |change| first.min(*change - 1));
-        let offsets = std::iter::once(begin).chain(changes);
-        let mut offsets: Vec<_> = offsets.map(|at| (at, self.offset_at(at))).collect();
+        let mut offsets: Vec<_> =
+            std::iter::once(begin).chain(changes).map(|at| (at, self.offset_at(at))).collect();
         offsets.dedup_by_key(|(_, offset)| *offset);
         offsets
     }

@@ -368,9 +368,10 @@ impl EventStacks {
                     let part =
                         Part { event_time, pid, tid, processor: 0, is_user: true, is_whole: true };
                     let part = WaitingPart { part, fragment, shared: Some(written) };
-                    match event_time < now {
-                        true => self.attach_late(&part, timeline),
-                        false => self.let_wait(part),
+                    if event_time < now {
+                        self.attach_late(&part, timeline);
+                    } else {
+                        self.let_wait(part);
                     }
                 }
             }
@@ -403,9 +404,10 @@ impl EventStacks {
         }
         self.first_waiting = i64::MAX;
         for waiting in std::mem::take(&mut self.waiting) {
-            match waiting.part.event_time < now {
-                true => self.attach_late(&waiting, timeline),
-                false => self.let_wait(waiting),
+            if waiting.part.event_time < now {
+                self.attach_late(&waiting, timeline);
+            } else {
+                self.let_wait(waiting);
             }
         }
     }

@@ -75,8 +75,11 @@ impl KeptStacks {
 
     /// Removes user parts of other events from stacks where events are missing between the parts.
     pub fn withdraw_across(&mut self, losses: &[EventLoss]) {
-        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
-        let spans: Vec<_> = certain.filter_map(|loss| Some(loss.span?.bounds())).collect();
+        let spans: Vec<_> = losses
+            .iter()
+            .filter(|loss| !loss.is_doubtful)
+            .filter_map(|loss| Some(loss.span?.bounds()))
+            .collect();
         if spans.is_empty() {
             return;
         }

@@ -245,9 +245,10 @@ impl<T: Copy> Stay<T> {
             return 0;
         }
         let count = self.parts.partition_point(|part| part.written < time);
-        let decided = match self.waiting.is_empty() {
-            true => 0,
-            false => (0..count).map(|at| self.decide(thread, self.parts[at], completed)).sum(),
+        let decided = if self.waiting.is_empty() {
+            0
+        } else {
+            (0..count).map(|at| self.decide(thread, self.parts[at], completed)).sum()
         };
         self.parts.drain(..count);
         decided

@@ -64,8 +64,8 @@ impl LocalFolders {
                 |path: PathBuf, form| Candidate { path, form, member: None, origin: origin() };
             let mut folders: Vec<PathBuf> = Vec::new();
             let first_tier = self.entries(&root, key.first_tier());
-            let in_tiers = first_tier.iter().flat_map(|tier| self.entries(tier, &key.name));
-            let in_tiers: Vec<PathBuf> = in_tiers.collect();
+            let in_tiers: Vec<PathBuf> =
+                first_tier.iter().flat_map(|tier| self.entries(tier, &key.name)).collect();
             for folder in in_tiers.iter().chain(&named).filter(|path| path.is_dir()) {
                 // There are few entries: one per build of the module.
                 let index = key.index.to_ascii_lowercase();

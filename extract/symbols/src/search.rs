@@ -92,8 +92,12 @@ impl Search {
         let downloads = Downloads::new(path, &options);
         let beside = options.beside.iter().cloned();
         let closed = beside.clone().chain(options.closed_folders.clone()).collect();
-        let usual = options.usual_caches.iter().filter(|cache| cache.is_dir());
-        let usual: Vec<_> = usual.map(|cache| (cache.clone(), false)).collect();
+        let usual: Vec<_> = options
+            .usual_caches
+            .iter()
+            .filter(|cache| cache.is_dir())
+            .map(|cache| (cache.clone(), false))
+            .collect();
         let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
         let folder = options.symcache_folder.or(path_cache).or_else(path::platform_cache);
         Self {
@@ -293,9 +297,11 @@ impl Search {
         let PdbRequest { key, pdb, addresses, limits } = *request;
         let stamp = FileStamp::new(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
-        let known = [stored, result.symcaches().cloned()].into_iter().flatten();
-        let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
-        let known: Vec<_> = known.collect();
+        let known: Vec<_> = [stored, result.symcaches().cloned()]
+            .into_iter()
+            .flatten()
+            .filter(|symcaches| symcaches.source.size == stamp.size)
+            .collect();
         let opened = PdbFile::open(file)?;
         // A build may overwrite the PDB while it is read.
         let watch = PageWatch::start();

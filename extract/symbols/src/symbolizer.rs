@@ -125,8 +125,12 @@ fn in_order(
     sorted.sort_unstable();
     sorted.dedup();
     let chains = resolve(&sorted);
-    let indexes = addresses.iter().map(|address| sorted.binary_search(address).ok());
-    indexes.map(|index| chains.get(index?).cloned()).map(Option::unwrap_or_default).collect()
+    addresses
+        .iter()
+        .map(|address| sorted.binary_search(address).ok())
+        .map(|index| chains.get(index?).cloned())
+        .map(Option::unwrap_or_default)
+        .collect()
 }
 
 /// A batch of requests and its progress.

@@ -61,10 +61,13 @@ impl<'a> AnyArchive<'a> {
     pub fn names(&self) -> Vec<String> {
         match &self.content {
             Content::Zip(zip) => zip.names.clone(),
-            Content::SevenZip(container) => {
-                let files = container.archive.files.iter().filter(|entry| !entry.is_directory);
-                files.map(|entry| entry.name.clone()).collect()
-            }
+            Content::SevenZip(container) => container
+                .archive
+                .files
+                .iter()
+                .filter(|entry| !entry.is_directory)
+                .map(|entry| entry.name.clone())
+                .collect(),
             Content::Cabinet(cabinet) => cabinet_names(cabinet),
         }
     }

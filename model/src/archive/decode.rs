@@ -170,9 +170,10 @@ impl Decoder<'_> {
                 }
                 filled += array.len();
             }
-            match filled == part.height {
-                true => Ok(validity.map(Bitmap::from)),
-                false => Err(part.problem(filled)),
+            if filled == part.height {
+                Ok(validity.map(Bitmap::from))
+            } else {
+                Err(part.problem(filled))
             }
         });
         let validities = validities?;
@@ -198,19 +199,18 @@ impl Decoder<'_> {
             if height == part.height { Ok(arrays) } else { Err(part.problem(height)) }
         });
         let arrays: Vec<Box<dyn Array>> = arrays?.into_iter().flatten().collect();
-        let series = match arrays.is_empty() {
-            true => {
-                Series::new_empty(self.field.name.clone(), &DataType::from_arrow_field(self.field))
-            }
-            false => Series::try_from((self.field, arrays))?,
+        let series = if arrays.is_empty() {
+            Series::new_empty(self.field.name.clone(), &DataType::from_arrow_field(self.field))
+        } else {
+            Series::try_from((self.field, arrays))?
         };
         Ok(series.rechunk().into_column())
     }
 
     /// Decodes the selected rows of a row group.
     fn arrays(&self, part: &Part<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
-        let chunks = part.group.columns_under_root_iter(&self.field.name);
-        let chunks: Vec<&ColumnChunkMetadata> = chunks.into_iter().flatten().collect();
+        let chunks: Vec<&ColumnChunkMetadata> =
+            part.group.columns_under_root_iter(&self.field.name).into_iter().flatten().collect();
         let mut columns = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
             let bytes = (self.table.read)(chunk.byte_range())?;

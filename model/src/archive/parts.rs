@@ -28,8 +28,8 @@ struct TableFile<'a, W: Write> {
 
 impl<'a, W: Write> TableFile<'a, W> {
     fn new(table: Table, next: NextPart<'a>, out: W) -> PolarsResult<Self> {
-        let columns = table.columns().iter();
-        let schema: Schema = columns.map(|c| (c.name.into(), c.dtype.dtype())).collect();
+        let schema: Schema =
+            table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
         // A list is one column within another; making it non-nullable gains nothing.
         let is_nullable = |name: &str| {
             table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)

@@ -145,9 +145,12 @@ impl Trace {
             }
             Ok(true)
         });
-        copied.map(drop).map_err(|error| match is_full_disk(&error) {
-            true => packing(to.path(), &error),
-            false => packing(&self.path, &error),
+        copied.map(drop).map_err(|error| {
+            if is_full_disk(&error) {
+                packing(to.path(), &error)
+            } else {
+                packing(&self.path, &error)
+            }
         })
     }
 
@@ -182,13 +185,12 @@ impl Trace {
         if let Some(column) = lock(&self.columns).get(&key) {
             return Ok(column.clone());
         }
-        let column = match table.is_derived() {
-            true => self.derive(table, spec)?,
-            false => {
-                let column = self.decode(table, spec, None)?;
-                self.check_references(table, spec, &column)?;
-                column
-            }
+        let column = if table.is_derived() {
+            self.derive(table, spec)?
+        } else {
+            let column = self.decode(table, spec, None)?;
+            self.check_references(table, spec, &column)?;
+            column
         };
         lock(&self.columns).insert(key, column.clone());
         lock(&self.parts).remove(&key);
@@ -197,9 +199,10 @@ impl Trace {
 
     fn derive(&self, table: Table, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
         let column = derived::event_column(self, spec)?;
-        match !spec.nullable && column.null_count() > 0 {
-            true => Err(self.damaged(table, &format!("column {} has nulls", spec.name))),
-            false => Ok(column),
+        if !spec.nullable && column.null_count() > 0 {
+            Err(self.damaged(table, &format!("column {} has nulls", spec.name)))
+        } else {
+            Ok(column)
         }
     }
 
@@ -355,9 +358,10 @@ impl Trace {
         if version == SCHEMA_VERSION {
             return Ok(());
         }
-        let remedy = match version > SCHEMA_VERSION {
-            true => "use a newer handlescope",
-            false => "extract the trace again",
+        let remedy = if version > SCHEMA_VERSION {
+            "use a newer handlescope"
+        } else {
+            "extract the trace again"
         };
         Err(ArchiveError::Layout {
             path: self.path.clone(),
@@ -552,9 +556,10 @@ fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, Archiv
     if !archive.files.iter().any(|entry| entry.name == trace) {
         let path = path.to_path_buf();
         // Tables without the trace table are the remains of an extract.
-        return Err(match archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
-            true => ArchiveError::Missing { path, member: trace },
-            false => ArchiveError::NotAnExtract { path },
+        return Err(if archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
+            ArchiveError::Missing { path, member: trace }
+        } else {
+            ArchiveError::NotAnExtract { path }
         });
     }
     let content = archive.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));

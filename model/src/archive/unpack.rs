@@ -45,12 +45,12 @@ impl<'a> SevenZipMembers<'a> {
         blocks.sort_unstable();
         blocks.dedup();
         // Unpacking a member also unpacks the members before it in its block.
-        let entries = archive
+        let content = archive
             .files
             .iter()
             .enumerate()
-            .filter(|(index, _)| block_of(*index).is_some_and(|block| blocks.contains(&block)));
-        let content = entries.fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
+            .filter(|(index, _)| block_of(*index).is_some_and(|block| blocks.contains(&block)))
+            .fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
         limits.check_content(path, container.packed, content)?;
         let blocks_read = blocks.iter().filter_map(|block| archive.blocks.get(*block));
         limits.check_decoders(path, blocks_read)?;

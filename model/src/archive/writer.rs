@@ -187,9 +187,12 @@ impl ArchiveWriter {
         let output = output.into_inner().map_err(|e| io(e.into_error()))?;
         output.file().sync_all().map_err(io)?;
         let size = output.file().metadata().map_err(io)?.len();
-        output.persist(&path).map_err(|source| match path.exists() {
-            true => ArchiveError::Replace { path: path.clone(), source },
-            false => io(source),
+        output.persist(&path).map_err(|source| {
+            if path.exists() {
+                ArchiveError::Replace { path: path.clone(), source }
+            } else {
+                io(source)
+            }
         })?;
         Ok(size)
     }

@@ -316,11 +316,14 @@ impl EventTable {
     #[inline]
     fn is_event(&self, number: usize) -> bool {
         let (state, is_ending) = (self.state(number / 2), !number.is_multiple_of(2));
-        match is_ending {
-            false => state.is_opened(),
-            // One unmap may end several views and counts as the event of the last one. Most traces have no views.
-            true if self.unmapped_with.is_empty() => state.is_ended(),
-            true => state.is_ended() && !self.unmapped_with.contains_key(&((number / 2) as u32)),
+        if !is_ending {
+            return state.is_opened();
+        }
+        // One unmap may end several views and counts as the event of the last one. Most traces have no views.
+        if self.unmapped_with.is_empty() {
+            state.is_ended()
+        } else {
+            state.is_ended() && !self.unmapped_with.contains_key(&((number / 2) as u32))
         }
     }
 
@@ -339,9 +342,10 @@ impl EventTable {
             let (mut from, mut to) = (0, self.changed.len());
             while from < to {
                 let middle = from.midpoint(to);
-                match self.changed.get(middle).is_some_and(|of| of.0 < object) {
-                    true => from = middle + 1,
-                    false => to = middle,
+                if self.changed.get(middle).is_some_and(|of| of.0 < object) {
+                    from = middle + 1;
+                } else {
+                    to = middle;
                 }
             }
             from
@@ -378,9 +382,10 @@ impl EventTable {
             return None;
         }
         // Most traces have no views.
-        let last = match self.unmapped_with.is_empty() {
-            true => None,
-            false => self.unmapped_with.get(&(acquisition as u32)),
+        let last = if self.unmapped_with.is_empty() {
+            None
+        } else {
+            self.unmapped_with.get(&(acquisition as u32))
         };
         Some(self.numbering.ending(last.map_or(acquisition, |last| *last as usize)))
     }
@@ -397,9 +402,10 @@ impl EventTable {
             (Part::Ended, _) => Some(EventKind::HandleClose),
             (Part::Created, _) => Some(EventKind::ObjectCreate),
             (Part::Deleted, _) => Some(EventKind::ObjectDelete),
-            (Part::Changed, row) => Some(match self.delta.get(row)? < 0 {
-                true => EventKind::Dereference,
-                false => EventKind::Reference,
+            (Part::Changed, row) => Some(if self.delta.get(row)? < 0 {
+                EventKind::Dereference
+            } else {
+                EventKind::Reference
             }),
         }
     }
@@ -533,8 +539,5 @@ fn times_unless(
     has_none: impl Fn(&u8) -> bool,
 ) -> Result<Option<Numbers<i64>>, ArchiveError> {
     let without = codes.iter().filter(|code| has_none(code)).count() as u64;
-    match trace.null_count(times)? == Some(without) {
-        true => Ok(None),
-        false => trace.values(times).map(Some),
-    }
+    if trace.null_count(times)? == Some(without) { Ok(None) } else { trace.values(times).map(Some) }
 }

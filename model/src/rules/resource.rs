@@ -109,8 +109,7 @@ mod tests {
     use super::*;
 
     fn kinds(of: impl Fn(ResourceKind) -> bool) -> Vec<&'static str> {
-        let kinds = ResourceKind::ALL.into_iter().filter(|kind| of(*kind));
-        kinds.map(ResourceKind::name).collect()
+        ResourceKind::ALL.into_iter().filter(|kind| of(*kind)).map(ResourceKind::name).collect()
     }
 
     #[test]
@@ -148,8 +147,11 @@ mod tests {
     #[test]
     fn an_allocation_is_freed_or_lost_or_neither() {
         let ends = |of: fn(ResourceEnd) -> bool| {
-            let ends = ResourceEnd::ALL.into_iter().filter(|end| of(*end));
-            ends.map(ResourceEnd::name).collect::<Vec<_>>()
+            ResourceEnd::ALL
+                .into_iter()
+                .filter(|end| of(*end))
+                .map(ResourceEnd::name)
+                .collect::<Vec<_>>()
         };
         assert_eq!(ends(is_never_freed), ["open", "at_exit"]);
         assert_eq!(ends(is_freed), ["freed", "reallocated"]);

@@ -184,7 +184,12 @@ where
 
 /// Text in UTF-16 up to its end, or to a NUL.
 pub fn utf16(bytes: &[u8]) -> String {
-    let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
-    let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+    let units: Vec<u16> = bytes
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit))
+        .take_while(|unit| *unit != 0)
+        .collect();
     String::from_utf16_lossy(&units)
 }

@@ -101,8 +101,9 @@ fn operation(entry: &Stream<'_>, mask: u64) -> Result<Option<HandleOperation>, U
     if depth > room.min(MAX_DEPTH) {
         return Err(Unreadable);
     }
-    let addresses = (0..depth).map_while(|index| entry.read(HEAD_BYTES + index * 8));
-    let addresses = addresses.take_while(|address: &u64| *address != 0);
+    let addresses = (0..depth)
+        .map_while(|index| entry.read(HEAD_BYTES + index * 8))
+        .take_while(|address: &u64| *address != 0);
     Ok(Some(HandleOperation {
         handle: raw.handle & mask,
         operation,

@@ -84,8 +84,11 @@ fn acquisitions(tables: &Tables) -> Vec<Acquisition> {
 
 /// Values of the handles that the dump lists as open.
 fn listed(tables: &Tables) -> Vec<u64> {
-    let rows = acquisitions(tables).into_iter();
-    rows.filter(|row| row.in_rundown == Some(true)).map(|row| row.key).collect()
+    acquisitions(tables)
+        .into_iter()
+        .filter(|row| row.in_rundown == Some(true))
+        .map(|row| row.key)
+        .collect()
 }
 
 #[test]

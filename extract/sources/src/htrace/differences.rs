@@ -199,9 +199,10 @@ impl Differences {
             if let Output::Enabled = fact.output {
                 let first =
                     timeline.known.first_key_value().map_or(END, |(position, _)| position.0);
-                chain.span = match timeline.is_since_beginning {
-                    true => Span::at(0),
-                    false => Span { first: START, last: first },
+                chain.span = if timeline.is_since_beginning {
+                    Span::at(0)
+                } else {
+                    Span { first: START, last: first }
                 };
             }
             chains.push(chain);
@@ -242,9 +243,10 @@ impl Differences {
         facts: &[Fact],
         timeline: &Timeline,
     ) {
-        let start = match starts.first == starts.last {
-            true => starts.first,
-            false => self.start(chain, starts, previous, facts, timeline),
+        let start = if starts.first == starts.last {
+            starts.first
+        } else {
+            self.start(chain, starts, previous, facts, timeline)
         };
         for (link, window) in chain.windows(start, previous) {
             let starts = self.times.get_mut(link.fact).zip(self.starts.get_mut(link.fact));

@@ -210,9 +210,10 @@ impl Typed {
             listings += 1;
             // Handle 0 means all handles.
             let is_handle = hex(argument).is_some_and(|(handle, _)| handle != 0);
-            typed.listing = Some(match is_handle {
-                true => Listing::Handle { is_limited: arguments.next().is_some() },
-                false => Listing::All,
+            typed.listing = Some(if is_handle {
+                Listing::Handle { is_limited: arguments.next().is_some() }
+            } else {
+                Listing::All
             });
         }
         typed.listing = typed.listing.filter(|_| listings == 1);

@@ -99,8 +99,11 @@ fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles)
         let name = word(raw.trim(), "Name").unwrap_or(name);
         handle.name = (!["", "<none>"].contains(&name)).then(|| open.name(name)).or(handle.name);
     } else if let Some(ids) = word(text, "Thread Id") {
-        let ids = ids.split([',', ' ']).next().and_then(|ids| ids.split_once('.'));
-        let ids = ids.and_then(|(process, thread)| Some((hex(process)?, hex(thread)?)));
+        let ids = ids
+            .split([',', ' '])
+            .next()
+            .and_then(|ids| ids.split_once('.'))
+            .and_then(|(process, thread)| Some((hex(process)?, hex(thread)?)));
         if let Some(((process, ""), (thread, ""))) = ids {
             let name = || open.name(&format!("thread {thread} of process {process}"));
             handle.name = Some(handle.name.unwrap_or_else(name));
@@ -145,8 +148,8 @@ pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce
     if listings.is_empty() {
         return;
     }
-    let owners = steps.iter().map(|step| Some(step.output.entries().next()?.process));
-    let owners: Vec<Option<u32>> = owners.collect();
+    let owners: Vec<Option<u32>> =
+        steps.iter().map(|step| Some(step.output.entries().next()?.process)).collect();
     let first = owners.iter().flatten().next().copied().unwrap_or_else(only_process);
     let mut last = first;
     let mut before = vec![first];

@@ -160,8 +160,8 @@ fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
 /// Groups the facts in the steps by process. Steps without entries belong to the process of the next listing, or else
 /// of the last one.
 fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
-    let entries = steps.iter().flat_map(|step| step.output.entries());
-    let processes: BTreeSet<u32> = entries.map(|entry| entry.process).collect();
+    let processes: BTreeSet<u32> =
+        steps.iter().flat_map(|step| step.output.entries()).map(|entry| entry.process).collect();
     if processes.len() > 1 {
         // The text does not tell the number of traced entries of each process.
         for step in &mut steps {

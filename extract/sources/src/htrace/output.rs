@@ -98,8 +98,10 @@ pub fn assign_owners<'o>(
     let owners: Vec<Option<u32>> = outputs.iter().map(|output| owner(output, &is_pid)).collect();
     for (output, owner) in outputs.iter().zip(&owners) {
         let Some(owner) = *owner else { continue };
-        let others = output.entries().map(|entry| entry.process);
-        let others = others.filter(|process| *process != owner && is_pid(*process));
+        let others = output
+            .entries()
+            .map(|entry| entry.process)
+            .filter(|process| *process != owner && is_pid(*process));
         guests.extend(others.map(|process| (process, owner)));
         // A listing of one handle may have only entries of another process.
         if matches!(output, Output::All { .. } | Output::Difference { .. }) {

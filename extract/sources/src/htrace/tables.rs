@@ -173,8 +173,11 @@ impl Entries {
                 [(ProcessKey::Pid, pid)] => {
                     let pid = pid as u32;
                     let path = self.programs.get(&pid).cloned().flatten();
-                    let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
-                    let name = name.unwrap_or_default().to_owned();
+                    let name = path
+                        .as_deref()
+                        .and_then(|path| path.rsplit(['\\', '/']).next())
+                        .unwrap_or_default()
+                        .to_owned();
                     Process { pid, name, image_path: path, ..Process::default() }
                 }
                 [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },

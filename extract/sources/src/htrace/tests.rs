@@ -195,8 +195,8 @@ fn output(command: &str, events: &str) -> String {
 fn history(session: &[(&str, &str)]) -> (String, Vec<u32>) {
     let text: String = session.iter().map(|(command, events)| output(command, events)).collect();
     let (entries, _) = read_text(text.as_bytes());
-    let events = events(&entries).into_iter();
-    let events: Vec<String> = events.map(|(kind, handle)| format!("{kind}{handle:x}")).collect();
+    let events: Vec<String> =
+        events(&entries).into_iter().map(|(kind, handle)| format!("{kind}{handle:x}")).collect();
     (events.join(" "), entries.history.snapshots().to_vec())
 }
 

@@ -26,8 +26,11 @@ pub struct Unknown {
 
 impl<'a> Window<'a> {
     pub fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
-        let known = timeline.known.range((first, 0)..(last.max(first), 0));
-        let known = known.map(|(&position, (_, entry))| (position, entry)).collect();
+        let known = timeline
+            .known
+            .range((first, 0)..(last.max(first), 0))
+            .map(|(&position, (_, entry))| (position, entry))
+            .collect();
         Self { first, last, known }
     }
 
@@ -166,8 +169,13 @@ impl<'a> Window<'a> {
     /// Returns the number of unknown events after `first` and before `last`.
     fn unknown_between(&self, first: i64, last: i64) -> i64 {
         let from = self.known.partition_point(|(position, _)| position.0 <= first);
-        let known = self.known.iter().skip(from).take_while(|(position, _)| position.0 < last);
-        let known = known.filter(|(position, _)| position.1 == 0).count() as i64;
+        let known = self
+            .known
+            .iter()
+            .skip(from)
+            .take_while(|(position, _)| position.0 < last)
+            .filter(|(position, _)| position.1 == 0)
+            .count() as i64;
         last.saturating_sub(first) - 1 - known
     }
 }
@@ -196,8 +204,8 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
         for (position, entry) in common.iter_mut().zip(&printed).skip(tail) {
             *position = later.next_if(|(_, known)| known.is_same(entry)).map(|(at, _)| at);
         }
-        let common = common.into_iter().map(|known| positions.get(known?).copied());
-        let common: Vec<Option<Position>> = common.collect();
+        let common: Vec<Option<Position>> =
+            common.into_iter().map(|known| positions.get(known?).copied()).collect();
         // From each row on, the next known position.
         let mut next = None;
         let mut nexts: Vec<Option<Position>> = Vec::with_capacity(common.len());

@@ -136,8 +136,10 @@ impl CsvRow {
 
 /// Returns program and pid of `notepad.exe (1234)`, or of a program with the pid in its own column.
 fn named(process: &str, pid: Option<u32>) -> (String, u32) {
-    let inside = process.strip_suffix(')').and_then(|process| process.rsplit_once(" ("));
-    let inside = inside.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
+    let inside = process
+        .strip_suffix(')')
+        .and_then(|process| process.rsplit_once(" ("))
+        .and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
     let (name, in_name) = inside.map_or((process, None), |(name, pid)| (name, Some(pid)));
     (name.trim().to_owned(), pid.or(in_name).unwrap_or_default())
 }

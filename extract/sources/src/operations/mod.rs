@@ -113,10 +113,8 @@ impl Handles {
         let mut events = Vec::new();
         for index in [open, close].into_iter().flatten() {
             let Some(entry) = history.get(index as usize) else { continue };
-            let kind = match Some(index) == open {
-                true => EventKind::HandleCreate,
-                false => EventKind::HandleClose,
-            };
+            let kind =
+                if Some(index) == open { EventKind::HandleCreate } else { EventKind::HandleClose };
             let leaked = is_leak(kind, closing.is_some() || is_reopened || is_unlisted);
             let closed_at_exit = at_exit
                 && (kind == EventKind::HandleClose || is_leak_at_exit(kind, false, at_exit));

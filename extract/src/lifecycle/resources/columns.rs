@@ -163,8 +163,8 @@ impl AllocationColumns {
         end_of: impl Fn(u32) -> Option<i64>,
         time_of: impl Fn(usize) -> i64,
     ) {
-        let ends = self.allocators.iter().map(|allocator| end_of(allocator.owner.process()?));
-        let ends: Vec<Option<i64>> = ends.collect();
+        let ends: Vec<Option<i64>> =
+            self.allocators.iter().map(|allocator| end_of(allocator.owner.process()?)).collect();
         for allocation in 0..self.len() {
             let Some(end) = ends[self.allocator[allocation] as usize] else { continue };
             let is_at_exit = match self.end[allocation] {

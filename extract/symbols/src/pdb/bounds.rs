@@ -180,8 +180,12 @@ pub fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
         let mut text = Text { length: name.saturating_add(RECORD_TEXT), depth: 0 };
         for target in references(&data) {
             ensure_earlier(target.0, index)?;
-            let inner = target.0.checked_sub(first).and_then(|at| texts.get(at as usize));
-            let inner = inner.copied().unwrap_or_default();
+            let inner = target
+                .0
+                .checked_sub(first)
+                .and_then(|at| texts.get(at as usize))
+                .copied()
+                .unwrap_or_default();
             text.length = text.length.saturating_add(inner.length);
             text.depth = text.depth.max(inner.depth + 1);
         }

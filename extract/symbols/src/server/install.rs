@@ -63,9 +63,10 @@ impl Form {
 
 /// Returns the folder of a file in a cache, which may have two tiers.
 pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
-    let root = match cache.join(TWO_TIERS).is_file() {
-        true => cache.join(key.first_tier()),
-        false => cache.to_owned(),
+    let root = if cache.join(TWO_TIERS).is_file() {
+        cache.join(key.first_tier())
+    } else {
+        cache.to_owned()
     };
     root.join(&key.name).join(&key.index)
 }

@@ -519,9 +519,10 @@ impl Downloads {
     /// Stops all requests to the host. Of several requests that were waiting, only the first reports it.
     fn give_up(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
         let location = server.shown();
-        match lock(&self.session).given_up_hosts.insert(server.host()) {
-            true => notes.failures.push(SearchFailure { location, reason }),
-            false => notes.skipped.push(location),
+        if lock(&self.session).given_up_hosts.insert(server.host()) {
+            notes.failures.push(SearchFailure { location, reason });
+        } else {
+            notes.skipped.push(location);
         }
     }
 

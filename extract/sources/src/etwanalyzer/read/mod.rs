@@ -80,8 +80,7 @@ pub fn import(
 
 /// Returns the total size of an extract's files in bytes.
 fn source_size(input: &Path) -> u64 {
-    let files = import_sources(input).into_iter();
-    files.map(|path| path.metadata().map_or(0, |data| data.len())).sum()
+    import_sources(input).into_iter().map(|path| path.metadata().map_or(0, |data| data.len())).sum()
 }
 
 /// An extract being read.
@@ -167,9 +166,10 @@ impl Reading<'_> {
         writer.table(Table::ModuleLoads, loads.into_frame())?;
         writer.table(Table::Processes, processes.table(&main).into_frame())?;
         let stats = objects.stats;
-        let counts: EventCounts = match main.is_by_handlescope() {
-            true => handlescope_rows(&main, &main.handlescope.event_counts),
-            false => stats.event_counts(objects.existing),
+        let counts: EventCounts = if main.is_by_handlescope() {
+            handlescope_rows(&main, &main.handlescope.event_counts)
+        } else {
+            stats.event_counts(objects.existing)
         };
         writer.table(Table::EventCounts, counts.into_frame())?;
         let replaced = self.progress.replaced.get();

@@ -88,8 +88,10 @@ pub struct Stats {
 impl Stats {
     /// Returns the number of events of each kind, including handles open at the end.
     pub fn event_counts(&self, existing: u64) -> EventCounts {
-        let kinds = EventKind::ALL.iter().zip(self.kinds);
-        let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
+        let kinds = EventKind::ALL
+            .iter()
+            .zip(self.kinds)
+            .map(|(kind, count)| (kind.name(), kind.event_name(), count));
         let kinds = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
         kinds
             .filter(|(.., count)| *count > 0)
@@ -321,8 +323,11 @@ impl ObjectRows<'_, '_> {
         let is_handle = WITH_HANDLE.contains(kind);
         let is_reference = REFERENCE_CHANGES.contains(kind);
         let leaked = is_leak(kind, closed.is_closed);
-        let stack = self.stacks.handlescope_row(event.stack_row);
-        let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
+        let stack = self
+            .stacks
+            .handlescope_row(event.stack_row)
+            .or_else(|| self.stacks.row(event.stack))
+            .map(StackIdx);
         if stack.is_none()
             && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
         {

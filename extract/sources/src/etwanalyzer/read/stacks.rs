@@ -94,8 +94,10 @@ impl StackTexts {
         if self.handlescope.is_some() {
             return;
         }
-        let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-        let lines = lines.filter(|line| !line.is_empty());
+        let lines = text
+            .split('\n')
+            .map(|line| line.strip_suffix('\r').unwrap_or(line))
+            .filter(|line| !line.is_empty());
         self.of_exits.push(lines.clone().any(is_of_exit));
         let frames: Vec<FrameIdx> = lines.map(|line| self.frames.row(line)).collect();
         self.rows.push((!frames.is_empty()).then_some(self.table.len() as u32));

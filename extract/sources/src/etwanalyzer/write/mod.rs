@@ -175,15 +175,16 @@ impl Parts<'_> {
 
     /// Rejects handles with more names than a member may hold, because this part is whole in memory.
     fn check_names(&self, handles: &[StartHandle], names: &Texts) -> Result<(), SaveError> {
-        let names = handles.iter().filter_map(|handle| names.get(handle.name?.row()));
-        let bytes: usize = names.map(str::len).sum();
-        match bytes as u64 > MAX_NAMES {
-            false => Ok(()),
-            true => Err(SaveError::TooLarge {
+        let bytes: usize =
+            handles.iter().filter_map(|handle| names.get(handle.name?.row())).map(str::len).sum();
+        if bytes as u64 > MAX_NAMES {
+            Err(SaveError::TooLarge {
                 path: self.output.to_path_buf(),
                 member: Member::Main.name(&base(self.output)),
                 limit: MAX_NAMES,
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 

@@ -219,8 +219,7 @@ mod tests {
 
     #[test]
     fn pdbs_of_modules_without_names_are_unresolved_and_sorted() {
-        let modules = ["z.pdb", "my a.pdb", "named.pdb"];
-        let modules = modules.iter().enumerate();
+        let modules = ["z.pdb", "my a.pdb", "named.pdb"].iter().enumerate();
         let modules = modules.map(|(row, pdb)| module(&format!(r"C:\{row}.dll"), None, Some(pdb)));
         let part = part(modules.collect(), &[(0, 1, Some(1)), (1, 1, Some(1))], &[2]);
         let pdb =

@@ -356,9 +356,9 @@ impl Parser<'_> {
         let (sign, numbers) = match self.next()? {
             // Pointers to data members of such classes.
             count @ ('F' | 'G') => {
-                let numbers = (0..count as u32 - 'D' as u32).map(|_| self.number());
-                let numbers: Option<Vec<i128>> = numbers.collect();
-                let numbers: Vec<String> = numbers?.iter().map(i128::to_string).collect();
+                let numbers: Vec<String> = (0..count as u32 - 'D' as u32)
+                    .map(|_| Some(self.number()?.to_string()))
+                    .collect::<Option<_>>()?;
                 return Some(format!("{{{}}}", numbers.join(",")));
             }
             '1' => ("&", 0),
