@@ -8,8 +8,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use handlescope_model::PageWatch;
 use handlescope_model::guard::lock;
+use handlescope_model::{Cancelled, PageWatch};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
@@ -72,6 +72,20 @@ pub struct SearchLimits<'a> {
     pub watch: Watch<'a>,
 }
 
+/// Why a search ended without a result; a later call continues from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchStop {
+    Cancelled,
+    /// Only servers are left, and the limits forbid asking them.
+    NeedsServer,
+}
+
+impl From<Cancelled> for SearchStop {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
+}
+
 /// Searches in progress or done, by what is searched for.
 pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
 
@@ -118,25 +132,24 @@ impl Search {
         }
     }
 
-    /// Returns the symbols of a module, from its PDB or else its image. Returns `None` if the limits forbid what that
-    /// takes; a later call continues from there.
+    /// Returns the symbols of a module, from its PDB or else its image.
     pub fn symbols(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
-    ) -> Option<SearchResult> {
+    ) -> Result<SearchResult, SearchStop> {
         if self.is_empty {
-            return Some(SearchResult::nothing(Outcome::NoSymbolPath));
+            return Ok(SearchResult::nothing(Outcome::NoSymbolPath));
         }
         let pdb = match &module.pdb {
             Some(pdb) => self.pdb(pdb, &instructions(module, addresses), limits)?,
             None => SearchResult::nothing(Outcome::NoPdbIdentity),
         };
-        match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
-            Some(image) => Some(pdb.or(self.image(&image))),
-            None => Some(pdb),
-        }
+        Ok(match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
+            Some(image) => pdb.or(self.image(&image)),
+            None => pdb,
+        })
     }
 
     /// Returns the report on a module so far.
@@ -163,13 +176,13 @@ impl Search {
         pdb: &PdbIdentity,
         addresses: &[u32],
         limits: SearchLimits<'_>,
-    ) -> Option<SearchResult> {
+    ) -> Result<SearchResult, SearchStop> {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
             let result = SearchResult::nothing(Outcome::UnusableName);
             *progress = Progress::Done(result.clone());
-            return Some(result);
+            return Ok(result);
         };
         let request = PdbRequest { key: &key, pdb, addresses, limits };
         loop {
@@ -183,10 +196,12 @@ impl Search {
                 }
                 Progress::Done(result) => {
                     self.extend(&request, result);
-                    return Some(result.clone());
+                    return Ok(result.clone());
                 }
                 Progress::New => self.find(&request)?,
-                Progress::OnlyServersLeft(_) if !limits.may_download => return None,
+                Progress::OnlyServersLeft(_) if !limits.may_download => {
+                    return Err(SearchStop::NeedsServer);
+                }
                 Progress::OnlyServersLeft(result) => self.download(&request, result.clone())?,
             };
             *progress = next;
@@ -207,13 +222,13 @@ impl Search {
         }
     }
 
-    /// Searches the local places; returns `None` if cancelled.
-    fn find(&self, request: &PdbRequest<'_>) -> Option<Progress> {
+    /// Searches the local places.
+    fn find(&self, request: &PdbRequest<'_>) -> Result<Progress, Cancelled> {
         let mut result = SearchResult::nothing(Outcome::NotFound);
         for candidate in self.local(request.key) {
             if self.take(&candidate, request, &mut result)? {
                 self.note_download(request.pdb, &mut result);
-                return Some(Progress::Done(result));
+                return Ok(Progress::Done(result));
             }
         }
         if self.store_is_on_path
@@ -223,9 +238,9 @@ impl Search {
             result.origin = Some(Origin::Symcache);
         }
         if self.downloads.is_offline() || result.covers(request.addresses) {
-            return Some(Progress::Done(result));
+            return Ok(Progress::Done(result));
         }
-        Some(Progress::OnlyServersLeft(result))
+        Ok(Progress::OnlyServersLeft(result))
     }
 
     /// Adds the notes of an earlier download in this session, because a file in a cache may come from it.
@@ -240,12 +255,16 @@ impl Search {
         }
     }
 
-    /// Asks the servers; returns `None` if cancelled.
-    fn download(&self, request: &PdbRequest<'_>, mut result: SearchResult) -> Option<Progress> {
+    /// Asks the servers.
+    fn download(
+        &self,
+        request: &PdbRequest<'_>,
+        mut result: SearchResult,
+    ) -> Result<Progress, Cancelled> {
         let PdbRequest { key, pdb, limits, .. } = *request;
         let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
-        let fetched = downloads.fetched(pdb)?;
+        let fetched = downloads.fetched(pdb).ok_or(Cancelled)?;
         result.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
@@ -255,20 +274,18 @@ impl Search {
             self.take(&candidate, request, &mut result)?;
         }
         result.is_final = result.origin == Some(Origin::Symcache);
-        Some(Progress::Done(result))
+        Ok(Progress::Done(result))
     }
 
-    /// Uses a file if it is the right PDB; otherwise notes why not. Returns `None` if cancelled.
+    /// Uses a file if it is the right PDB; otherwise notes why not. Returns whether it is used.
     fn take(
         &self,
         candidate: &Candidate,
         request: &PdbRequest<'_>,
         result: &mut SearchResult,
-    ) -> Option<bool> {
+    ) -> Result<bool, Cancelled> {
         let PdbRequest { key, pdb, limits, .. } = *request;
-        if limits.watch.cancel.is_cancelled() {
-            return None;
-        }
+        limits.watch.cancel.check()?;
         let file = self.file_of(candidate, key, pdb);
         match file.and_then(|file| self.load(&file, request, result)) {
             Ok(()) => {
@@ -278,12 +295,12 @@ impl Search {
                 {
                     *file = candidate.path.join(member);
                 }
-                Some(true)
+                Ok(true)
             }
-            Err(_) if limits.watch.cancel.is_cancelled() => None,
+            Err(_) if limits.watch.cancel.is_cancelled() => Err(Cancelled),
             Err(error) => {
                 result.notes.refused.push(Arc::new(error));
-                Some(false)
+                Ok(false)
             }
         }
     }

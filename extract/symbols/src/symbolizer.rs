@@ -14,7 +14,7 @@ use super::module::{CodeAddress, FrameChain};
 use super::options::{NoSymbolObserver, SymbolObserver, SymbolizerOptions, Watch};
 use super::path::SymbolPath;
 use super::report::ModuleReport;
-use super::search::{Search, SearchLimits};
+use super::search::{Search, SearchLimits, SearchStop};
 
 /// Resolves addresses of modules along a symbol path and remembers what it found.
 ///
@@ -46,7 +46,7 @@ impl Symbolizer {
         let limits = SearchLimits { may_download: true, watch };
         let addresses: Vec<CodeAddress> = rvas.iter().copied().map(CodeAddress::from).collect();
         let chains = self.resolve_module(module, &addresses, limits);
-        chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+        chains.unwrap_or_else(|_| vec![FrameChain::default(); rvas.len()])
     }
 
     /// Downloads, but does not convert, the PDBs of modules that are in no local place, several at a time. The next
@@ -87,13 +87,13 @@ impl Symbolizer {
         self.requested.all().into_iter().map(report).collect()
     }
 
-    /// Resolves addresses of a module; returns `None` if the limits forbid what that takes.
+    /// Resolves addresses of a module.
     fn resolve_module(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
-    ) -> Option<Vec<FrameChain>> {
+    ) -> Result<Vec<FrameChain>, SearchStop> {
         self.requested.note(module, iter::empty());
         let result = self.search.symbols(module, addresses, limits)?;
         let chains = match &result.symbols {
@@ -102,7 +102,7 @@ impl Symbolizer {
         };
         let is_named = chains.iter().map(|chain| !chain.is_empty());
         self.requested.note(module, addresses.iter().map(|address| address.rva).zip(is_named));
-        Some(chains)
+        Ok(chains)
     }
 }
 
@@ -213,7 +213,7 @@ impl Batch<'_> {
             return;
         };
         let limits = SearchLimits { may_download, watch: self.watch };
-        if let Some(chains) = self.symbolizer.resolve_module(module, addresses, limits) {
+        if let Ok(chains) = self.symbolizer.resolve_module(module, addresses, limits) {
             // Each index is handed out only once.
             let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
