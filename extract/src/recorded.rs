@@ -33,18 +33,18 @@ pub struct RecordedTime {
 }
 
 /// Divisor of the session's length: if at least this part of it has no events at the start, they were overwritten.
-const QUIET_PART: i64 = 8;
+const OVERWRITTEN_SHARE_DIVISOR: i64 = 8;
 
 /// Normal time without events at the start of a session, because WPR starts several sessions in sequence.
 const QUIET_NS: i64 = 1_000_000_000;
 
 /// Divisor of the number of buffers: processors with less than this share of them may still have buffers from the
 /// session's start.
-const BUFFERS_PART: usize = 4;
+const FEW_BUFFERS_DIVISOR: usize = 4;
 
 /// Divisor of the busiest processor's bytes: a processor that begins later and has less than this share is assumed to
 /// have been idle.
-const IDLE_PART: u64 = 4;
+const IDLE_SHARE_DIVISOR: u64 = 4;
 
 /// What remains of a processor's buffers.
 struct Processor {
@@ -149,7 +149,8 @@ fn first_of_all(
     // If the oldest buffers were overwritten, whichever processor they are of, nothing was after this.
     let full = processors.iter().filter_map(|processor| processor.second).min();
     let Some((full_ns, number)) = full else {
-        return latest(&|processor| processor.bytes * IDLE_PART >= most).unwrap_or_default();
+        return latest(&|processor| processor.bytes * IDLE_SHARE_DIVISOR >= most)
+            .unwrap_or_default();
     };
     let is_early = |processor: &Processor| processor.first_ns <= full_ns;
     // A ring per processor leaves about as many bytes for each.
@@ -177,8 +178,10 @@ fn is_late(processors: &[Processor], last_ns: i64) -> bool {
         *sum += buffers;
         Some((*first_ns, *sum))
     };
-    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * BUFFERS_PART >= total);
-    quiet.is_some_and(|(quiet_ns, _)| quiet_ns > QUIET_NS && quiet_ns > last_ns / QUIET_PART)
+    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * FEW_BUFFERS_DIVISOR >= total);
+    quiet.is_some_and(|(quiet_ns, _)| {
+        quiet_ns > QUIET_NS && quiet_ns > last_ns / OVERWRITTEN_SHARE_DIVISOR
+    })
 }
 
 /// Numbers of a file's buffers.

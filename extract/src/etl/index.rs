@@ -25,7 +25,7 @@ pub struct Session {
 /// EVENT_TRACE_FILE_MODE_PREALLOCATE.
 const MODE_PREALLOCATE: u32 = 0x20;
 /// EVENT_TRACE_COMPRESSED_MODE.
-const MODE_COMPRESSED: u32 = 0x0400_0000;
+pub const MODE_COMPRESSED: u32 = 0x0400_0000;
 
 impl Session {
     /// Whether buffers may be compressed, so that they may be at any offset.

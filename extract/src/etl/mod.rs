@@ -22,7 +22,10 @@ mod stack_parts;
 use std::fs::File;
 use std::io;
 
-pub use self::buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
+pub use self::buffer::{
+    BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, FLAG_COMPRESSED, IndexedBuffer, Times,
+    buffer_offset,
+};
 pub use self::clock::{Clock, ClockKind};
 pub use self::decode::{Selector, load};
 pub use self::diagnostics::{
@@ -30,7 +33,7 @@ pub use self::diagnostics::{
 };
 pub use self::event::{Event, EventId, Framed, Guid, frame, is_end};
 pub use self::gather::{Batch, Gatherer, Sink, Spare};
-pub use self::index::{BufferIndex, Session, SkippedRange};
+pub use self::index::{BufferIndex, MODE_COMPRESSED, Session, SkippedRange};
 pub use self::losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use self::lz77::decompress;
 pub use self::reader::{EventReader, MAX_DECODERS};

@@ -32,6 +32,14 @@ const MAX_TEXT: usize = 1024;
 /// Decoding source of a WMI class rather than a manifest.
 const WMI: u32 = 1;
 
+/// Offsets of the fields of a schema.
+const DECODING_SOURCE: usize = 48;
+const PROVIDER_NAME: usize = 52;
+const TASK_NAME: usize = 68;
+const OPCODE_NAME: usize = 72;
+const PROPERTY_COUNT: usize = 100;
+const TOP_LEVEL_COUNT: usize = 104;
+
 /// Offset of the property array, and size of a property.
 const PROPERTIES: usize = 112;
 const PROPERTY: usize = 24;
@@ -51,14 +59,14 @@ pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
     let (guid, class) = (p.guid()?, p.guid()?);
     let (id, version, _channel) = (p.u16()?, p.u8()?, p.u8()?);
     let (_level, opcode, _task) = (p.u8()?, p.u8()?, p.u16()?);
-    let described = if u32_at(48)? == WMI {
+    let described = if u32_at(DECODING_SOURCE)? == WMI {
         Described::Classic { guid: class, opcode, version }
     } else {
         Described::Manifest { guid, id, version }
     };
     let text = |offset| Some(text_at(record, u32_at(offset)?));
-    let opcode_name = if opcode == 0 { String::new() } else { text(72)? };
-    let (count, top_level) = (u32_at(100)? as usize, u32_at(104)? as usize);
+    let opcode_name = if opcode == 0 { String::new() } else { text(OPCODE_NAME)? };
+    let (count, top_level) = (u32_at(PROPERTY_COUNT)? as usize, u32_at(TOP_LEVEL_COUNT)? as usize);
     let properties = record.get(PROPERTIES..)?.chunks_exact(PROPERTY);
     if count > properties.len() {
         return None;
@@ -67,11 +75,11 @@ pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
         properties.take(count).map(|bytes| property(record, bytes)).collect();
     let schema = Schema {
         source: SchemaSource::EventInfo,
-        provider: text(52)?.into(),
-        guid: if u32_at(48)? == WMI { class } else { guid },
+        provider: text(PROVIDER_NAME)?.into(),
+        guid: if u32_at(DECODING_SOURCE)? == WMI { class } else { guid },
         id,
         version,
-        task: text(68)?.into(),
+        task: text(TASK_NAME)?.into(),
         opcode: opcode_name.into(),
         fields: Fields::new(fields?, top_level)?.into(),
     };

@@ -7,7 +7,7 @@ mod trace_header;
 
 use std::borrow::Cow;
 
-pub use self::trace_header::{TimeZone, TraceHeader};
+pub use self::trace_header::{TimeZone, TraceHeader, behind_pointers, header_offset};
 use crate::etl::{Event, Guid};
 
 /// Reads fields in sequence; every read returns `None` if the payload is too short.

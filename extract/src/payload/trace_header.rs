@@ -47,6 +47,39 @@ pub struct TraceHeader {
     pub base: i64,
 }
 
+/// Offsets of the fields of the trace header.
+pub mod header_offset {
+    pub const BUFFER_SIZE: usize = 0;
+    pub const VERSION: usize = 4;
+    pub const OS_BUILD: usize = 8;
+    pub const CPU_COUNT: usize = 12;
+    pub const END_TIME: usize = 16;
+    pub const TIMER_RESOLUTION: usize = 24;
+    pub const MAXIMUM_FILE_SIZE: usize = 28;
+    pub const LOG_FILE_MODE: usize = 32;
+    pub const BUFFERS_WRITTEN: usize = 36;
+    pub const POINTER_SIZE: usize = 44;
+    pub const EVENTS_LOST: usize = 48;
+    pub const CPU_MHZ: usize = 52;
+    /// Pointers to the names of session and file, which mean nothing on disk.
+    pub const POINTERS: usize = 56;
+
+    // Offsets from the end of the pointers. The time zone ends at 172; in files of both pointer sizes, times are
+    // aligned to 8 bytes.
+    pub const TIME_ZONE: usize = 0;
+    pub const BOOT_TIME: usize = 176;
+    pub const PERF_FREQ: usize = 184;
+    pub const START_TIME: usize = 192;
+    pub const CLOCK_TYPE: usize = 200;
+    pub const BUFFERS_LOST: usize = 204;
+    pub const END: usize = 208;
+}
+
+/// Returns the offset of a field whose offset is counted from the end of the pointers.
+pub const fn behind_pointers(offset: usize, pointer_size: usize) -> usize {
+    header_offset::POINTERS + 2 * pointer_size + offset
+}
+
 /// Longest plausible interval of the system timer, 100 ns; real systems have at most 15.625 ms.
 const MAX_TIMER_STEP: i64 = 10_000_000;
 
@@ -56,50 +89,46 @@ impl TraceHeader {
 
     /// Time zone names are between the zone's numbers; session and file names come last.
     pub const FIELDS: &[Field] = &[
-        Field::Bytes(56),
+        Field::Bytes(header_offset::POINTERS),
         Field::Pointers(2),
-        Field::Bytes(4),
-        Field::Unread(64),
-        Field::Bytes(20),
-        Field::Unread(64),
-        Field::Bytes(56),
+        Field::Bytes(BIAS_BYTES),
+        Field::Unread(NAME_BYTES),
+        Field::Bytes(CHANGE_BYTES),
+        Field::Unread(NAME_BYTES),
+        Field::Bytes(header_offset::END - BIAS_BYTES - NAME_BYTES - CHANGE_BYTES - NAME_BYTES),
         Field::Utf16,
         Field::Utf16,
     ];
 
     /// Decodes the payload of [`Self::EVENT`].
     pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::of(event);
+        let at = |offset: usize| {
+            let mut rest = Payload::of(event);
+            rest.skip(offset)?;
+            Some(rest)
+        };
+        let u32_at = |offset| at(offset)?.u32();
+        let i64_at = |offset| at(offset)?.i64();
+        let behind = |offset| behind_pointers(offset, event.pointer_size);
         Some(Self {
-            buffer_size: p.u32()?,
-            version: [p.u8()?, p.u8()?, p.u8()?, p.u8()?],
-            os_build: p.u32()?,
-            cpu_count: p.u32()?,
-            end_time: p.i64()?,
-            timer_resolution: p.u32()?,
-            maximum_file_size: p.u32()?,
-            log_file_mode: p.u32()?,
-            buffers_written: p.u32()?,
-            pointer_size: {
-                p.skip(4)?; // start buffers
-                p.u32()?
-            },
-            events_lost: p.u32()?,
-            cpu_mhz: p.u32()?,
-            time_zone: {
-                // Logger and file name pointers, which mean nothing on disk.
-                p.skip(2 * event.pointer_size)?;
-                TimeZone::decode(&mut p)?
-            },
-            boot_time: {
-                // The time zone ends at 244 (236), and in both layouts times are aligned to 8 bytes.
-                p.skip(4)?;
-                p.i64()?
-            },
-            perf_freq: p.i64()?,
-            start_time: p.i64()?,
-            clock_type: p.u32()?,
-            buffers_lost: p.u32()?,
+            buffer_size: u32_at(header_offset::BUFFER_SIZE)?,
+            version: u32_at(header_offset::VERSION)?.to_le_bytes(),
+            os_build: u32_at(header_offset::OS_BUILD)?,
+            cpu_count: u32_at(header_offset::CPU_COUNT)?,
+            end_time: i64_at(header_offset::END_TIME)?,
+            timer_resolution: u32_at(header_offset::TIMER_RESOLUTION)?,
+            maximum_file_size: u32_at(header_offset::MAXIMUM_FILE_SIZE)?,
+            log_file_mode: u32_at(header_offset::LOG_FILE_MODE)?,
+            buffers_written: u32_at(header_offset::BUFFERS_WRITTEN)?,
+            pointer_size: u32_at(header_offset::POINTER_SIZE)?,
+            events_lost: u32_at(header_offset::EVENTS_LOST)?,
+            cpu_mhz: u32_at(header_offset::CPU_MHZ)?,
+            time_zone: TimeZone::decode(&mut at(behind(header_offset::TIME_ZONE))?)?,
+            boot_time: i64_at(behind(header_offset::BOOT_TIME))?,
+            perf_freq: i64_at(behind(header_offset::PERF_FREQ))?,
+            start_time: i64_at(behind(header_offset::START_TIME))?,
+            clock_type: u32_at(behind(header_offset::CLOCK_TYPE))?,
+            buffers_lost: u32_at(behind(header_offset::BUFFERS_LOST))?,
             base: event.time,
         })
     }
@@ -148,6 +177,12 @@ struct Change {
     minute: u16,
     bias: i32,
 }
+
+/// Bytes of a bias.
+const BIAS_BYTES: usize = 4;
+
+/// Bytes of a change: a SYSTEMTIME and a bias.
+const CHANGE_BYTES: usize = 16 + BIAS_BYTES;
 
 /// Bytes of a zone name: 32 UTF-16 units.
 const NAME_BYTES: usize = 64;
