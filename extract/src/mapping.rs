@@ -157,14 +157,14 @@ fn parse(text: &str) -> Result<ResourceMapping, MappingError> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct MappingList {
     #[serde(default)]
-    resource: Vec<Entry>,
+    resource: Vec<MappingEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct MappingEntry {
     event: String,
     action: String,
     handle: Option<String>,
@@ -178,10 +178,10 @@ impl ResourceMapping {
     /// # Errors
     /// Fails if the text is not a list of mappings, or for its first invalid entry.
     pub fn from_list(text: &str) -> Result<Vec<Self>, MappingError> {
-        let list: List = toml::from_str(text)
+        let list: MappingList = toml::from_str(text)
             .map_err(|error| MappingError::NoList { reason: parser_message(&error, text) })?;
         let usual = ResourceFields::default();
-        let mapping = |(number, entry): (usize, Entry)| {
+        let mapping = |(number, entry): (usize, MappingEntry)| {
             let fields = ResourceFields {
                 handle: entry.handle.unwrap_or_else(|| usual.handle.clone()),
                 size: entry.size.unwrap_or_else(|| usual.size.clone()),
@@ -206,19 +206,19 @@ pub enum MappingError {
     #[error(
         "{}: {} is not a PROVIDER/EVENT; write the name or GUID of a provider, or *, then / and the name or id of an event",
         Untrusted(text),
-        Quoted(event)
+        QuotedText(event)
     )]
     NoEvent { text: String, event: String },
     #[error(
         "{}: {} is neither acquire nor release; one of them must follow PROVIDER/EVENT",
         Untrusted(text),
-        Quoted(action)
+        QuotedText(action)
     )]
     NoAction { text: String, action: String },
     #[error(
         "{}: {} is not handle=FIELD, size=FIELD or allocator=FIELD",
         Untrusted(text),
-        Quoted(word)
+        QuotedText(word)
     )]
     UnknownField { text: String, word: String },
     #[error(
@@ -240,9 +240,9 @@ pub enum MappingError {
 }
 
 /// Text in quotation marks, or `nothing` if it is empty.
-struct Quoted<'a>(&'a str);
+struct QuotedText<'a>(&'a str);
 
-impl std::fmt::Display for Quoted<'_> {
+impl std::fmt::Display for QuotedText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.is_empty() {
             f.write_str("nothing")

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 
 use handlescope_model::tables::{is_merged, is_ring};
 
-use crate::etl::{BufferTimes, Clock, Times};
+use crate::etl::{BufferTimes, Clock, TimeBounds};
 use crate::payload::TraceHeader;
 
 /// Time range a file covers, in nanoseconds since session start.
@@ -64,7 +64,7 @@ impl RecordedTime {
         let has_kernel =
             buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
         let times = |buffer: &BufferTimes| if has_kernel { buffer.kernel } else { buffer.all };
-        let last = buffers.iter().filter_map(times).map(|times: Times| times.last).max();
+        let last = buffers.iter().filter_map(times).map(|times: TimeBounds| times.last).max();
         let last_ns = clock.ns(last?);
         let processors = Processor::new(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
@@ -114,7 +114,7 @@ impl Processor {
     /// Returns all processors with such events.
     fn new(
         buffers: &[BufferTimes],
-        times: impl Fn(&BufferTimes) -> Option<Times>,
+        times: impl Fn(&BufferTimes) -> Option<TimeBounds>,
         clock: &Clock,
     ) -> Vec<Self> {
         let first = |buffer: &BufferTimes| {
@@ -231,7 +231,7 @@ mod tests {
         let clock = Clock { kind, base: 0, frequency: SECOND, step: 1 };
         let times = buffers.iter().map(|(processor, number, first, last)| {
             let [first_ns, last_ns] = [first, last].map(|seconds| seconds.saturating_mul(SECOND));
-            let times = Times { first: Some(first_ns), last: last_ns };
+            let times = TimeBounds { first: Some(first_ns), last: last_ns };
             let (kernel, all) = (Some(times), Some(times));
             // Events from less than five seconds do not fill a buffer.
             let bytes = if last.saturating_sub(*first) < 5 { 100 } else { 1_000 };

@@ -41,7 +41,7 @@ pub use self::options::{BufferCount, BufferSize, Events, RecordOptions, StopCond
 pub use self::plan::{Flags, SessionPlan};
 pub use self::profile::{PROFILE_NAME, ProviderSelection, wpr_profile};
 pub use self::recorder::{
-    EventSink, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stats, Stopped,
-    recorder,
+    EventSink, FurtherTraces, Recorder, RecordingEnd, Running, SessionEvent, SessionHeader,
+    SessionStats, recorder,
 };
 pub use self::xperf::{REPRODUCE, quoted, xperf_commands};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::history::{Life, Listed, Lives, StartList};
+use handlescope_model::history::{Life, Lives, RundownHandles, StartList};
 use handlescope_model::rules::{is_kernel_handle, is_leak_at_exit};
 use handlescope_model::tables::{
     AcquisitionKind, Acquisitions, End, Object, Objects, Origin, ReferenceChange, ReferenceChanges,
@@ -221,7 +221,7 @@ impl<'a> EventBatch<'a> {
     /// Matches handles in the end rundown to the object's acquisitions, which begin at `from`, and adds those that were
     /// opened before the trace.
     fn match_listed(&mut self, object: ObjectIdx, from: usize, rows: &[u32]) {
-        let mut listed = Listed::default();
+        let mut listed = RundownHandles::default();
         for row in rows {
             let (process, handle) = self.columns.listed_handle(*row);
             listed.add(process, handle, *row);

@@ -150,12 +150,12 @@ mod tests {
     const PDB: Option<(Guid, u32, &str)> = Some((Guid([1; 16]), 1, "a.pdb"));
     const OTHER: Option<(Guid, u32, &str)> = Some((Guid([2; 16]), 1, "a.pdb"));
 
-    type Known = (Option<u32>, u32, Option<(Guid, u32, &'static str)>);
+    type ImageFields = (Option<u32>, u32, Option<(Guid, u32, &'static str)>);
 
     /// Returns the first image of each image's file, for images with one path and size but their own volume, checksum
     /// and PDB.
-    fn first_of(images: &[Known]) -> Vec<usize> {
-        let file = |(volume, checksum, pdb): &Known| {
+    fn first_of(images: &[ImageFields]) -> Vec<usize> {
+        let file = |(volume, checksum, pdb): &ImageFields| {
             (0, File { path: 0, volume: *volume, checksum: *checksum, size: 1, pdb: *pdb })
         };
         let images: Vec<_> = images.iter().map(file).collect();

@@ -18,7 +18,7 @@ use super::batches::{BatchesAhead, send_in_batches, write_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
-use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner, known};
+use crate::lifecycle::{AllocationColumns, AllocationOwner, AllocatorRow, Miss, known};
 use crate::stacks::StackResolver;
 
 /// Allocations without their stacks.
@@ -116,10 +116,10 @@ impl ResourceTables<'_> {
         }
     }
 
-    fn pid(&self, owner: Owner) -> Option<u32> {
+    fn pid(&self, owner: AllocationOwner) -> Option<u32> {
         match owner {
-            Owner::Pid(pid) => known(pid),
-            Owner::Process(row) => {
+            AllocationOwner::Pid(pid) => known(pid),
+            AllocationOwner::Process(row) => {
                 let process = self.collected.processes.rows.get(row as usize)?;
                 Some(process.process.pid)
             }

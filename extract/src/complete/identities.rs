@@ -120,12 +120,12 @@ pub struct ImageFile {
     pub checksum: u32,
     /// Size of the mapped image in bytes.
     pub size: u32,
-    pub pdb: Option<Pdb>,
+    pub pdb: Option<ImagePdb>,
 }
 
 /// PDB of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pdb {
+pub struct ImagePdb {
     /// Bytes in their on-disk form: the first three groups are little-endian.
     pub guid: [u8; 16],
     pub age: u32,
@@ -166,13 +166,13 @@ impl ImageFile {
             .find_map(|entry| {
                 let (size, at) = (u32_at(entry, 16)?, u32_at(entry, 24)?);
                 let size = RECORD_BYTES.min(size as usize);
-                Pdb::parse(&read_at(file, at.into(), size).ok()?)
+                ImagePdb::parse(&read_at(file, at.into(), size).ok()?)
             });
         Some(image_file)
     }
 }
 
-impl Pdb {
+impl ImagePdb {
     /// Decodes an RSDS record; `None` for records of other kinds and for names without terminator.
     fn parse(record: &[u8]) -> Option<Self> {
         let rest = record.strip_prefix(&CODEVIEW_PDB70_MAGIC.to_le_bytes())?;
@@ -251,7 +251,7 @@ pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u
 }
 
 /// Creates the record with the PDB of an image.
-pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
+pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &ImagePdb) -> Vec<u8> {
     let mut record = Record::new(event, RSDS);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());

@@ -189,14 +189,14 @@ pub struct BufferTimes {
     /// Number of filled bytes.
     pub bytes: u32,
     /// Times of kernel events, except those of processes, threads and images, which every session has.
-    pub kernel: Option<Times>,
+    pub kernel: Option<TimeBounds>,
     /// Times of all kernel and provider events.
-    pub all: Option<Times>,
+    pub all: Option<TimeBounds>,
 }
 
 /// Raw times of some events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct TimeBounds {
     /// First event that is not of a rundown, if any.
     pub first: Option<i64>,
     pub last: i64,
@@ -213,8 +213,10 @@ impl BufferTimes {
     /// Takes the times from the header, which has the time of the first event, before the events are read.
     pub fn begin(buffer: &IndexedBuffer) -> Self {
         let time = buffer.first_time;
-        let times =
-            buffer.header.has_session_events().then_some(Times { first: Some(time), last: time });
+        let times = buffer
+            .header
+            .has_session_events()
+            .then_some(TimeBounds { first: Some(time), last: time });
         Self { kernel: times, all: times, ..Self::new(buffer) }
     }
 
@@ -229,8 +231,8 @@ impl BufferTimes {
             // A merge adds facts about the system and images as classic events, at any time.
             EventId::Classic { .. } | EventId::Message => return,
         };
-        let add = |times: &mut Option<Times>| {
-            let times = times.get_or_insert(Times { first: None, last: event.time });
+        let add = |times: &mut Option<TimeBounds>| {
+            let times = times.get_or_insert(TimeBounds { first: None, last: event.time });
             times.last = times.last.max(event.time);
             if !is_listed {
                 times.first.get_or_insert(event.time);

@@ -131,7 +131,7 @@ pub enum FrameError {
 }
 
 /// Header and payload of an event, without its processor and offset.
-pub struct Framed<'a> {
+pub struct EventFrame<'a> {
     pub event: Event<'a>,
     /// Bytes of its header that are read. Counters, the parent of an instance and extended items may follow.
     pub header: usize,
@@ -179,7 +179,7 @@ pub fn is_end(bytes: &[u8]) -> bool {
 /// Frames the event at the start of `bytes`, which must extend to the end of the valid data.
 ///
 /// `inherited_time` is the time of the previous event, for trace messages without a timestamp.
-pub fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
+pub fn frame(bytes: &[u8], inherited_time: i64) -> Result<EventFrame<'_>, FrameError> {
     let fields = Fields(bytes);
     match fields.u8(3) {
         MARKER => match fields.u8(2) {
@@ -221,12 +221,12 @@ fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> 
     bytes.get(..size).ok_or(FrameError::BadSize)
 }
 
-fn framed(header: usize, size: usize, event: Event<'_>) -> Framed<'_> {
-    Framed { event, header, size, stride: size.next_multiple_of(8) }
+fn framed(header: usize, size: usize, event: Event<'_>) -> EventFrame<'_> {
+    EventFrame { event, header, size, stride: size.next_multiple_of(8) }
 }
 
 /// Frames events with system (32), compact (24) and perfinfo (16) headers.
-fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
+fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<EventFrame<'_>, FrameError> {
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(4));
     let bytes = sized(bytes, size, header)?;
@@ -252,7 +252,7 @@ fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>
 const CLASSIC_HEADER: usize = 48;
 
 /// Frames events with classic (48) and instance (72) headers; both have the event class at 24.
-fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
+fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<EventFrame<'_>, FrameError> {
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(0));
     let bytes = sized(bytes, size, header)?;
@@ -271,7 +271,7 @@ fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_
 
 const MANIFEST_HEADER: usize = 80;
 
-fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError> {
+fn manifest(bytes: &[u8], pointer_size: usize) -> Result<EventFrame<'_>, FrameError> {
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(0));
     let bytes = sized(bytes, size, MANIFEST_HEADER)?;
@@ -309,7 +309,7 @@ fn end_of_extended(bytes: &[u8]) -> Result<usize, FrameError> {
 
 const MESSAGE_HEADER: usize = 8;
 
-fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
+fn message(bytes: &[u8], time: i64) -> Result<EventFrame<'_>, FrameError> {
     let size = usize::from(Fields(bytes).u16(0));
     let bytes = sized(bytes, size, MESSAGE_HEADER)?;
     Ok(framed(

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::decoded::{DecodedBuffer, SelectedEvent};
-use super::event::{Event, Framed, frame};
+use super::event::{Event, EventFrame, frame};
 use super::gather::{Batch, GatheredOrder, Sink, Spares};
 use super::merge::{EventPlace, Order};
 use super::stack_parts::StackParts;
@@ -106,7 +106,7 @@ impl DecodedBuffer {
         let stack = StackParts::new(&self.data, &self.parts, parts);
         // It was already framed by the decoder. It is modified in place: an event is large, and copying what the
         // processor has just written stalls.
-        if let Ok(Framed { event, .. }) = &mut frame(bytes, time) {
+        if let Ok(EventFrame { event, .. }) = &mut frame(bytes, time) {
             event.processor = self.processor;
             event.offset = self.offset_of(selected);
             event.repeated = repeated.map(|number| number.get() - 1);

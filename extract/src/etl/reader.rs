@@ -20,7 +20,7 @@ use super::hand_out::HandOut;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::merge::{IndexedGroups, MergeLimits, Merger};
-use super::repeated::Repeated;
+use super::repeated::RepeatedBytes;
 
 /// Groups of decoded buffers waiting for the merge.
 const READ_AHEAD: usize = 8;
@@ -94,7 +94,7 @@ impl EventReader {
         let (buffers, file) = (&index.buffers, &file);
         let groups = &groups(buffers);
         let (spares, spare_batches, repeated) =
-            (&Spares::default(), &Spares::default(), &Repeated::default());
+            (&Spares::default(), &Spares::default(), &RepeatedBytes::default());
         thread::scope(|scope| {
             let (mut decoders, mut decoded) = (Vec::new(), Vec::new());
             for (first, selectors) in divided(selectors, count).into_iter().enumerate() {
@@ -269,7 +269,7 @@ mod tests {
         let buffer = |time| vec![DecodedBuffer::of_events(&[(0x1120, time)])];
         (7..107).for_each(|time| decoded_tx.send(buffer(time)).unwrap());
         let limits = MergeLimits { buffers: 4, bytes: 1 << 20 };
-        let repeated = &Repeated::default();
+        let repeated = &RepeatedBytes::default();
         let (spares, spare_batches) = (&Spares::default(), &Spares::default());
         let result = catch_unwind(AssertUnwindSafe(|| {
             let indexed = IndexedGroups { buffers, groups };

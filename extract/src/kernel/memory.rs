@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared, gathered_columns};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, PassState, RowKind, gathered_columns};
 
 const CREATE: EventId = EventId::Hook(0x1020);
 const ALLOC: EventId = EventId::Hook(0x1021);
@@ -61,7 +61,7 @@ impl EventFamily for Heaps {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let heap = p.pointer()?;
         let (kind, address, size) = match event.id {
@@ -143,7 +143,7 @@ impl EventFamily for VirtualMemory {
         &[Field::Pointers(2), Field::Bytes(8)]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let (base, size) = (p.pointer()?, p.pointer()?);
         let (pid, flags) = (p.u32()?, p.u32()?);
@@ -251,7 +251,7 @@ impl EventFamily for Views {
     }
 
     /// Offset and process id are present in version 3, and whenever the payload is long enough.
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         if matches!(event.id, FILE_NAME | FILE_CREATE | FILE_DELETE | FILE_RUNDOWN) {
             let key = p.pointer()?;
@@ -290,7 +290,7 @@ mod tests {
             .collect();
         let mut heaps = Heaps::default();
         let event = Event { id, payload: &payload, pointer_size, ..Event::default() };
-        heaps.take(&event, &mut Shared::default())?;
+        heaps.take(&event, &mut PassState::default())?;
         Some(heaps)
     }
 

@@ -303,8 +303,8 @@ mod tests {
 
     use super::*;
     use crate::etl::{EventLoss, LossSpan};
-    use crate::kernel::Process;
-    use crate::raw::Action;
+    use crate::kernel::ProcessPayload;
+    use crate::raw::LifeEvent;
 
     const PARENT: u32 = 0;
 
@@ -315,8 +315,8 @@ mod tests {
 
     fn process(pid: u32) -> ProcessRow {
         ProcessRow {
-            process: Process {
-                action: Action::Begin,
+            process: ProcessPayload {
+                action: LifeEvent::Begin,
                 key: 0,
                 pid,
                 parent_pid: 7,

@@ -37,7 +37,7 @@ pub use self::lost_starts::find_lost_starts;
 pub use self::objects::{ObjectRow, Objects};
 pub use self::owners::{EventOwners, unnamed_pids};
 pub use self::resources::{
-    AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,
+    AllocationColumns, AllocationOwner, AllocationStats, AllocatorRow, Miss, follow_resources,
 };
 pub use self::same_time::in_time_order;
 pub use self::shards::{TrackedEvents, track};

@@ -69,14 +69,14 @@ fn doubtful_keys(
     uses: &Uses<'_>,
     order: Option<&[u32]>,
     cancel: &Cancel,
-) -> Result<HashSet<Key>, Cancelled> {
+) -> Result<HashSet<UseKey>, Cancelled> {
     let timeline = &uses.collected.shared.timeline;
     let row = |at: usize| match order {
         Some(order) => order.get(at).copied(),
         None => (at < timeline.len()).then_some(at as u32),
     };
     let mut doubtful = HashSet::new();
-    let mut at_once: HashMap<Key, AtOnce> = HashMap::new();
+    let mut at_once: HashMap<UseKey, AtOnce> = HashMap::new();
     let mut poll = Poll::new(cancel);
     let mut first = 0;
     while let Some(end) = next_run(uses, first, row) {
@@ -130,7 +130,7 @@ impl AtOnce {
 
 /// Handle, object or view, which is opened and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum UseKey {
     /// Handle of an object.
     Handle { process: u32, handle: u32, object: u64 },
     /// Handle value, whatever the object.
@@ -168,12 +168,12 @@ impl Uses<'_> {
     }
 
     /// Returns all effects of an event; none if the event belongs to no process.
-    fn of(&self, row: u32) -> impl Iterator<Item = (Key, How)> + use<> {
+    fn of(&self, row: u32) -> impl Iterator<Item = (UseKey, How)> + use<> {
         self.effects(row as usize).into_iter().flatten()
     }
 
-    fn effects(&self, row: usize) -> [Option<(Key, How)>; 4] {
-        const NOTHING: [Option<(Key, How)>; 4] = [None; 4];
+    fn effects(&self, row: usize) -> [Option<(UseKey, How)>; 4] {
+        const NOTHING: [Option<(UseKey, How)>; 4] = [None; 4];
         let Collector { handles, objects, references, views, shared, .. } = self.collected;
         let process = self.owners.process[row];
         if process == NONE {
@@ -183,28 +183,30 @@ impl Uses<'_> {
         let of_handle = |how, how_object| {
             let (handle, object) = (slot(handles.handle[at]), handles.object[at]);
             [
-                Some((Key::Handle { process, handle, object }, how)),
-                Some((Key::Value { process, handle }, how)),
-                Some((Key::Object(object), how_object)),
+                Some((UseKey::Handle { process, handle, object }, how)),
+                Some((UseKey::Value { process, handle }, how)),
+                Some((UseKey::Object(object), how_object)),
                 None,
             ]
         };
         let single = |key, how| [Some((key, how)), None, None, None];
-        let view =
-            || Key::View { pid: view_pid(self.collected, row, process), base: views.rows[at].base };
+        let view = || UseKey::View {
+            pid: view_pid(self.collected, row, process),
+            base: views.rows[at].base,
+        };
         match subject(shared.timeline.kind[row]) {
             Subject::Object(EventKind::HandleCreate) => of_handle(How::Open, How::Enter),
             Subject::Object(EventKind::HandleClose) => of_handle(How::Close, How::Use),
             Subject::HandleAtEnd => of_handle(How::Use, How::Use),
             Subject::Object(EventKind::HandleDuplicate) => self.of_duplicate(at, process),
             Subject::Object(EventKind::ObjectCreate) => {
-                single(Key::Object(objects.object[at]), How::Open)
+                single(UseKey::Object(objects.object[at]), How::Open)
             }
             Subject::Object(EventKind::ObjectDelete) => {
-                single(Key::Object(objects.object[at]), How::Close)
+                single(UseKey::Object(objects.object[at]), How::Close)
             }
             Subject::Object(EventKind::Reference | EventKind::Dereference) => {
-                single(Key::Object(references.object[at]), How::Use)
+                single(UseKey::Object(references.object[at]), How::Use)
             }
             Subject::Object(EventKind::Map) => single(view(), How::Open),
             Subject::Object(EventKind::Unmap) => single(view(), How::Close),
@@ -218,18 +220,21 @@ impl Uses<'_> {
 
     /// Returns the effects of a duplicate: it opens a handle of its owner, or of the child that inherits it, and uses
     /// its source handle.
-    fn of_duplicate(&self, at: usize, target: u32) -> [Option<(Key, How)>; 4] {
+    fn of_duplicate(&self, at: usize, target: u32) -> [Option<(UseKey, How)>; 4] {
         let duplicate = &self.collected.duplicates.rows[at];
         let owners = self.owners.duplicates[at];
         let object = duplicate.object;
         let process = if owners.inherited_by == NONE { target } else { owners.inherited_by };
         let handle = slot(duplicate.target_handle);
-        let source =
-            Key::Handle { process: owners.source, handle: slot(duplicate.source_handle), object };
+        let source = UseKey::Handle {
+            process: owners.source,
+            handle: slot(duplicate.source_handle),
+            object,
+        };
         [
-            Some((Key::Handle { process, handle, object }, How::Open)),
-            Some((Key::Value { process, handle }, How::Open)),
-            Some((Key::Object(object), How::Enter)),
+            Some((UseKey::Handle { process, handle, object }, How::Open)),
+            Some((UseKey::Value { process, handle }, How::Open)),
+            Some((UseKey::Object(object), How::Enter)),
             (owners.source != NONE).then_some((source, How::Use)),
         ]
     }
@@ -237,26 +242,30 @@ impl Uses<'_> {
 
 /// Doubtful handles, views and objects that are open.
 struct OpenKeys<'a> {
-    doubtful: &'a HashSet<Key>,
-    open: HashSet<Key>,
+    doubtful: &'a HashSet<UseKey>,
+    open: HashSet<UseKey>,
 }
 
 impl<'a> OpenKeys<'a> {
     /// Returns the keys listed by the start rundown.
-    fn from_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
+    fn from_start(
+        collected: &Collector,
+        index: &ProcessIndex,
+        doubtful: &'a HashSet<UseKey>,
+    ) -> Self {
         let handles = collected.handles.start.iter().filter_map(|start| {
             let process = index.find(start.pid, start.time)?;
-            Some(Key::Handle { process, handle: slot(start.handle), object: start.object })
+            Some(UseKey::Handle { process, handle: slot(start.handle), object: start.object })
         });
         let open = handles.filter(|key| doubtful.contains(key)).collect();
         Self { doubtful, open }
     }
 
-    fn is_doubtful(&self, key: &Key) -> bool {
+    fn is_doubtful(&self, key: &UseKey) -> bool {
         self.doubtful.contains(key)
     }
 
-    fn note(&mut self, key: Key, how: How) {
+    fn note(&mut self, key: UseKey, how: How) {
         if !self.doubtful.contains(&key) {
             return;
         }
@@ -267,7 +276,7 @@ impl<'a> OpenKeys<'a> {
     }
 
     /// Restores the state of keys.
-    fn restore(&mut self, states: Vec<(Key, bool)>) {
+    fn restore(&mut self, states: Vec<(UseKey, bool)>) {
         for (key, is_open) in states {
             if is_open {
                 self.open.insert(key);
@@ -277,7 +286,7 @@ impl<'a> OpenKeys<'a> {
         }
     }
 
-    fn contains(&self, key: &Key) -> bool {
+    fn contains(&self, key: &UseKey) -> bool {
         self.open.contains(key)
     }
 }
@@ -292,7 +301,7 @@ struct Run<'a, 'd> {
     /// Events of each processor in order. Processors are ordered by their first event.
     queues: Vec<Queue>,
     /// Events still to come, by key.
-    ahead: HashMap<Key, Ahead>,
+    ahead: HashMap<UseKey, Ahead>,
 }
 
 /// Remaining events of a processor.
@@ -321,11 +330,11 @@ enum Wait {
 }
 
 /// Choice that may be undone.
-struct Step {
+struct UndoStep {
     queue: usize,
     row: u32,
     /// Keys with their state before the event.
-    before: Vec<(Key, bool)>,
+    before: Vec<(UseKey, bool)>,
 }
 
 /// Maximum number of choices tried to order one run.
@@ -410,7 +419,7 @@ impl<'a, 'd> Run<'a, 'd> {
 
     /// Returns an order in which no event must wait, if there is one and it is found soon.
     fn right_order(&mut self) -> Option<Vec<u32>> {
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<UndoStep> = Vec::new();
         let mut tried: HashSet<Vec<usize>> = HashSet::new();
         let mut from = 0;
         for _ in 0..MAX_STEPS {
@@ -425,7 +434,7 @@ impl<'a, 'd> Run<'a, 'd> {
                     let row = self.queues[queue].head()?;
                     let before = self.states(self.uses.of(row).map(|(key, _)| key));
                     self.take(row, queue);
-                    steps.push(Step { queue, row, before });
+                    steps.push(UndoStep { queue, row, before });
                     from = 0;
                     if self.queues.iter().all(|queue| queue.head().is_none()) {
                         return Some(steps.iter().map(|step| step.row).collect());
@@ -435,7 +444,7 @@ impl<'a, 'd> Run<'a, 'd> {
                     }
                 }
                 None => {
-                    let Step { queue, row, before } = steps.pop()?;
+                    let UndoStep { queue, row, before } = steps.pop()?;
                     self.queues[queue].next -= 1;
                     self.count_all(row, queue, 1);
                     self.open.restore(before);
@@ -461,7 +470,7 @@ impl<'a, 'd> Run<'a, 'd> {
     }
 
     /// Returns the state of each doubtful key.
-    fn states(&self, keys: impl Iterator<Item = Key>) -> Vec<(Key, bool)> {
+    fn states(&self, keys: impl Iterator<Item = UseKey>) -> Vec<(UseKey, bool)> {
         keys.filter(|key| self.open.is_doubtful(key))
             .map(|key| (key, self.open.contains(&key)))
             .collect()
@@ -504,8 +513,10 @@ impl<'a, 'd> Run<'a, 'd> {
             let is_open = self.open.contains(&key);
             match (how, key) {
                 // Another object's handle with the same value has to be closed first.
-                (How::Open, Key::Value { .. }) if is_open && elsewhere(How::Close) => Wait::ForUse,
-                (_, Key::Value { .. }) => Wait::No,
+                (How::Open, UseKey::Value { .. }) if is_open && elsewhere(How::Close) => {
+                    Wait::ForUse
+                }
+                (_, UseKey::Value { .. }) => Wait::No,
                 (How::Open, _) if is_open && elsewhere(How::Close) => Wait::ForChange,
                 (How::Close, _) if !is_open && elsewhere(How::Open) => Wait::ForChange,
                 (How::Close, _) if elsewhere(How::Use) => Wait::ForUse,

@@ -18,7 +18,7 @@ use super::Lifetimes;
 use super::attribution::NONE;
 use super::evidence::RundownEvidence;
 use super::objects::{ObjectRow, Objects, Tracker, closed_handle, event_address, opened_handle};
-use super::unseen::{Effect, Reuses};
+use super::unseen::{ReuseEffect, Reuses};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::side_by_side::{chunk_length, side_by_side};
 
@@ -52,8 +52,8 @@ pub fn track(
         shards.map(|shard| ShardEvents { shard, lifetimes, order, evidence, object: &object });
     let parts = side_by_side(events, ShardEvents::follow)?;
     parts.iter().for_each(|part| diagnostics.merge(&part.course.findings));
-    match <[Part<'_>; 1]>::try_from(parts) {
-        Ok([Part { objects, course }]) => {
+    match <[ShardObjects<'_>; 1]>::try_from(parts) {
+        Ok([ShardObjects { objects, course }]) => {
             let object = object.into_iter().map(AtomicU32::into_inner).collect();
             let Course { reuses, foreign, .. } = course;
             let closed = reuses.map(Reuses::into_closed).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Shard {
 }
 
 /// Objects of a shard.
-struct Part<'a> {
+struct ShardObjects<'a> {
     objects: Objects,
     course: Course<'a>,
 }
@@ -128,13 +128,13 @@ struct ShardEvents<'s, 'a> {
 }
 
 impl<'a> ShardEvents<'_, 'a> {
-    fn follow(self) -> Result<Part<'a>, Cancelled> {
+    fn follow(self) -> Result<ShardObjects<'a>, Cancelled> {
         let mut tracker = Tracker::default();
         let mut course = self.follow_with(&mut tracker)?;
         course.foreign = tracker.take_foreign();
         course.findings.add(WarningKind::DoubtfulClose, tracker.doubtful_closes(), None);
         course.forget(tracker.reopened());
-        Ok(Part { objects: tracker.finish(), course })
+        Ok(ShardObjects { objects: tracker.finish(), course })
     }
 
     fn follow_with(self, tracker: &mut Tracker) -> Result<Course<'a>, Cancelled> {
@@ -155,20 +155,22 @@ impl<'a> ShardEvents<'_, 'a> {
             {
                 process = tracker.holder(handle, row as u32, evidence);
             }
-            let effect =
-                course.reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row, process));
+            let effect = course
+                .reuses
+                .as_mut()
+                .map_or(ReuseEffect::None, |reuses| reuses.event(row, process));
             let opened = |opened: u32| {
                 let handle = opened_handle(collected, owners, opened as usize);
                 (object[opened as usize].load(Relaxed), handle)
             };
             let tracked = match effect {
-                Effect::None => tracker.event(collected, owners, row, process, evidence),
-                Effect::ClosedBefore(open) => {
+                ReuseEffect::None => tracker.event(collected, owners, row, process, evidence),
+                ReuseEffect::ClosedBefore(open) => {
                     let (object, handle) = opened(open);
                     tracker.close_unseen(object, handle);
                     tracker.event(collected, owners, row, process, evidence)
                 }
-                Effect::Closes(open) => {
+                ReuseEffect::Closes(open) => {
                     let (object, handle) = opened(open);
                     let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
                     Ok(tracker.close_of(object, handle, name, row as u32))
@@ -216,7 +218,7 @@ impl Course<'_> {
 
 /// Joins the objects of all shards. `numbers` has the shard's number of each event's object.
 fn joined(
-    parts: Vec<Part<'_>>,
+    parts: Vec<ShardObjects<'_>>,
     mut numbers: Vec<AtomicU32>,
     cancel: &Cancel,
 ) -> Result<TrackedEvents, Cancelled> {
@@ -264,7 +266,7 @@ struct RankedPart {
     ranks: Vec<u32>,
 }
 
-impl Part<'_> {
+impl ShardObjects<'_> {
     fn ranked(
         self,
         begins: &Ranks,

@@ -50,7 +50,7 @@ enum Slot {
 
 /// Effect of an event on earlier opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ReuseEffect {
     /// None, except on the event's own object.
     None,
     /// The handle or view opened in this row had been closed before.
@@ -87,10 +87,10 @@ impl<'a> Reuses<'a> {
     }
 
     /// Handles the next event; `process` is the process whose handle a close ends.
-    pub fn event(&mut self, row: usize, process: u32) -> Effect {
+    pub fn event(&mut self, row: usize, process: u32) -> ReuseEffect {
         let timeline = &self.lifetimes.collected.shared.timeline;
-        let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
-        let Some(slot) = self.lifetimes.slot(kind, row, process) else { return Effect::None };
+        let Some(kind) = event_kind(timeline.kind[row]) else { return ReuseEffect::None };
+        let Some(slot) = self.lifetimes.slot(kind, row, process) else { return ReuseEffect::None };
         if self.may_have_ended.get(process as usize) == Some(&true) {
             self.threads.entry((process, timeline.tid[row])).or_insert(timeline.time[row]);
         }
@@ -100,46 +100,50 @@ impl<'a> Reuses<'a> {
                 if self.lifetimes.owners.doubtful.contains(&(row as u32)) =>
             {
                 self.open.entry(slot).or_insert(row as u32);
-                Effect::None
+                ReuseEffect::None
             }
             EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map => {
                 let before = self.open.insert(slot, row as u32);
-                before.map_or(Effect::None, |before| self.reuse(before, row))
+                before.map_or(ReuseEffect::None, |before| self.reuse(before, row))
             }
             EventKind::HandleClose => {
-                let Some(&opened) = self.open.get(&slot) else { return Effect::None };
+                let Some(&opened) = self.open.get(&slot) else { return ReuseEffect::None };
                 if address(self.lifetimes.collected, row)
                     == address(self.lifetimes.collected, opened as usize)
                 {
                     self.open.remove(&slot);
                     return if self.is_lossy(opened, row) {
-                        Effect::Closes(opened)
+                        ReuseEffect::Closes(opened)
                     } else {
-                        Effect::None
+                        ReuseEffect::None
                     };
                 }
                 let effect = self.reuse(opened, row);
-                if effect != Effect::None {
+                if effect != ReuseEffect::None {
                     self.open.remove(&slot);
                 }
                 effect
             }
             EventKind::Unmap => {
                 self.open.remove(&slot);
-                Effect::None
+                ReuseEffect::None
             }
-            _ => Effect::None,
+            _ => ReuseEffect::None,
         }
     }
 
     /// Notes that the handle or view a row opened is closed. It counts only if the close may be missing; otherwise
     /// later evidence does not count either.
-    fn reuse(&mut self, opened: u32, row: usize) -> Effect {
+    fn reuse(&mut self, opened: u32, row: usize) -> ReuseEffect {
         if !self.is_of_one_process(opened, row) {
-            return Effect::None;
+            return ReuseEffect::None;
         }
         self.closed_before.insert(opened, self.lifetimes.collected.shared.timeline.time[row]);
-        if self.is_lossy(opened, row) { Effect::ClosedBefore(opened) } else { Effect::None }
+        if self.is_lossy(opened, row) {
+            ReuseEffect::ClosedBefore(opened)
+        } else {
+            ReuseEffect::None
+        }
     }
 
     /// Whether a later event belongs to the process that opened the handle, shown by a thread that already existed

@@ -11,12 +11,12 @@ pub const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"
 
 /// Events that an EventInfo record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Described {
+pub enum SchemaTarget {
     Manifest { guid: Guid, id: u16, version: u8 },
     Classic { guid: Guid, opcode: u8, version: u8 },
 }
 
-impl Described {
+impl SchemaTarget {
     pub fn of(event: EventId, version: u8) -> Option<Self> {
         match event {
             EventId::Manifest { guid, id } => Some(Self::Manifest { guid, id, version }),
@@ -52,7 +52,7 @@ const FIXED_LENGTH: u32 = 0x10;
 const FIXED_COUNT: u32 = 0x20;
 
 /// Decodes the schema in a record, and which events it describes; `None` if the record makes no sense.
-pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
+pub fn decode(record: &[u8]) -> Option<(SchemaTarget, Schema)> {
     let at = |offset: usize| Payload::new(record.get(offset..).unwrap_or_default(), 8);
     let u32_at = |offset| at(offset).u32();
     let mut p = at(0);
@@ -60,9 +60,9 @@ pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
     let (id, version, _channel) = (p.u16()?, p.u8()?, p.u8()?);
     let (_level, opcode, _task) = (p.u8()?, p.u8()?, p.u16()?);
     let described = if u32_at(DECODING_SOURCE)? == WMI {
-        Described::Classic { guid: class, opcode, version }
+        SchemaTarget::Classic { guid: class, opcode, version }
     } else {
-        Described::Manifest { guid, id, version }
+        SchemaTarget::Manifest { guid, id, version }
     };
     let text = |offset| Some(text_at(record, u32_at(offset)?));
     let opcode_name = if opcode == 0 { String::new() } else { text(OPCODE_NAME)? };
@@ -177,7 +177,7 @@ pub fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::metadata::fields::{Extent, Form};
+    use crate::metadata::fields::{Extent, ValueForm};
 
     /// A property: flags, in-type, out-type, count and length. Its name follows from its index.
     pub type Property = (u32, u16, u16, u16, u16);
@@ -228,14 +228,14 @@ pub mod tests {
     #[test]
     fn names_lose_the_space_behind_them() {
         let (described, schema) = decode(&record(&[(0, 8, 0, 1, 4)], 1)).unwrap();
-        assert_eq!(described, Described::Manifest { guid: GUID, id: 5, version: 0 });
+        assert_eq!(described, SchemaTarget::Manifest { guid: GUID, id: 5, version: 0 });
         assert_eq!((&*schema.provider, schema.name().as_str()), ("Contoso", "Work/Start"));
         assert_eq!(&*schema.fields.top_level()[0].name, "p0");
     }
 
     #[test]
     fn the_length_of_a_pointer_is_that_of_the_event() {
-        let pointer = FieldKind::Value(Form::Hex, Extent::Pointer);
+        let pointer = FieldKind::Value(ValueForm::Hex, Extent::Pointer);
         assert_eq!(kinds(&[(0, 16, 0, 1, 4)]), [(pointer, Count::Single)]);
     }
 
@@ -250,7 +250,7 @@ pub mod tests {
         ];
         assert_eq!(
             kinds,
-            extents.map(|extent| (FieldKind::Value(Form::Utf16, extent), Count::Single))
+            extents.map(|extent| (FieldKind::Value(ValueForm::Utf16, extent), Count::Single))
         );
     }
 
@@ -289,7 +289,7 @@ pub mod tests {
         let mut bytes = record(&[], 0);
         bytes[16..32].copy_from_slice(&[9; 16]);
         bytes[48] = 1;
-        let described = Described::Classic { guid: Guid([9; 16]), opcode: 1, version: 0 };
+        let described = SchemaTarget::Classic { guid: Guid([9; 16]), opcode: 1, version: 0 };
         assert_eq!(decode(&bytes).unwrap().0, described);
     }
 }

@@ -404,7 +404,7 @@ fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::fields::{Extent, Form};
+    use crate::metadata::fields::{Extent, ValueForm};
 
     const GUID: Guid = Guid([4; 16]);
 
@@ -497,8 +497,8 @@ mod tests {
         assert_eq!((schemas[0].id, schemas[0].version, &*schemas[0].provider), (7, 2, "My-Source"));
         let kinds: Vec<FieldKind> =
             schemas[0].fields.plans().iter().map(|field| field.kind).collect();
-        let bytes = FieldKind::Value(Form::Binary, Extent::BytesOf(0));
-        assert_eq!(kinds, [FieldKind::Value(Form::Unsigned, Extent::Bytes(4)), bytes]);
+        let bytes = FieldKind::Value(ValueForm::Binary, Extent::BytesOf(0));
+        assert_eq!(kinds, [FieldKind::Value(ValueForm::Unsigned, Extent::Bytes(4)), bytes]);
     }
 
     #[test]
@@ -516,7 +516,10 @@ mod tests {
         assert_eq!(names, ["Count", "Items", "Last", "Length", "Text"]);
         assert_eq!(fields.plans()[1].count, Count::Field(0));
         assert_eq!(fields.plans()[1].kind, FieldKind::Structure { first: 3, members: 2 });
-        assert_eq!(fields.plans()[4].kind, FieldKind::Value(Form::Utf16, Extent::CharactersOf(3)));
+        assert_eq!(
+            fields.plans()[4].kind,
+            FieldKind::Value(ValueForm::Utf16, Extent::CharactersOf(3))
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, Weekday};
 
 use super::{Field, Payload};
-use crate::etl::{Clock, ClockKind, Event, EventId, Session};
+use crate::etl::{Clock, ClockKind, Event, EventId, SessionLayout};
 use crate::filetime::{date_time, of_date_time};
 
 /// Fields of the trace header.
@@ -134,8 +134,8 @@ impl TraceHeader {
     }
 
     /// Returns what matters for finding the session's buffers.
-    pub fn session(&self) -> Session {
-        Session { buffer_size: self.buffer_size, log_file_mode: self.log_file_mode }
+    pub fn session(&self) -> SessionLayout {
+        SessionLayout { buffer_size: self.buffer_size, log_file_mode: self.log_file_mode }
     }
 
     /// Returns the session's clock; `None` if its type or frequency makes no sense.
@@ -160,13 +160,13 @@ impl TraceHeader {
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.
     pub bias: i32,
-    standard: Change,
-    daylight: Change,
+    standard: ClockChange,
+    daylight: ClockChange,
 }
 
 /// Change of the clocks (a SYSTEMTIME and its bias).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Change {
+struct ClockChange {
     /// 0: every year, on the given weekday of the month, the `day`th one (5: last).
     year: u16,
     /// 0: the clocks never change.
@@ -194,9 +194,9 @@ impl TimeZone {
     pub fn decode(p: &mut Payload<'_>) -> Option<Self> {
         let bias = p.u32()? as i32;
         p.skip(NAME_BYTES)?;
-        let standard = Change::decode(p)?;
+        let standard = ClockChange::decode(p)?;
         p.skip(NAME_BYTES)?;
-        let daylight = Change::decode(p)?;
+        let daylight = ClockChange::decode(p)?;
         Some(Self { bias, standard, daylight })
     }
 
@@ -237,7 +237,7 @@ impl TimeZone {
 
     /// Returns the offsets without and with daylight saving time. A damaged file may claim any bias.
     fn offset_pair(&self) -> (i32, i32) {
-        let offset = |change: Change| self.bias.saturating_add(change.bias).saturating_neg();
+        let offset = |change: ClockChange| self.bias.saturating_add(change.bias).saturating_neg();
         (offset(self.standard), offset(self.daylight))
     }
 
@@ -253,7 +253,7 @@ impl TimeZone {
     }
 }
 
-impl Change {
+impl ClockChange {
     fn decode(p: &mut Payload<'_>) -> Option<Self> {
         let (year, month, weekday) = (p.u16()?, p.u16()?, p.u16()?);
         let (day, hour, minute) = (p.u16()?, p.u16()?, p.u16()?);
@@ -282,8 +282,8 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn change(month: u16, day: u16, hour: u16, bias: i32) -> Change {
-        Change { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
+    fn change(month: u16, day: u16, hour: u16, bias: i32) -> ClockChange {
+        ClockChange { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
     }
 
     fn filetime(text: &str) -> i64 {
@@ -354,7 +354,8 @@ mod tests {
 
     #[test]
     fn a_rule_with_a_year_holds_in_that_year() {
-        let once = |month, day, hour, bias| Change { year: 2024, ..change(month, day, hour, bias) };
+        let once =
+            |month, day, hour, bias| ClockChange { year: 2024, ..change(month, day, hour, bias) };
         let zone =
             TimeZone { bias: 180, standard: once(2, 18, 0, 0), daylight: once(10, 20, 0, -60) };
         let (first, last) = (filetime("2024-02-18 01:00"), filetime("2024-02-18 03:00"));

@@ -12,7 +12,7 @@ use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameCode, FrameKey, StackTable};
 use super::modules::AddressSpaces;
-use super::shard::{Answers, Context, NewStack, NotedMethod, Query, Request, Shard};
+use super::shard::{Answers, Context, NewStack, NotedMethod, Query, Shard, StackRequest};
 use crate::number_set::NumberSet;
 use crate::raw::Timeline;
 use crate::side_by_side::side_by_side;
@@ -185,7 +185,7 @@ impl StackLookUp<'_> {
             };
             let (parts, pid, time) = (stacks.parts(at), *pid, *time);
             if parts[0] != FragmentRef::NONE {
-                let request = Request { position, row: *row, parts, pid, time };
+                let request = StackRequest { position, row: *row, parts, pid, time };
                 shards[shard_of(parts, pid, count)].requests.push(request);
             }
         }

@@ -37,7 +37,7 @@ const LOOKED_UP_AT_ONCE: usize = 32;
 
 /// Event of a batch with a stack to look up.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct StackRequest {
     /// Position of the event in its batch.
     pub position: u32,
     /// Row of the timeline.
@@ -50,7 +50,7 @@ pub struct Request {
 /// Parts of a stack, and its process.
 type StackKey = (FragmentRef, FragmentRef, u32);
 
-impl Request {
+impl StackRequest {
     fn key(&self) -> StackKey {
         key(self.parts, self.pid)
     }
@@ -62,7 +62,7 @@ fn key([first, second]: [FragmentRef; 2], pid: u32) -> StackKey {
 
 /// Answer, with the raw times for which it holds.
 #[derive(Debug, Clone, Copy)]
-struct Answer {
+struct StackAnswer {
     /// First time; the smallest number if there is no bound.
     from: i64,
     /// First time at which it no longer holds; the largest number if there is no bound.
@@ -71,7 +71,7 @@ struct Answer {
     stack: Option<u32>,
 }
 
-impl Answer {
+impl StackAnswer {
     fn holds(&self, time: i64) -> bool {
         self.from <= time && time < self.to
     }
@@ -111,7 +111,7 @@ struct Memory<K> {
     spans: Spans,
 }
 
-/// [`Answer`] packed into eight bytes.
+/// [`StackAnswer`] packed into eight bytes.
 #[derive(Debug, Clone, Copy)]
 struct StoredAnswer {
     /// Number of the stack, plus one.
@@ -126,7 +126,7 @@ impl<K> Default for Memory<K> {
 }
 
 impl<K: Copy + Eq + Hash> Memory<K> {
-    fn get(&self, key: K, time: i64) -> Option<Answer> {
+    fn get(&self, key: K, time: i64) -> Option<StackAnswer> {
         self.get_from(self.first(key)?, key, time)
     }
 
@@ -136,7 +136,7 @@ impl<K: Copy + Eq + Hash> Memory<K> {
     }
 
     /// Returns the answer for a time, which may be the first one.
-    fn get_from(&self, first: StoredAnswer, key: K, time: i64) -> Option<Answer> {
+    fn get_from(&self, first: StoredAnswer, key: K, time: i64) -> Option<StackAnswer> {
         let first = self.answer(first)?;
         if first.holds(time) {
             return Some(first);
@@ -145,12 +145,12 @@ impl<K: Copy + Eq + Hash> Memory<K> {
         more.find(|answer| answer.holds(time))
     }
 
-    fn answer(&self, stored: StoredAnswer) -> Option<Answer> {
+    fn answer(&self, stored: StoredAnswer) -> Option<StackAnswer> {
         let (from, to) = self.spans.get(stored.span)?;
-        Some(Answer { from, to, stack: stored.stack.map(|stack| stack.get() - 1) })
+        Some(StackAnswer { from, to, stack: stored.stack.map(|stack| stack.get() - 1) })
     }
 
-    fn put(&mut self, key: K, answer: Answer) {
+    fn put(&mut self, key: K, answer: StackAnswer) {
         let Some(span) = self.spans.number(answer.from, answer.to) else { return };
         let stack = answer.stack.and_then(|stack| NonZeroU32::new(stack + 1));
         let stored = StoredAnswer { stack, span };
@@ -163,9 +163,9 @@ impl<K: Copy + Eq + Hash> Memory<K> {
     }
 }
 
-/// Location of an address, with the raw times for which it holds, as in [`Answer`].
+/// Location of an address, with the raw times for which it holds, as in [`StackAnswer`].
 #[derive(Debug, Clone, Copy)]
-struct Located {
+struct TimedFrame {
     frame: FrameCode,
     from: i64,
     to: i64,
@@ -221,9 +221,9 @@ impl RecentAddresses {
     }
 
     /// Returns the location if it holds at a time.
-    fn located(&self, Recent { frame, span, .. }: Recent, time: i64) -> Option<Located> {
+    fn located(&self, Recent { frame, span, .. }: Recent, time: i64) -> Option<TimedFrame> {
         let (from, to) = self.spans.get(span?)?;
-        (from <= time && time < to).then_some(Located { frame, from, to })
+        (from <= time && time < to).then_some(TimedFrame { frame, from, to })
     }
 
     /// Prefetches the set of an address that will be looked up soon.
@@ -231,8 +231,8 @@ impl RecentAddresses {
         prefetch(&self.sets[Self::set(pid, address)..]);
     }
 
-    fn put(&mut self, pid: u32, address: u64, located: Located) {
-        let Located { frame, from, to } = located;
+    fn put(&mut self, pid: u32, address: u64, located: TimedFrame) {
+        let TimedFrame { frame, from, to } = located;
         let RecentSet(ways) = &mut self.sets[Self::set(pid, address)];
         // An address has one place; its old answer no longer holds.
         if ways[0].address != address || ways[0].pid != pid {
@@ -246,7 +246,7 @@ impl RecentAddresses {
 #[derive(Default)]
 pub struct Shard {
     /// Events for [`Self::answer`] to look up, ordered by position.
-    pub requests: Vec<Request>,
+    pub requests: Vec<StackRequest>,
     /// Answers not taken yet.
     pub answers: Answers,
     stacks: Memory<StackKey>,
@@ -332,7 +332,7 @@ impl Shard {
             let parts = || new.iter().flat_map(|request| request.parts);
             parts().for_each(|part| context.fragments.fetch_place(part));
             parts().for_each(|part| context.fragments.fetch(part));
-            for Request { position, row, parts, pid, time } in new.drain(..).copied() {
+            for StackRequest { position, row, parts, pid, time } in new.drain(..).copied() {
                 self.look_up(position, &Query { parts, more: more(row), pid, time }, context);
             }
         }
@@ -340,7 +340,7 @@ impl Shard {
         self.requests = requests;
     }
 
-    fn note(&mut self, position: u32, answer: Answer) {
+    fn note(&mut self, position: u32, answer: StackAnswer) {
         self.answers.stacks.extend(answer.stack.map(|stack| (position, stack)));
     }
 
@@ -363,9 +363,9 @@ impl Shard {
     }
 
     /// Joins the frames of the parts to a new stack.
-    fn join(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) -> Answer {
+    fn join(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) -> StackAnswer {
         let Query { parts, more, pid, time } = *query;
-        let mut joined = Answer { from: i64::MIN, to: i64::MAX, stack: None };
+        let mut joined = StackAnswer { from: i64::MIN, to: i64::MAX, stack: None };
         let start = self.answers.frames.len();
         let parts = || {
             parts.iter().chain(more).map(|part| {
@@ -414,7 +414,7 @@ impl Shard {
         address: u64,
         time: i64,
         context: &Context<'_>,
-    ) -> Located {
+    ) -> TimedFrame {
         let Context { spaces, methods, .. } = *context;
         let mut located = spaces.locate(pid, address, time);
         let mut managed = methods.locate(pid, address, time);
@@ -441,7 +441,7 @@ impl Shard {
         if let (Some(_), Some(method)) = (module, method) {
             self.answers.methods.push(NotedMethod { position, frame, method });
         }
-        let located = Located { frame: self.code(frame), from, to };
+        let located = TimedFrame { frame: self.code(frame), from, to };
         self.recent.put(pid, address, located);
         located
     }

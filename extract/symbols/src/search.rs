@@ -21,9 +21,9 @@ use super::pdb::pe::ExportTable;
 use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
 use super::pdb::{Conversion, PdbFile};
 use super::pointer::{self, PointerError};
-use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::report::{ModuleReport, SearchNotes, SearchOutcome, SymbolFileError, SymbolOrigin};
 use super::server::download_lock::Semaphore;
-use super::server::install::{Form, Install};
+use super::server::install::{FileForm, Install};
 use super::server::{self, Downloads};
 
 /// Maximum bytes of PDBs that are converted at the same time, unless a single one is larger. A conversion takes about
@@ -56,8 +56,8 @@ pub struct Search {
 #[derive(Clone)]
 pub struct SearchResult {
     pub symbols: Option<Arc<ModuleSymbols>>,
-    outcome: Outcome,
-    origin: Option<Origin>,
+    outcome: SearchOutcome,
+    origin: Option<SymbolOrigin>,
     notes: SearchNotes,
     unsaved: Option<Arc<SymbolFileError>>,
     /// Whether no further parts of the PDB can be read.
@@ -140,11 +140,11 @@ impl Search {
         limits: SearchLimits<'_>,
     ) -> Result<SearchResult, SearchStop> {
         if self.is_empty {
-            return Ok(SearchResult::nothing(Outcome::NoSymbolPath));
+            return Ok(SearchResult::nothing(SearchOutcome::NoSymbolPath));
         }
         let pdb = match &module.pdb {
             Some(pdb) => self.pdb(pdb, &instructions(module, addresses), limits)?,
-            None => SearchResult::nothing(Outcome::NoPdbIdentity),
+            None => SearchResult::nothing(SearchOutcome::NoPdbIdentity),
         };
         Ok(match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
             Some(image) => pdb.or(self.image(&image)),
@@ -155,9 +155,11 @@ impl Search {
     /// Returns the report on a module so far.
     pub fn report(&self, module: &ModuleIdentity) -> ModuleReport {
         let pdb = match &module.pdb {
-            _ if self.is_empty => SearchResult::nothing(Outcome::NoSymbolPath),
-            Some(pdb) => self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(Outcome::NotFound)),
-            None => SearchResult::nothing(Outcome::NoPdbIdentity),
+            _ if self.is_empty => SearchResult::nothing(SearchOutcome::NoSymbolPath),
+            Some(pdb) => {
+                self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(SearchOutcome::NotFound))
+            }
+            None => SearchResult::nothing(SearchOutcome::NoPdbIdentity),
         };
         let image = ImageIdentity::new(module).filter(|_| pdb.symbols.is_none());
         let result = match image.and_then(|image| self.images.known(&image)) {
@@ -180,7 +182,7 @@ impl Search {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
-            let result = SearchResult::nothing(Outcome::UnusableName);
+            let result = SearchResult::nothing(SearchOutcome::UnusableName);
             *progress = Progress::Done(result.clone());
             return Ok(result);
         };
@@ -210,7 +212,7 @@ impl Search {
 
     /// Converts the parts of a PDB at further addresses. If that fails, their functions stay unknown.
     fn extend(&self, request: &PdbRequest<'_>, result: &mut SearchResult) {
-        let Outcome::Resolved { file, .. } = result.outcome.clone() else { return };
+        let SearchOutcome::Resolved { file, .. } = result.outcome.clone() else { return };
         if result.covers(request.addresses) || result.is_final {
             return;
         }
@@ -224,7 +226,7 @@ impl Search {
 
     /// Searches the local places.
     fn find(&self, request: &PdbRequest<'_>) -> Result<Progress, Cancelled> {
-        let mut result = SearchResult::nothing(Outcome::NotFound);
+        let mut result = SearchResult::nothing(SearchOutcome::NotFound);
         for candidate in self.local(request.key) {
             if self.take(&candidate, request, &mut result)? {
                 self.note_download(request.pdb, &mut result);
@@ -235,7 +237,7 @@ impl Search {
             && let Some((symcaches, path)) = self.store.open(request.key, request.pdb)
         {
             result.succeed(symcaches, path, true);
-            result.origin = Some(Origin::Symcache);
+            result.origin = Some(SymbolOrigin::Symcache);
         }
         if self.downloads.is_offline() || result.covers(request.addresses) {
             return Ok(Progress::Done(result));
@@ -247,11 +249,11 @@ impl Search {
     fn note_download(&self, pdb: &PdbIdentity, result: &mut SearchResult) {
         let Some(fetched) = self.downloads.fetched(pdb) else { return };
         result.notes.extend(&fetched.notes);
-        if let (Some((path, address)), Outcome::Resolved { file, .. }) =
+        if let (Some((path, address)), SearchOutcome::Resolved { file, .. }) =
             (&fetched.file, &result.outcome)
             && path == file
         {
-            result.origin = Some(Origin::Server(address.clone()));
+            result.origin = Some(SymbolOrigin::Server(address.clone()));
         }
     }
 
@@ -267,13 +269,13 @@ impl Search {
         let fetched = downloads.fetched(pdb).ok_or(Cancelled)?;
         result.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
-            let origin = Origin::Server(address);
+            let origin = SymbolOrigin::Server(address);
             // A pointer may have led to a compressed file.
-            let form = Form::from_target(&path);
+            let form = FileForm::from_target(&path);
             let candidate = Candidate { path, form, member: None, origin };
             self.take(&candidate, request, &mut result)?;
         }
-        result.is_final = result.origin == Some(Origin::Symcache);
+        result.is_final = result.origin == Some(SymbolOrigin::Symcache);
         Ok(Progress::Done(result))
     }
 
@@ -290,7 +292,7 @@ impl Search {
         match file.and_then(|file| self.load(&file, request, result)) {
             Ok(()) => {
                 result.origin = Some(candidate.origin.clone());
-                if let (Some(member), Outcome::Resolved { file, .. }) =
+                if let (Some(member), SearchOutcome::Resolved { file, .. }) =
                     (&candidate.member, &mut result.outcome)
                 {
                     *file = candidate.path.join(member);
@@ -356,16 +358,16 @@ impl Search {
         if let Progress::Done(result) = &*progress {
             return result.clone();
         }
-        let mut result = SearchResult::nothing(Outcome::NotFound);
+        let mut result = SearchResult::nothing(SearchOutcome::NotFound);
         let files = StoreKey::from_image(image).map(|key| self.local(&key));
         for Candidate { path, form, member, origin } in files.unwrap_or_default() {
-            if form != Form::Plain || member.is_some() {
+            if form != FileForm::Plain || member.is_some() {
                 continue;
             }
             match ExportTable::open(&path, image) {
                 Ok(exports) => {
                     result.symbols = Some(Arc::new(ModuleSymbols::Exports(exports)));
-                    result.outcome = Outcome::ResolvedFromExports { file: path };
+                    result.outcome = SearchOutcome::ResolvedFromExports { file: path };
                     result.origin = Some(origin);
                     break;
                 }
@@ -458,7 +460,7 @@ impl Search {
 
     /// Returns the closed folder where a candidate was found, if any.
     fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
-        let Origin::Folder(origin) = &candidate.origin else { return None };
+        let SymbolOrigin::Folder(origin) = &candidate.origin else { return None };
         self.closed.iter().find(|folder| *folder == origin)
     }
 
@@ -474,15 +476,15 @@ impl Search {
             return lock(&self.folders).packed.unpack(&path, member, key, self.max_bytes);
         }
         let mut form = candidate.form;
-        if form == Form::Pointer {
+        if form == FileForm::Pointer {
             path = self.target_of(candidate)?;
-            form = Form::from_target(&path);
+            form = FileForm::from_target(&path);
         }
-        if form == Form::Plain {
+        if form == FileForm::Plain {
             return Ok(path);
         }
         let install = Install {
-            form: Form::Cabinet,
+            form: FileForm::Cabinet,
             caches: self.cache.iter().cloned().collect(),
             key: key.clone(),
             pdb: pdb.clone(),
@@ -534,7 +536,7 @@ fn instructions(module: &ModuleIdentity, addresses: &[CodeAddress]) -> Vec<u32> 
 }
 
 impl SearchResult {
-    fn nothing(outcome: Outcome) -> Self {
+    fn nothing(outcome: SearchOutcome) -> Self {
         let notes = SearchNotes::default();
         Self { symbols: None, outcome, origin: None, notes, unsaved: None, is_final: false }
     }
@@ -554,13 +556,13 @@ impl SearchResult {
 
     /// Whether there are only symcaches, of other parts, so that it is worth searching for the PDB itself again.
     fn may_grow_by_search(&self, addresses: &[u32]) -> bool {
-        self.origin == Some(Origin::Symcache) && !self.is_final && !self.covers(addresses)
+        self.origin == Some(SymbolOrigin::Symcache) && !self.is_final && !self.covers(addresses)
     }
 
     fn succeed(&mut self, symcaches: Symcaches, file: PathBuf, was_converted: bool) {
         let names = SymcacheNames::new(symcaches, Some(file.clone()));
         self.symbols = Some(Arc::new(ModuleSymbols::Symcache(names)));
-        self.outcome = Outcome::Resolved { file, was_converted };
+        self.outcome = SearchOutcome::Resolved { file, was_converted };
     }
 
     /// Combines the failed search for the PDB with that for the image. If both failed, the outcome is that of the PDB,

@@ -134,7 +134,7 @@ fn in_order(
 }
 
 /// A batch of requests and its progress.
-struct Batch<'a> {
+struct ResolveBatch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
     watch: Watch<'a>,
@@ -155,7 +155,7 @@ impl Symbolizer {
         cancel: &Cancel,
     ) -> Vec<Vec<FrameChain>> {
         let watch = Watch { observer, cancel };
-        let batch = Batch {
+        let batch = ResolveBatch {
             symbolizer: self,
             requests,
             watch,
@@ -183,7 +183,7 @@ impl Symbolizer {
     }
 }
 
-impl Batch<'_> {
+impl ResolveBatch<'_> {
     fn work(&self, indexes: &[usize], threads: usize, may_download: bool) {
         let next = AtomicUsize::new(0);
         let run = || {

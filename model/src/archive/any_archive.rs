@@ -80,7 +80,7 @@ impl<'a> AnyArchive<'a> {
         self,
         name: &'a str,
         limits: &ContainerLimits,
-    ) -> Result<Member<'a>, ContainerError> {
+    ) -> Result<PackedMember<'a>, ContainerError> {
         let Self { path, packed, content } = self;
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let (size, content_bytes, source) = match content {
@@ -89,17 +89,17 @@ impl<'a> AnyArchive<'a> {
                 let indexes = index.into_iter().collect();
                 let members = SevenZipMembers::choose(path, *container, indexes, limits)?;
                 let size = members.entries().map(|(_, size)| size).sum();
-                return Ok(Member {
+                return Ok(PackedMember {
                     path,
                     name,
                     size,
-                    source: Source::SevenZip(Box::new(members)),
+                    source: MemberSource::SevenZip(Box::new(members)),
                 });
             }
             Content::Zip(mut zip) => {
                 let member = zip.archive.by_name(name);
                 let size = member.map_err(|error| damaged(path, name, &error))?.size();
-                (size, size, Source::Zip(zip))
+                (size, size, MemberSource::Zip(zip))
             }
             Content::Cabinet(cabinet) => {
                 // Unpacking a member also unpacks the files before it in its folder.
@@ -110,30 +110,30 @@ impl<'a> AnyArchive<'a> {
                 let sizes = folder.file_entries().map(|file| u64::from(file.uncompressed_size()));
                 let file = cabinet.get_file_entry(name);
                 let size = file.map_or(0, |file| u64::from(file.uncompressed_size()));
-                (size, sizes.sum(), Source::Cabinet(cabinet))
+                (size, sizes.sum(), MemberSource::Cabinet(cabinet))
             }
         };
         limits.check_size(path, name, size)?;
         limits.check_content(path, packed, content_bytes)?;
-        Ok(Member { path, name, size, source })
+        Ok(PackedMember { path, name, size, source })
     }
 }
 
 /// A member that the limits allow to be unpacked.
-pub struct Member<'a> {
+pub struct PackedMember<'a> {
     path: &'a Path,
     name: &'a str,
     size: u64,
-    source: Source<'a>,
+    source: MemberSource<'a>,
 }
 
-enum Source<'a> {
+enum MemberSource<'a> {
     Zip(Box<Zip>),
     SevenZip(Box<SevenZipMembers<'a>>),
     Cabinet(Box<Cabinet<BufReader<File>>>),
 }
 
-impl Member<'_> {
+impl PackedMember<'_> {
     /// Returns the unpacked size that the archive claims, bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -148,17 +148,17 @@ impl Member<'_> {
     pub fn unpack(self, mut target: &File, watch: Watch<'_>) -> Result<(), ContainerError> {
         let Self { path, name, size, source } = self;
         match source {
-            Source::SevenZip(members) => {
+            MemberSource::SevenZip(members) => {
                 let target = target.try_clone().map_err(|error| damaged(path, name, &error))?;
                 members.unpack(&[target], watch)
             }
-            Source::Zip(mut zip) => {
+            MemberSource::Zip(mut zip) => {
                 let member = zip.archive.by_name(name);
                 let mut member = member.map_err(|error| damaged(path, name, &error))?;
                 copy(&mut member, &mut target, size, watch)
                     .map_err(|error| damaged(path, name, &error))
             }
-            Source::Cabinet(mut cabinet) => {
+            MemberSource::Cabinet(mut cabinet) => {
                 of_cabinet(|| copy(&mut cabinet.read_file(name)?, &mut target, size, watch))
                     .map_err(|error| damaged(path, name, &error))
             }

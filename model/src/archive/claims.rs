@@ -14,7 +14,7 @@ use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type, thrift};
 
 use super::container::ContainerLimits;
-use crate::guard::Panicked;
+use crate::guard::CaughtPanic;
 use crate::noting::{PolarsReason, Reason};
 
 /// Size of the trailer after the footer: the footer's length and the format's magic.
@@ -74,7 +74,7 @@ pub enum TableProblem {
     Decoder(#[from] PolarsError),
     /// The decoder panics on some damaged tables.
     #[error("the Parquet decoder cannot read it")]
-    Panicked(#[from] Panicked),
+    Panicked(#[from] CaughtPanic),
 }
 
 /// Reads and checks the footer, with its trailer, of a table of this size.

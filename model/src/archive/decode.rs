@@ -33,14 +33,14 @@ pub struct ParquetTable<'a> {
 }
 
 /// A row group and the rows to decode from it.
-struct Part<'a> {
+struct RowGroupPart<'a> {
     group: &'a RowGroupMetadata,
     rows: Option<Bitmap>,
     /// Number of these rows.
     height: usize,
 }
 
-impl Part<'_> {
+impl RowGroupPart<'_> {
     /// Returns the error for a column that has `rows` rows here instead.
     fn problem(&self, rows: usize) -> TableProblem {
         TableProblem::Values { actual: rows as i64, expected: self.height as i64 }
@@ -99,7 +99,7 @@ impl ParquetTable<'_> {
         })
     }
 
-    fn parts(&self, rows: Option<&Bitmap>) -> Vec<Part<'_>> {
+    fn parts(&self, rows: Option<&Bitmap>) -> Vec<RowGroupPart<'_>> {
         let mut first = 0;
         let parts = self.metadata.row_groups.iter().map(|group| {
             let rows = rows.map(|rows| {
@@ -108,7 +108,7 @@ impl ParquetTable<'_> {
             });
             first += group.num_rows();
             let height = rows.as_ref().map_or(group.num_rows(), Bitmap::set_bits);
-            Part { group, rows, height }
+            RowGroupPart { group, rows, height }
         });
         parts.filter(|part| part.height > 0).collect()
     }
@@ -124,7 +124,10 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// Decodes a column of numbers.
-    fn numbers<T: PolarsNumericType>(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem>
+    fn numbers<T: PolarsNumericType>(
+        &self,
+        parts: &[RowGroupPart<'_>],
+    ) -> Result<Column, TableProblem>
     where
         ChunkedArray<T>: IntoColumn,
     {
@@ -138,7 +141,7 @@ impl Decoder<'_> {
     /// memory, because zeroed pages that are never touched take none.
     fn values<T: PolarsNumericType, U: Clone + Default + Send>(
         &self,
-        parts: &[Part<'_>],
+        parts: &[RowGroupPart<'_>],
         copy: impl Fn(&[T::Native], &mut [U]) + Sync,
     ) -> Result<(Vec<U>, Option<Bitmap>), TableProblem> {
         let height = parts.iter().map(|part| part.height).sum();
@@ -192,7 +195,7 @@ impl Decoder<'_> {
     }
 
     /// Decodes a column of another type into one chunk.
-    fn others(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem> {
+    fn others(&self, parts: &[RowGroupPart<'_>]) -> Result<Column, TableProblem> {
         let arrays = side_by_side(parts.iter().collect(), |part| {
             let arrays = self.arrays(part)?;
             let height: usize = arrays.iter().map(|array| array.len()).sum();
@@ -208,7 +211,7 @@ impl Decoder<'_> {
     }
 
     /// Decodes the selected rows of a row group.
-    fn arrays(&self, part: &Part<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
+    fn arrays(&self, part: &RowGroupPart<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
         let chunks: Vec<&ColumnChunkMetadata> =
             part.group.columns_under_root_iter(&self.field.name).into_iter().flatten().collect();
         let mut columns = Vec::with_capacity(chunks.len());

@@ -13,8 +13,8 @@ use super::claims::{ArchiveLimits, TableProblem};
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::decode::ParquetTable;
 use super::error::ArchiveError;
-use super::manifest::{self, Content, ContentProblem, Manifest, Stored};
-use super::members::{MemberBytes, Members};
+use super::manifest::{self, Content, ContentProblem, Manifest, StoredTable};
+use super::members::{ArchiveMembers, MemberBytes};
 use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, RowSet, Sparse};
@@ -29,7 +29,7 @@ const FEW: usize = 4;
 
 /// A table of the archive, shared by the readers of its columns.
 #[derive(Clone)]
-struct Member {
+struct TableMember {
     content: MemberBytes,
     metadata: FileMetadataRef,
     schema: Arc<ArrowSchema>,
@@ -42,9 +42,9 @@ struct Member {
 pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
-    archive: Members,
+    archive: ArchiveMembers,
     manifest: Manifest,
-    members: Mutex<HashMap<Table, Member>>,
+    members: Mutex<HashMap<Table, TableMember>>,
     columns: Mutex<HashMap<ColumnOf, Column>>,
     info: Mutex<Option<Arc<TraceInfo>>>,
     /// Columns of codes, one byte per row.
@@ -398,7 +398,7 @@ impl Trace {
     }
 
     /// Returns the manifest's entry for a table; the manifest lists all tables.
-    fn stored(&self, table: Table) -> Result<Stored, ArchiveError> {
+    fn stored(&self, table: Table) -> Result<StoredTable, ArchiveError> {
         self.manifest.get(table).ok_or_else(|| self.missing(&table.member()))
     }
 
@@ -411,7 +411,7 @@ impl Trace {
         self.archive.entries().iter().find(|entry| entry.name == member)
     }
 
-    fn member(&self, table: Table) -> Result<Member, ArchiveError> {
+    fn member(&self, table: Table) -> Result<TableMember, ArchiveError> {
         let mut members = lock(&self.members);
         if let Some(member) = members.get(&table) {
             return Ok(member.clone());
@@ -426,7 +426,7 @@ impl Trace {
                 }
                 _ => {
                     let schema = Arc::new(infer_schema(&metadata)?);
-                    Ok(Member { content, metadata, schema })
+                    Ok(TableMember { content, metadata, schema })
                 }
             }
         };
@@ -490,7 +490,7 @@ impl Trace {
         table: Table,
         read: impl FnOnce(&ParquetTable<'_>) -> Result<T, TableProblem>,
     ) -> Result<T, ArchiveError> {
-        let Member { content, metadata, schema } = self.member(table)?;
+        let TableMember { content, metadata, schema } = self.member(table)?;
         let most = self.limits.most_of_column(content.len());
         let bytes = |range| self.bytes(&content, range);
         let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read: &bytes };
@@ -547,7 +547,7 @@ fn made_once<T>(
 }
 
 /// Opens an extract and checks its table of contents before anything is unpacked.
-fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, ArchiveError> {
+fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<ArchiveMembers, ArchiveError> {
     let Container { archive, source, packed } = Container::open(path, limits)?;
     let tables = Table::ALL.map(Table::member);
     let is_member_of_extract =
@@ -568,7 +568,7 @@ fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, Archiv
     }
     limits.check_content(path, packed, content)?;
     limits.check_decoders(path, &archive.blocks)?;
-    Ok(Members::new(archive, source))
+    Ok(ArchiveMembers::new(archive, source))
 }
 
 /// Runs the Parquet decoder, which panics on some damaged tables. The member's checksum catches accidental damage

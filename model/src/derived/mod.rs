@@ -10,7 +10,7 @@ use polars::prelude::Column;
 pub use self::columns::{
     EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
 };
-pub use self::numbered::{EventTable, Numbering, Part, State};
+pub use self::numbered::{AcquisitionState, EventPart, EventTable, Numbering};
 pub use self::order::EventOrder;
 pub use self::times::EventTimes;
 use crate::archive::{ArchiveError, Trace};

@@ -58,7 +58,7 @@ pub struct Refusal {
 
 /// The bytes of a stream, as far as the file has them.
 #[derive(Debug, Clone, Copy)]
-pub struct Stream<'d> {
+pub struct DumpStream<'d> {
     pub bytes: &'d [u8],
     /// Bytes from the start of the file.
     pub offset: u64,
@@ -102,7 +102,7 @@ impl<'d> Container<'d> {
         &self,
         kind: MINIDUMP_STREAM_TYPE,
         findings: &mut Diagnostics,
-    ) -> Option<Stream<'d>> {
+    ) -> Option<DumpStream<'d>> {
         let location = self.streams.get(&(kind as u32))?.location;
         let (start, length) = (location.rva as usize, location.data_size as usize);
         let rest = self.bytes.get(start..).unwrap_or_default();
@@ -110,7 +110,7 @@ impl<'d> Container<'d> {
             findings.count(WarningKind::CutStream, Some(start as u64));
         }
         let bytes = rest.get(..length).unwrap_or(rest);
-        Some(Stream { bytes, offset: start as u64 })
+        Some(DumpStream { bytes, offset: start as u64 })
     }
 
     /// A structure at a place of the file.
@@ -137,7 +137,7 @@ impl<'d> Container<'d> {
     }
 }
 
-impl<'d> Stream<'d> {
+impl<'d> DumpStream<'d> {
     /// A structure at a place of the stream.
     pub fn read<T>(&self, place: usize) -> Option<T>
     where
@@ -161,14 +161,14 @@ impl<'d> Stream<'d> {
         size: usize,
         count: u32,
         findings: &mut Diagnostics,
-    ) -> impl Iterator<Item = Stream<'d>> + use<'d> {
+    ) -> impl Iterator<Item = DumpStream<'d>> + use<'d> {
         let rest = self.bytes.get(start..).unwrap_or_default();
         let entries = rest.chunks_exact(size.max(1));
         let present = entries.len().min(count as usize);
         let missing = u64::from(count) - present as u64;
         let end = self.offset + (start + present * size) as u64;
         findings.add(WarningKind::MissingEntries, missing, Some(end));
-        entries.take(present).enumerate().map(move |(index, bytes)| Stream {
+        entries.take(present).enumerate().map(move |(index, bytes)| DumpStream {
             bytes,
             offset: self.offset + (start + index * size) as u64,
         })

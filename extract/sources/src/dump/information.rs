@@ -19,7 +19,7 @@ const MAX_CHAIN: usize = 64;
 const RUNNING: i32 = 0x103;
 
 /// A structure that has ids.
-struct Layout {
+struct IdLayout {
     kind: Kind,
     /// Bytes, with pointers of 4 and of 8 bytes.
     sizes: [u32; 2],
@@ -29,11 +29,11 @@ struct Layout {
     status: Option<u64>,
 }
 
-const LAYOUTS: [Layout; 4] = [
-    Layout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2, status: Some(0) },
-    Layout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4, status: Some(0) },
-    Layout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5, status: Some(1) },
-    Layout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0, status: None },
+const LAYOUTS: [IdLayout; 4] = [
+    IdLayout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2, status: Some(0) },
+    IdLayout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4, status: Some(0) },
+    IdLayout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5, status: Some(1) },
+    IdLayout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0, status: None },
 ];
 
 /// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.

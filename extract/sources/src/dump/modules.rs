@@ -9,7 +9,7 @@ use minidump_common::format::{
     VS_FFI_SIGNATURE, VS_FIXEDFILEINFO,
 };
 
-use super::container::{Container, Stream, TextReader};
+use super::container::{Container, DumpStream, TextReader};
 
 /// Modules that are read. A process has some hundred.
 const MAX_MODULES: u32 = 1 << 14;
@@ -176,7 +176,7 @@ impl ModuleSpace {
 fn module(
     dump: &Container<'_>,
     texts: &mut TextReader<'_>,
-    entry: &Stream<'_>,
+    entry: &DumpStream<'_>,
     findings: &mut Diagnostics,
 ) -> Option<(u64, u64, Module)> {
     let raw: MINIDUMP_MODULE = dump.read(usize::try_from(entry.offset).ok()?)?;
@@ -214,7 +214,7 @@ fn module(
 /// The identity of a PDB; nothing in a record of another kind, `None` where the record cannot be read.
 fn code_view(dump: &Container<'_>, rva: u32, size: u32) -> Option<Option<CV_INFO_PDB70>> {
     let record = dump.slice(rva.into(), size.min(MAX_CODE_VIEW).into())?;
-    let record = Stream { bytes: record, offset: rva.into() };
+    let record = DumpStream { bytes: record, offset: rva.into() };
     if record.read::<u32>(0)? != CvSignature::Pdb70 as u32 {
         return Some(None);
     }

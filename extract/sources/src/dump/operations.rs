@@ -12,7 +12,7 @@ use handlescope_model::{Cancel, Cancelled};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use scroll::Pread;
 
-use super::container::{Container, Stream};
+use super::container::{Container, DumpStream};
 use crate::operations::Operation;
 
 /// Operations that are read. Handle tracing keeps far fewer of a process.
@@ -87,7 +87,7 @@ pub fn operations(
 struct Unreadable;
 
 /// Reads an entry; an unused one is nothing.
-fn operation(entry: &Stream<'_>, mask: u64) -> Result<Option<HandleOperation>, Unreadable> {
+fn operation(entry: &DumpStream<'_>, mask: u64) -> Result<Option<HandleOperation>, Unreadable> {
     let raw: RawOperation = entry.read(0).ok_or(Unreadable)?;
     let operation = match raw.operation {
         0 => return Ok(None),

@@ -128,7 +128,7 @@ impl ProcessFacts {
 }
 
 /// Places in structures of a process, which depend on its pointers.
-struct Layout {
+struct ProcessLayout {
     pointer: usize,
     /// ProcessEnvironmentBlock in TEB.
     peb: u64,
@@ -138,8 +138,10 @@ struct Layout {
     command_line: u64,
 }
 
-const LAYOUT_32: Layout = Layout { pointer: 4, peb: 0x30, parameters: 0x10, command_line: 0x40 };
-const LAYOUT_64: Layout = Layout { pointer: 8, peb: 0x60, parameters: 0x20, command_line: 0x70 };
+const LAYOUT_32: ProcessLayout =
+    ProcessLayout { pointer: 4, peb: 0x30, parameters: 0x10, command_line: 0x40 };
+const LAYOUT_64: ProcessLayout =
+    ProcessLayout { pointer: 8, peb: 0x60, parameters: 0x20, command_line: 0x70 };
 
 /// The command line, by way of the first thread's environment block: thread → process → its parameters.
 fn command_line(dump: &Container<'_>, pointer_size: u32) -> Option<String> {

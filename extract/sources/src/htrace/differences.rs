@@ -7,9 +7,9 @@
 //! starts, it is the last.
 
 use super::output::{Fact, Output};
-use super::timeline::{END, Position, START, Span, Timeline, distance};
-use super::window::{Unknown, Window};
-use crate::operations::Entry;
+use super::timeline::{END, START, SequencePosition, Span, Timeline, distance};
+use super::window::{SnapshotWindow, UnknownEvents};
+use crate::operations::OperationEntry;
 
 /// Maximum number of starts tried for a chain, so that no text takes hours.
 const STARTS: i64 = 1 << 20;
@@ -150,18 +150,18 @@ impl Differences {
             return;
         };
         let first = self.starts.get(fact).copied().unwrap_or(START);
-        let window = Window::of(timeline, first, self.time(fact));
-        let Unknown { opens: mut unknown, closes } =
+        let window = SnapshotWindow::of(timeline, first, self.time(fact));
+        let UnknownEvents { opens: mut unknown, closes } =
             window.explain(opens).unwrap_or_else(|| window.unknown(opens));
         // If a handle was open before, it must have been closed, in these events or earlier, to be opened again. If no
         // unknown events are left for that close, the difference lists an open that is already known.
-        let last_of = |(position, open): &(Position, Entry)| {
+        let last_of = |(position, open): &(SequencePosition, OperationEntry)| {
             timeline.last_of(open.handle, *position).filter(|(_, last)| last.is_same(open))
         };
         let earliest = first - (self.time(fact) - self.allowed(fact).first);
         unknown.retain(|open| last_of(open).is_none_or(|(span, _)| span.last < earliest));
         let later = self.later.get(fact).copied().unwrap_or(START);
-        let is_open = |open: &(Position, Entry)| {
+        let is_open = |open: &(SequencePosition, OperationEntry)| {
             last_of(open).is_some_and(|(span, _)| {
                 let before = timeline.unknown(Span { first: span.last, last: first });
                 span.last >= later && before.is_none_or(|number| number < span.last)
@@ -322,7 +322,7 @@ impl Differences {
         for (link, window) in chain.windows(start, previous) {
             self.looks += 1;
             let Some(opens) = opens(facts, link.fact) else { continue };
-            let window = Window::of(timeline, window.first, window.last);
+            let window = SnapshotWindow::of(timeline, window.first, window.last);
             self.looks += window.len() as u64;
             unknown += window.explain(opens)?.opens.len();
         }
@@ -367,7 +367,7 @@ impl Chain {
         Span { first, last }
     }
 
-    fn opens<'a>(&self, facts: &'a [Fact]) -> impl Iterator<Item = &'a [Entry]> {
+    fn opens<'a>(&self, facts: &'a [Fact]) -> impl Iterator<Item = &'a [OperationEntry]> {
         self.links.iter().filter_map(|link| opens(facts, link.fact))
     }
 
@@ -390,7 +390,7 @@ impl Chain {
     }
 }
 
-fn opens(facts: &[Fact], fact: usize) -> Option<&[Entry]> {
+fn opens(facts: &[Fact], fact: usize) -> Option<&[OperationEntry]> {
     match &facts.get(fact)?.output {
         Output::Difference { opens, .. } => Some(opens),
         _ => None,

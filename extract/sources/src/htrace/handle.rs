@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::grammar::{hex, word};
-use super::output::Step;
-use crate::operations::{OpenHandle, OpenHandles};
+use super::output::CommandStep;
+use crate::operations::{OpenHandle, OpenHandleList};
 
 /// The output of one command.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl HandleOutput {
     }
 
     /// Takes a line; names are taken from `raw`. Returns whether the line belongs to the output.
-    pub fn line(&mut self, text: &str, raw: &str, open: &mut OpenHandles) -> bool {
+    pub fn line(&mut self, text: &str, raw: &str, open: &mut OpenHandleList) -> bool {
         if let Some(handle) = header(text) {
             self.end_handle();
             self.is_in_counts = false;
@@ -87,7 +87,7 @@ fn total(text: &str) -> Option<u64> {
 }
 
 /// Parses a property of a handle; returns whether the line is one.
-fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles) -> bool {
+fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandleList) -> bool {
     let number = |name: &str| word(text, name).and_then(|rest| rest.parse::<u32>().ok());
     let mask = |name: &str| {
         let (mask, _) = hex(word(text, name)?)?;
@@ -124,7 +124,7 @@ fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles)
 
 /// What a command listed, and when.
 #[derive(Debug)]
-pub struct Listing {
+pub struct HandleListing {
     output: HandleOutput,
     /// Whether all handles of the process are listed.
     is_whole: bool,
@@ -135,7 +135,7 @@ pub struct Listing {
     process: u32,
 }
 
-impl Listing {
+impl HandleListing {
     pub fn new(output: HandleOutput, is_of_type: bool, steps: usize) -> Self {
         let is_whole = !is_of_type && output.begun > 0 && output.total == Some(output.begun);
         Self { output, is_whole, steps, may_run: true, process: 0 }
@@ -144,7 +144,11 @@ impl Listing {
 
 /// Finds the process of each listing: that of the last entry before it, or else of the next. Moves the listing after
 /// the steps that follow while the program is stopped.
-pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce() -> u32) {
+pub fn place(
+    listings: &mut [HandleListing],
+    steps: &[CommandStep],
+    only_process: impl FnOnce() -> u32,
+) {
     if listings.is_empty() {
         return;
     }
@@ -172,15 +176,15 @@ pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce
 /// Adds the handles of all listings. `known` gives the step in which each event is first known, out of `steps` steps.
 /// Returns whether the last listing has all handles open at the end; `None` if there are no listings.
 pub fn add(
-    listings: &[Listing],
+    listings: &[HandleListing],
     known: &[usize],
     steps: usize,
-    open: &mut OpenHandles,
+    open: &mut OpenHandleList,
 ) -> Option<bool> {
     // Last row of each handle, by process.
     let mut last: HashMap<u32, HashMap<u64, usize>> = HashMap::new();
     for listing in listings {
-        let Listing { process, .. } = *listing;
+        let HandleListing { process, .. } = *listing;
         let last = last.entry(process).or_default();
         let outdated = if listing.is_whole { std::mem::take(last) } else { HashMap::new() };
         outdated.into_values().for_each(|row| open.handles[row].is_outdated = true);
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_handle_has_what_the_command_says_of_it() {
-        let (mut output, mut open) = (HandleOutput::default(), OpenHandles::default());
+        let (mut output, mut open) = (HandleOutput::default(), OpenHandleList::default());
         let text = "Handle 0000000000000a44\n  Type         \tALPC Port\n  Attributes   \t0\n  GrantedAccess\t0x1f0001:\n\
                     \x20        Delete,ReadControl\n  HandleCount  \t2\n  PointerCount \t65535\n\
                     \x20 Name         \t\\RPC Control\\a  b\n  No object specific information available\n\
@@ -224,12 +228,12 @@ mod tests {
         assert_eq!((port.handle_count, port.pointer_count), (Some(2), Some(65535)));
         assert_eq!(open.types().name, ["ALPC Port", "Thread"]);
         assert_eq!(open.names().name, [r"\RPC Control\a  b", "thread 43 of process 26"]);
-        assert!(Listing::new(output, false, 0).is_whole);
+        assert!(HandleListing::new(output, false, 0).is_whole);
     }
 
     #[test]
     fn a_word_about_a_handle_is_no_output() {
-        let (mut output, mut open) = (HandleOutput::default(), OpenHandles::default());
+        let (mut output, mut open) = (HandleOutput::default(), OpenHandleList::default());
         for line in ["Handle 34 is odd", "Handle", "Handles", "3 Handles of a door", "Type\tFile"] {
             assert!(!output.line(line, line, &mut open), "{line}");
         }

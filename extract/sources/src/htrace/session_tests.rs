@@ -203,7 +203,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         let text = session.text.as_bytes();
         let (mut entries, _) =
             parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap();
-        let address = |entries: &Entries, entry: &Entry| {
+        let address = |entries: &Entries, entry: &OperationEntry| {
             let stack =
                 entry.stack.and_then(|row| entries.stack_table().frames.get(row as usize).cloned());
             stack.and_then(|frames| frames.first().copied())

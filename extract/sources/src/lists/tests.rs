@@ -6,7 +6,7 @@ use super::*;
 fn read(text: &str) -> (Vec<String>, Vec<String>) {
     let mut parser = ListParser::default();
     for (number, text) in (1..).zip(text.lines()) {
-        parser.line(&Line { text: text.into(), number, is_ended: true, is_long: false });
+        parser.line(&TextLine { text: text.into(), number, is_ended: true, is_long: false });
     }
     let parser = parser.finish();
     let (types, names) = (parser.open.types(), parser.open.names());

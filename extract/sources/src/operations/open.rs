@@ -40,13 +40,13 @@ pub struct OpenList<'h> {
 
 /// Open handles being read, with the types and names they refer to.
 #[derive(Default)]
-pub struct OpenHandles {
+pub struct OpenHandleList {
     pub handles: Vec<OpenHandle>,
     types: ByteInterner,
     names: ByteInterner,
 }
 
-impl OpenHandles {
+impl OpenHandleList {
     /// Returns the id of a type; `None` if there are too many types.
     pub fn type_id(&mut self, name: &str) -> Option<TypeId> {
         let has_room = self.types.count() < MAX_TYPES;

@@ -11,7 +11,7 @@ use handlescope_model::Cancel;
 const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
-pub struct Line<'a> {
+pub struct TextLine<'a> {
     /// The text without its line end. Invalid UTF-8 is U+FFFD.
     pub text: Cow<'a, str>,
     /// Line number, from 1.
@@ -38,7 +38,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// If the text cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
+    pub fn next(&mut self) -> io::Result<Option<(TextLine<'_>, u64)>> {
         let Self { reader, line, number } = self;
         line.clear();
         let mut bytes = reader.by_ref().take(LINE_BYTES as u64).read_until(b'\n', line)? as u64;
@@ -57,7 +57,7 @@ impl<R: Read> Lines<R> {
             line.pop();
         }
         let text = String::from_utf8_lossy(line);
-        Ok(Some((Line { text, number: *number, is_ended, is_long }, bytes)))
+        Ok(Some((TextLine { text, number: *number, is_ended, is_long }, bytes)))
     }
 }
 

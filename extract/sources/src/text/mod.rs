@@ -16,9 +16,9 @@ use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary, SourceI
 use handlescope_model::tables::{TraceInfo, Warning};
 use handlescope_model::{Cancel, open_file};
 
-pub use self::lines::{Line, Lines, Progress};
+pub use self::lines::{Lines, Progress, TextLine};
 pub use self::tidy::{tidy, without_marks};
-use crate::operations::Tables;
+use crate::operations::OperationTables;
 
 /// Bytes of UTF-16 translated at once.
 const CHUNK: usize = 32 << 10;
@@ -108,7 +108,7 @@ impl<'f> TextFile<'f> {
         self,
         output: &Path,
         read: impl FnOnce(Lines<Box<dyn Read + 'f>>, &Progress<'f>) -> io::Result<T>,
-        tables: impl FnOnce(T, TraceInfo) -> Result<Tables, ExtractError>,
+        tables: impl FnOnce(T, TraceInfo) -> Result<OperationTables, ExtractError>,
     ) -> Result<ExtractSummary, ExtractError> {
         let begin = Instant::now();
         let TextFile { path, observer, cancel } = self;
@@ -132,7 +132,7 @@ impl<'f> TextFile<'f> {
 pub fn each_line(
     mut lines: Lines<impl Read>,
     progress: &Progress<'_>,
-    mut read: impl FnMut(&Line<'_>),
+    mut read: impl FnMut(&TextLine<'_>),
 ) -> io::Result<()> {
     let mut bytes = 0;
     while let Some((line, length)) = lines.next()? {

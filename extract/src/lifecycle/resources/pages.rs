@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::columns::{AllocationColumns, AllocatorRow, AtRow, Origin, Owner, OwnerFinder, bytes};
+use super::columns::{
+    AllocationColumns, AllocationOwner, AllocatorRow, AtRow, OwnerFinder, RareColumns, bytes,
+};
 use crate::collect::Collector;
 use crate::kernel::RangeRow;
 use crate::lifecycle::attribution::NONE;
@@ -37,7 +39,7 @@ const ALLOCATOR: &str = "VirtualAlloc";
 /// Pages of all processes.
 #[derive(Default)]
 pub struct Pages {
-    spaces: HashMap<Owner, Space>,
+    spaces: HashMap<AllocationOwner, Space>,
     allocations: Vec<PageAllocation>,
     /// Ended parts of allocations, in time order.
     ended: Vec<EndedPart>,
@@ -106,7 +108,7 @@ impl Pages {
     /// `knows_all` says that the trace has all of the owner's reservations, because it has the owner's start.
     fn alloc(
         &mut self,
-        owner: Owner,
+        owner: AllocationOwner,
         caller: u32,
         range: RangeRow,
         knows_all: bool,
@@ -151,7 +153,7 @@ impl Pages {
         }
     }
 
-    fn free(&mut self, owner: Owner, range: RangeRow, at: &mut AtRow<'_>) {
+    fn free(&mut self, owner: AllocationOwner, range: RangeRow, at: &mut AtRow<'_>) {
         let row = at.row;
         let space = self.spaces.entry(owner).or_default();
         let (from, to) = match range.size {
@@ -213,8 +215,8 @@ impl Pages {
                 (columns.end[part as usize], columns.end_row[part as usize]) = (end, end_row);
                 let part_of = first.unwrap_or(NONE);
                 first = first.or(Some(part));
-                let origin = Origin { part_of, caller, free_call, ..Origin::NONE };
-                if origin != Origin::NONE {
+                let origin = RareColumns { part_of, caller, free_call, ..RareColumns::NONE };
+                if origin != RareColumns::NONE {
                     *columns.origin_mut(part) = origin;
                 }
             };
@@ -286,7 +288,7 @@ impl Layer {
     fn allocator(
         &mut self,
         kind: ResourceKind,
-        owner: Owner,
+        owner: AllocationOwner,
         columns: &mut AllocationColumns,
     ) -> u32 {
         *self.allocator.get_or_insert_with(|| {
@@ -323,13 +325,13 @@ fn pages(base: u64, size: u64) -> (u64, u64) {
 #[derive(Default)]
 pub struct Ranges {
     /// Ranges by start address.
-    pieces: BTreeMap<u64, Owned>,
+    pieces: BTreeMap<u64, OwnedRange>,
     /// Covered address ranges, merged, as end by start address.
     covered: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Owned {
+struct OwnedRange {
     /// Address after the range.
     end: u64,
     allocation: u32,
@@ -362,14 +364,14 @@ impl Ranges {
     }
 
     /// Returns the ranges starting with the one that contains an address, or the next one.
-    fn from(&self, address: u64) -> impl Iterator<Item = (u64, Owned)> + '_ {
+    fn from(&self, address: u64) -> impl Iterator<Item = (u64, OwnedRange)> + '_ {
         let first = self.pieces.range(..=address).next_back();
         let first = first.filter(|(_, owned)| owned.end > address);
         let first = first.map_or(address, |(start, _)| *start);
         self.pieces.range(first..).map(|(start, owned)| (*start, *owned))
     }
 
-    fn first_from(&self, address: u64) -> Option<(u64, Owned)> {
+    fn first_from(&self, address: u64) -> Option<(u64, OwnedRange)> {
         self.from(address).next()
     }
 
@@ -382,7 +384,7 @@ impl Ranges {
         while let Some((start, owned)) = self.first_from(from).filter(|(start, _)| *start < to) {
             self.pieces.remove(&start);
             if start < from {
-                self.pieces.insert(start, Owned { end: from, ..owned });
+                self.pieces.insert(start, OwnedRange { end: from, ..owned });
             }
             if owned.end > to {
                 self.pieces.insert(to, owned);
@@ -404,9 +406,9 @@ impl Ranges {
     pub fn fill(&mut self, from: u64, to: u64, allocation: u32) -> u64 {
         let (mut all_from, mut all_to) = (from, to);
         let (mut at, mut bytes) = (to, 0);
-        let mut give = |pieces: &mut BTreeMap<u64, Owned>, start, end| {
+        let mut give = |pieces: &mut BTreeMap<u64, OwnedRange>, start, end| {
             if start < end {
-                pieces.insert(start, Owned { end, allocation });
+                pieces.insert(start, OwnedRange { end, allocation });
                 bytes += end - start;
             }
         };

@@ -130,10 +130,12 @@ impl ExportTable {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;
         let export = match self.location(rva, *section) {
-            Location::Function(function) => {
+            ExportLocation::Function(function) => {
                 self.nearest(rva, function.range).or_else(|| self.nearest(rva, function.main))?
             }
-            Location::Between(gap) => self.nearest(rva, gap).filter(|export| rva < export.end)?,
+            ExportLocation::Between(gap) => {
+                self.nearest(rva, gap).filter(|export| rva < export.end)?
+            }
         };
         Some(ResolvedFrame {
             source: None,
@@ -155,21 +157,21 @@ impl ExportTable {
         range.contains(nearest.start).then_some(nearest)
     }
 
-    fn location(&self, rva: u32, section: Range) -> Location {
+    fn location(&self, rva: u32, section: Range) -> ExportLocation {
         let behind = self.functions.partition_point(|function| function.range.start <= rva);
         let before = behind.checked_sub(1).and_then(|at| self.functions.get(at));
         if let Some(function) = before.filter(|function| function.range.contains(rva)) {
-            return Location::Function(*function);
+            return ExportLocation::Function(*function);
         }
         let next = self.functions.get(behind);
-        Location::Between(Range {
+        ExportLocation::Between(Range {
             start: before.map_or(section.start, |function| function.range.end.max(section.start)),
             end: next.map_or(section.end, |function| function.range.start.min(section.end)),
         })
     }
 }
 
-enum Location {
+enum ExportLocation {
     Function(Function),
     Between(Range),
 }

@@ -16,11 +16,11 @@ use crate::options::DownloadBudget;
 use crate::pdb::PdbFile;
 use crate::pointer;
 use crate::report::SymbolFileError;
-use crate::server::partial::{self, Received};
+use crate::server::partial::{self, ReceivedFile};
 
 /// The forms in which stores keep a file, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FileForm {
     /// `NAME.pdb`
     Plain,
     /// `NAME.pd_`
@@ -29,7 +29,7 @@ pub enum Form {
     Pointer,
 }
 
-impl Form {
+impl FileForm {
     pub const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
 
     /// Returns the name of a file in this form.
@@ -73,7 +73,7 @@ pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
 
 /// A PDB being installed.
 pub struct Install {
-    pub form: Form,
+    pub form: FileForm,
     /// Folders to store the PDB in: the first gets the file, the others get copies.
     pub caches: Vec<PathBuf>,
     pub key: StoreKey,
@@ -87,12 +87,12 @@ pub struct Install {
 
 impl Install {
     /// Moves a download into the cache if it is the right PDB; otherwise removes it.
-    pub fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
+    pub fn received(&self, received: ReceivedFile) -> Result<PathBuf, SymbolFileError> {
         let mut file = received;
         if file.source.encoding == "gzip" {
             file = self.unpacked(file, Packing::Gzip)?;
         }
-        if self.form == Form::Cabinet {
+        if self.form == FileForm::Cabinet {
             file = self.unpacked(file, Packing::Cabinet)?;
         }
         self.finish(file)
@@ -103,10 +103,14 @@ impl Install {
         self.finish(self.unpack(packed, Packing::Cabinet)?.into())
     }
 
-    fn unpacked(&self, packed: Received, packing: Packing) -> Result<Received, SymbolFileError> {
+    fn unpacked(
+        &self,
+        packed: ReceivedFile,
+        packing: Packing,
+    ) -> Result<ReceivedFile, SymbolFileError> {
         let file = self.unpack(packed.path(), packing);
         packed.discard();
-        file.map(Received::from)
+        file.map(ReceivedFile::from)
     }
 
     /// Unpacks into the folder for partial files, where remains of interrupted sessions are cleaned up.
@@ -119,7 +123,7 @@ impl Install {
         unpack(packed, packing, &folder, self.max_bytes, &spend, &self.shown)
     }
 
-    fn finish(&self, source: Received) -> Result<PathBuf, SymbolFileError> {
+    fn finish(&self, source: ReceivedFile) -> Result<PathBuf, SymbolFileError> {
         let opened = PdbFile::open_as(source.path(), &self.shown);
         if let Err(error) = opened.and_then(|file| file.verify(&self.pdb)) {
             source.discard();
@@ -156,7 +160,7 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
     fs::create_dir_all(&temporary)?;
     let mut copy = named_in(&temporary)?;
     io::copy(&mut fs::File::open(file)?, &mut copy)?;
-    Received::from(copy).persist(&target)
+    ReceivedFile::from(copy).persist(&target)
 }
 
 /// Maximum expansion of content larger than [`SMALL`]. PDBs compress to a fifth; anything beyond this limit is meant to
@@ -256,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_compressed_name_ends_in_an_underscore() {
-        let name = |name| Form::Cabinet.name(name);
+        let name = |name| FileForm::Cabinet.name(name);
         assert_eq!(name("a.pdb").as_deref(), Some("a.pd_"));
         assert_eq!(name("A.B.PDB").as_deref(), Some("A.B.PD_"));
         assert_eq!(name("ä.ö").as_deref(), Some("ä._"));

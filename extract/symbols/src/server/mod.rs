@@ -39,9 +39,9 @@ use crate::pdb::PdbFile;
 use crate::pointer;
 use crate::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
 use crate::server::download_lock::{DownloadLock, Waiting};
-use crate::server::install::{Form, Install};
+use crate::server::install::{FileForm, Install};
 use crate::server::missing::{Absence, MissingFiles};
-use crate::server::transfer::{Failure, Request, Transfer};
+use crate::server::transfer::{Failure, ServerRequest, Transfer};
 use handlescope_model::Reason;
 use handlescope_model::guard::lock;
 use handlescope_model::output::{prepare_folder, temporary_folder};
@@ -68,7 +68,7 @@ pub struct Downloads {
     hosts: Vec<String>,
     options: SymbolizerOptions,
     missing: MissingFiles,
-    session: Mutex<Session>,
+    session: Mutex<ServerSession>,
     /// Folder for downloads if no cache is writable.
     spare: OnceLock<Option<TempDir>>,
     /// The client, created for the first download. The downloading thread holds the lock.
@@ -77,8 +77,8 @@ pub struct Downloads {
 
 /// What the session has learned so far.
 #[derive(Default)]
-struct Session {
-    fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
+struct ServerSession {
+    fetched: FxHashMap<PdbIdentity, Arc<FetchResult>>,
     /// Servers by address.
     servers: FxHashMap<String, ServerState>,
     /// Hosts that get no more requests, whatever the path.
@@ -99,7 +99,7 @@ struct ServerState {
 
 /// What the servers answered to a request.
 #[derive(Default)]
-pub struct Fetched {
+pub struct FetchResult {
     /// The file, and the address of the server it came from.
     pub file: Option<(PathBuf, String)>,
     pub notes: SearchNotes,
@@ -199,7 +199,7 @@ impl Downloads {
     }
 
     /// Returns the result of an earlier request for the PDB.
-    pub fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
+    pub fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<FetchResult>> {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
@@ -217,7 +217,7 @@ impl Downloads {
         if watch.cancel.is_cancelled() {
             return;
         }
-        let mut fetched = Fetched::default();
+        let mut fetched = FetchResult::default();
         watch.observer.started(pdb);
         for server in &self.servers {
             let caches = &self.caches(server);
@@ -398,7 +398,7 @@ impl Downloads {
         }
         let url = address(&server.url, &[TWO_TIERS])?;
         let is_given_up = || self.is_given_up(server);
-        let request = Request {
+        let request = ServerRequest {
             url: &url,
             shown: &without_secrets(&url),
             partial: Path::new(""),
@@ -418,7 +418,7 @@ impl Downloads {
 
     /// Asks for the file in every form it may have in a tier of a server, until it is found.
     async fn forms(&self, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
-        for form in Form::ALL {
+        for form in FileForm::ALL {
             // The server may have taken long to report that it lacks the previous form.
             asking.turn.iter().for_each(|turn| turn.progress());
             match self.form(form, tier, asking).await {
@@ -430,7 +430,12 @@ impl Downloads {
     }
 
     /// Asks for the file in one form.
-    async fn form(&self, form: Form, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
+    async fn form(
+        &self,
+        form: FileForm,
+        tier: &str,
+        asking: &Asking<'_>,
+    ) -> Result<PathBuf, Failure> {
         let Asking { server, transfer, key, pdb, watch, caches, turn } = *asking;
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
         let url = address(&server.url, &[tier, &key.name, &key.index, &name])?;
@@ -444,14 +449,14 @@ impl Downloads {
         };
         let is_given_up = || self.is_given_up(server);
         let shown = without_secrets(&url);
-        let request = Request {
+        let request = ServerRequest {
             url: &url,
             shown: &shown,
             partial: &partial,
             magic: form.magic(),
             is_given_up: &is_given_up,
         };
-        if form == Form::Pointer {
+        if form == FileForm::Pointer {
             let text = transfer.bytes(&request, pointer::MAX_BYTES).await?;
             let source = pointer::Source::Server { hosts: &self.hosts };
             return pointer::follow(&text, &source).map_err(|reason| {
@@ -529,7 +534,7 @@ impl Downloads {
     fn fail_all(&self, requests: &[&PdbRequest], reason: &str) {
         let mut session = lock(&self.session);
         for (_, pdb) in requests {
-            let mut fetched = Fetched::default();
+            let mut fetched = FetchResult::default();
             fetched.notes.failures = self
                 .servers
                 .iter()
@@ -564,7 +569,7 @@ fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
     let Asking { key, pdb, caches, .. } = *asking;
     let cache = caches.first()?;
     let file = cached(cache, key, pdb)?;
-    for name in Form::ALL.iter().filter_map(|form| form.name(&key.name)) {
+    for name in FileForm::ALL.iter().filter_map(|form| form.name(&key.name)) {
         partial::remove(&asking.partial_path(cache, &name));
     }
     Some(file)

@@ -24,9 +24,9 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
-use self::container::Parts;
+use self::container::ExtractParts;
 use self::modules::ModuleTables;
-use self::objects::{HandlePart, ObjectRows, Stats, Stream};
+use self::objects::{HandlePart, ImportStats, ObjectRows, TableStream};
 use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
 use self::stacks::StackTexts;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
@@ -45,7 +45,7 @@ pub use self::container::import_sources;
 pub use self::error::{ImportError, ImportLimits};
 
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
-use super::{Member, record};
+use super::{ExtractMember, record};
 use crate::text::Progress;
 
 /// Names written per part of their table.
@@ -70,7 +70,7 @@ pub fn import(
     let size = source_size(input).saturating_mul(limits.record_bytes_per_byte);
     record::allow(limits.record_bytes.saturating_add(size));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
-    let reading = Reading { input, limits, progress, findings: RefCell::default() };
+    let reading = ExtractReader { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
     let summary =
@@ -84,7 +84,7 @@ fn source_size(input: &Path) -> u64 {
 }
 
 /// An extract being read.
-struct Reading<'a> {
+struct ExtractReader<'a> {
     input: &'a Path,
     limits: ImportLimits,
     progress: Rc<Progress<'a>>,
@@ -100,15 +100,15 @@ struct SmallParts {
     has_stacks: bool,
 }
 
-impl Reading<'_> {
+impl ExtractReader<'_> {
     fn count(&self, kind: WarningKind) {
         self.findings.borrow_mut().count(kind, None);
     }
 
-    fn small_parts(&self, parts: &mut Parts) -> Result<SmallParts, ImportError> {
+    fn small_parts(&self, parts: &mut ExtractParts) -> Result<SmallParts, ImportError> {
         let not_an_extract =
             |reason| ImportError::NotAnExtract { path: self.input.to_path_buf(), reason };
-        let document = parts.take(Member::Main);
+        let document = parts.take(ExtractMember::Main);
         let document = document.ok_or_else(|| not_an_extract("it has no main member NAME.json"))?;
         let mut main = Main::default();
         document.read(&mut main, self.limits, &self.progress)?;
@@ -124,7 +124,7 @@ impl Reading<'_> {
         }
         let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();
-        if let Some(document) = parts.take(Member::Modules) {
+        if let Some(document) = parts.take(ExtractMember::Modules) {
             document.read(&mut modules, self.limits, &self.progress)?;
         }
         let names = main.processes().iter();
@@ -133,7 +133,7 @@ impl Reading<'_> {
         let modules =
             ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_by_handlescope());
         let mut stacks = StackTexts::new(modules.is_by_handlescope());
-        let document = parts.take(Member::HandleStacks);
+        let document = parts.take(ExtractMember::HandleStacks);
         let has_stacks = document.is_some();
         if let Some(document) = document {
             document.read(&mut stacks, self.limits, &self.progress)?;
@@ -144,7 +144,7 @@ impl Reading<'_> {
     fn convert(
         &self,
         read: SmallParts,
-        parts: &mut Parts,
+        parts: &mut ExtractParts,
         mut writer: ArchiveWriter,
         observer: &dyn ExtractObserver,
     ) -> Result<ExtractSummary, ImportError> {
@@ -218,10 +218,10 @@ impl Reading<'_> {
         processes: &ProcessRows,
         stacks: &mut StackTexts,
         has_stacks: bool,
-        parts: &mut Parts,
+        parts: &mut ExtractParts,
         writer: &mut ArchiveWriter,
     ) -> Result<ObjectsWritten, ImportError> {
-        let document = parts.take(Member::Handle);
+        let document = parts.take(ExtractMember::Handle);
         match &document {
             None if main.is_by_handlescope() => {}
             None => self.count(WarningKind::NoHandles),
@@ -239,13 +239,13 @@ impl Reading<'_> {
                     .options
                     .as_deref()
                     .is_some_and(|options| options.starts_with(HANDLESCOPE_OPTIONS)),
-                objects: Stream::start(scope, encoder.clone(), Objects::into_frame),
-                acquisitions: Stream::start(scope, encoder.clone(), Acquisitions::into_frame),
-                changes: Stream::start(scope, encoder.clone(), ReferenceChanges::into_frame),
+                objects: TableStream::start(scope, encoder.clone(), Objects::into_frame),
+                acquisitions: TableStream::start(scope, encoder.clone(), Acquisitions::into_frame),
+                changes: TableStream::start(scope, encoder.clone(), ReferenceChanges::into_frame),
                 start: start_list(&start),
                 existing: 0,
                 names,
-                stats: Stats::default(),
+                stats: ImportStats::default(),
                 findings: &self.findings,
                 scratch: objects::Scratch::default(),
             };
@@ -271,7 +271,7 @@ impl Reading<'_> {
 /// Results of the handle part besides its tables.
 struct ObjectsWritten {
     types: BTreeMap<TypeId, String>,
-    stats: Stats,
+    stats: ImportStats,
     objects: u64,
     existing: u64,
 }

@@ -68,7 +68,7 @@ impl ModuleTables {
             Some(folder) if !folder.is_empty() => format!("{folder}\\{name}"),
             _ => name.clone(),
         };
-        let pdb = record.pdb.and_then(|row| part.pdbs.get(row)).and_then(Pdb::parse);
+        let pdb = record.pdb.and_then(|row| part.pdbs.get(row)).and_then(PdbReference::parse);
         let file_version = version_text.or(version).filter(|version| version != NO_VERSION);
         let row = self.modules.len() as u32;
         note_name(&mut self.by_name, &name, row);
@@ -132,13 +132,13 @@ impl ModuleTables {
 
 /// `{guid} {age} {name}`; the name may contain spaces.
 #[derive(Clone, Copy)]
-struct Pdb<'a> {
+struct PdbReference<'a> {
     guid: &'a str,
     age: u32,
     name: &'a str,
 }
 
-impl<'a> Pdb<'a> {
+impl<'a> PdbReference<'a> {
     fn parse(record: &'a PdbRecord) -> Option<Self> {
         let (guid, rest) = record.pdb.as_deref()?.split_once(' ')?;
         let (age, name) = rest.split_once(' ')?;

@@ -43,15 +43,15 @@ pub struct ObjectRows<'a, 'scope> {
     /// Whether this program wrote the extract. Then an offset of 0 is real, while ETWAnalyzer always writes 0. Data
     /// that ETWAnalyzer does not know is present, too.
     pub is_by_handlescope: bool,
-    pub objects: Stream<'scope, Objects>,
-    pub acquisitions: Stream<'scope, Acquisitions>,
-    pub changes: Stream<'scope, ReferenceChanges>,
+    pub objects: TableStream<'scope, Objects>,
+    pub acquisitions: TableStream<'scope, Acquisitions>,
+    pub changes: TableStream<'scope, ReferenceChanges>,
     /// Handles that were open at the start and belong to no object yet.
     pub start: StartList,
     /// Number of handles open at the end.
     pub existing: u64,
     pub names: Names,
-    pub stats: Stats,
+    pub stats: ImportStats,
     pub findings: &'a RefCell<Diagnostics>,
     pub scratch: Scratch,
 }
@@ -75,7 +75,7 @@ impl Names {
 
 /// Counts of events and objects.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Stats {
+pub struct ImportStats {
     pub handle_events: u64,
     pub leaked_handles: u64,
     pub leaked_views: u64,
@@ -85,7 +85,7 @@ pub struct Stats {
     pub kinds: [u64; EventKind::ALL.len()],
 }
 
-impl Stats {
+impl ImportStats {
     /// Returns the number of events of each kind, including handles open at the end.
     pub fn event_counts(&self, existing: u64) -> EventCounts {
         let kinds = EventKind::ALL
@@ -115,7 +115,7 @@ pub struct Scratch {
 
 /// How an open was closed.
 #[derive(Clone, Copy)]
-struct Closed {
+struct CloseFacts {
     /// Position of the closing event.
     by: Option<u32>,
     is_closed: bool,
@@ -202,7 +202,7 @@ impl ObjectRows<'_, '_> {
             let at_exit = closing.is_some_and(|closing| is_by_exit(*closing as usize));
             let kind = event.0;
             let stated = stated.as_ref().and_then(|stated| stated.get(at));
-            let closed = Closed {
+            let closed = CloseFacts {
                 by: closing.copied(),
                 is_closed: closing.is_some() || stated == Some(&CLOSED_WITHOUT_EVENT),
                 at_exit: is_by_exit(at)
@@ -315,7 +315,7 @@ impl ObjectRows<'_, '_> {
         &mut self,
         (kind, event): &(EventKind, EventRecord),
         owners: Owners,
-        closed: Closed,
+        closed: CloseFacts,
     ) -> Event {
         let kind = *kind;
         let is_duplicate = kind == EventKind::HandleDuplicate;
@@ -419,7 +419,7 @@ fn saturated(change: i64) -> i32 {
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A table under construction. Another thread encodes it part by part.
-pub struct Stream<'scope, T> {
+pub struct TableStream<'scope, T> {
     batch: T,
     rows_in_batch: usize,
     sent: u64,
@@ -427,7 +427,7 @@ pub struct Stream<'scope, T> {
     encoded: ScopedJoinHandle<'scope, Result<EncodedTable, ArchiveError>>,
 }
 
-impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'scope, T> {
+impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> TableStream<'scope, T> {
     /// Starts a table; `frame` converts each part to a frame.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,

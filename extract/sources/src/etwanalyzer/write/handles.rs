@@ -12,7 +12,7 @@ use super::super::record::Rows;
 use super::super::records::{
     CLOSED_WITHOUT_EVENT, EventRecord, ExistingRecord, NEVER_CLOSED, ObjectRecord, TypeMap, rank,
 };
-use super::json::{TryEach, Window};
+use super::json::{TableWindow, TryEach};
 use super::stacks::StackTexts;
 
 pub struct HandlePart<'a> {
@@ -28,10 +28,10 @@ impl Serialize for HandlePart<'_> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;
         let mut objects = ObjectRecords {
-            objects: Window::new(self.trace),
+            objects: TableWindow::new(self.trace),
             order: self.order,
-            events: Window::new(self.trace),
-            acquisitions: Window::new(self.trace),
+            events: TableWindow::new(self.trace),
+            acquisitions: TableWindow::new(self.trace),
             names: self.names,
             context: self.context,
             next: 0,
@@ -44,10 +44,10 @@ impl Serialize for HandlePart<'_> {
 
 /// The objects of a trace in sequence.
 struct ObjectRecords<'a> {
-    objects: Window<'a, Objects>,
+    objects: TableWindow<'a, Objects>,
     order: &'a EventOrder,
-    events: Window<'a, Events>,
-    acquisitions: Window<'a, Acquisitions>,
+    events: TableWindow<'a, Events>,
+    acquisitions: TableWindow<'a, Acquisitions>,
     names: &'a Texts,
     context: Context<'a>,
     next: usize,

@@ -9,7 +9,7 @@ use handlescope_model::{Cancel, FrameIdx, StackIdx, TableRows, Trace};
 use serde::ser::{Serialize, Serializer};
 
 use super::super::records::{UNKNOWN_METHOD, UNKNOWN_MODULE};
-use super::json::{Each, SaveError, Window, rows_of};
+use super::json::{Each, SaveError, TableWindow, rows_of};
 
 /// Stacks between two checks for cancellation.
 const CHECK_EVERY: usize = 1 << 12;
@@ -45,7 +45,7 @@ impl StackTexts {
         let mut texts = Interner::default();
         texts.intern(&[]);
         let (mut of_row, mut first_row, mut numbers) = (Vec::new(), vec![None], Vec::new());
-        let mut stacks = Window::<Stacks>::new(trace);
+        let mut stacks = TableWindow::<Stacks>::new(trace);
         while let Some(stack) = stacks.row(of_row.len())? {
             if of_row.len().is_multiple_of(CHECK_EVERY) {
                 cancel.check()?;
