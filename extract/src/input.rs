@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use handlescope_model::unpack::{Watch, temporary};
+use handlescope_model::unpack::{UnpackWatch, temporary};
 use handlescope_model::{
     ARCHIVE_EXTENSIONS, AnyArchive, Cancel, Cancelled, ContainerError, ContainerLimits, open_file,
 };
@@ -60,7 +60,7 @@ fn unpack(
     path: &Path,
     archive: AnyArchive<'_>,
     limits: &ContainerLimits,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<(File, String), ExtractError> {
     let name = choose(path, &archive.names())?;
     let member = archive.member(&name, limits)?;

@@ -469,7 +469,7 @@ mod tests {
 #[cfg(test)]
 mod native_images_tests {
     use super::*;
-    use crate::kernel::Image;
+    use crate::kernel::ImagePayload;
 
     fn utf16(text: &str) -> Vec<u8> {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
@@ -483,7 +483,7 @@ mod native_images_tests {
         let mut images = Images::default();
         let path = utf16(r"\Device\HarddiskVolume3\x\leaky.ni.dll");
         for (pid, base) in [(7, 0x1000), (7, 0x2000), (8, 0x1000)] {
-            let image = Image {
+            let image = ImagePayload {
                 action: LifeEvent::Begin,
                 base,
                 size: 0x100,

@@ -12,7 +12,7 @@ use crate::htrace::{HandleOutput, Statement};
 use crate::lists::ListParser;
 use crate::operations::OpenHandleList;
 use crate::text::{
-    Progress, TextLine, lines, may_be_text, opened, tidy, unreadable, without_marks,
+    ReadProgress, TextLine, lines, may_be_text, opened, tidy, unreadable, without_marks,
 };
 
 /// Bytes at the start that tell a text from other files.
@@ -66,7 +66,7 @@ fn content(mut file: File, cancel: &Cancel) -> io::Result<TextContent> {
         return Ok(TextContent::Other);
     }
     file.seek(SeekFrom::Start(0))?;
-    let progress = Rc::new(Progress::new(&NoObserver, cancel));
+    let progress = Rc::new(ReadProgress::new(&NoObserver, cancel));
     let mut lines = lines(file, &progress)?;
     let mut recognizer = Recognizer::default();
     while let Some((line, _)) = lines.next()? {

@@ -108,7 +108,7 @@ pub struct NewObject<'o> {
 
 /// How an acquisition leaks, or whether the trace lost its close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leak {
+pub struct AcquisitionLeak {
     pub never_closed: bool,
     pub at_exit: bool,
     pub is_unseen: bool,
@@ -136,7 +136,7 @@ impl<'a> EventBatch<'a> {
         &mut self,
         object: NewObject<'_>,
         start: &mut StartList,
-        mut each: impl FnMut(EventKind, Leak),
+        mut each: impl FnMut(EventKind, AcquisitionLeak),
     ) {
         let NewObject { row, object, events, closing, listed } = object;
         let from = self.len();
@@ -180,7 +180,7 @@ impl<'a> EventBatch<'a> {
         object: ObjectIdx,
         opened: u32,
         ended: u32,
-        each: &mut impl FnMut(EventKind, Leak),
+        each: &mut impl FnMut(EventKind, AcquisitionLeak),
     ) {
         let Self { columns, raw, .. } = self;
         let mut unseen = None;
@@ -203,7 +203,7 @@ impl<'a> EventBatch<'a> {
                 && raw.duplicate_owners(opened).inherited_by != NONE;
             each(
                 kind,
-                Leak {
+                AcquisitionLeak {
                     never_closed: end == End::Open,
                     at_exit: is_leak_at_exit(kind, is_inherited, end == End::AtExit),
                     is_unseen: unseen.is_some(),

@@ -14,7 +14,7 @@ const MAX_COMPARED: usize = 64;
 
 /// Files in the order of their first images.
 #[derive(Default)]
-pub struct Files<'a> {
+pub struct ImageFiles<'a> {
     pub rows: Vec<File<'a>>,
     /// File of each image.
     pub of_image: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct File<'a> {
     pub pdb: Option<(Guid, u32, &'a str)>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> ImageFiles<'a> {
     /// Finds the files of images.
     pub fn new(images: &'a Images, paths: &ImagePaths) -> Self {
         let (mut rests, mut volumes) = (HashMap::new(), HashMap::new());

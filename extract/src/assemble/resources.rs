@@ -50,7 +50,7 @@ impl ResourceTables<'_> {
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
-        let order = Order::new(self);
+        let order = AllocationOrder::new(self);
         let mut batches = order.allocations.chunks(ROW_GROUP_ROWS);
         let next = || {
             cancel.check()?;
@@ -127,7 +127,7 @@ impl ResourceTables<'_> {
     }
 
     /// Returns the rows of some allocations without their stacks. Columns without values stay empty.
-    fn rows(&self, allocations: &[u32], first: u32, order: &Order) -> Acquisitions {
+    fn rows(&self, allocations: &[u32], first: u32, order: &AllocationOrder) -> Acquisitions {
         let columns = self.columns;
         let all = || allocations.iter().map(|allocation| *allocation as usize);
         let allocator = |at: usize| &columns.allocators[columns.allocator[at] as usize];
@@ -205,13 +205,13 @@ impl ResourceTables<'_> {
 }
 
 /// Order of the allocations in their table: by allocator, then by time.
-struct Order {
+struct AllocationOrder {
     allocations: Vec<u32>,
     /// Row of each allocation; empty if no allocation refers to another.
     rows: Vec<u32>,
 }
 
-impl Order {
+impl AllocationOrder {
     fn new(tables: &ResourceTables<'_>) -> Self {
         let (columns, times) = (tables.columns, &tables.collected.shared.timeline.time);
         let (mut allocations, ends) = by_allocator(columns);

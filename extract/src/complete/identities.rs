@@ -17,7 +17,7 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 
 use crate::etl::{Event, EventId, frame};
-use crate::kernel::{IDENTITY_GUID, Image};
+use crate::kernel::{IDENTITY_GUID, ImagePayload};
 
 /// Finds an image's file by its path in the trace.
 pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
@@ -48,7 +48,8 @@ impl<'a> Identities<'a> {
     /// Returns the records that belong between an event and the bytes `behind` it; none if the trace already has them.
     pub fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
         self.records.clear();
-        let Some(image) = Image::decode(event).filter(|_| !is_identity(behind, event.time)) else {
+        let Some(image) = ImagePayload::decode(event).filter(|_| !is_identity(behind, event.time))
+        else {
             return &[];
         };
         if let Some(file) = self.file(&image) {
@@ -69,7 +70,7 @@ impl<'a> Identities<'a> {
     }
 
     /// Returns the identity from an image's file, if that is the file that was mapped.
-    fn file(&mut self, image: &Image<'_>) -> Option<&ImageFile> {
+    fn file(&mut self, image: &ImagePayload<'_>) -> Option<&ImageFile> {
         if !self.files.contains_key(image.path) {
             if self.files.len() >= MAX_FILES {
                 return None;
@@ -85,13 +86,13 @@ impl<'a> Identities<'a> {
 }
 
 /// Whether an image was mapped from a file: programs are replaced while they run.
-fn is_of(file: &ImageFile, image: &Image<'_>) -> bool {
+fn is_of(file: &ImageFile, image: &ImagePayload<'_>) -> bool {
     let pages = |size: u64| size.div_ceil(0x1000);
     match image {
-        Image { timestamp: 1.., .. } => image.timestamp == file.timestamp,
+        ImagePayload { timestamp: 1.., .. } => image.timestamp == file.timestamp,
         // Rundowns have no timestamp.
-        Image { checksum: 1.., .. } => image.checksum == file.checksum,
-        Image { size, .. } => pages(*size) == pages(file.size.into()),
+        ImagePayload { checksum: 1.., .. } => image.checksum == file.checksum,
+        ImagePayload { size, .. } => pages(*size) == pages(file.size.into()),
     }
 }
 
@@ -240,8 +241,8 @@ const RSDS: u8 = 36;
 
 /// Creates the record with the file's size and timestamp. The name in its version resource is not read, and stays
 /// empty.
-pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
-    let mut record = Record::new(event, IMAGE_ID);
+pub fn image_id(event: &Event<'_>, image: &ImagePayload<'_>, file: &ImageFile) -> Vec<u8> {
+    let mut record = IdentityRecord::new(event, IMAGE_ID);
     record.pointer(image.base);
     record.pointer(file.size.into());
     record.add(&image.pid.to_le_bytes());
@@ -251,8 +252,8 @@ pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u
 }
 
 /// Creates the record with the PDB of an image.
-pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &ImagePdb) -> Vec<u8> {
-    let mut record = Record::new(event, RSDS);
+pub fn rsds(event: &Event<'_>, image: &ImagePayload<'_>, pdb: &ImagePdb) -> Vec<u8> {
+    let mut record = IdentityRecord::new(event, RSDS);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());
     record.add(&pdb.guid);
@@ -263,20 +264,20 @@ pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &ImagePdb) -> Vec<u8> {
 }
 
 /// Creates the record of an image that names no PDB.
-pub fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
-    let mut record = Record::new(event, NO_DEBUG_DATA);
+pub fn no_debug_data(event: &Event<'_>, image: &ImagePayload<'_>) -> Vec<u8> {
+    let mut record = IdentityRecord::new(event, NO_DEBUG_DATA);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());
     record.finish()
 }
 
 /// Record under construction.
-struct Record {
+struct IdentityRecord {
     bytes: Vec<u8>,
     pointer_size: usize,
 }
 
-impl Record {
+impl IdentityRecord {
     /// Begins a record with the process, thread, time and pointer size of an event.
     fn new(event: &Event<'_>, opcode: u8) -> Self {
         let kind = if event.pointer_size == 8 { 20 } else { 10 };

@@ -61,7 +61,7 @@ pub fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
 }
 
 /// Decodes some of the buffer groups.
-pub struct Decoder<'a> {
+pub struct BufferDecoder<'a> {
     file: &'a EtlFile,
     spares: &'a Spares<DecodedBuffer>,
     /// Stored bytes of a compressed buffer.
@@ -74,13 +74,13 @@ pub struct Decoder<'a> {
 }
 
 /// Findings of a decoder.
-pub struct Findings {
+pub struct DecoderFindings {
     pub diagnostics: Diagnostics,
     /// Buffers that were read, with their positions in the index.
     pub read: Vec<(usize, ReadBuffer)>,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> BufferDecoder<'a> {
     pub fn new(
         file: &'a EtlFile,
         spares: &'a Spares<DecodedBuffer>,
@@ -104,7 +104,7 @@ impl<'a> Decoder<'a> {
         groups: impl Iterator<Item = Range<usize>>,
         mut selectors: Vec<&mut dyn Selector>,
         decoded: &SyncSender<Vec<DecodedBuffer>>,
-    ) -> io::Result<Findings> {
+    ) -> io::Result<DecoderFindings> {
         let count = selectors.len().max(1);
         for (number, positions) in groups.enumerate() {
             let Some(selector) = selectors.get_mut(number % count) else { break };
@@ -122,7 +122,7 @@ impl<'a> Decoder<'a> {
                 break;
             }
         }
-        Ok(Findings { diagnostics: self.diagnostics, read: self.read })
+        Ok(DecoderFindings { diagnostics: self.diagnostics, read: self.read })
     }
 
     /// Reads a buffer and selects its events.
@@ -294,7 +294,7 @@ mod tests {
         let header = BufferHeader::new(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
             let (spares, repeated) = (Spares::default(), RepeatedBytes::default());
-            let mut decoder = Decoder::new(&file, &spares, &repeated);
+            let mut decoder = BufferDecoder::new(&file, &spares, &repeated);
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };

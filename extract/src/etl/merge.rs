@@ -34,7 +34,7 @@ impl MergeKey {
 #[derive(Default)]
 pub struct Merge {
     /// The length is a power of two, or 0.
-    slots: Vec<Slot>,
+    slots: Vec<MergeSlot>,
     /// Key of each slot's next event.
     keys: Vec<MergeKey>,
     /// Slot that lost at each inner node of the tree over the slots. The root is node 1, and the children of node n are
@@ -46,7 +46,7 @@ pub struct Merge {
 }
 
 #[derive(Default)]
-struct Slot {
+struct MergeSlot {
     /// `None` if the slot is free.
     buffer: Option<Arc<DecodedBuffer>>,
     next: usize,
@@ -85,7 +85,7 @@ impl Merge {
             self.grow();
         }
         let slot = self.free.pop()?;
-        self.slots[slot] = Slot { buffer: Some(Arc::clone(buffer)), next: 0 };
+        self.slots[slot] = MergeSlot { buffer: Some(Arc::clone(buffer)), next: 0 };
         self.keys[slot] = MergeKey { time, processor, sequence, offset };
         self.play();
         Some(slot)
@@ -97,7 +97,7 @@ impl Merge {
             return None;
         }
         let winner = self.winner;
-        let Slot { buffer, next } = &mut self.slots[winner];
+        let MergeSlot { buffer, next } = &mut self.slots[winner];
         let (at, time) = (*next, self.keys[winner].time);
         *next += 1;
         let events = buffer.as_ref().map_or(&[][..], |buffer| &buffer.events);
@@ -119,13 +119,13 @@ impl Merge {
         self.slots
             .iter()
             .enumerate()
-            .filter_map(|(slot, Slot { buffer, .. })| Some((slot, buffer.as_ref()?)))
+            .filter_map(|(slot, MergeSlot { buffer, .. })| Some((slot, buffer.as_ref()?)))
     }
 
     /// Doubles the number of slots.
     fn grow(&mut self) {
         let (before, count) = (self.slots.len(), (2 * self.slots.len()).max(1));
-        self.slots.resize_with(count, Slot::default);
+        self.slots.resize_with(count, MergeSlot::default);
         self.keys.resize(count, MergeKey::NONE);
         self.losers = vec![0; count];
         self.free.extend((before..count).rev());
@@ -184,7 +184,7 @@ const MAX_EVENTS: usize = 1 << 14;
 
 /// Events of some buffers in merged order.
 #[derive(Default)]
-pub struct Order {
+pub struct MergeOrder {
     pub events: Vec<EventPlace>,
     /// Buffers of the events, and possibly others.
     pub buffers: Vec<Arc<DecodedBuffer>>,
@@ -221,7 +221,7 @@ pub struct Merger<'a> {
     limits: MergeLimits,
     /// Bytes of the buffers being merged.
     bytes: usize,
-    order: Order,
+    order: MergeOrder,
     /// For each slot, the position of its buffer in the order.
     places: Vec<u32>,
     /// Raw time of the latest event so far; the smallest number before the first event.
@@ -243,7 +243,7 @@ impl<'a> Merger<'a> {
             repeated,
             limits,
             bytes: 0,
-            order: Order { last_time: i64::MIN, ..Order::default() },
+            order: MergeOrder { last_time: i64::MIN, ..MergeOrder::default() },
             places: Vec::new(),
             last_time: i64::MIN,
             diagnostics: Diagnostics::default(),
@@ -254,12 +254,12 @@ impl<'a> Merger<'a> {
     /// `take` says so. Returns the last decision about going on, and the diagnostics.
     pub fn run(
         mut self,
-        mut take: impl FnMut(Order) -> ControlFlow<()>,
+        mut take: impl FnMut(MergeOrder) -> ControlFlow<()>,
     ) -> (ControlFlow<()>, Diagnostics) {
         (self.order(&mut take), self.diagnostics)
     }
 
-    fn order(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn order(&mut self, take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>) -> ControlFlow<()> {
         let IndexedGroups { buffers, groups } = self.indexed;
         for (at, group) in groups.iter().enumerate() {
             let Ok(decoded) = self.decoders[at % self.decoders.len()].recv() else { break };
@@ -276,9 +276,9 @@ impl<'a> Merger<'a> {
     }
 
     /// Sends on the order so far.
-    fn hand_on(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn hand_on(&mut self, take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>) -> ControlFlow<()> {
         let Self { merge, order, places, last_time, .. } = self;
-        let mut next = Order {
+        let mut next = MergeOrder {
             events: Vec::with_capacity(order.events.len()),
             buffers: Vec::new(),
             last_time: *last_time,
@@ -310,7 +310,7 @@ impl<'a> Merger<'a> {
     fn catch_up(
         &mut self,
         until: i64,
-        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+        take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let is_before = |merger: &Self| merger.merge.next_time().is_some_and(|time| time < until);
         self.order_while(is_before, take)?;
@@ -327,7 +327,7 @@ impl<'a> Merger<'a> {
     fn order_while(
         &mut self,
         is_ready: impl Fn(&Self) -> bool,
-        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+        take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         while is_ready(self) {
             let Some(Next { slot, at, time, done }) = self.merge.next() else { break };

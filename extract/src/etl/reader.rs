@@ -13,7 +13,7 @@ use std::thread::{self, Scope};
 use handlescope_model::guard::joined;
 
 use super::EtlFile;
-use super::decode::{Decoder, Findings, Selector, groups};
+use super::decode::{BufferDecoder, DecoderFindings, Selector, groups};
 use super::diagnostics::Diagnostics;
 use super::gather::{Sink, Spares, gather};
 use super::hand_out::HandOut;
@@ -99,7 +99,7 @@ impl EventReader {
             let (mut decoders, mut decoded) = (Vec::new(), Vec::new());
             for (first, selectors) in divided(selectors, count).into_iter().enumerate() {
                 let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD.div_ceil(count));
-                let decoder = Decoder::new(file, spares, repeated);
+                let decoder = BufferDecoder::new(file, spares, repeated);
                 decoded.push(decoded_rx);
                 let every = groups.iter().skip(first).step_by(count).cloned();
                 decoders
@@ -118,7 +118,7 @@ impl EventReader {
             diagnostics.merge(&merged);
             let mut read = Vec::with_capacity(buffers.len());
             for decoder in decoders {
-                let Findings { diagnostics: findings, read: part } = joined(decoder.join())?;
+                let DecoderFindings { diagnostics: findings, read: part } = joined(decoder.join())?;
                 diagnostics.merge(&findings);
                 read.extend(part);
             }

@@ -22,7 +22,7 @@ pub const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
 /// Image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Image<'a> {
+pub struct ImagePayload<'a> {
     pub action: LifeEvent,
     pub base: u64,
     /// Size of the mapping, bytes.
@@ -37,7 +37,7 @@ pub struct Image<'a> {
     pub path: &'a [u8],
 }
 
-impl<'a> Image<'a> {
+impl<'a> ImagePayload<'a> {
     /// Decodes versions 2 and 3 of the event. Version 1 lacks the fields from checksum to reserved, version 0 also the
     /// process id (MOF classes Image_V0_Load, Image_V1_Load).
     pub fn decode(event: &Event<'a>) -> Option<Self> {
@@ -325,7 +325,7 @@ impl EventFamily for Images {
                 let version = FileVersion::decode(event)?;
                 self.versions.insert((version.size, version.timestamp), version);
             }
-            _ => self.event(&Image::decode(event)?, event.time),
+            _ => self.event(&ImagePayload::decode(event)?, event.time),
         }
         Some(())
     }
@@ -353,7 +353,7 @@ impl Images {
     ///
     /// A load opens a mapping and an unload closes it. An image first seen in a rundown or unload was there before the
     /// trace.
-    pub fn event(&mut self, image: &Image<'_>, time: i64) {
+    pub fn event(&mut self, image: &ImagePayload<'_>, time: i64) {
         let key = (image.pid, image.base);
         let same_time = self.take_early(key, time);
         let row = match (image.action, self.live.get(&key)) {
@@ -517,7 +517,7 @@ impl Images {
         number
     }
 
-    fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
+    fn add(&mut self, image: &ImagePayload<'_>, load: Option<i64>) -> usize {
         let path = self.path(image.path);
         self.rows.push(ImageRow {
             pid: image.pid,
@@ -542,8 +542,16 @@ impl Images {
 mod tests {
     use super::*;
 
-    fn image(action: LifeEvent) -> Image<'static> {
-        Image { action, base: 0x1000, size: 0x100, pid: 4, checksum: 1, timestamp: 0, path: b"a\0" }
+    fn image(action: LifeEvent) -> ImagePayload<'static> {
+        ImagePayload {
+            action,
+            base: 0x1000,
+            size: 0x100,
+            pid: 4,
+            checksum: 1,
+            timestamp: 0,
+            path: b"a\0",
+        }
     }
 
     #[test]
@@ -616,7 +624,7 @@ mod tests {
                 let mut images = Images::default();
                 images.image_id(id(77), 1);
                 images.rsds(rsds(1), 1);
-                images.event(&Image { timestamp, ..image(action) }, 5);
+                images.event(&ImagePayload { timestamp, ..image(action) }, 5);
                 let (age, orphans) = match (timestamp, action) {
                     // Rundowns lack the timestamp.
                     (0, LifeEvent::Rundown) => (Some(1), 0),

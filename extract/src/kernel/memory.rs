@@ -170,18 +170,18 @@ pub struct Views {
     pub rows: Vec<ViewRow>,
     /// Views listed at the end.
     pub at_end: Vec<ViewAtEnd>,
-    pub files: Files,
+    pub files: FileNames,
 }
 
 /// Names of files by kernel key. Keys are reused.
 #[derive(Default)]
-pub struct Files {
+pub struct FileNames {
     /// Raw times and names of each key, in order of arrival.
     keys: FxHashMap<u64, Vec<(i64, u32)>>,
     pub names: NameInterner,
 }
 
-impl Files {
+impl FileNames {
     /// Adds the name of a key, in UTF-16.
     fn add(&mut self, key: u64, time: i64, name: &[u8]) {
         let name = self.names.intern(name);

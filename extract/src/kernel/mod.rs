@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use self::image_paths::{ImagePath, ImagePaths};
-pub use self::images::{IDENTITY_GUID, Image, ImageRow, Images};
+pub use self::images::{IDENTITY_GUID, ImagePayload, ImageRow, Images};
 pub use self::memory::{Heaps, RangeRow, ViewRow, Views, VirtualMemory};
 pub use self::processes::{
     ProcessPayload, ProcessRow, Processes, Sid, ThreadRow, Threads, ZombieRow,

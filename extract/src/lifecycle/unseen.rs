@@ -42,7 +42,7 @@ enum Holder {
 
 /// Handle value or view address, which a process has at most once at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Slot {
+enum OpenSlot {
     Handle(Holder, u32),
     /// Pid and start address.
     View(u32, u64),
@@ -67,7 +67,7 @@ pub struct Reuses<'a> {
     /// First event of each thread of these processes.
     threads: HashMap<(u32, u32), i64>,
     /// Row that opened each slot.
-    open: HashMap<Slot, u32>,
+    open: HashMap<OpenSlot, u32>,
     closed_before: HashMap<u32, i64>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Reuses<'a> {
 
 impl Lifetimes<'_> {
     /// Returns the slot that an event opens or closes; `None` if unknown.
-    fn slot(&self, kind: EventKind, row: usize, process: u32) -> Option<Slot> {
+    fn slot(&self, kind: EventKind, row: usize, process: u32) -> Option<OpenSlot> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
         let timeline = &shared.timeline;
@@ -187,7 +187,7 @@ impl Lifetimes<'_> {
                 } else {
                     holder(collected, process, timeline.pid[row])?
                 };
-                Some(Slot::Handle(holder, slot(value)))
+                Some(OpenSlot::Handle(holder, slot(value)))
             }
             // It belongs to no process of the trace.
             EventKind::HandleDuplicate if owners.failed.contains_key(&(row as u32)) => None,
@@ -202,10 +202,10 @@ impl Lifetimes<'_> {
                     NONE => holder(collected, process, duplicate.target_pid)?,
                     child => Holder::Process(child),
                 };
-                Some(Slot::Handle(holder, slot(duplicate.target_handle)))
+                Some(OpenSlot::Handle(holder, slot(duplicate.target_handle)))
             }
             EventKind::Map | EventKind::Unmap => {
-                Some(Slot::View(view_pid(collected, row, process), views.rows[at].base))
+                Some(OpenSlot::View(view_pid(collected, row, process), views.rows[at].base))
             }
             _ => None,
         }
@@ -280,8 +280,8 @@ impl<'a> UnseenCloses<'a> {
             None => {
                 let slot = self.lifetimes.slot(kind, row, self.lifetimes.owners.process[row])?;
                 let rundown = match slot {
-                    Slot::Handle(..) => &self.handles_at_end,
-                    Slot::View(..) => &self.views_at_end,
+                    OpenSlot::Handle(..) => &self.handles_at_end,
+                    OpenSlot::View(..) => &self.views_at_end,
                 };
                 let object = || address(self.lifetimes.collected, row);
                 match self.sweeps.start_of(slot) {
@@ -357,10 +357,10 @@ impl Sweeps {
     }
 
     /// Returns the time from which on all handle events of the slot's process are present, up to the end of its sweep.
-    fn start_of(&self, slot: Slot) -> Option<i64> {
+    fn start_of(&self, slot: OpenSlot) -> Option<i64> {
         match slot {
-            Slot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
-            Slot::Handle(Holder::Pid(_), _) | Slot::View(..) => None,
+            OpenSlot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
+            OpenSlot::Handle(Holder::Pid(_), _) | OpenSlot::View(..) => None,
         }
     }
 }
@@ -402,7 +402,7 @@ struct EndRundown {
     /// Holders covered by the rundown, even if it lists nothing of theirs.
     holders: HashSet<Holder>,
     /// Open slots. Handles come with their object.
-    open: HashMap<Slot, u64>,
+    open: HashMap<OpenSlot, u64>,
 }
 
 /// Longest pause of the thread that writes a rundown. Within it, earlier events of the rundown may be missing.
@@ -424,7 +424,7 @@ impl EndRundown {
             }
             let handle = slot(collected.handles.handle[timeline.row[row] as usize]);
             let listed = holder(collected, owners.process[row], timeline.pid[row])
-                .map(|holder| (holder, Slot::Handle(holder, handle)));
+                .map(|holder| (holder, OpenSlot::Handle(holder, handle)));
             rundown.event(timeline.time[row], listed, address(collected, row));
         }
         let mut rundown = rundown.if_whole(lifetimes);
@@ -440,7 +440,7 @@ impl EndRundown {
         let mut rundown = Self::default();
         if !lifetimes.missing.is_none() {
             for view in &lifetimes.collected.views.at_end {
-                let listed = (Holder::Pid(view.pid), Slot::View(view.pid, view.base));
+                let listed = (Holder::Pid(view.pid), OpenSlot::View(view.pid, view.base));
                 rundown.event(view.time, Some(listed), 0);
             }
         }
@@ -448,7 +448,7 @@ impl EndRundown {
     }
 
     /// Adds an event of the rundown, and what it lists if its process is known.
-    fn event(&mut self, time: i64, listed: Option<(Holder, Slot)>, object: u64) {
+    fn event(&mut self, time: i64, listed: Option<(Holder, OpenSlot)>, object: u64) {
         let (start, end) = self.span.get_or_insert((time, time));
         (*start, *end) = (time.min(*start), time.max(*end));
         if let Some((holder, slot)) = listed {
@@ -474,11 +474,11 @@ impl EndRundown {
     }
 
     /// Returns the time at which the rundown ended, if it does not list what was opened earlier.
-    fn without(&self, slot: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
+    fn without(&self, slot: OpenSlot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
         let (holder, is_open) = match slot {
-            Slot::Handle(holder, _) => (holder, self.open.get(&slot) == Some(&object())),
-            Slot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&slot)),
+            OpenSlot::Handle(holder, _) => (holder, self.open.get(&slot) == Some(&object())),
+            OpenSlot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&slot)),
         };
         let is_closed = self.holders.contains(&holder) && opened < start && !is_open;
         is_closed.then_some(end)

@@ -25,7 +25,7 @@ pub use self::fields::{
 };
 use self::manifest::{CHUNK, Chunk, Manifests};
 pub use self::node::{DecodedEvent, Node, Value, line, sid_text};
-use self::read::Reader;
+use self::read::FieldReader;
 #[cfg(test)]
 pub use self::trace_logging::encoded_item;
 pub use self::trace_logging::{
@@ -77,7 +77,7 @@ pub struct Decoder {
     trace_logging: FxHashMap<TraceLoggingKey, Option<SchemaId>>,
     /// Bytes of [`MAX_METADATA`] used so far.
     used: usize,
-    reader: Reader,
+    reader: FieldReader,
 }
 
 impl Decoder {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use super::fields::{FieldPlan, Fields, Schema, SchemaId, ValueForm};
-use super::read::{Ending, Slot, SlotKind, integer};
+use super::read::{Ending, SlotKind, ValueSlot, integer};
 use crate::etl::Guid;
 use crate::payload::{Payload, utf16_text};
 
@@ -94,14 +94,14 @@ fn extended(number: u64, bytes: usize) -> i64 {
 /// Value, array or structure of a decoded event.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    pub slots: &'a [Slot],
+    pub slots: &'a [ValueSlot],
     pub fields: &'a Fields,
     pub payload: &'a [u8],
     pub at: usize,
 }
 
 impl<'a> Node<'a> {
-    fn slot(&self) -> Option<&'a Slot> {
+    fn slot(&self) -> Option<&'a ValueSlot> {
         self.slots.get(self.at)
     }
 
@@ -168,7 +168,7 @@ impl<'a> Iterator for Nodes<'a> {
 pub struct DecodedEvent<'a> {
     pub id: SchemaId,
     pub schema: &'a Schema,
-    pub slots: &'a [Slot],
+    pub slots: &'a [ValueSlot],
     pub payload: &'a [u8],
     pub ending: Ending,
 }

@@ -5,7 +5,7 @@ use crate::payload::{Payload, utf16_bytes};
 
 /// Value, or the beginning of an array or structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct ValueSlot {
     /// Number of the field.
     pub field: u16,
     pub kind: SlotKind,
@@ -42,13 +42,13 @@ const SLOTS_PER_BYTE: usize = 9;
 
 /// Reads payloads in sequence.
 #[derive(Default)]
-pub struct Reader {
-    pub slots: Vec<Slot>,
+pub struct FieldReader {
+    pub slots: Vec<ValueSlot>,
     /// Last integer of each field, for lengths and counts in others.
     numbers: Vec<u64>,
 }
 
-impl Reader {
+impl FieldReader {
     /// Reads a payload; the values are then in `slots`.
     pub fn read(&mut self, fields: &Fields, payload: &[u8], pointer_size: usize) -> Ending {
         self.slots.clear();
@@ -83,7 +83,7 @@ struct PayloadReader<'a> {
     start: usize,
     /// Maximum number of slots.
     most: usize,
-    slots: &'a mut Vec<Slot>,
+    slots: &'a mut Vec<ValueSlot>,
     numbers: &'a mut Vec<u64>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> PayloadReader<'a> {
             return Err(Stop(Ending::TooMany));
         }
         let end = slot as u32 + 1;
-        self.slots.push(Slot { field: field as u16, kind, start: 0, length: 0, end });
+        self.slots.push(ValueSlot { field: field as u16, kind, start: 0, length: 0, end });
         Ok(slot)
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     fn read(all: Vec<FieldPlan>, top_level: usize, payload: &[u8]) -> (Ending, usize) {
         let fields = Fields::new(all, top_level).unwrap();
-        let mut reader = Reader::default();
+        let mut reader = FieldReader::default();
         let ending = reader.read(&fields, payload, 8);
         (ending, reader.slots.len())
     }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn pointers_are_as_wide_as_those_of_the_event() {
         let fields = Fields::new(vec![value(ValueForm::Hex, Extent::Pointer)], 1).unwrap();
-        let mut reader = Reader::default();
+        let mut reader = FieldReader::default();
         assert_eq!(reader.read(&fields, &[1; 8], 4), Ending::Whole(4));
         assert_eq!(reader.read(&fields, &[1; 8], 8), Ending::Whole(0));
     }

@@ -32,7 +32,7 @@ use self::parts::{
     WALK, key_frames,
 };
 pub use self::parts::{StackUse, carried_names, item_fields, repeated_frames, stack_part};
-pub use self::resolver::{KeptRows, LookedUp, StackLookUp, StackNumbers, StackResolver};
+pub use self::resolver::{KeptRows, LookedUp, StackLookUp, StackNumbering, StackResolver};
 use self::runtime::{PRIVATE_WALK, RUNTIME_WALK};
 pub use self::runtime::{RUNTIME, RuntimeThread, RuntimeUse};
 use self::stays::{KernelStack, StackCompletion, Stays, Thread};

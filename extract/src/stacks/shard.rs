@@ -14,7 +14,7 @@ use crate::prefetch::prefetch;
 
 /// Inputs for resolving addresses.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub struct AddressContext<'a> {
     pub fragments: &'a Fragments,
     /// Modules that addresses may be in.
     pub spaces: &'a AddressSpaces,
@@ -105,7 +105,7 @@ impl Spans {
 ///
 /// There are hundreds of thousands of questions, and each event looks one up at random. The time ranges of answers are
 /// kept separately, so that an answer takes eight bytes.
-struct Memory<K> {
+struct AnswerMemory<K> {
     first: HashMap<K, StoredAnswer>,
     more: HashMap<K, Vec<StoredAnswer>>,
     spans: Spans,
@@ -119,13 +119,13 @@ struct StoredAnswer {
     span: NonZeroU32,
 }
 
-impl<K> Default for Memory<K> {
+impl<K> Default for AnswerMemory<K> {
     fn default() -> Self {
         Self { first: HashMap::new(), more: HashMap::new(), spans: Spans::default() }
     }
 }
 
-impl<K: Copy + Eq + Hash> Memory<K> {
+impl<K: Copy + Eq + Hash> AnswerMemory<K> {
     fn get(&self, key: K, time: i64) -> Option<StackAnswer> {
         self.get_from(self.first(key)?, key, time)
     }
@@ -192,10 +192,10 @@ struct RecentAddresses {
 /// As large as a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct RecentSet([Recent; WAYS]);
+struct RecentSet([RecentFrame; WAYS]);
 
 #[derive(Debug, Clone, Copy)]
-struct Recent {
+struct RecentFrame {
     address: u64,
     frame: FrameCode,
     pid: u32,
@@ -205,7 +205,8 @@ struct Recent {
 
 impl Default for RecentAddresses {
     fn default() -> Self {
-        let empty = Recent { address: 0, frame: FrameCode::from_number(0), pid: 0, span: None };
+        let empty =
+            RecentFrame { address: 0, frame: FrameCode::from_number(0), pid: 0, span: None };
         Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: Spans::default() }
     }
 }
@@ -215,13 +216,17 @@ impl RecentAddresses {
         spread(address ^ u64::from(pid).rotate_left(40), RECENT_SETS)
     }
 
-    fn find(&self, pid: u32, address: u64) -> Option<Recent> {
+    fn find(&self, pid: u32, address: u64) -> Option<RecentFrame> {
         let RecentSet(ways) = &self.sets[Self::set(pid, address)];
         ways.iter().find(|recent| recent.address == address && recent.pid == pid).copied()
     }
 
     /// Returns the location if it holds at a time.
-    fn located(&self, Recent { frame, span, .. }: Recent, time: i64) -> Option<TimedFrame> {
+    fn located(
+        &self,
+        RecentFrame { frame, span, .. }: RecentFrame,
+        time: i64,
+    ) -> Option<TimedFrame> {
         let (from, to) = self.spans.get(span?)?;
         (from <= time && time < to).then_some(TimedFrame { frame, from, to })
     }
@@ -238,7 +243,7 @@ impl RecentAddresses {
         if ways[0].address != address || ways[0].pid != pid {
             ways[1] = ways[0];
         }
-        ways[0] = Recent { address, frame, pid, span: self.spans.number(from, to) };
+        ways[0] = RecentFrame { address, frame, pid, span: self.spans.number(from, to) };
     }
 }
 
@@ -249,7 +254,7 @@ pub struct Shard {
     pub requests: Vec<StackRequest>,
     /// Answers not taken yet.
     pub answers: Answers,
-    stacks: Memory<StackKey>,
+    stacks: AnswerMemory<StackKey>,
     /// Number of stacks so far.
     count: u32,
     recent: RecentAddresses,
@@ -314,7 +319,11 @@ pub struct NotedMethod {
 
 impl Shard {
     /// Looks up the stacks of all requested events. `more` returns the stack parts beyond the second for a row's event.
-    pub fn answer<'q>(&mut self, more: impl Fn(u32) -> &'q [FragmentRef], context: &Context<'_>) {
+    pub fn answer<'q>(
+        &mut self,
+        more: impl Fn(u32) -> &'q [FragmentRef],
+        context: &AddressContext<'_>,
+    ) {
         let mut requests = std::mem::take(&mut self.requests);
         let mut new = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         let mut known = Vec::with_capacity(LOOKED_UP_AT_ONCE);
@@ -345,7 +354,7 @@ impl Shard {
     }
 
     /// Looks up the stack of the event at a position, and resolves it if new.
-    pub fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
+    pub fn look_up(&mut self, position: u32, query: &Query<'_>, context: &AddressContext<'_>) {
         let Query { parts, more, pid, time } = *query;
         if parts[0] == FragmentRef::NONE {
             return;
@@ -363,7 +372,12 @@ impl Shard {
     }
 
     /// Joins the frames of the parts to a new stack.
-    fn join(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) -> StackAnswer {
+    fn join(
+        &mut self,
+        position: u32,
+        query: &Query<'_>,
+        context: &AddressContext<'_>,
+    ) -> StackAnswer {
         let Query { parts, more, pid, time } = *query;
         let mut joined = StackAnswer { from: i64::MIN, to: i64::MAX, stack: None };
         let start = self.answers.frames.len();
@@ -382,7 +396,7 @@ impl Shard {
         for addresses in parts() {
             for (address, space) in addresses {
                 let recent = self.recent.find(space, address);
-                if let Some(Recent { frame, span: span @ Some(_), .. }) = recent
+                if let Some(RecentFrame { frame, span: span @ Some(_), .. }) = recent
                     && span == last_span
                 {
                     self.answers.frames.push(frame);
@@ -413,9 +427,9 @@ impl Shard {
         pid: u32,
         address: u64,
         time: i64,
-        context: &Context<'_>,
+        context: &AddressContext<'_>,
     ) -> TimedFrame {
-        let Context { spaces, methods, .. } = *context;
+        let AddressContext { spaces, methods, .. } = *context;
         let mut located = spaces.locate(pid, address, time);
         let mut managed = methods.locate(pid, address, time);
         let (mut from, mut to) = (located.from.max(managed.from), located.to.min(managed.to));

@@ -26,7 +26,7 @@ pub struct LocalFolders {
 
 /// A file that may be the PDB or lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct FileCandidate {
     pub path: PathBuf,
     pub form: FileForm,
     /// The member, if the file is an archive.
@@ -43,12 +43,12 @@ impl LocalFolders {
     }
 
     /// Returns all files that could be the PDB, best first. Their identity is not checked.
-    pub fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
+    pub fn find(&mut self, key: &StoreKey) -> Vec<FileCandidate> {
         let mut candidates = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             if root.is_file() {
                 let members = self.packed.find(&root, key).into_iter();
-                candidates.extend(members.map(|member| Candidate {
+                candidates.extend(members.map(|member| FileCandidate {
                     path: root.clone(),
                     form: FileForm::Plain,
                     member: Some(member),
@@ -64,7 +64,7 @@ impl LocalFolders {
             };
             let origin = || origin.clone();
             let candidate =
-                |path: PathBuf, form| Candidate { path, form, member: None, origin: origin() };
+                |path: PathBuf, form| FileCandidate { path, form, member: None, origin: origin() };
             let mut folders: Vec<PathBuf> = Vec::new();
             let first_tier = self.entries(&root, key.first_tier());
             let in_tiers: Vec<PathBuf> =

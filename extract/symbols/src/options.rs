@@ -136,7 +136,7 @@ impl SymbolObserver for NoSymbolObserver {}
 
 /// Observers of a search, which can cancel it.
 #[derive(Clone, Copy)]
-pub struct Watch<'a> {
+pub struct SearchWatch<'a> {
     pub observer: &'a dyn SymbolObserver,
     pub cancel: &'a Cancel,
 }

@@ -245,13 +245,13 @@ impl ModuleReport {
             .skipped
             .iter()
             .map(|server| format!("{server}: no new request after its failures"));
-        let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
+        let unsaved = self.unsaved.iter().map(|error| ErrorChain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }
 
     /// Returns the reasons why found files were not used, each with its causes.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
-        self.refused.iter().map(|error| Chain(error.as_ref()).to_string())
+        self.refused.iter().map(|error| ErrorChain(error.as_ref()).to_string())
     }
 
     /// Whether the module's frames can have names.
@@ -289,9 +289,9 @@ impl fmt::Display for ModuleReport {
 }
 
 /// An error with all its sources on one line.
-pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
+pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'static));
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut next = Some(self.0);
         let mut separator = "";

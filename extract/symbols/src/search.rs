@@ -13,9 +13,9 @@ use handlescope_model::{Cancelled, PageWatch};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
-use super::local::{Candidate, LocalFolders};
+use super::local::{FileCandidate, LocalFolders};
 use super::module::{CodeAddress, ModuleSymbols, SymcacheNames};
-use super::options::{SymbolizerOptions, Watch};
+use super::options::{SearchWatch, SymbolizerOptions};
 use super::path::{self, SymbolPath};
 use super::pdb::pe::ExportTable;
 use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
@@ -69,7 +69,7 @@ pub struct SearchResult {
 pub struct SearchLimits<'a> {
     /// Whether servers may be asked.
     pub may_download: bool,
-    pub watch: Watch<'a>,
+    pub watch: SearchWatch<'a>,
 }
 
 /// Why a search ended without a result; a later call continues from there.
@@ -87,11 +87,11 @@ impl From<Cancelled> for SearchStop {
 }
 
 /// Searches in progress or done, by what is searched for.
-pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
+pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<SearchProgress>>>>);
 
 /// Progress of a search.
 #[derive(Clone, Default)]
-pub enum Progress {
+pub enum SearchProgress {
     #[default]
     New,
     /// No local folder has the file.
@@ -183,28 +183,30 @@ impl Search {
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
             let result = SearchResult::nothing(SearchOutcome::UnusableName);
-            *progress = Progress::Done(result.clone());
+            *progress = SearchProgress::Done(result.clone());
             return Ok(result);
         };
         let request = PdbRequest { key: &key, pdb, addresses, limits };
         loop {
             let next = match &mut *progress {
-                Progress::Done(result) if result.may_grow_by_search(addresses) => {
+                SearchProgress::Done(result) if result.may_grow_by_search(addresses) => {
                     let mut next = self.find(&request)?;
-                    if let Progress::Done(result) = &mut next {
+                    if let SearchProgress::Done(result) = &mut next {
                         result.is_final = true;
                     }
                     next
                 }
-                Progress::Done(result) => {
+                SearchProgress::Done(result) => {
                     self.extend(&request, result);
                     return Ok(result.clone());
                 }
-                Progress::New => self.find(&request)?,
-                Progress::OnlyServersLeft(_) if !limits.may_download => {
+                SearchProgress::New => self.find(&request)?,
+                SearchProgress::OnlyServersLeft(_) if !limits.may_download => {
                     return Err(SearchStop::NeedsServer);
                 }
-                Progress::OnlyServersLeft(result) => self.download(&request, result.clone())?,
+                SearchProgress::OnlyServersLeft(result) => {
+                    self.download(&request, result.clone())?
+                }
             };
             *progress = next;
         }
@@ -225,12 +227,12 @@ impl Search {
     }
 
     /// Searches the local places.
-    fn find(&self, request: &PdbRequest<'_>) -> Result<Progress, Cancelled> {
+    fn find(&self, request: &PdbRequest<'_>) -> Result<SearchProgress, Cancelled> {
         let mut result = SearchResult::nothing(SearchOutcome::NotFound);
         for candidate in self.local(request.key) {
             if self.take(&candidate, request, &mut result)? {
                 self.note_download(request.pdb, &mut result);
-                return Ok(Progress::Done(result));
+                return Ok(SearchProgress::Done(result));
             }
         }
         if self.store_is_on_path
@@ -240,9 +242,9 @@ impl Search {
             result.origin = Some(SymbolOrigin::Symcache);
         }
         if self.downloads.is_offline() || result.covers(request.addresses) {
-            return Ok(Progress::Done(result));
+            return Ok(SearchProgress::Done(result));
         }
-        Ok(Progress::OnlyServersLeft(result))
+        Ok(SearchProgress::OnlyServersLeft(result))
     }
 
     /// Adds the notes of an earlier download in this session, because a file in a cache may come from it.
@@ -262,7 +264,7 @@ impl Search {
         &self,
         request: &PdbRequest<'_>,
         mut result: SearchResult,
-    ) -> Result<Progress, Cancelled> {
+    ) -> Result<SearchProgress, Cancelled> {
         let PdbRequest { key, pdb, limits, .. } = *request;
         let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
@@ -272,17 +274,17 @@ impl Search {
             let origin = SymbolOrigin::Server(address);
             // A pointer may have led to a compressed file.
             let form = FileForm::from_target(&path);
-            let candidate = Candidate { path, form, member: None, origin };
+            let candidate = FileCandidate { path, form, member: None, origin };
             self.take(&candidate, request, &mut result)?;
         }
         result.is_final = result.origin == Some(SymbolOrigin::Symcache);
-        Ok(Progress::Done(result))
+        Ok(SearchProgress::Done(result))
     }
 
     /// Uses a file if it is the right PDB; otherwise notes why not. Returns whether it is used.
     fn take(
         &self,
-        candidate: &Candidate,
+        candidate: &FileCandidate,
         request: &PdbRequest<'_>,
         result: &mut SearchResult,
     ) -> Result<bool, Cancelled> {
@@ -355,12 +357,12 @@ impl Search {
     fn image(&self, image: &ImageIdentity) -> SearchResult {
         let slot = self.images.slot(image);
         let mut progress = lock(&slot);
-        if let Progress::Done(result) = &*progress {
+        if let SearchProgress::Done(result) = &*progress {
             return result.clone();
         }
         let mut result = SearchResult::nothing(SearchOutcome::NotFound);
         let files = StoreKey::from_image(image).map(|key| self.local(&key));
-        for Candidate { path, form, member, origin } in files.unwrap_or_default() {
+        for FileCandidate { path, form, member, origin } in files.unwrap_or_default() {
             if form != FileForm::Plain || member.is_some() {
                 continue;
             }
@@ -374,7 +376,7 @@ impl Search {
                 Err(error) => result.notes.refused.push(Arc::new(error)),
             }
         }
-        *progress = Progress::Done(result.clone());
+        *progress = SearchProgress::Done(result.clone());
         result
     }
 
@@ -382,7 +384,7 @@ impl Search {
     pub fn prepare<'a>(
         &self,
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
-        watch: Watch<'_>,
+        watch: SearchWatch<'_>,
     ) {
         if self.downloads.is_offline() {
             return;
@@ -422,9 +424,9 @@ impl Search {
 
     fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
         match &*lock(&self.pdbs.slot(pdb)) {
-            Progress::New => !self.is_local(key, pdb),
-            Progress::OnlyServersLeft(_) => true,
-            Progress::Done(_) => false,
+            SearchProgress::New => !self.is_local(key, pdb),
+            SearchProgress::OnlyServersLeft(_) => true,
+            SearchProgress::Done(_) => false,
         }
     }
 
@@ -444,14 +446,14 @@ impl Search {
     }
 
     /// Returns the files in local places that may be the PDB or image, best first.
-    fn local(&self, key: &StoreKey) -> Vec<Candidate> {
+    fn local(&self, key: &StoreKey) -> Vec<FileCandidate> {
         let mut candidates = lock(&self.folders).find(key);
         candidates.retain(|candidate| self.stays(candidate, &candidate.path));
         candidates
     }
 
     /// Whether a file is inside the folder where it was found, if that folder is closed.
-    fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
+    fn stays(&self, candidate: &FileCandidate, file: &Path) -> bool {
         self.closed_folder(candidate).is_none_or(|folder| {
             let (file, folder) = (file.canonicalize(), folder.canonicalize());
             file.is_ok_and(|file| folder.is_ok_and(|folder| file.starts_with(folder)))
@@ -459,7 +461,7 @@ impl Search {
     }
 
     /// Returns the closed folder where a candidate was found, if any.
-    fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
+    fn closed_folder(&self, candidate: &FileCandidate) -> Option<&PathBuf> {
         let SymbolOrigin::Folder(origin) = &candidate.origin else { return None };
         self.closed.iter().find(|folder| *folder == origin)
     }
@@ -467,7 +469,7 @@ impl Search {
     /// Returns the PDB of a candidate, unpacked into a cache if necessary.
     fn file_of(
         &self,
-        candidate: &Candidate,
+        candidate: &FileCandidate,
         key: &StoreKey,
         pdb: &PdbIdentity,
     ) -> Result<PathBuf, SymbolFileError> {
@@ -496,7 +498,7 @@ impl Search {
     }
 
     /// Returns the file that a candidate points to.
-    fn target_of(&self, candidate: &Candidate) -> Result<PathBuf, SymbolFileError> {
+    fn target_of(&self, candidate: &FileCandidate) -> Result<PathBuf, SymbolFileError> {
         let path = &candidate.path;
         let mut text = Vec::new();
         File::open(path)
@@ -578,7 +580,7 @@ impl SearchResult {
 }
 
 impl<K: Clone + Eq + Hash> Slots<K> {
-    pub fn slot(&self, key: &K) -> Arc<Mutex<Progress>> {
+    pub fn slot(&self, key: &K) -> Arc<Mutex<SearchProgress>> {
         lock(&self.0).entry(key.clone()).or_default().clone()
     }
 
@@ -587,7 +589,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         for slot in lock(&self.0).values() {
             let mut progress = lock(slot);
             if !progress.is_resolved() {
-                *progress = Progress::New;
+                *progress = SearchProgress::New;
             }
         }
     }
@@ -596,13 +598,15 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     fn known(&self, key: &K) -> Option<SearchResult> {
         let slot = lock(&self.0).get(key)?.clone();
         match &*lock(&slot) {
-            Progress::Done(result) | Progress::OnlyServersLeft(result) => Some(result.clone()),
-            Progress::New => None,
+            SearchProgress::Done(result) | SearchProgress::OnlyServersLeft(result) => {
+                Some(result.clone())
+            }
+            SearchProgress::New => None,
         }
     }
 }
 
-impl Progress {
+impl SearchProgress {
     /// Whether symbols were found already.
     pub fn is_resolved(&self) -> bool {
         matches!(self, Self::Done(result) if result.symbols.is_some())

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::ModuleIdentity;
 use super::module::{CodeAddress, FrameChain};
-use super::options::{NoSymbolObserver, SymbolObserver, SymbolizerOptions, Watch};
+use super::options::{NoSymbolObserver, SearchWatch, SymbolObserver, SymbolizerOptions};
 use super::path::SymbolPath;
 use super::report::ModuleReport;
 use super::search::{Search, SearchLimits, SearchStop};
@@ -42,7 +42,7 @@ impl Symbolizer {
     /// The first call for a module finds and converts its PDB, which may take seconds, or downloads it, which may take
     /// minutes. Later calls only look up names; failures are remembered.
     pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<FrameChain> {
-        let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
+        let watch = SearchWatch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
         let limits = SearchLimits { may_download: true, watch };
         let addresses: Vec<CodeAddress> = rvas.iter().copied().map(CodeAddress::from).collect();
         let chains = self.resolve_module(module, &addresses, limits);
@@ -57,7 +57,7 @@ impl Symbolizer {
         observer: &dyn SymbolObserver,
         cancel: &Cancel,
     ) {
-        self.search.prepare(modules, Watch { observer, cancel });
+        self.search.prepare(modules, SearchWatch { observer, cancel });
     }
 
     /// Returns how many PDBs of modules would be requested from servers: those that are in no local place, except those
@@ -137,7 +137,7 @@ fn in_order(
 struct ResolveBatch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
-    watch: Watch<'a>,
+    watch: SearchWatch<'a>,
     answers: Vec<OnceLock<Vec<FrameChain>>>,
     done: AtomicUsize,
 }
@@ -154,7 +154,7 @@ impl Symbolizer {
         observer: &dyn SymbolObserver,
         cancel: &Cancel,
     ) -> Vec<Vec<FrameChain>> {
-        let watch = Watch { observer, cancel };
+        let watch = SearchWatch { observer, cancel };
         let batch = ResolveBatch {
             symbolizer: self,
             requests,

@@ -7,7 +7,7 @@ use std::path::Path;
 use cab::Cabinet;
 
 use super::container::{Container, ContainerError, ContainerLimits, refused_name};
-use super::unpack::{SevenZipMembers, Watch, Zip, copy};
+use super::unpack::{SevenZipMembers, UnpackWatch, Zip, copy};
 use crate::file::open_file;
 use crate::guard::quietly;
 use crate::noting::Reason;
@@ -145,7 +145,7 @@ impl PackedMember<'_> {
     /// If the member is damaged or its size differs from what the archive claims, the file cannot be written, or
     /// `watch`
     /// stops it.
-    pub fn unpack(self, mut target: &File, watch: Watch<'_>) -> Result<(), ContainerError> {
+    pub fn unpack(self, mut target: &File, watch: UnpackWatch<'_>) -> Result<(), ContainerError> {
         let Self { path, name, size, source } = self;
         match source {
             MemberSource::SevenZip(members) => {

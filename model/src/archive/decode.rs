@@ -56,7 +56,7 @@ impl ParquetTable<'_> {
     ) -> Result<Option<Column>, TableProblem> {
         let Some(field) = self.schema.get(name) else { return Ok(None) };
         let left = AtomicU64::new(self.most);
-        let decoder = Decoder { table: self, field, left: &left };
+        let decoder = ColumnDecoder { table: self, field, left: &left };
         let parts = self.parts(rows);
         match DataType::from_arrow_field(field) {
             DataType::Int32 => decoder.numbers::<Int32Type>(&parts),
@@ -76,7 +76,7 @@ impl ParquetTable<'_> {
         if DataType::from_arrow_field(field) != DataType::UInt32 {
             return Err(TableProblem::ColumnType(name.to_owned()));
         }
-        let decoder = Decoder { table: self, field, left: &AtomicU64::new(self.most) };
+        let decoder = ColumnDecoder { table: self, field, left: &AtomicU64::new(self.most) };
         let copy = |from: &[u32], to: &mut [u8]| {
             for (from, to) in from.iter().zip(to) {
                 *to = u8::try_from(*from).unwrap_or(u8::MAX);
@@ -115,14 +115,14 @@ impl ParquetTable<'_> {
 }
 
 /// One column being decoded.
-struct Decoder<'a> {
+struct ColumnDecoder<'a> {
     table: &'a ParquetTable<'a>,
     field: &'a ArrowField,
     /// Bytes that its pages may still unpack to.
     left: &'a AtomicU64,
 }
 
-impl Decoder<'_> {
+impl ColumnDecoder<'_> {
     /// Decodes a column of numbers.
     fn numbers<T: PolarsNumericType>(
         &self,

@@ -24,13 +24,13 @@ const ENTRIES_PER_CHECK: u32 = 1 << 12;
 
 /// Open handles with their types and names.
 #[derive(Default)]
-pub struct HandleList {
+pub struct DescriptorList {
     pub open: OpenHandleList,
     /// Whether the dump has all entries that the list should have.
     pub is_complete: bool,
 }
 
-impl HandleList {
+impl DescriptorList {
     /// The handle values, if these are all.
     pub fn values(&self) -> Option<HashSet<u64>> {
         self.is_complete.then(|| self.open.handles.iter().map(|handle| handle.handle).collect())

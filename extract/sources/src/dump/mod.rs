@@ -34,7 +34,7 @@ use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use symbolic::common::ByteView;
 
 use self::container::{Container, Refusal};
-use self::handles::HandleList;
+use self::handles::DescriptorList;
 use self::modules::{ModuleSpace, file_name};
 use self::operations::{HandleOperation, put_in_order};
 use self::process::ProcessFacts;
@@ -132,11 +132,12 @@ fn tables(
     if !streams.into_iter().any(|kind| dump.has(kind)) {
         return Err(SourceError::NoHandleData { path: path(), system: facts.other_system });
     }
-    let list = HandleList::new(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
+    let list =
+        DescriptorList::new(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
     let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)
         .map_err(ExtractError::from)?;
     let mut operations = operations.unwrap_or_default();
-    let values = list.as_ref().and_then(HandleList::values);
+    let values = list.as_ref().and_then(DescriptorList::values);
     put_in_order(&mut operations, values.as_ref(), &mut findings);
     let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
     let modules = ModuleSpace::new(&dump, facts.mask(), pid, &mut findings);
@@ -150,7 +151,7 @@ fn tables(
         operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
     cancel.check().map_err(ExtractError::from)?;
     let history: Vec<&OperationEntry> = history.iter().collect();
-    let open = list.as_ref().map(HandleList::list);
+    let open = list.as_ref().map(DescriptorList::list);
     let handles = OperationHandles::new(&history, |_| false, open, &mut findings);
     let event_counts = event_counts(&history, SOURCE);
     let info = info(source, &dump, &facts, history.len());

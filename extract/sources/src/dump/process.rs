@@ -150,7 +150,7 @@ fn command_line(dump: &Container<'_>, pointer_size: u32) -> Option<String> {
         dump.stream(MINIDUMP_STREAM_TYPE::ThreadListStream, &mut Diagnostics::default())?;
     let (first, _) = threads.list(THREAD_BYTES)?;
     let thread: MINIDUMP_THREAD = threads.read(first)?;
-    let memory = Memory::of(dump)?;
+    let memory = ProcessMemory::of(dump)?;
     let pointer = |address: u64| memory.pointer(address, layout.pointer);
     let process = pointer(thread.teb.checked_add(layout.peb)?)?;
     let parameters = pointer(process.checked_add(layout.parameters)?)?;
@@ -162,13 +162,13 @@ fn command_line(dump: &Container<'_>, pointer_size: u32) -> Option<String> {
 }
 
 /// The memory of the process, of which only the ranges are read.
-struct Memory<'d> {
+struct ProcessMemory<'d> {
     dump: &'d Container<'d>,
     /// First address, bytes, and place in the file, ascending.
     ranges: Vec<(u64, u64, u64)>,
 }
 
-impl<'d> Memory<'d> {
+impl<'d> ProcessMemory<'d> {
     fn of(dump: &'d Container<'d>) -> Option<Self> {
         let mut ranges = Vec::new();
         let mut unused = Diagnostics::default();

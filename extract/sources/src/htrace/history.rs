@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::differences::Differences;
 use super::output::{CommandStep, Fact, Output};
-use super::timeline::{SequencePosition, Timeline};
+use super::timeline::{HandleTimeline, SequencePosition};
 use super::window;
 use crate::operations::OperationEntry;
 
@@ -23,7 +23,7 @@ const TRIALS: usize = 20_000_000;
 
 /// The events of all listings in the order they happened.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct HandleHistory {
     events: Vec<OperationEntry>,
     /// The first step that proves that each event has happened, ascending.
     known: Vec<usize>,
@@ -41,7 +41,7 @@ struct Stretch {
     uncertain: u64,
 }
 
-impl History {
+impl HandleHistory {
     pub fn new(steps: Vec<CommandStep>) -> Self {
         let mut uncertain = 0;
         // The events of a process keep their order. Events of several processes are ordered by when they are known.
@@ -101,7 +101,7 @@ impl History {
 
 impl Stretch {
     fn new(facts: &[Fact]) -> Self {
-        let mut timeline = Timeline::new(facts);
+        let mut timeline = HandleTimeline::new(facts);
         let differences = fitted(facts, &mut timeline);
         timeline.index();
         for (number, fact) in facts.iter().enumerate() {
@@ -136,7 +136,7 @@ impl Stretch {
 
 /// Finds the positions of all differences. If full listings have no events in common, the differences determine how
 /// many events are missing in between.
-fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
+fn fitted(facts: &[Fact], timeline: &mut HandleTimeline) -> Differences {
     let mut differences = Differences::new(facts, timeline);
     let mut trials = TRIALS / (timeline.known.len() + facts.len()).max(1);
     for gap in 0..timeline.gaps() {

@@ -26,7 +26,7 @@ use std::path::Path;
 
 pub use self::grammar::Statement;
 pub use self::handle::HandleOutput;
-use self::parser::Parser;
+use self::parser::HtraceParser;
 use self::tables::Entries;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary};
@@ -37,7 +37,7 @@ use handlescope_model::tables::TraceInfo;
 use crate::operations::{
     OperationEntry, OperationHandles, OperationTables, event_counts, stack_events,
 };
-use crate::text::{Lines, Progress, TextFile, each_line, line_warnings};
+use crate::text::{Lines, ReadProgress, TextFile, each_line, line_warnings};
 
 /// Prefix of the names of event kinds.
 const SOURCE: &str = "htrace";
@@ -63,8 +63,11 @@ pub fn extract(
 }
 
 /// Parses the lines of a text into entries.
-fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<(Entries, Diagnostics)> {
-    let mut parser = Parser::default();
+fn parse(
+    lines: Lines<impl Read>,
+    progress: &ReadProgress<'_>,
+) -> io::Result<(Entries, Diagnostics)> {
+    let mut parser = HtraceParser::default();
     each_line(lines, progress, |line| parser.line(line))?;
     let (entries, mut findings) = parser.finish();
     findings.add(WarningKind::LossyText, progress.replaced.get(), None);

@@ -6,7 +6,7 @@ use handlescope_model::rules::handle_slot;
 use super::frame::FrameLine;
 use super::grammar::{ListingKind, PromptCommands, Statement};
 use super::handle::{self, HandleOutput};
-use super::history::History;
+use super::history::HandleHistory;
 use super::output::{CommandStep, Output, assign_owners};
 use super::tables::Entries;
 use crate::operations::{Operation, OperationEntry};
@@ -20,7 +20,7 @@ const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len(
 
 /// Reads lines in sequence. Offsets in `findings` are line numbers.
 #[derive(Default)]
-pub struct Parser {
+pub struct HtraceParser {
     entries: Entries,
     findings: Diagnostics,
     /// The entry being read.
@@ -89,7 +89,7 @@ struct PartialEntry {
     line: u64,
 }
 
-impl Parser {
+impl HtraceParser {
     /// Takes the next line.
     pub fn line(&mut self, line: &TextLine<'_>) {
         self.number = line.number;
@@ -256,7 +256,7 @@ impl Parser {
         let mut listings = std::mem::take(&mut self.handle_listings);
         handle::place(&mut listings, &self.steps, || self.entries.only_process());
         let steps = self.steps.len();
-        self.entries.history = History::new(std::mem::take(&mut self.steps));
+        self.entries.history = HandleHistory::new(std::mem::take(&mut self.steps));
         let known = self.entries.history.known();
         self.entries.has_all_open = handle::add(&listings, known, steps, &mut self.entries.open);
         self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);

@@ -202,7 +202,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         let cancel = Cancel::default();
         let text = session.text.as_bytes();
         let (mut entries, _) =
-            parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap();
+            parse(Lines::new(text), &ReadProgress::new(&NoObserver, &cancel)).unwrap();
         let address = |entries: &Entries, entry: &OperationEntry| {
             let stack =
                 entry.stack.and_then(|row| entries.stack_table().frames.get(row as usize).cloned());

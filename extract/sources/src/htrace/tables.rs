@@ -10,7 +10,7 @@ use handlescope_model::tables::{
 use handlescope_model::{FrameIdx, ModuleIdx};
 
 use super::frame::{CodeLocation, FrameLine};
-use super::history::History;
+use super::history::HandleHistory;
 use crate::operations::{OpenHandleList, OpenList};
 
 /// Returns the row of the trace table.
@@ -32,7 +32,7 @@ pub fn info(source: TraceInfo, entries: &Entries) -> TraceInfo {
 /// Entries read so far.
 #[derive(Default)]
 pub struct Entries {
-    pub history: History,
+    pub history: HandleHistory,
     /// What `!handle` lists, and, if it lists anything, whether that is everything open at the end.
     pub open: OpenHandleList,
     pub has_all_open: Option<bool>,

@@ -45,7 +45,7 @@ Dumped 0x4 stack traces.
 
 fn read_text(text: &[u8]) -> (Entries, Diagnostics) {
     let cancel = Cancel::default();
-    parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap()
+    parse(Lines::new(text), &ReadProgress::new(&NoObserver, &cancel)).unwrap()
 }
 
 fn events(entries: &Entries) -> Vec<(char, u64)> {

@@ -31,12 +31,12 @@ const COMPARISONS: u64 = 2_000_000_000;
 
 /// Range of event counts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct CountSpan {
     pub first: i64,
     pub last: i64,
 }
 
-impl Span {
+impl CountSpan {
     pub const ALL: Self = Self { first: START, last: END };
 
     pub fn at(time: i64) -> Self {
@@ -63,7 +63,7 @@ pub fn distance(count: u64) -> i64 {
 }
 
 /// The known events of a process, and the times of full listings.
-pub struct Timeline {
+pub struct HandleTimeline {
     /// Events with the first step that shows them.
     pub known: BTreeMap<SequencePosition, (usize, OperationEntry)>,
     /// Number of events at the time of each full listing, or listing with the total, by fact.
@@ -74,7 +74,7 @@ pub struct Timeline {
     /// Ranges of numbers without known events, end excluded.
     unknown: Vec<(i64, i64)>,
     /// Possible numbers of events from differences and from listings of a handle.
-    loose: HashMap<SequencePosition, Span>,
+    loose: HashMap<SequencePosition, CountSpan>,
     /// Full listings without events in common with the previous one, and where they start.
     gaps: Vec<(usize, i64)>,
     comparisons: u64,
@@ -88,7 +88,7 @@ pub struct Spans {
 
 impl Spans {
     /// Whether some event may be before or after a time within `span`.
-    pub fn are_open(&self, span: Span) -> bool {
+    pub fn are_open(&self, span: CountSpan) -> bool {
         let begun = self.firsts.partition_point(|first| *first < span.last);
         let ended = self.lasts.partition_point(|last| *last < span.first);
         begun > ended
@@ -105,9 +105,9 @@ struct PlacedListing {
 
 /// What is known about the time while visiting the facts.
 struct FactClock {
-    now: Span,
+    now: CountSpan,
     /// The last snapshot.
-    snapshot: Option<Span>,
+    snapshot: Option<CountSpan>,
     /// Whether the program has been stopped since then.
     is_at_snapshot: bool,
 }
@@ -134,7 +134,7 @@ impl FactClock {
 
     /// Records the time of a listing.
     fn set(&mut self, time: i64) {
-        self.now = Span::at(time);
+        self.now = CountSpan::at(time);
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.last = snapshot.last.min(time);
             if self.is_at_snapshot {
@@ -144,7 +144,7 @@ impl FactClock {
     }
 }
 
-impl Timeline {
+impl HandleTimeline {
     pub fn new(facts: &[Fact]) -> Self {
         let mut timeline = Self {
             known: BTreeMap::new(),
@@ -157,7 +157,7 @@ impl Timeline {
             comparisons: 0,
         };
         let differences = next_differences(facts);
-        let mut clock = FactClock { now: Span::ALL, snapshot: None, is_at_snapshot: false };
+        let mut clock = FactClock { now: CountSpan::ALL, snapshot: None, is_at_snapshot: false };
         let mut last: Option<PlacedListing> = None;
         for (number, fact) in facts.iter().enumerate() {
             clock.advance(fact);
@@ -165,7 +165,7 @@ impl Timeline {
                 Output::All { entries, is_cut } => (entries, *is_cut),
                 Output::Some { traced: Some(traced), .. } => {
                     let time = timeline.time_since_beginning(*traced);
-                    let time = time.filter(|time| Span::at(*time).and(clock.now).is_some());
+                    let time = time.filter(|time| CountSpan::at(*time).and(clock.now).is_some());
                     time.into_iter().for_each(|time| clock.set(time));
                     timeline.set_time(number, time);
                     continue;
@@ -174,9 +174,9 @@ impl Timeline {
             };
             // The count of the next difference also limits the time of this listing.
             let next = differences.get(number).copied().flatten().zip(clock.snapshot);
-            let until = next.map_or(Span::ALL, |(next, snapshot)| {
+            let until = next.map_or(CountSpan::ALL, |(next, snapshot)| {
                 let at = snapshot.after(distance(next.new));
-                if next.may_have_run { Span { first: START, ..at } } else { at }
+                if next.may_have_run { CountSpan { first: START, ..at } } else { at }
             });
             let allowed = clock.now.and(until).unwrap_or(clock.now);
             let length = entries.len() as i64;
@@ -216,15 +216,15 @@ impl Timeline {
         &mut self,
         entries: &[Option<OperationEntry>],
         last: PlacedListing,
-        allowed: Span,
+        allowed: CountSpan,
     ) -> i64 {
         let length = entries.len() as i64;
         // Tracing cannot show events again after dropping them.
         let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
         let behind = last.time + length;
-        let times = Span { first: earliest, last: behind };
-        for allowed in [allowed, Span::ALL] {
-            let Some(Span { first, last: until }) = times.and(allowed) else { continue };
+        let times = CountSpan { first: earliest, last: behind };
+        for allowed in [allowed, CountSpan::ALL] {
+            let Some(CountSpan { first, last: until }) = times.and(allowed) else { continue };
             if let Some(time) = (first..=until).find(|time| self.continues(entries, last, *time)) {
                 return time;
             }
@@ -318,7 +318,7 @@ impl Timeline {
     }
 
     /// Returns the first number in a span without a known event, or else the last such number before it.
-    pub fn unknown(&self, span: Span) -> Option<i64> {
+    pub fn unknown(&self, span: CountSpan) -> Option<i64> {
         let at = self.unknown.partition_point(|&(_, end)| end <= span.first);
         let within = self.unknown.get(at).map(|&(start, _)| start.max(span.first));
         within.filter(|number| *number < span.last).or_else(|| {
@@ -329,8 +329,8 @@ impl Timeline {
     }
 
     /// Returns the possible numbers of an event.
-    pub fn span_of(&self, position: SequencePosition) -> Span {
-        self.loose.get(&position).copied().unwrap_or(Span::at(position.0))
+    pub fn span_of(&self, position: SequencePosition) -> CountSpan {
+        self.loose.get(&position).copied().unwrap_or(CountSpan::at(position.0))
     }
 
     /// Returns the possible numbers of each event.
@@ -350,7 +350,7 @@ impl Timeline {
     pub fn add(
         &mut self,
         position: SequencePosition,
-        span: Span,
+        span: CountSpan,
         step: usize,
         entry: OperationEntry,
     ) -> SequencePosition {
@@ -370,7 +370,7 @@ impl Timeline {
         &self,
         handle: u64,
         before: SequencePosition,
-    ) -> Option<(Span, &OperationEntry)> {
+    ) -> Option<(CountSpan, &OperationEntry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
         self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::timeline::{START, SequencePosition, Span, Timeline};
+use super::timeline::{CountSpan, HandleTimeline, START, SequencePosition};
 use crate::operations::{Operation, OperationEntry};
 
 /// Events from a snapshot to a difference; some are known.
@@ -25,7 +25,7 @@ pub struct UnknownEvents {
 }
 
 impl<'a> SnapshotWindow<'a> {
-    pub fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
+    pub fn of(timeline: &'a HandleTimeline, first: i64, last: i64) -> Self {
         let known = timeline
             .known
             .range((first, 0)..(last.max(first), 0))
@@ -182,7 +182,12 @@ impl<'a> SnapshotWindow<'a> {
 }
 
 /// Adds the entries of a listing that the timeline lacks. The listing was printed at a time within `span`.
-pub fn add_entries(step: usize, entries: &[OperationEntry], span: Span, timeline: &mut Timeline) {
+pub fn add_entries(
+    step: usize,
+    entries: &[OperationEntry],
+    span: CountSpan,
+    timeline: &mut HandleTimeline,
+) {
     let mut of_handles: BTreeMap<u64, Vec<OperationEntry>> = BTreeMap::new();
     for entry in entries {
         of_handles.entry(entry.handle).or_default().push(*entry);
@@ -223,9 +228,9 @@ pub fn add_entries(step: usize, entries: &[OperationEntry], span: Span, timeline
             let after = before.map_or(START, |position| position.0);
             // A gap before the handle's next event, or after the earliest time of the listing.
             let room = match (before, next) {
-                (_, None) => Span { first: span.first.max(first).max(after), ..span },
-                (None, Some(next)) => Span::at(next.0),
-                (Some(_), Some(next)) => Span { first: after, last: next.0 },
+                (_, None) => CountSpan { first: span.first.max(first).max(after), ..span },
+                (None, Some(next)) => CountSpan::at(next.0),
+                (Some(_), Some(next)) => CountSpan { first: after, last: next.0 },
             };
             // Where all events are known, none can be new.
             let Some(number) = timeline.unknown(room).filter(|number| *number >= after) else {
@@ -233,7 +238,7 @@ pub fn add_entries(step: usize, entries: &[OperationEntry], span: Span, timeline
             };
             let last = next.map_or(span.last, |next| timeline.span_of(next).last) - 1;
             let first = before.map_or(START, |position| timeline.span_of(position).first);
-            before = Some(timeline.add((number, 0), Span { first, last }, step, *entry));
+            before = Some(timeline.add((number, 0), CountSpan { first, last }, step, *entry));
         }
     }
 }

@@ -21,7 +21,7 @@ use self::csv::CsvLayout;
 pub use self::grammar::is_title;
 use self::grammar::{HandleLine, ListLine, is_type};
 use crate::operations::{OpenHandle, OpenHandleList, OpenList, OperationHandles, OperationTables};
-use crate::text::{Lines, Progress, TextFile, TextLine, each_line, line_warnings, tidy};
+use crate::text::{Lines, ReadProgress, TextFile, TextLine, each_line, line_warnings, tidy};
 
 /// Reads lines in sequence. Offsets in `findings` are line numbers.
 #[derive(Default)]
@@ -248,7 +248,7 @@ pub fn extract(
     file.extract(output, parse, |list, source| Ok(tables(list, source)))
 }
 
-fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<ListParser> {
+fn parse(lines: Lines<impl Read>, progress: &ReadProgress<'_>) -> io::Result<ListParser> {
     let mut parser = ListParser::default();
     each_line(lines, progress, |line| {
         parser.line(line);

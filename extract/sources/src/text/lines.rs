@@ -80,7 +80,7 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
 }
 
 /// Reports to the observer how many bytes were read.
-pub struct Progress<'a> {
+pub struct ReadProgress<'a> {
     observer: &'a dyn ExtractObserver,
     pub cancel: &'a Cancel,
     passed: Cell<u64>,
@@ -88,7 +88,7 @@ pub struct Progress<'a> {
     pub replaced: Cell<u64>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ReadProgress<'a> {
     pub fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
         Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
     }

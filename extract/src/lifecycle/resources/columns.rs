@@ -240,7 +240,7 @@ pub struct OwnerFinder<'a> {
     /// [`START_AHEAD_NS`] in ticks.
     ahead: i64,
     /// Cache of lifetimes by pid: millions of events come from few processes.
-    recent: [Recent; RECENT],
+    recent: [OnlyLifetime; RECENT],
 }
 
 /// Size of the cache [`OwnerFinder::recent`].
@@ -248,7 +248,7 @@ const RECENT: usize = 64;
 
 /// The only lifetime of a pid.
 #[derive(Debug, Clone, Copy)]
-struct Recent {
+struct OnlyLifetime {
     pid: u32,
     start: i64,
     row: u32,
@@ -257,7 +257,7 @@ struct Recent {
 impl<'a> OwnerFinder<'a> {
     /// Creates a finder; `clock` is the clock of the processes' times.
     pub fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
-        let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
+        let none = OnlyLifetime { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
         Self { index, ahead: clock.ticks(START_AHEAD_NS), recent: [none; RECENT] }
     }
 
@@ -271,7 +271,7 @@ impl<'a> OwnerFinder<'a> {
             return AllocationOwner::Process(recent.row);
         }
         if let Some((start, row)) = self.index.only_lifetime(pid) {
-            *recent = Recent { pid, start, row };
+            *recent = OnlyLifetime { pid, start, row };
         }
         self.known(pid, self.index.find_or_ended(pid, time))
     }

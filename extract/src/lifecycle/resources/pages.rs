@@ -39,7 +39,7 @@ const ALLOCATOR: &str = "VirtualAlloc";
 /// Pages of all processes.
 #[derive(Default)]
 pub struct Pages {
-    spaces: HashMap<AllocationOwner, Space>,
+    spaces: HashMap<AllocationOwner, PageSpace>,
     allocations: Vec<PageAllocation>,
     /// Ended parts of allocations, in time order.
     ended: Vec<EndedPart>,
@@ -48,7 +48,7 @@ pub struct Pages {
 
 /// Pages of a process.
 #[derive(Default)]
-struct Space {
+struct PageSpace {
     reserved: Layer,
     committed: Layer,
     /// Regions that a release without a size frees, as end by start address. A region is a reservation or a
@@ -234,7 +234,7 @@ impl Pages {
     }
 }
 
-impl Space {
+impl PageSpace {
     /// Whether a call that only commits also reserves, as `VirtualAlloc` does if called without an address. The event
     /// does not record the requested address. If the process is older than the trace, there may be a reservation from
     /// before, so only whole multiples of the granularity count.

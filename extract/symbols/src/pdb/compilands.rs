@@ -30,7 +30,7 @@ const HEADER: usize = 64;
 /// Maximum bytes of compilands converted at once; the conversion takes about four times as much memory.
 const CONVERTED_AT_ONCE: usize = 64 << 20;
 
-type Reader<'p> = pdb::PDB<'p, Cursor<&'p [u8]>>;
+type PdbReader<'p> = pdb::PDB<'p, Cursor<&'p [u8]>>;
 
 /// The compilands of a PDB and where their code is.
 pub struct Compilands<'o, 'p> {
@@ -187,7 +187,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
     fn with_exporters(
         &self,
         compilands: &[usize],
-        reader: &mut Reader<'_>,
+        reader: &mut PdbReader<'_>,
     ) -> Result<FxHashSet<usize>, pdb::Error> {
         let mut kept: FxHashSet<usize> = compilands.iter().copied().collect();
         let mut names = FxHashSet::default();
@@ -285,7 +285,7 @@ fn exporters(mut subsections: &[u8]) -> Vec<pdb::StringRef> {
 }
 
 /// Returns the bytes of a stream; empty if it does not exist.
-fn bytes(reader: &mut Reader<'_>, number: u32) -> Result<Vec<u8>, pdb::Error> {
+fn bytes(reader: &mut PdbReader<'_>, number: u32) -> Result<Vec<u8>, pdb::Error> {
     let stream = reader.raw_stream(index(number))?;
     Ok(stream.map(|stream| stream.as_slice().to_vec()).unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use cab::Cabinet;
 use flate2::read::MultiGzDecoder;
 use handlescope_model::guard::quietly;
 use handlescope_model::output::named_in;
-use handlescope_model::unpack::{CopyError, Watch, copy_at_most};
+use handlescope_model::unpack::{CopyError, UnpackWatch, copy_at_most};
 use tempfile::NamedTempFile;
 
 use crate::identity::{PdbIdentity, StoreKey, TWO_TIERS};
@@ -183,7 +183,7 @@ pub fn unpack(
     packing: Packing,
     folder: &Path,
     max_bytes: u64,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
     shown: &Path,
 ) -> Result<NamedTempFile, SymbolFileError> {
     let input = File::open(packed).map_err(SymbolFileError::io("read", shown))?;
@@ -222,7 +222,7 @@ fn from_cabinet(
     input: impl Read + Seek,
     output: &mut impl Write,
     limit: u64,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<(), CopyError> {
     let mut cabinet = Cabinet::new(input).map_err(CopyError::Read)?;
     let file = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
@@ -244,7 +244,7 @@ fn copy_expected(
     output: &mut impl Write,
     limit: u64,
     expected: Option<u64>,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<(), CopyError> {
     let copied = copy_at_most(limit, input, output, watch)?;
     if expected.is_some_and(|expected| expected != copied) {

@@ -33,11 +33,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
 use crate::identity::{PdbIdentity, StoreKey, TWO_TIERS};
-use crate::options::{SymbolizerOptions, Watch};
+use crate::options::{SearchWatch, SymbolizerOptions};
 use crate::path::{Server, SymbolPath, without_secrets};
 use crate::pdb::PdbFile;
 use crate::pointer;
-use crate::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
+use crate::report::{ErrorChain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
 use crate::server::download_lock::{DownloadLock, Waiting};
 use crate::server::install::{FileForm, Install};
 use crate::server::missing::{Absence, MissingFiles};
@@ -58,7 +58,7 @@ const MAX_FAILURES: usize = 8;
 enum ConnectError {
     #[error("{}", Reason(.0))]
     Runtime(#[from] io::Error),
-    #[error("{}", Chain(.0))]
+    #[error("{}", ErrorChain(.0))]
     Client(#[from] reqwest::Error),
 }
 
@@ -117,7 +117,7 @@ struct Asking<'a> {
     transfer: &'a Transfer,
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
-    watch: Watch<'a>,
+    watch: SearchWatch<'a>,
     /// Folders that the file will be stored in.
     caches: &'a [PathBuf],
     /// The right to download it, if we hold the lock.
@@ -161,7 +161,7 @@ impl Downloads {
     }
 
     /// Requests the files that were not requested in this session yet, from all servers.
-    pub fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
+    pub fn fetch(&self, requests: &[PdbRequest], watch: SearchWatch<'_>) {
         if self.is_offline() {
             return;
         }
@@ -213,7 +213,12 @@ impl Downloads {
         self.options.download_budget.renew();
     }
 
-    async fn fetch_pdb(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
+    async fn fetch_pdb(
+        &self,
+        transfer: &Transfer,
+        (key, pdb): &PdbRequest,
+        watch: SearchWatch<'_>,
+    ) {
         if watch.cancel.is_cancelled() {
             return;
         }
@@ -482,7 +487,7 @@ impl Downloads {
         });
         match installed.await {
             Ok(result) => result.map_err(Failure::File),
-            Err(error) => Err(Failure::Failed(Chain(&error).to_string())),
+            Err(error) => Err(Failure::Failed(ErrorChain(&error).to_string())),
         }
     }
 

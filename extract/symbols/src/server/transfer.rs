@@ -13,7 +13,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::{DownloadBudget, SymbolizerOptions};
-use crate::report::{Chain, SymbolFileError};
+use crate::report::{ErrorChain, SymbolFileError};
 use crate::server::partial::{Partial, PartialSource, ReceivedFile};
 use crate::speed::{GivenUp, MinSpeed, SpeedCheck, after};
 
@@ -53,7 +53,7 @@ pub enum Failure {
 /// Reasons why a body broke off, so that the rest must be requested.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
-    #[error("{}", Chain(.0))]
+    #[error("{}", ErrorChain(.0))]
     Broken(reqwest::Error),
     /// It ended early, after this many bytes.
     #[error("{sent} of {total} bytes were sent")]
@@ -162,7 +162,7 @@ impl Transfer {
         while let Some(chunk) = timeout_at(deadline, response.chunk())
             .await
             .map_err(|_| Failure::Silent(NO_ANSWER.to_owned()))?
-            .map_err(|error| Failure::Failed(Chain(&error.without_url()).to_string()))?
+            .map_err(|error| Failure::Failed(ErrorChain(&error.without_url()).to_string()))?
         {
             bytes.extend_from_slice(&chunk);
             if bytes.len() as u64 > max_bytes {
@@ -353,7 +353,7 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
 
 fn unsent(error: reqwest::Error) -> Failure {
     let is_silent = error.is_connect() || error.is_timeout();
-    let reason = Chain(&error.without_url()).to_string();
+    let reason = ErrorChain(&error.without_url()).to_string();
     if is_silent { Failure::Silent(reason) } else { Failure::Failed(reason) }
 }
 

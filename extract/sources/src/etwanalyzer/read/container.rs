@@ -11,7 +11,7 @@ use handlescope_model::{Container, ContainerLimits, open_file};
 use super::document::Document;
 use super::error::ImportError;
 use crate::etwanalyzer::{DERIVED, ExtractMember, find};
-use crate::text::Progress;
+use crate::text::ReadProgress;
 
 /// The parts an extract has.
 pub struct ExtractParts(Vec<(ExtractMember, Document)>);
@@ -53,7 +53,7 @@ pub fn open(
     folder: &Path,
     limits: &ContainerLimits,
     observer: &dyn ExtractObserver,
-    progress: &Progress<'_>,
+    progress: &ReadProgress<'_>,
 ) -> Result<ExtractParts, ImportError> {
     if is_plain(input) {
         open_plain(input, limits, observer)
@@ -97,7 +97,7 @@ fn open_packed(
     folder: &Path,
     limits: &ContainerLimits,
     observer: &dyn ExtractObserver,
-    progress: &Progress<'_>,
+    progress: &ReadProgress<'_>,
 ) -> Result<ExtractParts, ImportError> {
     let container = Container::open(input, limits)?;
     let (kinds, indexes): (Vec<ExtractMember>, Vec<usize>) =

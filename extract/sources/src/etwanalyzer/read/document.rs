@@ -13,7 +13,7 @@ use serde_json::error::Category;
 
 use super::super::record::{Fill, Record, TOO_MUCH};
 use super::error::{ImportError, ImportLimits};
-use crate::text::{Progress, utf8};
+use crate::text::{ReadProgress, utf8};
 
 /// Bytes read at once.
 const BUFFER: usize = 128 << 10;
@@ -35,7 +35,7 @@ impl Document {
         self,
         record: &mut impl Record,
         limits: ImportLimits,
-        progress: &Rc<Progress<'_>>,
+        progress: &Rc<ReadProgress<'_>>,
     ) -> Result<(), ImportError> {
         let Self { path, member, file } = self;
         let text = utf8(file, Rc::clone(progress)).map_err(|source| ImportError::Read {
@@ -76,7 +76,7 @@ fn parse_error(path: &Path, member: String, error: &serde_json::Error) -> Import
 pub struct Guard<'a, R> {
     inner: R,
     limits: ImportLimits,
-    progress: Rc<Progress<'a>>,
+    progress: Rc<ReadProgress<'a>>,
     position: TextPosition,
     depth: u32,
     passed: u64,
@@ -93,7 +93,7 @@ enum TextPosition {
 }
 
 impl<'a, R: Read> Guard<'a, R> {
-    pub fn new(inner: R, limits: ImportLimits, progress: Rc<Progress<'a>>) -> Self {
+    pub fn new(inner: R, limits: ImportLimits, progress: Rc<ReadProgress<'a>>) -> Self {
         Self { inner, limits, progress, position: TextPosition::Outside, depth: 0, passed: 0 }
     }
 
@@ -162,7 +162,7 @@ const ESCAPE: usize = 6;
 /// Passes UTF-8 on, with invalid characters replaced by U+FFFD and counted.
 pub struct Repair<'a, R> {
     inner: R,
-    progress: Rc<Progress<'a>>,
+    progress: Rc<ReadProgress<'a>>,
     /// Bytes read but not yet examined.
     rest: Vec<u8>,
     /// Repaired text, and how many of its bytes were handed out.
@@ -181,7 +181,7 @@ enum NextToken {
 }
 
 impl<'a, R: Read> Repair<'a, R> {
-    pub fn new(inner: R, progress: Rc<Progress<'a>>) -> Self {
+    pub fn new(inner: R, progress: Rc<ReadProgress<'a>>) -> Self {
         Self { inner, progress, rest: Vec::new(), text: Vec::new(), position: 0 }
     }
 
@@ -290,7 +290,7 @@ mod tests {
     fn pass(text: &str) -> Result<String, String> {
         let limits = ImportLimits { string_bytes: 5, depth: 2, ..ImportLimits::default() };
         let cancel = Cancel::default();
-        let progress = Rc::new(Progress::new(&NoObserver, &cancel));
+        let progress = Rc::new(ReadProgress::new(&NoObserver, &cancel));
         let mut passed = String::new();
         Guard::new(text.as_bytes(), limits, progress)
             .read_to_string(&mut passed)
@@ -324,7 +324,7 @@ mod tests {
     fn repaired(bytes: &[u8]) -> (String, u64) {
         let cancel = Cancel::default();
         let read = |inner: &mut dyn Read| {
-            let progress = Rc::new(Progress::new(&NoObserver, &cancel));
+            let progress = Rc::new(ReadProgress::new(&NoObserver, &cancel));
             let mut text = String::new();
             Repair::new(inner, Rc::clone(&progress)).read_to_string(&mut text).unwrap();
             (text, progress.replaced.get())

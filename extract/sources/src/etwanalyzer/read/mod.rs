@@ -28,7 +28,7 @@ use self::container::ExtractParts;
 use self::modules::ModuleTables;
 use self::objects::{HandlePart, ImportStats, ObjectRows, TableStream};
 use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
-use self::stacks::StackTexts;
+use self::stacks::ImportedStacks;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractObserver, ExtractSummary};
 use handlescope_model::history::{StartHandle, StartList};
@@ -46,7 +46,7 @@ pub use self::error::{ImportError, ImportLimits};
 
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
 use super::{ExtractMember, record};
-use crate::text::Progress;
+use crate::text::ReadProgress;
 
 /// Names written per part of their table.
 const NAMES_PER_PART: u32 = 1 << 16;
@@ -66,7 +66,7 @@ pub fn import(
 ) -> Result<ExtractSummary, ImportError> {
     let begin = Instant::now();
     let folder = folder_of(output);
-    let progress = Rc::new(Progress::new(observer, cancel));
+    let progress = Rc::new(ReadProgress::new(observer, cancel));
     let size = source_size(input).saturating_mul(limits.record_bytes_per_byte);
     record::allow(limits.record_bytes.saturating_add(size));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
@@ -87,7 +87,7 @@ fn source_size(input: &Path) -> u64 {
 struct ExtractReader<'a> {
     input: &'a Path,
     limits: ImportLimits,
-    progress: Rc<Progress<'a>>,
+    progress: Rc<ReadProgress<'a>>,
     findings: RefCell<Diagnostics>,
 }
 
@@ -96,7 +96,7 @@ struct SmallParts {
     main: Main,
     processes: ProcessRows,
     modules: ModuleTables,
-    stacks: StackTexts,
+    stacks: ImportedStacks,
     has_stacks: bool,
 }
 
@@ -132,7 +132,7 @@ impl ExtractReader<'_> {
             names.map(|process| (process.pid(), process.name.as_deref().unwrap_or_default()));
         let modules =
             ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_by_handlescope());
-        let mut stacks = StackTexts::new(modules.is_by_handlescope());
+        let mut stacks = ImportedStacks::new(modules.is_by_handlescope());
         let document = parts.take(ExtractMember::HandleStacks);
         let has_stacks = document.is_some();
         if let Some(document) = document {
@@ -216,7 +216,7 @@ impl ExtractReader<'_> {
         &self,
         main: &Main,
         processes: &ProcessRows,
-        stacks: &mut StackTexts,
+        stacks: &mut ImportedStacks,
         has_stacks: bool,
         parts: &mut ExtractParts,
         writer: &mut ArchiveWriter,
@@ -229,7 +229,7 @@ impl ExtractReader<'_> {
             Some(_) => {}
         }
         let encoder = writer.encoder();
-        let mut names = objects::Names::default();
+        let mut names = objects::ObjectNameSet::default();
         let start = start_handles(main, &mut names);
         thread::scope(|scope| {
             let mut rows = ObjectRows {
@@ -277,7 +277,7 @@ struct ObjectsWritten {
 }
 
 /// Returns the handles that were open when the trace started, if this program wrote the extract.
-fn start_handles(main: &Main, names: &mut objects::Names) -> Vec<StartHandle> {
+fn start_handles(main: &Main, names: &mut objects::ObjectNameSet) -> Vec<StartHandle> {
     let row = |handle: &NamedStartHandle| StartHandle {
         pointer: handle.pointer,
         process: handle.process,
@@ -299,7 +299,10 @@ fn start_list(handles: &[StartHandle]) -> StartList {
     list
 }
 
-fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
+fn write_names(
+    writer: &mut ArchiveWriter,
+    names: &objects::ObjectNameSet,
+) -> Result<(), ArchiveError> {
     let mut next = 0;
     writer.table_in_parts(Table::Names, || {
         let rows = next..names.0.count().min(next + NAMES_PER_PART);

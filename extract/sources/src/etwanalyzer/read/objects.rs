@@ -30,7 +30,7 @@ use serde::de::MapAccess;
 use super::super::record::{Elements, Fill, Member, Record};
 use super::super::records::{CLOSED_WITHOUT_EVENT, EventRecord, ObjectRecord, rank};
 use super::session::ProcessRows;
-use super::stacks::StackNumbers;
+use super::stacks::StackLookup;
 
 /// ETWAnalyzer's separator between two names of one object. It is also written if the second name is empty, which does
 /// not count as a name.
@@ -39,7 +39,7 @@ const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
 /// Results of the handle part.
 pub struct ObjectRows<'a, 'scope> {
     pub processes: &'a ProcessRows,
-    pub stacks: StackNumbers<'a>,
+    pub stacks: StackLookup<'a>,
     /// Whether this program wrote the extract. Then an offset of 0 is real, while ETWAnalyzer always writes 0. Data
     /// that ETWAnalyzer does not know is present, too.
     pub is_by_handlescope: bool,
@@ -50,7 +50,7 @@ pub struct ObjectRows<'a, 'scope> {
     pub start: StartList,
     /// Number of handles open at the end.
     pub existing: u64,
-    pub names: Names,
+    pub names: ObjectNameSet,
     pub stats: ImportStats,
     pub findings: &'a RefCell<Diagnostics>,
     pub scratch: Scratch,
@@ -58,9 +58,9 @@ pub struct ObjectRows<'a, 'scope> {
 
 /// Object names without duplicates.
 #[derive(Default)]
-pub struct Names(pub ByteInterner);
+pub struct ObjectNameSet(pub ByteInterner);
 
-impl Names {
+impl ObjectNameSet {
     pub fn row(&mut self, name: &str) -> Option<NameIdx> {
         let mut name = name;
         while let Some(first) = name.strip_suffix(EMPTY_SECOND_NAME) {

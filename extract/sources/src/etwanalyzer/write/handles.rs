@@ -13,14 +13,14 @@ use super::super::records::{
     CLOSED_WITHOUT_EVENT, EventRecord, ExistingRecord, NEVER_CLOSED, ObjectRecord, TypeMap, rank,
 };
 use super::json::{TableWindow, TryEach};
-use super::stacks::StackTexts;
+use super::stacks::WrittenStackTexts;
 
 pub struct HandlePart<'a> {
     pub trace: &'a Trace,
     pub order: &'a EventOrder,
     pub types: &'a ObjectTypes,
     pub names: &'a Texts,
-    pub context: Context<'a>,
+    pub context: RecordContext<'a>,
 }
 
 impl Serialize for HandlePart<'_> {
@@ -49,7 +49,7 @@ struct ObjectRecords<'a> {
     events: TableWindow<'a, Events>,
     acquisitions: TableWindow<'a, Acquisitions>,
     names: &'a Texts,
-    context: Context<'a>,
+    context: RecordContext<'a>,
     next: usize,
     scratch: DeriveScratch,
 }
@@ -197,13 +197,13 @@ impl ObjectEvents for Pairs {
 
 /// Inputs of the records.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
-    pub stacks: &'a StackTexts,
+pub struct RecordContext<'a> {
+    pub stacks: &'a WrittenStackTexts,
     /// Process ids by row.
     pub pids: &'a [u32],
 }
 
-impl Context<'_> {
+impl RecordContext<'_> {
     /// Returns the process id of the source process.
     pub fn source_pid(&self, event: &Event) -> Option<u32> {
         self.pids.get(event.source_process?.row()).copied()
@@ -215,7 +215,7 @@ pub fn index(process: Option<ProcessIdx>) -> i64 {
     process.filter(|process| process.0 != sentinel()).map_or(-1, |process| i64::from(process.0))
 }
 
-fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
+fn event_record(event: &Event, context: RecordContext<'_>) -> EventRecord {
     let (stack, stack_row) = context.stacks.number(event.stack);
     let common = EventRecord {
         time_ns: Some(event.time_ns),

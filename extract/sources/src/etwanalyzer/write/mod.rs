@@ -14,10 +14,10 @@ mod tests;
 use std::fs::{File, FileTimes};
 use std::path::Path;
 
-use self::handles::{Context, HandlePart};
+use self::handles::{HandlePart, RecordContext};
 use self::json::{MEMBER_LIMIT, document};
 use self::session::{MainPart, start_handles, system_process};
-use self::stacks::{StackTexts, StacksPart};
+use self::stacks::{StacksPart, WrittenStackTexts};
 use handlescope_extract::ExtractObserver;
 use handlescope_extract::filetime::system_time;
 use handlescope_model::history::StartHandle;
@@ -148,8 +148,9 @@ impl PartsWriter<'_> {
         self.part(writer, ExtractMember::Modules, &part)?;
         drop(part);
         if has_objects {
-            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
-            let context = Context { stacks: &texts, pids: &processes.pid };
+            let texts =
+                WrittenStackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
+            let context = RecordContext { stacks: &texts, pids: &processes.pid };
             let part = HandlePart { trace, order: &order, types: &types, names: &names, context };
             self.part(writer, ExtractMember::Handle, &part)?;
             let part =

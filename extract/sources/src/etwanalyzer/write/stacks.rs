@@ -22,7 +22,7 @@ const LINE_END: &str = "\n";
 ///
 /// The format needs each text once. Stacks share a text if they differ only in properties missing from it, such as
 /// offsets after named functions.
-pub struct StackTexts {
+pub struct WrittenStackTexts {
     lines: FrameLines,
     /// Line numbers of each text; the first text is empty, for events without stack.
     texts: Interner<u32>,
@@ -32,7 +32,7 @@ pub struct StackTexts {
     first_row: Vec<Option<u32>>,
 }
 
-impl StackTexts {
+impl WrittenStackTexts {
     pub fn new(
         trace: &Trace,
         frames: &Frames,
@@ -86,7 +86,7 @@ impl StackTexts {
 
 pub struct StacksPart<'a> {
     pub trace: &'a Trace,
-    pub texts: &'a StackTexts,
+    pub texts: &'a WrittenStackTexts,
     pub frames: &'a Frames,
     pub methods: &'a Methods,
     pub symbols: &'a Symbols,

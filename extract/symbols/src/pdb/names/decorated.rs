@@ -16,7 +16,8 @@ const MAX_LENGTH: usize = 16 << 10;
 
 /// Returns the function name of a decorated name; `None` if it is not decorated or not supported.
 pub fn undecorated(symbol: &str) -> Option<String> {
-    let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
+    let mut parser =
+        DecoratedParser { rest: symbol.strip_prefix('?')?, ..DecoratedParser::default() };
     // A hashed name: the original was too long for the linker.
     if parser.rest.starts_with("?@") {
         return None;
@@ -28,7 +29,7 @@ pub fn undecorated(symbol: &str) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Parser<'a> {
+struct DecoratedParser<'a> {
     rest: &'a str,
     /// The first ten names; digits refer to them.
     names: Vec<String>,
@@ -37,7 +38,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-impl Parser<'_> {
+impl DecoratedParser<'_> {
     fn consume(&mut self, text: &str) -> bool {
         self.rest.strip_prefix(text).map(|rest| self.rest = rest).is_some()
     }
@@ -92,7 +93,7 @@ impl Parser<'_> {
 
     /// Parses ahead to the return type of a function, past its class and qualifiers.
     fn clone_for_return(&mut self) -> Option<String> {
-        let mut ahead = Parser {
+        let mut ahead = DecoratedParser {
             rest: self.rest,
             names: self.names.clone(),
             types: self.types.clone(),
