@@ -69,7 +69,7 @@ impl RecordedTime {
         let processors = Processor::new(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let mode = header.log_file_mode;
-        let numbers = is_ring(mode).then(|| Numbers::of(buffers)).flatten();
+        let numbers = is_ring(mode).then(|| BufferNumbers::of(buffers)).flatten();
         // A ring that overwrote something was full.
         let is_full = |buffer: &BufferTimes| {
             buffer.all.is_some() && buffer.bytes.saturating_mul(2) >= header.buffer_size
@@ -137,7 +137,7 @@ fn first_of_all(
     left: &[&Processor],
     processors: &[Processor],
     are_all_there: bool,
-    numbers: Option<&Numbers>,
+    numbers: Option<&BufferNumbers>,
 ) -> i64 {
     let latest = |is_meant: &dyn Fn(&Processor) -> bool| {
         left.iter()
@@ -185,9 +185,9 @@ fn is_late(processors: &[Processor], last_ns: i64) -> bool {
 }
 
 /// Numbers of a file's buffers.
-struct Numbers(Vec<u64>);
+struct BufferNumbers(Vec<u64>);
 
-impl Numbers {
+impl BufferNumbers {
     /// Returns the numbers, ascending; `None` if they are not distinct.
     fn of(buffers: &[BufferTimes]) -> Option<Self> {
         let distinct: HashSet<u64> = buffers.iter().map(|buffer| buffer.number).collect();

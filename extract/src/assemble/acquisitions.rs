@@ -22,7 +22,7 @@ use crate::raw::RowKind;
 use crate::stacks::{LookedUp, StackLookUp};
 
 /// Inputs for the acquisitions.
-pub struct EventColumns<'a> {
+pub struct AcquisitionInputs<'a> {
     pub collected: &'a Collector,
     pub index: &'a ProcessIndex,
     pub owners: &'a EventOwners,
@@ -32,7 +32,7 @@ pub struct EventColumns<'a> {
     pub grouped: &'a GroupedEvents,
 }
 
-impl EventColumns<'_> {
+impl AcquisitionInputs<'_> {
     /// Returns the part of the table with the events of objects at these positions. Nothing is derived yet.
     pub fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
         let Self { collected, owners, unseen, grouped, .. } = *self;
@@ -69,7 +69,7 @@ impl EventColumns<'_> {
 /// Part of the object tables: raw events, and the acquisitions derived from them. Events are identified by their
 /// positions in the part.
 pub struct EventBatch<'a> {
-    columns: &'a EventColumns<'a>,
+    columns: &'a AcquisitionInputs<'a>,
     raw: RawRows<'a>,
     /// Stack of each event; empty until [`Self::set_stacks`].
     stack: Vec<Option<u32>>,
@@ -369,7 +369,7 @@ impl<'a> EventBatch<'a> {
 
     /// Returns the process that made the call, if it is not the owner.
     fn caller(&self, event: usize) -> Option<ProcessIdx> {
-        let EventColumns { collected, index, owners, .. } = self.columns;
+        let AcquisitionInputs { collected, index, owners, .. } = self.columns;
         let row = self.raw.rows[event];
         let is_called = match self.raw.kind[event] {
             RowKind::HandleDuplicate => true,
@@ -385,7 +385,7 @@ impl<'a> EventBatch<'a> {
 
     /// Returns the rows, column by column.
     pub fn into_frame(self) -> PolarsResult<DataFrame> {
-        let EventColumns { collected, owners, clock, grouped, .. } = self.columns;
+        let AcquisitionInputs { collected, owners, clock, grouped, .. } = self.columns;
         let raw = &self.raw;
         let rows = || 0..self.len();
         let opened = || self.opened.iter().map(|event| known(*event));

@@ -43,7 +43,7 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
-use self::acquisitions::EventColumns;
+use self::acquisitions::AcquisitionInputs;
 use self::batches::{TableAhead, write_sent};
 use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
@@ -214,7 +214,7 @@ fn address_spaces(
 
 /// Objects with their events, and the closes that no event shows.
 struct ObjectLifetimes<'a> {
-    tracked: lifecycle::Objects,
+    tracked: lifecycle::ObjectList,
     names: ObjectNames,
     grouped: GroupedEvents,
     exits: ExitCloses,
@@ -288,7 +288,7 @@ impl Assembly<'_> {
         let mut resolver =
             StackResolver::new(fragments, self.spaces, self.methods, stacks, self.threads);
         let ObjectLifetimes { tracked, names, grouped, exits, unseen, .. } = followed;
-        let columns = EventColumns { collected, index, owners, exits, unseen, clock, grouped };
+        let columns = AcquisitionInputs { collected, index, owners, exits, unseen, clock, grouped };
         let resources = ResourceTables { collected, clock, columns: allocations };
         // Each handle event is in one row of the table, so counting works without noting rows. Rows are noted if
         // provider events may carry the same stacks, which must count once.

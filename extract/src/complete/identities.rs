@@ -36,7 +36,7 @@ pub struct Identities<'a> {
 
 /// A file, and whether it turned out to be an image's file.
 struct IdentityRequest {
-    file: Option<ImageFile>,
+    file: Option<ImageFileIdentity>,
     is_right: bool,
 }
 
@@ -70,12 +70,12 @@ impl<'a> Identities<'a> {
     }
 
     /// Returns the identity from an image's file, if that is the file that was mapped.
-    fn file(&mut self, image: &ImagePayload<'_>) -> Option<&ImageFile> {
+    fn file(&mut self, image: &ImagePayload<'_>) -> Option<&ImageFileIdentity> {
         if !self.files.contains_key(image.path) {
             if self.files.len() >= MAX_FILES {
                 return None;
             }
-            let file = (self.locate)(&image.path()).and_then(|path| ImageFile::open(&path));
+            let file = (self.locate)(&image.path()).and_then(|path| ImageFileIdentity::open(&path));
             self.files.insert(image.path.into(), IdentityRequest { file, is_right: false });
         }
         let request = self.files.get_mut(image.path)?;
@@ -86,7 +86,7 @@ impl<'a> Identities<'a> {
 }
 
 /// Whether an image was mapped from a file: programs are replaced while they run.
-fn is_of(file: &ImageFile, image: &ImagePayload<'_>) -> bool {
+fn is_of(file: &ImageFileIdentity, image: &ImagePayload<'_>) -> bool {
     let pages = |size: u64| size.div_ceil(0x1000);
     match image {
         ImagePayload { timestamp: 1.., .. } => image.timestamp == file.timestamp,
@@ -116,7 +116,7 @@ const RECORD_BYTES: usize = 24 + 2048;
 
 /// Identity found in an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageFile {
+pub struct ImageFileIdentity {
     pub timestamp: u32,
     pub checksum: u32,
     /// Size of the mapped image in bytes.
@@ -134,7 +134,7 @@ pub struct ImagePdb {
     pub name: Vec<u8>,
 }
 
-impl ImageFile {
+impl ImageFileIdentity {
     /// Reads a file; `None` if it cannot be read or is not an image.
     pub fn open(path: &Path) -> Option<Self> {
         let mut file = File::open(path).ok()?;
@@ -241,7 +241,7 @@ const RSDS: u8 = 36;
 
 /// Creates the record with the file's size and timestamp. The name in its version resource is not read, and stays
 /// empty.
-pub fn image_id(event: &Event<'_>, image: &ImagePayload<'_>, file: &ImageFile) -> Vec<u8> {
+pub fn image_id(event: &Event<'_>, image: &ImagePayload<'_>, file: &ImageFileIdentity) -> Vec<u8> {
     let mut record = IdentityRecord::new(event, IMAGE_ID);
     record.pointer(image.base);
     record.pointer(file.size.into());
@@ -331,7 +331,7 @@ mod tests {
         for path in sample() {
             let bytes = fs::read(&path).unwrap();
             let expected = PeObject::parse(&bytes).unwrap().debug_id();
-            let image_file = ImageFile::open(&path).unwrap();
+            let image_file = ImageFileIdentity::open(&path).unwrap();
             let pdb = image_file.pdb.unwrap();
             let guid = uuid::Uuid::from_bytes_le(pdb.guid);
             assert_eq!((guid, pdb.age), (expected.uuid(), expected.appendix()), "{path:?}");
@@ -348,20 +348,21 @@ mod tests {
     #[test]
     fn a_cut_or_damaged_file_is_unknown_and_no_panic() {
         let bytes = fs::read(sample().pop().unwrap()).unwrap();
-        let whole = ImageFile::read(&mut Cursor::new(&bytes)).unwrap();
+        let whole = ImageFileIdentity::read(&mut Cursor::new(&bytes)).unwrap();
         for end in (0..bytes.len()).step_by(37) {
-            let cut = quietly(|| ImageFile::read(&mut Cursor::new(&bytes[..end]))).ok().flatten();
+            let cut =
+                quietly(|| ImageFileIdentity::read(&mut Cursor::new(&bytes[..end]))).ok().flatten();
             assert!(cut.is_none_or(|cut| cut.pdb.is_none() || cut == whole), "{end}");
         }
         for at in 0..1024.min(bytes.len()) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0xFF;
-            let _ = quietly(|| ImageFile::read(&mut Cursor::new(&damaged)));
+            let _ = quietly(|| ImageFileIdentity::read(&mut Cursor::new(&damaged)));
         }
         let mut text = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut text, b"MZ no image").unwrap();
-        assert_eq!(ImageFile::open(text.path()), None);
-        assert_eq!(ImageFile::open(Path::new("/nowhere.dll")), None);
+        assert_eq!(ImageFileIdentity::open(text.path()), None);
+        assert_eq!(ImageFileIdentity::open(Path::new("/nowhere.dll")), None);
     }
 
     #[test]

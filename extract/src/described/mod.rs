@@ -290,7 +290,7 @@ const MAX_KINDS: usize = 1 << 12;
 
 /// Event without its payload.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingEvent {
     id: EventId,
     version: u8,
     pointer_size: u8,
@@ -304,7 +304,7 @@ struct Waiting {
 /// Events that wait for their description, with their payloads.
 #[derive(Default)]
 pub struct WaitingEvents {
-    events: Vec<Waiting>,
+    events: Vec<WaitingEvent>,
     payloads: Vec<u8>,
     used: usize,
     left_out: UndescribedKinds,
@@ -340,7 +340,7 @@ impl WaitingEvents {
         }
         self.used += cost;
         self.payloads.extend_from_slice(event.payload);
-        self.events.push(Waiting {
+        self.events.push(WaitingEvent {
             id: event.id,
             version: event.version,
             pointer_size: event.pointer_size as u8,
@@ -358,7 +358,7 @@ impl WaitingEvents {
             let end = waiting.end as usize;
             let payload = self.payloads.get(start..end).unwrap_or_default();
             start = end;
-            let Waiting { id, version, pointer_size, pid, .. } = *waiting;
+            let WaitingEvent { id, version, pointer_size, pid, .. } = *waiting;
             let pointer_size = pointer_size.into();
             (
                 waiting.row as usize,

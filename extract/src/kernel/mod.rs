@@ -43,12 +43,12 @@ pub struct Handles {
     pub name: Vec<u32>,
     pub names: NameInterner,
     /// Handles open at the start.
-    pub start: Vec<StartHandle>,
+    pub start: Vec<StartHandleRow>,
 }
 
 /// Handle of the start rundown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StartHandle {
+pub struct StartHandleRow {
     /// Kernel address of the object.
     pub object: u64,
     pub pid: u32,
@@ -93,7 +93,7 @@ impl EventFamily for Handles {
             RUNDOWN_END => shared.timeline.push_rundown(RowKind::HandleAtEnd, row, event, pid),
             RUNDOWN_START => {
                 let time = event.time;
-                self.start.push(StartHandle { object, pid, handle, type_id, name, time });
+                self.start.push(StartHandleRow { object, pid, handle, type_id, name, time });
                 return Some(());
             }
             _ => return None,

@@ -45,7 +45,7 @@ impl ObjectRow {
 
 /// All objects of a trace, in the order of their first event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Objects {
+pub struct ObjectList {
     pub rows: Vec<ObjectRow>,
     /// All but the first name of objects with several, in order of arrival.
     pub more_names: HashMap<u32, Vec<u32>>,
@@ -57,7 +57,7 @@ pub struct Objects {
     pub completed: u32,
 }
 
-impl Objects {
+impl ObjectList {
     /// Orders objects finally: completed ones by completion, then open ones by first event.
     ///
     /// Returns the position of each object.
@@ -172,7 +172,7 @@ impl Tracker {
     }
 
     /// Returns the objects after the last event.
-    pub fn finish(mut self) -> Objects {
+    pub fn finish(mut self) -> ObjectList {
         self.reopened.sort_unstable();
         let Self { objects, more_names, files, completed, reopened, .. } = self;
         // Collects in place, in the memory of `objects`.
@@ -184,7 +184,7 @@ impl Tracker {
             row
         });
         let completed = completed - reopened.len() as u32;
-        Objects { rows: rows.collect(), more_names, files, completed }
+        ObjectList { rows: rows.collect(), more_names, files, completed }
     }
 
     /// Gives an event to its object and returns the object.

@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 use super::Lifetimes;
 use super::attribution::NONE;
 use super::evidence::RundownEvidence;
-use super::objects::{ObjectRow, Objects, Tracker, closed_handle, event_address, opened_handle};
+use super::objects::{ObjectList, ObjectRow, Tracker, closed_handle, event_address, opened_handle};
 use super::unseen::{ReuseEffect, Reuses};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::side_by_side::{chunk_length, side_by_side};
@@ -25,7 +25,7 @@ use crate::side_by_side::{chunk_length, side_by_side};
 /// Object of each event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TrackedEvents {
-    pub objects: Objects,
+    pub objects: ObjectList,
     /// Object of each event, as a row of `objects`, or [`NONE`].
     pub object: Vec<u32>,
     /// Closes of handles that belong to another process than the closing one, with the process that had the handle.
@@ -46,7 +46,7 @@ pub fn track(
     let rows = lifetimes.collected.shared.timeline.len();
     let object: Vec<AtomicU32> = repeat_with(|| AtomicU32::new(NONE)).take(rows).collect();
     let threads = if lifetimes.missing.is_none() { threads.get() } else { 1 };
-    let shards = Shard::all(rows, threads);
+    let shards = AddressShard::all(rows, threads);
     let evidence = &RundownEvidence::new(*lifetimes);
     let events =
         shards.map(|shard| ShardEvents { shard, lifetimes, order, evidence, object: &object });
@@ -65,12 +65,12 @@ pub fn track(
 
 /// Addresses followed by one thread.
 #[derive(Debug, Clone, Copy)]
-struct Shard {
+struct AddressShard {
     number: u32,
     count: u32,
 }
 
-impl Shard {
+impl AddressShard {
     /// Returns one shard per thread, or fewer if the object numbers of that many shards would not fit.
     fn all(rows: usize, threads: usize) -> impl Iterator<Item = Self> {
         let count = threads.min(NONE as usize / rows.max(1)).max(1) as u32;
@@ -100,7 +100,7 @@ impl Shard {
 
 /// Objects of a shard.
 struct ShardObjects<'a> {
-    objects: Objects,
+    objects: ObjectList,
     course: Course<'a>,
 }
 
@@ -119,7 +119,7 @@ struct Course<'a> {
 /// Events of a shard.
 #[derive(Clone, Copy)]
 struct ShardEvents<'s, 'a> {
-    shard: Shard,
+    shard: AddressShard,
     lifetimes: &'s Lifetimes<'a>,
     order: Option<&'s [u32]>,
     evidence: &'s RundownEvidence<'a>,
@@ -242,13 +242,13 @@ fn joined(
         for number in numbers.iter_mut().map(AtomicU32::get_mut) {
             poll.round()?;
             if *number != NONE {
-                let (shard, object) = Shard::of_number(*number, parts.len() as u32);
+                let (shard, object) = AddressShard::of_number(*number, parts.len() as u32);
                 *number = parts[shard].ranks[object];
             }
         }
         Ok(())
     })?;
-    let mut objects = Objects { rows, ..Objects::default() };
+    let mut objects = ObjectList { rows, ..ObjectList::default() };
     for RankedPart { objects: part, ranks } in &mut parts {
         objects.completed += part.completed;
         let more_names = part.more_names.drain();
@@ -262,7 +262,7 @@ fn joined(
 
 /// Objects of a shard, with their ranks among those of all shards.
 struct RankedPart {
-    objects: Objects,
+    objects: ObjectList,
     ranks: Vec<u32>,
 }
 
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn each_address_is_of_one_shard_and_shards_are_of_about_one_size() {
         for count in [1, 2, 3, 8] {
-            let shards: Vec<Shard> = Shard::all(1_000, count).collect();
+            let shards: Vec<AddressShard> = AddressShard::all(1_000, count).collect();
             let mut sizes = vec![0; count];
             for address in (0..8_000).map(|object| 0xFFFF_8100_0000_0000 + object * 0x30) {
                 let of: Vec<_> = shards.iter().filter(|shard| shard.has(address)).collect();
@@ -365,13 +365,13 @@ mod tests {
     #[test]
     fn every_object_of_every_shard_has_a_number_however_many_rows_there_are() {
         for (rows, threads) in [(0, 8), (1, 8), (50_000_000, 8), (u32::MAX as usize / 3, 8)] {
-            let shards: Vec<Shard> = Shard::all(rows, threads).collect();
+            let shards: Vec<AddressShard> = AddressShard::all(rows, threads).collect();
             assert_eq!(shards.len(), threads.min(u32::MAX as usize / rows.max(1)));
             for shard in shards {
                 let last = rows.max(1) as u32 - 1;
                 let number = shard.number(last);
                 assert_ne!(number, NONE);
-                let known = Shard::of_number(number, shard.count);
+                let known = AddressShard::of_number(number, shard.count);
                 assert_eq!(known, (shard.number as usize, last as usize));
             }
         }

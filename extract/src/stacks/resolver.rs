@@ -12,7 +12,9 @@ use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameCode, FrameKey, StackTable};
 use super::modules::AddressSpaces;
-use super::shard::{AddressContext, Answers, NewStack, NotedMethod, Query, Shard, StackRequest};
+use super::shard::{
+    AddressContext, Answers, NewStack, NotedMethod, Query, StackRequest, StackShard,
+};
 use crate::number_set::NumberSet;
 use crate::raw::Timeline;
 use crate::side_by_side::side_by_side;
@@ -35,7 +37,7 @@ pub struct StackResolver<'a> {
 /// and resolve the stacks of many events at once. Each shard numbers what it meets by itself.
 pub struct StackLookUp<'a> {
     context: AddressContext<'a>,
-    shards: Vec<Shard>,
+    shards: Vec<StackShard>,
 }
 
 /// Second half of the work: numbering stacks and frames. Numbers are given in the order of the events, so they do not
@@ -98,7 +100,7 @@ impl<'a> StackResolver<'a> {
         Self {
             look_up: StackLookUp {
                 context: AddressContext { fragments, spaces, methods },
-                shards: (0..shards).map(|_| Shard::default()).collect(),
+                shards: (0..shards).map(|_| StackShard::default()).collect(),
             },
             numbers: StackNumbering {
                 table,

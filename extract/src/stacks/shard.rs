@@ -79,12 +79,12 @@ impl StackAnswer {
 
 /// Distinct time ranges in which answers hold, numbered from 1. There are few.
 #[derive(Default)]
-struct Spans {
+struct AnswerSpans {
     spans: Vec<(i64, i64)>,
     numbers: HashMap<(i64, i64), NonZeroU32>,
 }
 
-impl Spans {
+impl AnswerSpans {
     fn number(&mut self, from: i64, to: i64) -> Option<NonZeroU32> {
         let Self { spans, numbers } = self;
         if let Some(number) = numbers.get(&(from, to)) {
@@ -108,7 +108,7 @@ impl Spans {
 struct AnswerMemory<K> {
     first: HashMap<K, StoredAnswer>,
     more: HashMap<K, Vec<StoredAnswer>>,
-    spans: Spans,
+    spans: AnswerSpans,
 }
 
 /// [`StackAnswer`] packed into eight bytes.
@@ -121,7 +121,7 @@ struct StoredAnswer {
 
 impl<K> Default for AnswerMemory<K> {
     fn default() -> Self {
-        Self { first: HashMap::new(), more: HashMap::new(), spans: Spans::default() }
+        Self { first: HashMap::new(), more: HashMap::new(), spans: AnswerSpans::default() }
     }
 }
 
@@ -186,7 +186,7 @@ const WAYS: usize = 2;
 /// of their process.
 struct RecentAddresses {
     sets: Vec<RecentSet>,
-    spans: Spans,
+    spans: AnswerSpans,
 }
 
 /// As large as a cache line.
@@ -207,7 +207,7 @@ impl Default for RecentAddresses {
     fn default() -> Self {
         let empty =
             RecentFrame { address: 0, frame: FrameCode::from_number(0), pid: 0, span: None };
-        Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: Spans::default() }
+        Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: AnswerSpans::default() }
     }
 }
 
@@ -249,7 +249,7 @@ impl RecentAddresses {
 
 /// Some of the answers, with the shard's own numbers for stacks.
 #[derive(Default)]
-pub struct Shard {
+pub struct StackShard {
     /// Events for [`Self::answer`] to look up, ordered by position.
     pub requests: Vec<StackRequest>,
     /// Answers not taken yet.
@@ -317,7 +317,7 @@ pub struct NotedMethod {
     pub method: u32,
 }
 
-impl Shard {
+impl StackShard {
     /// Looks up the stacks of all requested events. `more` returns the stack parts beyond the second for a row's event.
     pub fn answer<'q>(
         &mut self,

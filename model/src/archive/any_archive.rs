@@ -24,10 +24,10 @@ pub struct AnyArchive<'a> {
     path: &'a Path,
     /// Size of the file, bytes.
     packed: u64,
-    content: Content,
+    content: ArchiveContent,
 }
 
-enum Content {
+enum ArchiveContent {
     Zip(Box<Zip>),
     SevenZip(Box<Container>),
     Cabinet(Box<Cabinet<BufReader<File>>>),
@@ -46,11 +46,11 @@ impl<'a> AnyArchive<'a> {
         (&mut file).take(SEVENZ_MAGIC.len() as u64).read_to_end(&mut magic).map_err(open)?;
         file.rewind().map_err(open)?;
         let content = if magic.starts_with(ZIP_MAGIC) {
-            Content::Zip(Box::new(Zip::open(path, file)?))
+            ArchiveContent::Zip(Box::new(Zip::open(path, file)?))
         } else if magic == SEVENZ_MAGIC {
-            Content::SevenZip(Box::new(Container::open(path, limits)?))
+            ArchiveContent::SevenZip(Box::new(Container::open(path, limits)?))
         } else if magic.starts_with(CABINET_MAGIC) {
-            Content::Cabinet(Box::new(open_cabinet(path, file)?))
+            ArchiveContent::Cabinet(Box::new(open_cabinet(path, file)?))
         } else {
             return Ok(None);
         };
@@ -60,15 +60,15 @@ impl<'a> AnyArchive<'a> {
     /// Names of the members.
     pub fn names(&self) -> Vec<String> {
         match &self.content {
-            Content::Zip(zip) => zip.names.clone(),
-            Content::SevenZip(container) => container
+            ArchiveContent::Zip(zip) => zip.names.clone(),
+            ArchiveContent::SevenZip(container) => container
                 .archive
                 .files
                 .iter()
                 .filter(|entry| !entry.is_directory)
                 .map(|entry| entry.name.clone())
                 .collect(),
-            Content::Cabinet(cabinet) => cabinet_names(cabinet),
+            ArchiveContent::Cabinet(cabinet) => cabinet_names(cabinet),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a> AnyArchive<'a> {
         let Self { path, packed, content } = self;
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let (size, content_bytes, source) = match content {
-            Content::SevenZip(container) => {
+            ArchiveContent::SevenZip(container) => {
                 let index = container.archive.files.iter().position(|entry| entry.name == name);
                 let indexes = index.into_iter().collect();
                 let members = SevenZipMembers::choose(path, *container, indexes, limits)?;
@@ -96,12 +96,12 @@ impl<'a> AnyArchive<'a> {
                     source: MemberSource::SevenZip(Box::new(members)),
                 });
             }
-            Content::Zip(mut zip) => {
+            ArchiveContent::Zip(mut zip) => {
                 let member = zip.archive.by_name(name);
                 let size = member.map_err(|error| damaged(path, name, &error))?.size();
                 (size, size, MemberSource::Zip(zip))
             }
-            Content::Cabinet(cabinet) => {
+            ArchiveContent::Cabinet(cabinet) => {
                 // Unpacking a member also unpacks the files before it in its folder.
                 let folder = cabinet
                     .folder_entries()

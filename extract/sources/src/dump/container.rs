@@ -19,13 +19,13 @@ const MAX_TEXT: usize = 0xFFFE;
 /// Texts of a dump, of which only so many bytes are read in all: texts that overlap can be longer than the file, each of
 /// them as long as a text may be.
 pub struct TextReader<'d> {
-    dump: &'d Container<'d>,
+    dump: &'d Minidump<'d>,
     /// Bytes that further texts may have.
     rest: usize,
 }
 
 impl<'d> TextReader<'d> {
-    pub fn new(dump: &'d Container<'d>, bytes: usize) -> Self {
+    pub fn new(dump: &'d Minidump<'d>, bytes: usize) -> Self {
         Self { dump, rest: bytes }
     }
 
@@ -42,7 +42,7 @@ impl<'d> TextReader<'d> {
 }
 
 /// A minidump whose directory is known.
-pub struct Container<'d> {
+pub struct Minidump<'d> {
     bytes: &'d [u8],
     pub header: MINIDUMP_HEADER,
     streams: HashMap<u32, MINIDUMP_DIRECTORY>,
@@ -64,7 +64,7 @@ pub struct DumpStream<'d> {
     pub offset: u64,
 }
 
-impl<'d> Container<'d> {
+impl<'d> Minidump<'d> {
     /// Reads header and directory; a cut directory is counted.
     pub fn open(bytes: &'d [u8], findings: &mut Diagnostics) -> Result<Self, Refusal> {
         let header: MINIDUMP_HEADER = bytes

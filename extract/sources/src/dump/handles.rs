@@ -8,10 +8,10 @@ use minidump_common::format::{
     MINIDUMP_HANDLE_DESCRIPTOR, MINIDUMP_HANDLE_DESCRIPTOR_2, MINIDUMP_STREAM_TYPE,
 };
 
-use super::container::{Container, DumpStream, TextReader};
+use super::container::{DumpStream, Minidump, TextReader};
 use super::information;
 use super::process::ProcessFacts;
-use crate::operations::{OpenHandle, OpenHandleList, OpenList};
+use crate::operations::{ListedHandle, OpenHandleList, OpenList};
 
 /// Handles that a process of Windows can have.
 const MAX_HANDLES: u32 = 1 << 24;
@@ -42,7 +42,7 @@ impl DescriptorList {
 
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
     pub fn new(
-        dump: &Container<'_>,
+        dump: &Minidump<'_>,
         facts: &ProcessFacts,
         cancel: &Cancel,
         findings: &mut Diagnostics,
@@ -75,7 +75,7 @@ impl DescriptorList {
 
 /// Descriptors being read.
 struct DescriptorReader<'d> {
-    dump: &'d Container<'d>,
+    dump: &'d Minidump<'d>,
     mask: u64,
     /// Smallest handle value: file descriptors of other systems than Windows start with 0.
     least: u64,
@@ -89,7 +89,7 @@ struct DescriptorReader<'d> {
 }
 
 impl<'d> DescriptorReader<'d> {
-    fn new(dump: &'d Container<'d>, facts: &ProcessFacts) -> Self {
+    fn new(dump: &'d Minidump<'d>, facts: &ProcessFacts) -> Self {
         Self {
             dump,
             mask: facts.mask(),
@@ -118,7 +118,7 @@ impl<'d> DescriptorReader<'d> {
         let name = self.name(raw.object_name_rva, entry.offset, findings);
         let information = self.information(entry, findings);
         let name = name.or_else(|| Some(self.open.name(&information?)));
-        self.open.handles.push(OpenHandle {
+        self.open.handles.push(ListedHandle {
             handle,
             process: 0,
             type_id,
@@ -127,7 +127,7 @@ impl<'d> DescriptorReader<'d> {
             attributes: Some(raw.attributes),
             handle_count: Some(raw.handle_count),
             pointer_count: Some(raw.pointer_count),
-            ..OpenHandle::default()
+            ..ListedHandle::default()
         });
     }
 

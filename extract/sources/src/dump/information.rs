@@ -10,7 +10,7 @@ use minidump_common::format::{
     MINIDUMP_HANDLE_OBJECT_INFORMATION, MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE as Kind,
 };
 
-use super::container::Container;
+use super::container::Minidump;
 
 /// The longest chain of object information: there are ten kinds of it.
 const MAX_CHAIN: usize = 64;
@@ -37,7 +37,7 @@ const LAYOUTS: [IdLayout; 4] = [
 ];
 
 /// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.
-pub fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
+pub fn of(dump: &Minidump<'_>, rva: u32) -> (Option<String>, bool) {
     let (mut text, mut next) = (None, rva);
     for _ in 0..MAX_CHAIN {
         if next == 0 {
@@ -53,7 +53,7 @@ pub fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
 
 /// The process or thread that an element names.
 fn named(
-    dump: &Container<'_>,
+    dump: &Minidump<'_>,
     rva: u32,
     head: &MINIDUMP_HANDLE_OBJECT_INFORMATION,
 ) -> Option<String> {

@@ -33,7 +33,7 @@ use handlescope_model::{Cancel, FrameIdx, PageWatch, open_file};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use symbolic::common::ByteView;
 
-use self::container::{Container, Refusal};
+use self::container::{Minidump, Refusal};
 use self::handles::DescriptorList;
 use self::modules::{ModuleSpace, file_name};
 use self::operations::{HandleOperation, put_in_order};
@@ -123,7 +123,7 @@ fn tables(
 ) -> Result<OperationTables, SourceError> {
     let path = || source.path.to_path_buf();
     let mut findings = Diagnostics::default();
-    let dump = Container::open(bytes, &mut findings).map_err(|Refusal { reason, offset }| {
+    let dump = Minidump::open(bytes, &mut findings).map_err(|Refusal { reason, offset }| {
         SourceError::BadDump { path: path(), reason, offset }
     })?;
     let streams =
@@ -141,7 +141,7 @@ fn tables(
     put_in_order(&mut operations, values.as_ref(), &mut findings);
     let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
     let modules = ModuleSpace::new(&dump, facts.mask(), pid, &mut findings);
-    let mut conversion = Conversion {
+    let mut conversion = OperationConverter {
         modules,
         stacks: Interner::default(),
         pids: vec![pid],
@@ -157,7 +157,7 @@ fn tables(
     let info = info(source, &dump, &facts, history.len());
     let stack_events = stack_events(&history, &conversion.pids);
     let processes = conversion.processes(&facts);
-    let Conversion { modules, stacks, .. } = conversion;
+    let OperationConverter { modules, stacks, .. } = conversion;
     let stacks: Stacks = stacks
         .iter()
         .map(|stack| Stack { frames: stack.iter().copied().map(FrameIdx).collect() })
@@ -190,7 +190,7 @@ fn most_frequent_pid(operations: &[HandleOperation]) -> Option<u32> {
 }
 
 /// Rows of what operations refer to.
-struct Conversion {
+struct OperationConverter {
     modules: ModuleSpace,
     stacks: Interner<u32>,
     /// The pid of each process; the first is that of the dump.
@@ -199,7 +199,7 @@ struct Conversion {
     rows: HashMap<u32, u32>,
 }
 
-impl Conversion {
+impl OperationConverter {
     fn entry(&mut self, operation: &HandleOperation, findings: &mut Diagnostics) -> OperationEntry {
         if operation.operation == Operation::BadReference {
             findings.count(WarningKind::BadReference, None);
@@ -251,7 +251,7 @@ impl Conversion {
 /// The row of the trace table: the session starts when the dump was written.
 fn info(
     source: DumpSource<'_>,
-    dump: &Container<'_>,
+    dump: &Minidump<'_>,
     facts: &ProcessFacts,
     events: usize,
 ) -> TraceInfo {

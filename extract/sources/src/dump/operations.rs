@@ -12,7 +12,7 @@ use handlescope_model::{Cancel, Cancelled};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use scroll::Pread;
 
-use super::container::{Container, DumpStream};
+use super::container::{DumpStream, Minidump};
 use crate::operations::Operation;
 
 /// Operations that are read. Handle tracing keeps far fewer of a process.
@@ -52,7 +52,7 @@ pub struct HandleOperation {
 
 /// Reads the operations in the order in which they stand; `None` for a dump without them.
 pub fn operations(
-    dump: &Container<'_>,
+    dump: &Minidump<'_>,
     mask: u64,
     cancel: &Cancel,
     findings: &mut Diagnostics,

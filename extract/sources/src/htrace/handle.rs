@@ -4,19 +4,19 @@ use std::collections::HashMap;
 
 use super::grammar::{hex, word};
 use super::output::CommandStep;
-use crate::operations::{OpenHandle, OpenHandleList};
+use crate::operations::{ListedHandle, OpenHandleList};
 
 /// The output of one command.
 #[derive(Debug, Default)]
 pub struct HandleOutput {
-    pub handles: Vec<OpenHandle>,
+    pub handles: Vec<ListedHandle>,
     /// Number of handles by type, if the text has nothing more.
     pub counts: Vec<(String, u64)>,
     /// Number of lines that start a handle, even one without any details.
     begun: u64,
     /// The last line: how many handles there are.
     total: Option<u64>,
-    handle: Option<OpenHandle>,
+    handle: Option<ListedHandle>,
     /// Whether the text has any details about that handle.
     is_described: bool,
     /// Whether the table of counts continues.
@@ -41,7 +41,7 @@ impl HandleOutput {
             self.is_in_counts = false;
             self.begun += 1;
             self.is_described = false;
-            self.handle = Some(OpenHandle { handle, ..OpenHandle::default() });
+            self.handle = Some(ListedHandle { handle, ..ListedHandle::default() });
             return true;
         }
         if let Some(total) = total(text) {
@@ -87,7 +87,7 @@ fn total(text: &str) -> Option<u64> {
 }
 
 /// Parses a property of a handle; returns whether the line is one.
-fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandleList) -> bool {
+fn field(handle: &mut ListedHandle, text: &str, raw: &str, open: &mut OpenHandleList) -> bool {
     let number = |name: &str| word(text, name).and_then(|rest| rest.parse::<u32>().ok());
     let mask = |name: &str| {
         let (mask, _) = hex(word(text, name)?)?;
@@ -194,7 +194,7 @@ pub fn add(
             if let Some(row) = last.insert(handle.handle, open.handles.len()) {
                 open.handles[row].is_outdated = true;
             }
-            open.handles.push(OpenHandle { process, before, ..*handle });
+            open.handles.push(ListedHandle { process, before, ..*handle });
         }
     }
     let counted = listings.last()?;

@@ -32,13 +32,13 @@ pub struct HtraceParser {
     /// Command at the last prompt.
     typed: Option<PromptCommands>,
     /// Whether the program may have run since the last step.
-    running: Running,
+    running: CommandState,
     steps: Vec<CommandStep>,
     /// The `!handle` output being read, and that of earlier commands.
     handles: HandleOutput,
     handle_listings: Vec<handle::HandleListing>,
     /// Whether the program may have run since the last `!handle`.
-    running_since_handles: Running,
+    running_since_handles: CommandState,
     /// Kernel address of the process whose handles the kernel debugger lists.
     kernel_process: Option<u64>,
     /// What the last lines say about snapshots.
@@ -65,7 +65,7 @@ enum Taking {
 
 /// Which commands were typed since the last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Running {
+enum CommandState {
     /// None seen.
     #[default]
     Unknown,
@@ -74,7 +74,7 @@ enum Running {
     MayRun,
 }
 
-impl Running {
+impl CommandState {
     fn after(self, prompt: PromptCommands) -> Self {
         if prompt.runs || self == Self::MayRun { Self::MayRun } else { Self::Stopped }
     }
@@ -208,16 +208,16 @@ impl HtraceParser {
 
     /// Adds the output of a command.
     fn step(&mut self, output: Output) {
-        let may_have_run = self.running != Running::Stopped;
+        let may_have_run = self.running != CommandState::Stopped;
         if let Some(last) = self.handle_listings.last_mut()
             && last.steps == self.steps.len()
         {
-            last.may_run = self.running_since_handles != Running::Stopped;
+            last.may_run = self.running_since_handles != CommandState::Stopped;
         }
         self.steps.push(CommandStep { output, may_have_run });
         // The program may run after the output of a command that resumes it.
         let runs = self.typed.is_some_and(|typed| typed.runs);
-        self.running = if runs { Running::MayRun } else { Running::Unknown };
+        self.running = if runs { CommandState::MayRun } else { CommandState::Unknown };
     }
 
     /// Ends the output of a command.
@@ -237,7 +237,7 @@ impl HtraceParser {
         }
         let is_of_type = self.typed.is_some_and(|typed| typed.is_of_type);
         self.handle_listings.push(handle::HandleListing::new(output, is_of_type, self.steps.len()));
-        self.running_since_handles = Running::Unknown;
+        self.running_since_handles = CommandState::Unknown;
     }
 
     /// Ends a snapshot that was not part of a difference.

@@ -81,12 +81,12 @@ pub struct HandleTimeline {
 }
 
 /// The possible numbers of events.
-pub struct Spans {
+pub struct EventSpans {
     firsts: Vec<i64>,
     lasts: Vec<i64>,
 }
 
-impl Spans {
+impl EventSpans {
     /// Whether some event may be before or after a time within `span`.
     pub fn are_open(&self, span: CountSpan) -> bool {
         let begun = self.firsts.partition_point(|first| *first < span.last);
@@ -334,9 +334,9 @@ impl HandleTimeline {
     }
 
     /// Returns the possible numbers of each event.
-    pub fn spans(&self) -> Spans {
+    pub fn spans(&self) -> EventSpans {
         let spans = || self.known.keys().map(|position| self.span_of(*position));
-        let mut spans = Spans {
+        let mut spans = EventSpans {
             firsts: spans().map(|span| span.first).collect(),
             lasts: spans().map(|span| span.last).collect(),
         };

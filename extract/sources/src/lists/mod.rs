@@ -20,7 +20,9 @@ use handlescope_model::tables::{HANDLE_LIST, NO_CLOCK, Process, Processes, Trace
 use self::csv::CsvLayout;
 pub use self::grammar::is_title;
 use self::grammar::{HandleLine, ListLine, is_type};
-use crate::operations::{OpenHandle, OpenHandleList, OpenList, OperationHandles, OperationTables};
+use crate::operations::{
+    ListedHandle, OpenHandleList, OpenList, OperationHandles, OperationTables,
+};
 use crate::text::{Lines, ReadProgress, TextFile, TextLine, each_line, line_warnings, tidy};
 
 /// Reads lines in sequence. Offsets in `findings` are line numbers.
@@ -201,12 +203,12 @@ impl ListParser {
         let type_id = is_known.then(|| self.open.type_id(row.type_name)).flatten();
         let name = (!row.name.is_empty()).then(|| self.open.name(row.name));
         let (handle, type_id) = (row.handle, type_id.unwrap_or_default());
-        self.open.handles.push(OpenHandle {
+        self.open.handles.push(ListedHandle {
             handle,
             process,
             type_id,
             name,
-            ..OpenHandle::default()
+            ..ListedHandle::default()
         });
     }
 

@@ -10,7 +10,7 @@ fn read(text: &str) -> (Vec<String>, Vec<String>) {
     }
     let parser = parser.finish();
     let (types, names) = (parser.open.types(), parser.open.names());
-    let row = |handle: &OpenHandle| {
+    let row = |handle: &ListedHandle| {
         let (program, pid) = &parser.processes[handle.process as usize];
         let type_row = (handle.type_id.0 as usize).checked_sub(1);
         let type_name = type_row.map_or("?", |row| types.name.get(row).map_or("?", |name| name));

@@ -7,7 +7,7 @@ mod tables;
 
 use std::collections::HashMap;
 
-pub use self::open::{OpenHandle, OpenHandleList, OpenList};
+pub use self::open::{ListedHandle, OpenHandleList, OpenList};
 pub use self::tables::{OperationTables, event_counts, stack_events};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::history::{ExistingHandle, Histories, History};
@@ -105,7 +105,7 @@ impl OperationHandles {
         &mut self,
         life: HandleLife,
         history: &[&OperationEntry],
-        open_handles: &[OpenHandle],
+        open_handles: &[ListedHandle],
         has_rundown: bool,
     ) {
         let HandleLife { open, close, is_reopened, at_exit, listed, described, is_unlisted } = life;

@@ -12,7 +12,7 @@ const MAX_COUNTED: usize = 1 << 20;
 
 /// A handle listed as open.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OpenHandle {
+pub struct ListedHandle {
     /// The value; 0 if the source only counts handles.
     pub handle: u64,
     /// Row of the process.
@@ -33,7 +33,7 @@ pub struct OpenHandle {
 /// The handles open after the last operation, as far as the source lists them.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenList<'h> {
-    pub handles: &'h [OpenHandle],
+    pub handles: &'h [ListedHandle],
     /// Whether the list is complete, so that a missing handle is closed.
     pub is_complete: bool,
 }
@@ -41,7 +41,7 @@ pub struct OpenList<'h> {
 /// Open handles being read, with the types and names they refer to.
 #[derive(Default)]
 pub struct OpenHandleList {
-    pub handles: Vec<OpenHandle>,
+    pub handles: Vec<ListedHandle>,
     types: ByteInterner,
     names: ByteInterner,
 }
@@ -65,7 +65,7 @@ impl OpenHandleList {
         let added = usize::try_from(count).unwrap_or(usize::MAX).min(room);
         let known = Some(type_name).filter(|name| !name.is_empty());
         let type_id = known.and_then(|name| self.type_id(name)).unwrap_or_default();
-        let handle = OpenHandle { process, type_id, ..OpenHandle::default() };
+        let handle = ListedHandle { process, type_id, ..ListedHandle::default() };
         self.handles.extend(std::iter::repeat_n(handle, added));
         count - added as u64
     }

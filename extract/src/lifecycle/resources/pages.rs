@@ -58,7 +58,7 @@ struct PageSpace {
 
 #[derive(Default)]
 struct Layer {
-    ranges: Ranges,
+    ranges: AllocationRanges,
     /// Row of the allocator, once there is one.
     allocator: Option<u32>,
 }
@@ -323,7 +323,7 @@ fn pages(base: u64, size: u64) -> (u64, u64) {
 
 /// Ranges that do not overlap. The cost of a call depends only on what it changes, however many pieces there are.
 #[derive(Default)]
-pub struct Ranges {
+pub struct AllocationRanges {
     /// Ranges by start address.
     pieces: BTreeMap<u64, OwnedRange>,
     /// Covered address ranges, merged, as end by start address.
@@ -337,7 +337,7 @@ struct OwnedRange {
     allocation: u32,
 }
 
-impl Ranges {
+impl AllocationRanges {
     /// Returns the allocation that owns an address.
     pub fn owner(&self, address: u64) -> Option<u32> {
         let (_, owned) = self.pieces.range(..=address).next_back()?;
@@ -449,7 +449,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    fn removed(ranges: &mut Ranges, from: u64, to: u64) -> Vec<(u32, u64)> {
+    fn removed(ranges: &mut AllocationRanges, from: u64, to: u64) -> Vec<(u32, u64)> {
         let mut lost = Vec::new();
         ranges.remove(from, to, |allocation, bytes| lost.push((allocation, bytes)));
         lost
@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn only_pages_without_owner_are_given() {
-        let mut ranges = Ranges::default();
+        let mut ranges = AllocationRanges::default();
         assert_eq!(ranges.fill(20, 30, 1), 10);
         assert_eq!(ranges.fill(40, 50, 2), 10);
         assert_eq!(ranges.fill(10, 60, 3), 30);
@@ -475,7 +475,7 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
-        let (mut ranges, mut pages) = (Ranges::default(), [None; 40]);
+        let (mut ranges, mut pages) = (AllocationRanges::default(), [None; 40]);
         for allocation in 0..4000 {
             let from = random(40);
             let to = (from + random(12)).min(40);
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_hole_leaves_both_sides() {
-        let mut ranges = Ranges::default();
+        let mut ranges = AllocationRanges::default();
         ranges.fill(0, 100, 1);
         assert_eq!(removed(&mut ranges, 40, 60), [(1, 20)]);
         assert_eq!(
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_range_ends_where_its_allocation_does() {
-        let mut ranges = Ranges::default();
+        let mut ranges = AllocationRanges::default();
         ranges.fill(0, 10, 1);
         ranges.fill(0, 20, 2);
         assert_eq!(

@@ -25,8 +25,8 @@ use std::thread;
 use std::time::Instant;
 
 use self::container::ExtractParts;
-use self::modules::ModuleTables;
-use self::objects::{HandlePart, ImportStats, ObjectRows, TableStream};
+use self::modules::ImportedModules;
+use self::objects::{HandlePartReader, ImportStats, ImportedObjects, TableStream};
 use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
 use self::stacks::ImportedStacks;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
@@ -95,7 +95,7 @@ struct ExtractReader<'a> {
 struct SmallParts {
     main: Main,
     processes: ProcessRows,
-    modules: ModuleTables,
+    modules: ImportedModules,
     stacks: ImportedStacks,
     has_stacks: bool,
 }
@@ -130,8 +130,11 @@ impl ExtractReader<'_> {
         let names = main.processes().iter();
         let names =
             names.map(|process| (process.pid(), process.name.as_deref().unwrap_or_default()));
-        let modules =
-            ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_by_handlescope());
+        let modules = ImportedModules::new(
+            &mut modules,
+            &names.collect::<Vec<_>>(),
+            main.is_by_handlescope(),
+        );
         let mut stacks = ImportedStacks::new(modules.is_by_handlescope());
         let document = parts.take(ExtractMember::HandleStacks);
         let has_stacks = document.is_some();
@@ -232,7 +235,7 @@ impl ExtractReader<'_> {
         let mut names = objects::ObjectNameSet::default();
         let start = start_handles(main, &mut names);
         thread::scope(|scope| {
-            let mut rows = ObjectRows {
+            let mut rows = ImportedObjects {
                 processes,
                 stacks: stacks.numbers(!has_stacks),
                 is_by_handlescope: main
@@ -249,13 +252,14 @@ impl ExtractReader<'_> {
                 findings: &self.findings,
                 scratch: objects::Scratch::default(),
             };
-            let mut part = HandlePart::new(|object| rows.add(object));
+            let mut part = HandlePartReader::new(|object| rows.add(object));
             let read = document
                 .map_or(Ok(()), |document| document.read(&mut part, self.limits, &self.progress));
             let types = part.types;
             let count = rows.objects.rows();
             rows.add_start(&start);
-            let ObjectRows { objects, acquisitions, changes, existing, names, stats, .. } = rows;
+            let ImportedObjects { objects, acquisitions, changes, existing, names, stats, .. } =
+                rows;
             let written = ObjectsWritten { types, stats, objects: count, existing };
             let tables = [objects.finish(), acquisitions.finish(), changes.finish()];
             read?;

@@ -11,7 +11,7 @@ use super::super::records::{
 
 /// The modules tables, which stacks may add to.
 #[derive(Debug, Default)]
-pub struct ModuleTables {
+pub struct ImportedModules {
     modules: Modules,
     loads: ModuleLoads,
     /// Row by name in lower case; `None` if several modules have the name.
@@ -26,7 +26,7 @@ fn note_name(by_name: &mut HashMap<String, Option<u32>>, name: &str, row: u32) {
     by_name.entry(name.to_lowercase()).and_modify(|known| *known = None).or_insert(Some(row));
 }
 
-impl ModuleTables {
+impl ImportedModules {
     /// Creates the tables. `processes` has pid and name of each process. With `is_by_handlescope`, our own tables are
     /// used.
     pub fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_by_handlescope: bool) -> Self {
@@ -164,12 +164,12 @@ mod tests {
         "SharedStrings": { "Strings": [ "C:\\Windows", "ntdll.dll", "10.0 (x)", "10.0", "Windows",
             "10.0.1", "NT Layer", "C:\\Demo", "leaky.exe", "<NoVersion>" ] } }"#;
 
-    fn tables() -> ModuleTables {
+    fn tables() -> ImportedModules {
         let mut part = ModulesPart::default();
         Fill(&mut part)
             .deserialize(&mut serde_json::Deserializer::from_reader(PART.as_bytes()))
             .unwrap();
-        ModuleTables::new(&mut part, &[(4, "System"), (700, "leaky.exe")], false)
+        ImportedModules::new(&mut part, &[(4, "System"), (700, "leaky.exe")], false)
     }
 
     #[test]

@@ -37,7 +37,7 @@ use super::stacks::StackLookup;
 const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
 
 /// Results of the handle part.
-pub struct ObjectRows<'a, 'scope> {
+pub struct ImportedObjects<'a, 'scope> {
     pub processes: &'a ProcessRows,
     pub stacks: StackLookup<'a>,
     /// Whether this program wrote the extract. Then an offset of 0 is real, while ETWAnalyzer always writes 0. Data
@@ -166,7 +166,7 @@ impl ObjectEvents for EventsOfObject<'_> {
     }
 }
 
-impl ObjectRows<'_, '_> {
+impl ImportedObjects<'_, '_> {
     /// Adds the next object. Its id is its position in the file, as in ETWAnalyzer.
     pub fn add(&mut self, mut record: ObjectRecord) {
         let mut events = record.take_events();
@@ -469,7 +469,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> TableStrea
 }
 
 /// Reads the handle part, and passes on each object once it is complete.
-pub struct HandlePart<F> {
+pub struct HandlePartReader<F> {
     /// Type names by id.
     pub types: BTreeMap<TypeId, String>,
     objects: Elements<EachObject<F>>,
@@ -477,13 +477,13 @@ pub struct HandlePart<F> {
 
 struct EachObject<F>(F);
 
-impl<F: FnMut(ObjectRecord)> HandlePart<F> {
+impl<F: FnMut(ObjectRecord)> HandlePartReader<F> {
     pub fn new(each: F) -> Self {
         Self { types: BTreeMap::new(), objects: Elements(EachObject(each)) }
     }
 }
 
-impl<F: FnMut(ObjectRecord)> Record for HandlePart<F> {
+impl<F: FnMut(ObjectRecord)> Record for HandlePartReader<F> {
     const MEMBERS: &'static [&'static str] = &["ObjectTypeMap", "ObjectReferences"];
 
     fn member<'de, A: MapAccess<'de>>(
@@ -521,7 +521,7 @@ mod tests {
 
     fn read(text: &str) -> (BTreeMap<TypeId, String>, Vec<ObjectRecord>) {
         let mut objects = Vec::new();
-        let mut part = HandlePart::new(|object| objects.push(object));
+        let mut part = HandlePartReader::new(|object| objects.push(object));
         Fill(&mut part)
             .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
             .unwrap();

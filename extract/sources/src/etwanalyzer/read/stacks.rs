@@ -12,7 +12,7 @@ use serde::de::MapAccess;
 
 use super::super::record::{Elements, Fill, Member, Record, Rows, members};
 use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
-use super::modules::ModuleTables;
+use super::modules::ImportedModules;
 
 /// The stacks, which events refer to by number.
 #[derive(Default)]
@@ -127,7 +127,7 @@ impl ImportedStacks {
     }
 
     /// Returns the tables. Modules known only from stacks are added to `modules`.
-    pub fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
+    pub fn into_tables(self, modules: &mut ImportedModules) -> StackTables {
         if let Some(tables) = self.handlescope {
             return tables;
         }
@@ -232,7 +232,7 @@ impl FrameTexts {
     }
 
     /// Returns the frames, and the names of those that have one. Unknown modules are added.
-    pub fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
+    pub fn tables(&self, modules: &mut ImportedModules) -> (Frames, Symbols) {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
         for row in 0..self.0.count() {
             let text = self.0.text(row);
@@ -272,7 +272,7 @@ mod tests {
         let rows = [0, 1, 2, 3, 4, 5, -1].map(|number| numbers.row(Some(number)));
         assert_eq!(rows, [None, Some(0), Some(1), Some(2), None, None, None]);
         assert_eq!(numbers.row(None), None);
-        let table = stacks.into_tables(&mut ModuleTables::default()).stacks;
+        let table = stacks.into_tables(&mut ImportedModules::default()).stacks;
         let (a, b) = (FrameIdx(0), FrameIdx(1));
         assert_eq!(table.frames, [vec![a, b], vec![a, b], vec![b]]);
     }
@@ -283,7 +283,7 @@ mod tests {
         let mut numbers = stacks.numbers(true);
         let rows = [9, 5, 9, -1].map(|number| numbers.row(Some(number)));
         assert_eq!(rows, [Some(0), Some(1), Some(0), None]);
-        assert_eq!(stacks.into_tables(&mut ModuleTables::default()).stacks.len(), 2);
+        assert_eq!(stacks.into_tables(&mut ImportedModules::default()).stacks.len(), 2);
     }
 
     fn frame(text: &str) -> (Option<&str>, Option<&str>, Option<u64>) {
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn equal_texts_share_a_frame() {
-        let (mut texts, mut modules) = (FrameTexts::default(), ModuleTables::default());
+        let (mut texts, mut modules) = (FrameTexts::default(), ImportedModules::default());
         let rows = ["a.dll!F", "a.dll!G", "a.dll!F"].map(|text| texts.row(text));
         assert_eq!(rows, [0, 1, 0].map(FrameIdx));
         let (frames, symbols) = texts.tables(&mut modules);

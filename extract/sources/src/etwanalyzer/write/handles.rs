@@ -15,7 +15,7 @@ use super::super::records::{
 use super::json::{TableWindow, TryEach};
 use super::stacks::WrittenStackTexts;
 
-pub struct HandlePart<'a> {
+pub struct HandlePartWriter<'a> {
     pub trace: &'a Trace,
     pub order: &'a EventOrder,
     pub types: &'a ObjectTypes,
@@ -23,7 +23,7 @@ pub struct HandlePart<'a> {
     pub context: RecordContext<'a>,
 }
 
-impl Serialize for HandlePart<'_> {
+impl Serialize for HandlePartWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;

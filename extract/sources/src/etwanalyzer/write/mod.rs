@@ -14,7 +14,7 @@ mod tests;
 use std::fs::{File, FileTimes};
 use std::path::Path;
 
-use self::handles::{HandlePart, RecordContext};
+use self::handles::{HandlePartWriter, RecordContext};
 use self::json::{MEMBER_LIMIT, document};
 use self::session::{MainPart, start_handles, system_process};
 use self::stacks::{StacksPart, WrittenStackTexts};
@@ -151,7 +151,8 @@ impl PartsWriter<'_> {
             let texts =
                 WrittenStackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
             let context = RecordContext { stacks: &texts, pids: &processes.pid };
-            let part = HandlePart { trace, order: &order, types: &types, names: &names, context };
+            let part =
+                HandlePartWriter { trace, order: &order, types: &types, names: &names, context };
             self.part(writer, ExtractMember::Handle, &part)?;
             let part =
                 StacksPart { trace, texts: &texts, frames: &frames, methods: &methods, symbols };
