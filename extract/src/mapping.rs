@@ -157,14 +157,14 @@ fn parse(text: &str) -> Result<ResourceMapping, MappingError> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MappingList {
+struct List {
     #[serde(default)]
-    resource: Vec<MappingEntry>,
+    resource: Vec<Entry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MappingEntry {
+struct Entry {
     event: String,
     action: String,
     handle: Option<String>,
@@ -178,10 +178,10 @@ impl ResourceMapping {
     /// # Errors
     /// Fails if the text is not a list of mappings, or for its first invalid entry.
     pub fn from_list(text: &str) -> Result<Vec<Self>, MappingError> {
-        let list: MappingList = toml::from_str(text)
+        let list: List = toml::from_str(text)
             .map_err(|error| MappingError::NoList { reason: parser_message(&error, text) })?;
         let usual = ResourceFields::default();
-        let mapping = |(number, entry): (usize, MappingEntry)| {
+        let mapping = |(number, entry): (usize, Entry)| {
             let fields = ResourceFields {
                 handle: entry.handle.unwrap_or_else(|| usual.handle.clone()),
                 size: entry.size.unwrap_or_else(|| usual.size.clone()),
