@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use handlescope_model::unpack::{Watch, temporary};
+use handlescope_model::unpack::{UnpackWatch, temporary};
 use handlescope_model::{
     ARCHIVE_EXTENSIONS, AnyArchive, Cancel, Cancelled, ContainerError, ContainerLimits, open_file,
 };
@@ -60,7 +60,7 @@ fn unpack(
     path: &Path,
     archive: AnyArchive<'_>,
     limits: &ContainerLimits,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<(File, String), ExtractError> {
     let name = choose(path, &archive.names())?;
     let member = archive.member(&name, limits)?;
@@ -77,8 +77,8 @@ pub fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     let with = |extension: &'static str| -> Vec<&String> {
         names.iter().filter(|name| name.to_ascii_lowercase().ends_with(extension)).collect()
     };
-    let extension = EXTENSIONS.into_iter().find(|extension| !with(extension).is_empty());
-    let extension = extension.unwrap_or_default();
+    let extension =
+        EXTENSIONS.into_iter().find(|extension| !with(extension).is_empty()).unwrap_or_default();
     let traces = with(extension);
     match traces[..] {
         _ if extension.is_empty() => {
@@ -142,8 +142,12 @@ fn held(names: &[String]) -> String {
 /// Lists some of the names, which may contain any characters.
 fn listed(names: &[&String]) -> String {
     const MAX_NAMES: usize = 3;
-    let shown = names.iter().take(MAX_NAMES).map(|name| name.escape_debug().to_string());
-    let shown = shown.collect::<Vec<_>>().join(", ");
+    let shown = names
+        .iter()
+        .take(MAX_NAMES)
+        .map(|name| name.escape_debug().to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
     match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),

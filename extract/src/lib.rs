@@ -45,7 +45,7 @@ mod spill;
 pub mod stacks;
 
 pub use collect::check_mappings;
-pub use complete::{CompleteError, Completed, complete, image_file_name};
+pub use complete::{AdditionCounts, CompleteError, complete, image_file_name};
 pub use error::ExtractError;
 pub use etl::{finding_nouns, is_loss, is_loss_of_provider};
 pub use extraction::extract_recording;

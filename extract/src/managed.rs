@@ -18,7 +18,7 @@ use uuid::uuid;
 use crate::etl::{Event, EventId, Guid};
 use crate::kernel::{ImagePath, Images};
 use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
-use crate::raw::{Action, EventFamily, NameInterner, Shared};
+use crate::raw::{EventFamily, LifeEvent, NameInterner, PassState};
 use crate::stacks::RUNTIME;
 
 /// Microsoft-Windows-DotNETRuntimeRundown.
@@ -50,7 +50,7 @@ const MODULES: [EventId; 5] =
 /// Method with its name; texts are UTF-16 bytes from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodEvent<'a> {
-    pub action: Action,
+    pub action: LifeEvent,
     /// Runtime's number of its module, unique in the process.
     pub module_id: u64,
     /// Start address of its code.
@@ -69,10 +69,10 @@ impl<'a> MethodEvent<'a> {
     /// Decodes a method event; `None` for other events and short payloads.
     pub fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
-            METHOD_LOAD => Action::Begin,
-            METHOD_UNLOAD => Action::End,
+            METHOD_LOAD => LifeEvent::Begin,
+            METHOD_UNLOAD => LifeEvent::End,
             METHOD_DC_START | METHOD_DC_END | METHOD_DC_START_V2 | METHOD_DC_END_V2 => {
-                Action::Rundown
+                LifeEvent::Rundown
             }
             _ => return None,
         };
@@ -205,7 +205,7 @@ impl EventFamily for Methods {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, _: &mut PassState) -> Option<()> {
         let pid = event.pid?;
         match ModuleEvent::decode(event) {
             Some(module) => self.module(&module, pid),
@@ -223,10 +223,10 @@ impl Methods {
         let row = live.and_then(|row| self.rows.get(row as usize)).copied();
         let is_same = row.is_some_and(|row| self.is_same(&row, method));
         match method.action {
-            Action::Rundown if is_same => {}
-            Action::Begin => self.add(method, pid, time, Some(time)),
-            Action::Rundown => self.add(method, pid, time, None),
-            Action::End => {
+            LifeEvent::Rundown if is_same => {}
+            LifeEvent::Begin => self.add(method, pid, time, Some(time)),
+            LifeEvent::Rundown => self.add(method, pid, time, None),
+            LifeEvent::End => {
                 if !is_same {
                     self.add(method, pid, time, None);
                 }
@@ -289,16 +289,16 @@ impl Methods {
 }
 
 /// GUID, age and file name of a PDB.
-type Pdb = (Guid, u32, String);
+type ManagedPdb = (Guid, u32, String);
 
 /// PDBs of native images, by process and path on the volume: the kernel writes `\Device\HarddiskVolume3\Windows` where
 /// the runtime writes `C:\Windows`.
 #[derive(Debug, Default)]
-pub struct NativeImages(HashMap<(u32, String), Pdb>);
+pub struct NativeImages(HashMap<(u32, String), ManagedPdb>);
 
 impl NativeImages {
     /// Adds what the runtime said in a process; `path` has a drive.
-    pub fn add(&mut self, pid: u32, path: &str, pdb: Pdb) {
+    pub fn add(&mut self, pid: u32, path: &str, pdb: ManagedPdb) {
         self.0.insert((pid, ImagePath::parse(path).rest), pdb);
     }
 
@@ -347,12 +347,12 @@ mod tests {
     fn a_method_has_its_address_and_its_three_texts() {
         let payload = method_payload();
         for (id, action) in [
-            (METHOD_LOAD, Action::Begin),
-            (METHOD_UNLOAD, Action::End),
-            (METHOD_DC_START, Action::Rundown),
-            (METHOD_DC_END, Action::Rundown),
-            (METHOD_DC_START_V2, Action::Rundown),
-            (METHOD_DC_END_V2, Action::Rundown),
+            (METHOD_LOAD, LifeEvent::Begin),
+            (METHOD_UNLOAD, LifeEvent::End),
+            (METHOD_DC_START, LifeEvent::Rundown),
+            (METHOD_DC_END, LifeEvent::Rundown),
+            (METHOD_DC_START_V2, LifeEvent::Rundown),
+            (METHOD_DC_END_V2, LifeEvent::Rundown),
         ] {
             let event = event(id, &payload);
             let method = MethodEvent::decode(&event).expect("a method");
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(ModuleEvent::decode(&event(METHOD_LOAD, &method_payload())), None);
     }
 
-    fn method(action: Action, address: u64, name: &[u8]) -> MethodEvent<'_> {
+    fn method(action: LifeEvent, address: u64, name: &[u8]) -> MethodEvent<'_> {
         let (type_name, signature) = (&b"T\0"[..], &b""[..]);
         MethodEvent { action, module_id: 9, address, size: 16, type_name, name, signature }
     }
@@ -424,10 +424,10 @@ mod tests {
     #[test]
     fn a_rundown_adds_nothing_to_a_method_that_is_known() {
         let mut methods = Methods::default();
-        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
-        methods.event(&method(Action::Rundown, 0x100, b"a\0"), 7, 90);
-        methods.event(&method(Action::Rundown, 0x200, b"b\0"), 7, 91);
-        methods.event(&method(Action::Rundown, 0x100, b"a\0"), 8, 92);
+        methods.event(&method(LifeEvent::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(LifeEvent::Rundown, 0x100, b"a\0"), 7, 90);
+        methods.event(&method(LifeEvent::Rundown, 0x200, b"b\0"), 7, 91);
+        methods.event(&method(LifeEvent::Rundown, 0x100, b"a\0"), 8, 92);
         assert_eq!(
             times(&methods),
             [(0x100, Some(10), None), (0x200, None, None), (0x100, None, None)]
@@ -437,10 +437,10 @@ mod tests {
     #[test]
     fn an_address_that_is_used_again_is_another_method() {
         let mut methods = Methods::default();
-        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
-        methods.event(&method(Action::End, 0x100, b"a\0"), 7, 20);
-        methods.event(&method(Action::Begin, 0x100, b"b\0"), 7, 30);
-        methods.event(&method(Action::Begin, 0x100, b"c\0"), 7, 40);
+        methods.event(&method(LifeEvent::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(LifeEvent::End, 0x100, b"a\0"), 7, 20);
+        methods.event(&method(LifeEvent::Begin, 0x100, b"b\0"), 7, 30);
+        methods.event(&method(LifeEvent::Begin, 0x100, b"c\0"), 7, 40);
         assert_eq!(
             times(&methods),
             [(0x100, Some(10), Some(20)), (0x100, Some(30), Some(40)), (0x100, Some(40), None)]
@@ -450,15 +450,15 @@ mod tests {
     #[test]
     fn an_unload_without_a_load_is_of_a_method_that_was_there_before() {
         let mut methods = Methods::default();
-        methods.event(&method(Action::End, 0x100, b"a\0"), 7, 20);
+        methods.event(&method(LifeEvent::End, 0x100, b"a\0"), 7, 20);
         assert_eq!(times(&methods), [(0x100, None, Some(20))]);
     }
 
     #[test]
     fn a_module_is_known_by_its_file_name_within_its_process() {
         let mut methods = Methods::default();
-        methods.event(&method(Action::Begin, 0x100, b"a\0"), 7, 10);
-        methods.event(&method(Action::Begin, 0x100, b"a\0"), 8, 10);
+        methods.event(&method(LifeEvent::Begin, 0x100, b"a\0"), 7, 10);
+        methods.event(&method(LifeEvent::Begin, 0x100, b"a\0"), 8, 10);
         let path: Vec<u8> = r"C:\x\Leaky.dll".encode_utf16().flat_map(u16::to_le_bytes).collect();
         methods.module(&ModuleEvent { module_id: 9, path: &path, native: None }, 7);
         let names: Vec<_> = methods.rows.iter().map(|row| methods.module_name(row)).collect();
@@ -469,7 +469,7 @@ mod tests {
 #[cfg(test)]
 mod native_images_tests {
     use super::*;
-    use crate::kernel::Image;
+    use crate::kernel::ImagePayload;
 
     fn utf16(text: &str) -> Vec<u8> {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
@@ -483,8 +483,8 @@ mod native_images_tests {
         let mut images = Images::default();
         let path = utf16(r"\Device\HarddiskVolume3\x\leaky.ni.dll");
         for (pid, base) in [(7, 0x1000), (7, 0x2000), (8, 0x1000)] {
-            let image = Image {
-                action: Action::Begin,
+            let image = ImagePayload {
+                action: LifeEvent::Begin,
                 base,
                 size: 0x100,
                 pid,

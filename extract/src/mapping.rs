@@ -206,19 +206,19 @@ pub enum MappingError {
     #[error(
         "{}: {} is not a PROVIDER/EVENT; write the name or GUID of a provider, or *, then / and the name or id of an event",
         Untrusted(text),
-        Quoted(event)
+        QuotedText(event)
     )]
     NoEvent { text: String, event: String },
     #[error(
         "{}: {} is neither acquire nor release; one of them must follow PROVIDER/EVENT",
         Untrusted(text),
-        Quoted(action)
+        QuotedText(action)
     )]
     NoAction { text: String, action: String },
     #[error(
         "{}: {} is not handle=FIELD, size=FIELD or allocator=FIELD",
         Untrusted(text),
-        Quoted(word)
+        QuotedText(word)
     )]
     UnknownField { text: String, word: String },
     #[error(
@@ -240,9 +240,9 @@ pub enum MappingError {
 }
 
 /// Text in quotation marks, or `nothing` if it is empty.
-struct Quoted<'a>(&'a str);
+struct QuotedText<'a>(&'a str);
 
-impl std::fmt::Display for Quoted<'_> {
+impl std::fmt::Display for QuotedText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.is_empty() {
             f.write_str("nothing")

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 
 use handlescope_model::tables::{is_merged, is_ring};
 
-use crate::etl::{BufferTimes, Clock, Times};
+use crate::etl::{BufferTimes, Clock, TimeBounds};
 use crate::payload::TraceHeader;
 
 /// Time range a file covers, in nanoseconds since session start.
@@ -33,18 +33,18 @@ pub struct RecordedTime {
 }
 
 /// Divisor of the session's length: if at least this part of it has no events at the start, they were overwritten.
-const QUIET_PART: i64 = 8;
+const OVERWRITTEN_SHARE_DIVISOR: i64 = 8;
 
 /// Normal time without events at the start of a session, because WPR starts several sessions in sequence.
 const QUIET_NS: i64 = 1_000_000_000;
 
 /// Divisor of the number of buffers: processors with less than this share of them may still have buffers from the
 /// session's start.
-const BUFFERS_PART: usize = 4;
+const FEW_BUFFERS_DIVISOR: usize = 4;
 
 /// Divisor of the busiest processor's bytes: a processor that begins later and has less than this share is assumed to
 /// have been idle.
-const IDLE_PART: u64 = 4;
+const IDLE_SHARE_DIVISOR: u64 = 4;
 
 /// What remains of a processor's buffers.
 struct Processor {
@@ -64,12 +64,12 @@ impl RecordedTime {
         let has_kernel =
             buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
         let times = |buffer: &BufferTimes| if has_kernel { buffer.kernel } else { buffer.all };
-        let last = buffers.iter().filter_map(times).map(|times: Times| times.last).max();
+        let last = buffers.iter().filter_map(times).map(|times: TimeBounds| times.last).max();
         let last_ns = clock.ns(last?);
         let processors = Processor::new(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let mode = header.log_file_mode;
-        let numbers = is_ring(mode).then(|| Numbers::of(buffers)).flatten();
+        let numbers = is_ring(mode).then(|| BufferNumbers::of(buffers)).flatten();
         // A ring that overwrote something was full.
         let is_full = |buffer: &BufferTimes| {
             buffer.all.is_some() && buffer.bytes.saturating_mul(2) >= header.buffer_size
@@ -97,8 +97,8 @@ impl RecordedTime {
             Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
             // Quiet times at the start and the end were recorded too.
             None => {
-                let last = buffers.iter().filter_map(|buffer| buffer.all).map(|times| times.last);
-                let last_ns = last.max().map_or(last_ns, |last| clock.ns(last));
+                let last = buffers.iter().filter_map(|buffer| Some(buffer.all?.last)).max();
+                let last_ns = last.map_or(last_ns, |last| clock.ns(last));
                 Self { from_ns: 0, to_ns: session_ns.unwrap_or(last_ns).max(0) }
             }
         })
@@ -114,7 +114,7 @@ impl Processor {
     /// Returns all processors with such events.
     fn new(
         buffers: &[BufferTimes],
-        times: impl Fn(&BufferTimes) -> Option<Times>,
+        times: impl Fn(&BufferTimes) -> Option<TimeBounds>,
         clock: &Clock,
     ) -> Vec<Self> {
         let first = |buffer: &BufferTimes| {
@@ -122,8 +122,7 @@ impl Processor {
         };
         let mut firsts: Vec<(u16, i64, u64, u32)> = buffers.iter().filter_map(first).collect();
         firsts.sort_unstable();
-        let processors = firsts.chunk_by(|(a, ..), (b, ..)| a == b);
-        let processors = processors.filter_map(|buffers| {
+        let processors = firsts.chunk_by(|(a, ..), (b, ..)| a == b).filter_map(|buffers| {
             let mut starts = buffers.iter().map(|(_, time, number, _)| (clock.ns(*time), *number));
             let (first_ns, number) = starts.next()?;
             let bytes = buffers.iter().map(|(.., bytes)| u64::from(*bytes)).sum();
@@ -138,7 +137,7 @@ fn first_of_all(
     left: &[&Processor],
     processors: &[Processor],
     are_all_there: bool,
-    numbers: Option<&Numbers>,
+    numbers: Option<&BufferNumbers>,
 ) -> i64 {
     let latest = |is_meant: &dyn Fn(&Processor) -> bool| {
         left.iter()
@@ -150,7 +149,8 @@ fn first_of_all(
     // If the oldest buffers were overwritten, whichever processor they are of, nothing was after this.
     let full = processors.iter().filter_map(|processor| processor.second).min();
     let Some((full_ns, number)) = full else {
-        return latest(&|processor| processor.bytes * IDLE_PART >= most).unwrap_or_default();
+        return latest(&|processor| processor.bytes * IDLE_SHARE_DIVISOR >= most)
+            .unwrap_or_default();
     };
     let is_early = |processor: &Processor| processor.first_ns <= full_ns;
     // A ring per processor leaves about as many bytes for each.
@@ -178,14 +178,16 @@ fn is_late(processors: &[Processor], last_ns: i64) -> bool {
         *sum += buffers;
         Some((*first_ns, *sum))
     };
-    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * BUFFERS_PART >= total);
-    quiet.is_some_and(|(quiet_ns, _)| quiet_ns > QUIET_NS && quiet_ns > last_ns / QUIET_PART)
+    let quiet = firsts.iter().scan(0, sum).find(|(_, sum)| sum * FEW_BUFFERS_DIVISOR >= total);
+    quiet.is_some_and(|(quiet_ns, _)| {
+        quiet_ns > QUIET_NS && quiet_ns > last_ns / OVERWRITTEN_SHARE_DIVISOR
+    })
 }
 
 /// Numbers of a file's buffers.
-struct Numbers(Vec<u64>);
+struct BufferNumbers(Vec<u64>);
 
-impl Numbers {
+impl BufferNumbers {
     /// Returns the numbers, ascending; `None` if they are not distinct.
     fn of(buffers: &[BufferTimes]) -> Option<Self> {
         let distinct: HashSet<u64> = buffers.iter().map(|buffer| buffer.number).collect();
@@ -229,7 +231,7 @@ mod tests {
         let clock = Clock { kind, base: 0, frequency: SECOND, step: 1 };
         let times = buffers.iter().map(|(processor, number, first, last)| {
             let [first_ns, last_ns] = [first, last].map(|seconds| seconds.saturating_mul(SECOND));
-            let times = Times { first: Some(first_ns), last: last_ns };
+            let times = TimeBounds { first: Some(first_ns), last: last_ns };
             let (kernel, all) = (Some(times), Some(times));
             // Events from less than five seconds do not fill a buffer.
             let bytes = if last.saturating_sub(*first) < 5 { 100 } else { 1_000 };

@@ -12,8 +12,8 @@ use handlescope_model::{Cancel, Cancelled, ContainerLimits, ForeignContent, open
 use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, BufferTimes, Clock, Diagnostics, EtlFile, Event,
-    EventLoss, EventReader, IndexedBuffer, LossSpan, ScanError, Selector, Session, SessionClaims,
-    Sink, WarningKind, load, losses,
+    EventLoss, EventReader, IndexedBuffer, LossSpan, ScanError, Selector, SessionClaims,
+    SessionLayout, Sink, WarningKind, load, losses,
 };
 use crate::input::{Input, MINIDUMP_MAGIC};
 use crate::options::ExtractOptions;
@@ -115,7 +115,7 @@ impl OpenRecording {
         if !PLAUSIBLE_BUFFER_SIZES.contains(&session.buffer_size) {
             // The first buffer of a compressed file is smaller than the session's buffers.
             let least = if session.is_compressed() { USUAL_BUFFER_SIZE } else { 1 << 10 };
-            session = Session { buffer_size: first.size.max(least), ..session };
+            session = SessionLayout { buffer_size: first.size.max(least), ..session };
         }
         let mut diagnostics = Diagnostics::default();
         let index = BufferIndex::scan(&file, session, &mut diagnostics, cancel).map_err(

@@ -113,9 +113,9 @@ mod tests {
     }
 
     /// File that counts the bytes read from it.
-    struct Counted(File, u64);
+    struct CountingFile(File, u64);
 
-    impl Read for Counted {
+    impl Read for CountingFile {
         fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
             let count = self.0.read(target)?;
             self.1 += count as u64;
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    impl Seek for Counted {
+    impl Seek for CountingFile {
         fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
             self.0.seek(position)
         }
@@ -134,7 +134,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&(1u32 << 20).to_le_bytes()).unwrap();
         file.set_len(10 << 30).unwrap();
-        let mut counted = Counted(file, 0);
+        let mut counted = CountingFile(file, 0);
         content(&mut counted, 10 << 30).unwrap();
         assert!(counted.1 <= (SAMPLES + 2) * SAMPLE_BYTES, "{} bytes", counted.1);
     }

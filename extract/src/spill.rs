@@ -28,7 +28,7 @@ const LARGE: usize = 4 << 20;
 
 /// Divisor of the memory for large blocks, which gives the part that columns may fill. A column's page is rarely read
 /// again soon, a hash table's often.
-const COLUMNS_PART: usize = 4;
+const COLUMN_SHARE_DIVISOR: usize = 4;
 
 /// Time between two checks of the process's memory. It grows by some megabytes in between.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -244,7 +244,8 @@ unsafe impl GlobalAlloc for Blocks {
             let others = self.in_memory.load(Ordering::Relaxed).saturating_sub(layout.size());
             let is_shrunk = size <= layout.size();
             if is_shrunk
-                || others.saturating_add(size) <= self.limit.load(Ordering::Relaxed) / COLUMNS_PART
+                || others.saturating_add(size)
+                    <= self.limit.load(Ordering::Relaxed) / COLUMN_SHARE_DIVISOR
             {
                 // SAFETY: the caller's; the block is not mapped, so it is from the system's allocator.
                 let resized = unsafe { System.realloc(start, layout, size) };

@@ -31,7 +31,7 @@ static REPORT: OnceLock<fn(&PanicHookInfo<'_>)> = OnceLock::new();
 /// A panic that was caught.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Panicked {
+pub struct CaughtPanic {
     pub message: String,
     /// `file:line:column`; empty if another thread panicked.
     pub location: String,
@@ -43,7 +43,7 @@ pub struct Panicked {
 ///
 /// # Errors
 /// If `work` panics.
-pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     set_hook();
     let outer = IS_GUARDED.replace(true);
     GUARDED.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     GUARDED.fetch_sub(1, Ordering::Relaxed);
     IS_GUARDED.set(outer);
     let location = LOCATION.take();
-    result.map_err(|payload| Panicked { message: message(&*payload), location })
+    result.map_err(|payload| CaughtPanic { message: message(&*payload), location })
 }
 
 /// Makes `report` print the panics that are not caught. Only the first call counts.
@@ -87,8 +87,10 @@ fn is_guarded() -> bool {
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a message").to_owned()
 }
 
@@ -107,7 +109,7 @@ mod tests {
     fn a_panic_is_an_error_with_its_message() {
         assert_eq!(quietly(|| 1), Ok(1));
         let index = std::hint::black_box(7);
-        let Panicked { message, location } = quietly(|| [1, 2, 3][index]).unwrap_err();
+        let CaughtPanic { message, location } = quietly(|| [1, 2, 3][index]).unwrap_err();
         assert!(message.contains("the index is 7"), "{message}");
         assert!(location.contains("guard.rs:"), "{location}");
         assert!(!is_guarded());

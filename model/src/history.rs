@@ -120,9 +120,9 @@ impl Lives {
 
 /// Handles of one object that a rundown lists, by process and slot.
 #[derive(Debug, Default)]
-pub struct Listed(HashMap<(ProcessIdx, u64), Vec<u32>>);
+pub struct RundownHandles(HashMap<(ProcessIdx, u64), Vec<u32>>);
 
-impl Listed {
+impl RundownHandles {
     /// Adds a handle under a number.
     pub fn add(&mut self, process: ProcessIdx, handle: u64, number: u32) {
         self.0.entry((process, handle_slot(handle))).or_default().push(number);
@@ -182,7 +182,7 @@ impl History<'_> {
     pub fn rows(&self, row: ObjectIdx, object: Object, first: AcquisitionIdx) -> ObjectRows {
         let kind = |event: &Event| EventKind::from_code(event.kind).unwrap_or(EventKind::Reference);
         let closing: Vec<u32> = self.events.iter().map(|event| self.closing(event)).collect();
-        let mut listed = Listed::default();
+        let mut listed = RundownHandles::default();
         for (number, handle) in (0..).zip(self.existing) {
             listed.add(handle.process, handle.handle, number);
         }

@@ -39,8 +39,8 @@ pub use column::{
     Sparse, Texts,
 };
 pub use derived::{
-    EventColumns, EventHandles, EventOrder, EventProcesses, EventTable, EventTimes, EventValues,
-    Numbering, OpenedValues, Part, State, ViewValues,
+    AcquisitionState, EventColumns, EventHandles, EventOrder, EventPart, EventProcesses,
+    EventTable, EventTimes, EventValues, Numbering, OpenedValues, ViewValues,
 };
 pub use file::{inspect_opened, open_file, read_folder};
 pub use index::{

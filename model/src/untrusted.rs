@@ -51,9 +51,10 @@ fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut clean = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        match is_harmful(character) {
-            true => clean.extend(character.escape_default()),
-            false => clean.push(character),
+        if is_harmful(character) {
+            clean.extend(character.escape_default());
+        } else {
+            clean.push(character);
         }
     }
     Cow::Owned(clean)

@@ -196,9 +196,10 @@ unsafe extern "system" fn on_event(record: *mut EVENT_RECORD) {
     // SAFETY: both members of the union are plain integers; UserData has UserDataLength bytes.
     let (processor, payload) = unsafe {
         let context = &record.BufferContext.Anonymous;
-        let processor = match has(EVENT_HEADER_FLAG_PROCESSOR_INDEX) {
-            true => context.ProcessorIndex,
-            false => context.Anonymous.ProcessorNumber.into(),
+        let processor = if has(EVENT_HEADER_FLAG_PROCESSOR_INDEX) {
+            context.ProcessorIndex
+        } else {
+            context.Anonymous.ProcessorNumber.into()
         };
         (processor, bytes_at(record.UserData, record.UserDataLength))
     };

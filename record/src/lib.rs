@@ -38,10 +38,10 @@ pub use self::error::{MergeError, OptionError, SessionError};
 pub use self::family::{Guid, StackEvent};
 pub use self::object_type::{ObjectType, ObjectTypes};
 pub use self::options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
-pub use self::plan::{Flags, SessionPlan};
+pub use self::plan::{NamedBits, SessionPlan};
 pub use self::profile::{PROFILE_NAME, ProviderSelection, wpr_profile};
 pub use self::recorder::{
-    EventSink, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stats, Stopped,
-    recorder,
+    EventSink, FurtherTraces, Recorder, RecordingEnd, Running, SessionEvent, SessionHeader,
+    SessionStats, recorder,
 };
 pub use self::xperf::{REPRODUCE, quoted, xperf_commands};

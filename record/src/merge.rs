@@ -76,13 +76,16 @@ fn merge<'a>(
 /// Loads the library from this program's folder, the system's folder or the toolkit's folder, but never from the
 /// current folder.
 fn load() -> Option<HMODULE> {
-    let installed = ["ProgramFiles(x86)", "ProgramFiles"].into_iter().filter_map(env::var_os);
-    let installed = installed.map(|folder| Path::new(&folder).join(TOOLKIT).join(LIBRARY));
+    let installed = ["ProgramFiles(x86)", "ProgramFiles"]
+        .into_iter()
+        .filter_map(env::var_os)
+        .map(|folder| Path::new(&folder).join(TOOLKIT).join(LIBRARY));
     let near = [Path::new(LIBRARY).to_path_buf()];
     near.into_iter().chain(installed).find_map(|path| {
-        let flags = match path.is_absolute() {
-            true => LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
-            false => LOAD_LIBRARY_SEARCH_DEFAULT_DIRS,
+        let flags = if path.is_absolute() {
+            LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR
+        } else {
+            LOAD_LIBRARY_SEARCH_DEFAULT_DIRS
         };
         let path = wide(&path);
         // SAFETY: the name ends with 0 and outlives the call.

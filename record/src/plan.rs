@@ -36,7 +36,7 @@ pub struct SessionPlan {
     #[serde(serialize_with = "path_as_text")]
     pub log_file: Option<PathBuf>,
     /// `LogFileMode`
-    pub log_file_mode: Flags,
+    pub log_file_mode: NamedBits,
     /// `Wnode.ClientContext`
     pub clock: u32,
     /// `BufferSize`, KiB.
@@ -48,7 +48,7 @@ pub struct SessionPlan {
     /// `FlushTimer`, seconds; 0 for none.
     pub flush_seconds: u32,
     /// `EnableFlags`
-    pub enable_flags: Flags,
+    pub enable_flags: NamedBits,
     /// `TraceSystemTraceEnableFlagsInfo`, for `TraceSetInformation`. It includes the enable flags, because it replaces
     /// them.
     pub group_mask: GroupMask,
@@ -67,7 +67,7 @@ pub struct SessionPlan {
 
 /// Bits and their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Flags {
+pub struct NamedBits {
     /// All bits together.
     #[serde(serialize_with = "as_hex")]
     pub value: u32,
@@ -84,10 +84,10 @@ pub struct GroupMask {
     pub names: Vec<&'static str>,
 }
 
-impl Flags {
-    fn new(flags: &[(&'static str, u32)]) -> Flags {
+impl NamedBits {
+    fn new(flags: &[(&'static str, u32)]) -> NamedBits {
         let value = flags.iter().fold(0, |bits, (_, value)| bits | value);
-        Flags { value, names: flags.iter().map(|(name, _)| *name).collect() }
+        NamedBits { value, names: flags.iter().map(|(name, _)| *name).collect() }
     }
 }
 
@@ -108,7 +108,7 @@ impl SessionPlan {
             Target::Ring(path) => (&[BUFFERING][..], Some(path)),
             Target::RealTime => (&[REAL_TIME][..], None),
         };
-        let (mut enable_flags, mut group_mask) = (Flags::default(), GroupMask::default());
+        let (mut enable_flags, mut group_mask) = (NamedBits::default(), GroupMask::default());
         for &mask in options.events.families().flat_map(|family| family.masks) {
             group_mask.add(mask);
             match mask.index() {
@@ -123,7 +123,7 @@ impl SessionPlan {
             logger: KERNEL_LOGGER,
             logger_guid: SYSTEM_TRACE_CONTROL,
             log_file: log_file.cloned(),
-            log_file_mode: Flags::new(mode),
+            log_file_mode: NamedBits::new(mode),
             clock: PERFORMANCE_COUNTER,
             buffer_kib: options.buffer_size.kib(),
             minimum_buffers: options.buffers.get(),
@@ -134,9 +134,10 @@ impl SessionPlan {
             group_mask,
             stack_events: options.events.stacks().collect(),
             object_types: options.types.clone(),
-            provider_sessions: match options.dot_net {
-                true => ProviderSession::dot_net(mode == [BUFFERING]).cloned().collect(),
-                false => Vec::new(),
+            provider_sessions: if options.dot_net {
+                ProviderSession::dot_net(mode == [BUFFERING]).cloned().collect()
+            } else {
+                Vec::new()
             },
             duration_seconds: options.duration.map(|duration| duration.as_secs_f64()),
             stop_when: options.stop_when.clone(),

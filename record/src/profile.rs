@@ -110,10 +110,7 @@ pub fn wpr_profile(
                 element.write_inner_content(|xml| {
                     value(xml, "BufferSize", &size.kib().to_string())?;
                     value(xml, "Buffers", &count.to_string())?;
-                    match collector.caches_stacks {
-                        true => stack_caching(xml),
-                        false => Ok(()),
-                    }
+                    if collector.caches_stacks { stack_caching(xml) } else { Ok(()) }
                 })?;
             }
             provider(xml, events, selection)?;
@@ -126,7 +123,7 @@ pub fn wpr_profile(
 }
 
 /// A collector, in the order of the schema.
-struct Collector {
+struct ProfileCollector {
     element: &'static str,
     attributes: &'static [(&'static str, &'static str)],
     /// Default number of buffers (MSO, `Handles.wprp` and `Heap.wprp`).
@@ -135,22 +132,22 @@ struct Collector {
     is_used: fn(&ProviderSelection) -> bool,
 }
 
-static COLLECTORS: [Collector; 3] = [
-    Collector {
+static COLLECTORS: [ProfileCollector; 3] = [
+    ProfileCollector {
         element: "SystemCollector",
         attributes: &[("Id", COLLECTOR), ("Name", "NT Kernel Logger")],
         buffers: BufferCount::KERNEL.get(),
         caches_stacks: true,
         is_used: |_| true,
     },
-    Collector {
+    ProfileCollector {
         element: "EventCollector",
         attributes: &[("Id", EVENT_COLLECTOR), ("Name", "handlescope events")],
         buffers: 128,
         caches_stacks: true,
         is_used: |selection| selection.event_providers().next().is_some(),
     },
-    Collector {
+    ProfileCollector {
         element: "HeapEventCollector",
         attributes: &[("Id", HEAP_COLLECTOR), ("Name", "handlescope heap")],
         buffers: 768,

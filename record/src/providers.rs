@@ -75,8 +75,12 @@ impl Providers {
             // A session that another tool has stopped has already written its file.
             let _ = session.stop();
         }
-        let files = self.sessions.iter().map(|session| self.folder.path().join(session.log_file));
-        let files: Vec<PathBuf> = files.filter(holds_bytes).collect();
+        let files: Vec<PathBuf> = self
+            .sessions
+            .iter()
+            .map(|session| self.folder.path().join(session.log_file))
+            .filter(holds_bytes)
+            .collect();
         FurtherTraces::new(files, begun.err(), self.folder)
     }
 

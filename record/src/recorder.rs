@@ -47,7 +47,7 @@ pub struct SessionHeader {
 
 /// How many buffers a session has written so far, and how many events and buffers it has lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct SessionStats {
     pub buffers_written: u32,
     pub events_lost: u32,
     pub buffers_lost: u32,
@@ -55,8 +55,8 @@ pub struct Stats {
 
 /// A stopped session.
 #[derive(Debug)]
-pub struct Stopped {
-    pub stats: Stats,
+pub struct RecordingEnd {
+    pub stats: SessionStats,
     /// Why the trace is unmerged and so lacks identities of images and the further traces; `None` if it has them or
     /// there is no trace.
     pub unmerged: Option<MergeError>,
@@ -112,13 +112,13 @@ pub trait Running {
     ///
     /// # Errors
     /// If Windows does not say, for example because another tool stopped the session.
-    fn stats(&self) -> Result<Stats, SessionError>;
+    fn stats(&self) -> Result<SessionStats, SessionError>;
 
     /// Stops the session; returns once its last event was delivered and its trace is complete.
     ///
     /// # Errors
     /// If Windows refuses, for example because the file cannot be written.
-    fn stop(self: Box<Self>) -> Result<Stopped, SessionError>;
+    fn stop(self: Box<Self>) -> Result<RecordingEnd, SessionError>;
 }
 
 /// Returns the recorder for this system: Windows sessions, or one that reports that this is not Windows.

@@ -33,7 +33,7 @@ use crate::{
     merge::merged,
     plan::SessionPlan,
     providers::Providers,
-    recorder::{EventSink, Recorder, Running, SessionHeader, Stats, Stopped},
+    recorder::{EventSink, Recorder, RecordingEnd, Running, SessionHeader, SessionStats},
 };
 
 /// learn, `EVENT_TRACE_PROPERTIES`: the maximum length of both names.
@@ -52,7 +52,7 @@ unsafe extern "system" {
 pub struct Windows;
 
 /// A recording session. It ends when dropped.
-struct Session {
+struct TracingSession {
     handle: CONTROLTRACE_HANDLE,
     plan: SessionPlan,
     is_running: bool,
@@ -97,9 +97,9 @@ impl Properties {
         block
     }
 
-    fn stats(&self) -> Stats {
+    fn stats(&self) -> SessionStats {
         let properties = &self.properties;
-        Stats {
+        SessionStats {
             buffers_written: properties.BuffersWritten,
             events_lost: properties.EventsLost,
             buffers_lost: properties.LogBuffersLost + properties.RealTimeBuffersLost,
@@ -118,22 +118,22 @@ impl Recorder for Windows {
         plan: SessionPlan,
         events: EventSink,
     ) -> Result<Box<dyn Running>, SessionError> {
-        Session::start(plan, events).map(|session| Box::new(session) as Box<dyn Running>)
+        TracingSession::start(plan, events).map(|session| Box::new(session) as Box<dyn Running>)
     }
 }
 
-impl Running for Session {
+impl Running for TracingSession {
     fn header(&self) -> Option<&SessionHeader> {
         self.consumer.as_ref().map(|consumer| &consumer.header)
     }
 
-    fn stats(&self) -> Result<Stats, SessionError> {
+    fn stats(&self) -> Result<SessionStats, SessionError> {
         self.control(EVENT_TRACE_CONTROL_QUERY).map(|properties| properties.stats())
     }
 
     /// Ends the other sessions first, so that their events are within this session's time. A ring is written before it
     /// stops.
-    fn stop(mut self: Box<Self>) -> Result<Stopped, SessionError> {
+    fn stop(mut self: Box<Self>) -> Result<RecordingEnd, SessionError> {
         let further = self.providers.take().map(Providers::finish).unwrap_or_default();
         if self.plan.is_ring() {
             self.control(EVENT_TRACE_CONTROL_FLUSH)?;
@@ -144,13 +144,13 @@ impl Running for Session {
             consumer.wait();
         }
         let result = self.plan.log_file.as_deref().map(|trace| merged(trace, &further));
-        Ok(Stopped { stats, unmerged: result.and_then(Result::err), further })
+        Ok(RecordingEnd { stats, unmerged: result.and_then(Result::err), further })
     }
 }
 
-impl Session {
+impl TracingSession {
     /// Starts the session. If Windows refuses, nothing is left of it.
-    fn start(plan: SessionPlan, events: EventSink) -> Result<Session, SessionError> {
+    fn start(plan: SessionPlan, events: EventSink) -> Result<TracingSession, SessionError> {
         let mut name = wide(plan.logger);
         let file = plan.log_file.as_deref().filter(|_| !plan.is_ring());
         let mut properties = Properties::new(&plan, file);
@@ -162,7 +162,7 @@ impl Session {
         SessionError::check("StartTraceW", code.0)?;
         // From here on, an error drops the session.
         let mut session =
-            Session { handle, plan, is_running: true, consumer: None, providers: None };
+            TracingSession { handle, plan, is_running: true, consumer: None, providers: None };
         let stacks: Vec<CLASSIC_EVENT_ID> = session
             .plan
             .stack_events
@@ -219,7 +219,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for TracingSession {
     fn drop(&mut self) {
         // The session would outlive the program; an error here cannot be reported.
         if self.is_running {

@@ -25,16 +25,15 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
     // A session's file lacks the identities of images; the merge adds them.
     let (raw, merged) = (quoted(&file.with_extension("kernel.etl")), quoted(file));
     let is_ring = matches!(options.target, Target::Ring(_));
-    let sessions: Vec<_> = match options.dot_net {
-        true => ProviderSession::dot_net(is_ring).collect(),
-        false => Vec::new(),
-    };
+    let sessions: Vec<_> =
+        if options.dot_net { ProviderSession::dot_net(is_ring).collect() } else { Vec::new() };
     let begun = |begin| sessions.iter().filter(move |session| session.begin == begin);
     let on = |session: &&ProviderSession| provider_session(session, file);
-    let mut lines = match is_ring {
+    let mut lines = if is_ring {
         // learn, xperf's `start`: a trace in buffering mode is saved by -flush.
-        true => vec![format!("{start} -Buffering")],
-        false => vec![format!("{start} -f {raw}")],
+        vec![format!("{start} -Buffering")]
+    } else {
+        vec![format!("{start} -f {raw}")]
     };
     lines.extend(begun(Begin::WithRecording).map(on));
     lines.push(REPRODUCE.to_owned());
@@ -79,9 +78,10 @@ fn session_file(session: &ProviderSession, file: &Path) -> String {
 /// Quotes a path for a Windows prompt.
 pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
-    match text.contains([' ', '&', '(', ')', '^', ';', ',']) {
-        true => format!("\"{text}\""),
-        false => Cow::into_owned(text),
+    if text.contains([' ', '&', '(', ')', '^', ';', ',']) {
+        format!("\"{text}\"")
+    } else {
+        Cow::into_owned(text)
     }
 }
 

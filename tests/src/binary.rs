@@ -136,7 +136,7 @@ impl Shell {
     /// # Panics
     /// If `sh` cannot be started.
     #[must_use]
-    pub fn line(&self, line: &str, input: &str) -> Run {
+    pub fn line(&self, line: &str, input: &str) -> ProgramRun {
         let program = handlescope_path();
         let path = env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", program.parent().expect("it is in a folder").display());

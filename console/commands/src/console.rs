@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::guard::{Panicked, quietly};
+use handlescope_model::guard::{CaughtPanic, quietly};
 use handlescope_model::take_loss;
 
 use crate::load::load;
@@ -105,7 +105,7 @@ impl Console {
             flow: Flow::Continue,
         };
         let result =
-            quietly(|| work(&mut context)).unwrap_or_else(|Panicked { message, location }| {
+            quietly(|| work(&mut context)).unwrap_or_else(|CaughtPanic { message, location }| {
                 Err(CommandError::Panicked { message, location })
             });
         let flow = context.flow;

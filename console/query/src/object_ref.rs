@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{AcquisitionIdx, EventColumns, ObjectIdx, Part, StackIdx, Trace};
+use handlescope_model::{AcquisitionIdx, EventColumns, EventPart, ObjectIdx, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -194,7 +194,7 @@ fn without_leak(file: &FileContext<'_>, selection: &Selection) -> u64 {
     let numbering = file.objects.table.numbering;
     let without_opening = selection.objects().iter().filter(|selected| {
         !file.objects.events(selected.object()).any(|event| {
-            selection.events.contains(event) && numbering.part(event).0 == Part::Opened
+            selection.events.contains(event) && numbering.part(event).0 == EventPart::Opened
         })
     });
     without_opening.count() as u64

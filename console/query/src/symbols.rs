@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
 
-use handlescope_symbols::{ModuleIdentity, ModuleReport, Outcome};
+use handlescope_symbols::{ModuleIdentity, ModuleReport, SearchOutcome};
 
 use super::context::Source;
 use super::error::QueryError;
@@ -66,7 +66,7 @@ pub fn symbols<'a>(
                     frames: counted.frames,
                     named: counted.named,
                     report: reports.get(counted.module).cloned().unwrap_or_else(|| {
-                        ModuleReport::new(counted.module.clone(), Outcome::NoSymbolPath)
+                        ModuleReport::new(counted.module.clone(), SearchOutcome::NoSymbolPath)
                     }),
                 })
                 .collect();

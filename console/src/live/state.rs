@@ -12,7 +12,7 @@ use handlescope_extract::live::{
 use handlescope_extract::{ExtractError, Recording};
 use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
-use handlescope_record::{Running, SessionEvent, Stats};
+use handlescope_record::{Running, SessionEvent, SessionStats};
 use tempfile::TempDir;
 
 use super::picture::Heading;
@@ -47,7 +47,7 @@ pub struct Live {
     is_over: bool,
     /// The condition that ended it.
     pub reached: Option<StopTrigger>,
-    stats: Stats,
+    stats: SessionStats,
     /// Number of events in the last tables that belong to no process, so that nothing shows them.
     hidden: u64,
     /// The trace that is being replayed.
@@ -86,7 +86,7 @@ impl Live {
             watch,
             is_over: false,
             reached: None,
-            stats: Stats::default(),
+            stats: SessionStats::default(),
             replayed: args.replayed().cloned(),
             folder: temporary_folder()?,
             tables: 0,
@@ -282,11 +282,11 @@ impl LiveSource {
     }
 
     /// Returns the events and buffers lost so far.
-    fn stats(&self) -> Stats {
+    fn stats(&self) -> SessionStats {
         match self {
             // Counts that are not available now will be read again later.
             LiveSource::Session(running) => running.stats().unwrap_or_default(),
-            LiveSource::Replay { .. } => Stats::default(),
+            LiveSource::Replay { .. } => SessionStats::default(),
         }
     }
 

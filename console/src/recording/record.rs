@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use handlescope_extract::etl::{Event, EventId, Guid};
 use handlescope_extract::live::{EventReceiver, EventSender, WhenFull, live_queue};
-use handlescope_extract::{CompleteError, Completed, complete, image_file_name};
+use handlescope_extract::{AdditionCounts, CompleteError, complete, image_file_name};
 use handlescope_model::{OutputFile, Reason, Trace, Untrusted};
 use handlescope_record::{
-    EventSink, FurtherTraces, MergeError, Recorder, Running, SessionEvent, SessionPlan, Stats,
-    Stopped,
+    EventSink, FurtherTraces, MergeError, Recorder, RecordingEnd, Running, SessionEvent,
+    SessionPlan, SessionStats,
 };
 use indicatif::{HumanBytes, HumanCount};
 
@@ -46,7 +46,7 @@ pub fn merge(
     let path = Untrusted(trace.path());
     let reason = why(reason);
     match result {
-        Ok(Completed { identified, unidentified, events }) => {
+        Ok(AdditionCounts { identified, unidentified, events }) => {
             if identified == 0 {
                 messages.warning(format_args!(
                     "{path} has no image identities, so symbols will not be found: {reason}, and \
@@ -83,7 +83,7 @@ fn completed(
     further: &FurtherTraces,
     progress: &Progress,
     cancel: &Cancel,
-) -> Result<Completed, CompleteError> {
+) -> Result<AdditionCounts, CompleteError> {
     let mut out = BufWriter::new(OutputFile::beside(trace.path())?);
     let windows = env::var("SystemRoot").unwrap_or_default();
     let result = complete(
@@ -179,7 +179,7 @@ pub fn run(
     let (seconds, events) = (recording.started.elapsed().as_secs_f64(), recording.events());
     let stopped = recording.running.stop();
     messages.spinner().stop();
-    let Stopped { stats, unmerged, further } = stopped?;
+    let RecordingEnd { stats, unmerged, further } = stopped?;
     file.remember();
     messages.note(format_args!(
         "{}: {} in {seconds:.1} s, {}; {end}",
@@ -274,13 +274,13 @@ impl RunningRecording {
 }
 
 /// Formats the progress of a recording.
-fn live_line(events_per_second: f64, bytes: u64, stats: Stats, uncounted: u64) -> String {
+fn live_line(events_per_second: f64, bytes: u64, stats: SessionStats, uncounted: u64) -> String {
     let rate = HumanCount(events_per_second.round() as u64);
     format!("{rate} events/s, {} written, {};", HumanBytes(bytes), losses(stats, uncounted))
 }
 
 /// Formats lost events and buffers. `uncounted` events are in the trace, but were not checked against a condition.
-fn losses(Stats { events_lost, buffers_lost, .. }: Stats, uncounted: u64) -> String {
+fn losses(SessionStats { events_lost, buffers_lost, .. }: SessionStats, uncounted: u64) -> String {
     let mut text = format!(
         "lost events: {}, lost buffers: {}",
         HumanCount(events_lost.into()),

@@ -10,8 +10,10 @@ use handlescope_model::{Cancel, open_file};
 
 use crate::htrace::{HandleOutput, Statement};
 use crate::lists::ListParser;
-use crate::operations::OpenHandles;
-use crate::text::{Line, Progress, lines, may_be_text, opened, tidy, unreadable, without_marks};
+use crate::operations::OpenHandleList;
+use crate::text::{
+    ReadProgress, TextLine, lines, may_be_text, opened, tidy, unreadable, without_marks,
+};
 
 /// Bytes at the start that tell a text from other files.
 const START: u64 = 1 << 10;
@@ -64,7 +66,7 @@ fn content(mut file: File, cancel: &Cancel) -> io::Result<TextContent> {
         return Ok(TextContent::Other);
     }
     file.seek(SeekFrom::Start(0))?;
-    let progress = Rc::new(Progress::new(&NoObserver, cancel));
+    let progress = Rc::new(ReadProgress::new(&NoObserver, cancel));
     let mut lines = lines(file, &progress)?;
     let mut recognizer = Recognizer::default();
     while let Some((line, _)) = lines.next()? {
@@ -82,7 +84,7 @@ fn content(mut file: File, cancel: &Cancel) -> io::Result<TextContent> {
 #[derive(Default)]
 struct Recognizer {
     handles: HandleOutput,
-    open: OpenHandles,
+    open: OpenHandleList,
     list: ListParser,
     /// The program that the last lines seem to be output of.
     of: Option<&'static str>,
@@ -91,7 +93,7 @@ struct Recognizer {
 
 impl Recognizer {
     /// Takes the next line; returns what the text contains once a line tells.
-    fn line(&mut self, line: &Line<'_>) -> Option<TextContent> {
+    fn line(&mut self, line: &TextLine<'_>) -> Option<TextContent> {
         let text = tidy(&line.text);
         if text.trim().is_empty() {
             return None;

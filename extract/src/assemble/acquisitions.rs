@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::history::{Life, Listed, Lives, StartList};
+use handlescope_model::history::{Life, Lives, RundownHandles, StartList};
 use handlescope_model::rules::{is_kernel_handle, is_leak_at_exit};
 use handlescope_model::tables::{
     AcquisitionKind, Acquisitions, End, Object, Objects, Origin, ReferenceChange, ReferenceChanges,
@@ -22,7 +22,7 @@ use crate::raw::RowKind;
 use crate::stacks::{LookedUp, StackLookUp};
 
 /// Inputs for the acquisitions.
-pub struct EventColumns<'a> {
+pub struct AcquisitionInputs<'a> {
     pub collected: &'a Collector,
     pub index: &'a ProcessIndex,
     pub owners: &'a EventOwners,
@@ -32,7 +32,7 @@ pub struct EventColumns<'a> {
     pub grouped: &'a GroupedEvents,
 }
 
-impl EventColumns<'_> {
+impl AcquisitionInputs<'_> {
     /// Returns the part of the table with the events of objects at these positions. Nothing is derived yet.
     pub fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
         let Self { collected, owners, unseen, grouped, .. } = *self;
@@ -69,7 +69,7 @@ impl EventColumns<'_> {
 /// Part of the object tables: raw events, and the acquisitions derived from them. Events are identified by their
 /// positions in the part.
 pub struct EventBatch<'a> {
-    columns: &'a EventColumns<'a>,
+    columns: &'a AcquisitionInputs<'a>,
     raw: RawRows<'a>,
     /// Stack of each event; empty until [`Self::set_stacks`].
     stack: Vec<Option<u32>>,
@@ -108,7 +108,7 @@ pub struct NewObject<'o> {
 
 /// How an acquisition leaks, or whether the trace lost its close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leak {
+pub struct AcquisitionLeak {
     pub never_closed: bool,
     pub at_exit: bool,
     pub is_unseen: bool,
@@ -136,7 +136,7 @@ impl<'a> EventBatch<'a> {
         &mut self,
         object: NewObject<'_>,
         start: &mut StartList,
-        mut each: impl FnMut(EventKind, Leak),
+        mut each: impl FnMut(EventKind, AcquisitionLeak),
     ) {
         let NewObject { row, object, events, closing, listed } = object;
         let from = self.len();
@@ -180,7 +180,7 @@ impl<'a> EventBatch<'a> {
         object: ObjectIdx,
         opened: u32,
         ended: u32,
-        each: &mut impl FnMut(EventKind, Leak),
+        each: &mut impl FnMut(EventKind, AcquisitionLeak),
     ) {
         let Self { columns, raw, .. } = self;
         let mut unseen = None;
@@ -203,7 +203,7 @@ impl<'a> EventBatch<'a> {
                 && raw.duplicate_owners(opened).inherited_by != NONE;
             each(
                 kind,
-                Leak {
+                AcquisitionLeak {
                     never_closed: end == End::Open,
                     at_exit: is_leak_at_exit(kind, is_inherited, end == End::AtExit),
                     is_unseen: unseen.is_some(),
@@ -221,7 +221,7 @@ impl<'a> EventBatch<'a> {
     /// Matches handles in the end rundown to the object's acquisitions, which begin at `from`, and adds those that were
     /// opened before the trace.
     fn match_listed(&mut self, object: ObjectIdx, from: usize, rows: &[u32]) {
-        let mut listed = Listed::default();
+        let mut listed = RundownHandles::default();
         for row in rows {
             let (process, handle) = self.columns.listed_handle(*row);
             listed.add(process, handle, *row);
@@ -369,7 +369,7 @@ impl<'a> EventBatch<'a> {
 
     /// Returns the process that made the call, if it is not the owner.
     fn caller(&self, event: usize) -> Option<ProcessIdx> {
-        let EventColumns { collected, index, owners, .. } = self.columns;
+        let AcquisitionInputs { collected, index, owners, .. } = self.columns;
         let row = self.raw.rows[event];
         let is_called = match self.raw.kind[event] {
             RowKind::HandleDuplicate => true,
@@ -385,7 +385,7 @@ impl<'a> EventBatch<'a> {
 
     /// Returns the rows, column by column.
     pub fn into_frame(self) -> PolarsResult<DataFrame> {
-        let EventColumns { collected, owners, clock, grouped, .. } = self.columns;
+        let AcquisitionInputs { collected, owners, clock, grouped, .. } = self.columns;
         let raw = &self.raw;
         let rows = || 0..self.len();
         let opened = || self.opened.iter().map(|event| known(*event));
@@ -397,12 +397,13 @@ impl<'a> EventBatch<'a> {
         });
         type Duplicate = (DuplicateRow, DuplicateOwners, u32);
         let is_view = |at: usize| self.event(at).is_some_and(|event| self.is_view(event));
-        let viewed: Vec<(usize, ViewRow)> = match raw.has_views() {
-            true => rows()
+        let viewed: Vec<(usize, ViewRow)> = if raw.has_views() {
+            rows()
                 .filter(|at| is_view(*at))
                 .filter_map(|at| Some((at, self.view(self.event(at)?))))
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         let of_unseen = |value: fn(UnseenClose) -> i64| {
             self.unseen.iter().map(move |(at, unseen)| (*at, clock.ns(value(*unseen))))
@@ -429,9 +430,10 @@ impl<'a> EventBatch<'a> {
                 (opened != ended).then_some((at, ended.into()))
             })
             .collect();
-        let in_rundown = match grouped.has_existing() {
-            true => self.listed.iter().map(|row| Some(*row != NONE)).collect(),
-            false => Vec::new(),
+        let in_rundown = if grouped.has_existing() {
+            self.listed.iter().map(|row| Some(*row != NONE)).collect()
+        } else {
+            Vec::new()
         };
         let after: Vec<(usize, i64)> = of_unseen(|unseen| unseen.after).collect();
         Acquisitions {

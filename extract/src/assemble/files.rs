@@ -14,7 +14,7 @@ const MAX_COMPARED: usize = 64;
 
 /// Files in the order of their first images.
 #[derive(Default)]
-pub struct Files<'a> {
+pub struct ImageFiles<'a> {
     pub rows: Vec<File<'a>>,
     /// File of each image.
     pub of_image: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct File<'a> {
     pub pdb: Option<(Guid, u32, &'a str)>,
 }
 
-impl<'a> Files<'a> {
+impl<'a> ImageFiles<'a> {
     /// Finds the files of images.
     pub fn new(images: &'a Images, paths: &ImagePaths) -> Self {
         let (mut rests, mut volumes) = (HashMap::new(), HashMap::new());
@@ -150,12 +150,12 @@ mod tests {
     const PDB: Option<(Guid, u32, &str)> = Some((Guid([1; 16]), 1, "a.pdb"));
     const OTHER: Option<(Guid, u32, &str)> = Some((Guid([2; 16]), 1, "a.pdb"));
 
-    type Known = (Option<u32>, u32, Option<(Guid, u32, &'static str)>);
+    type ImageFields = (Option<u32>, u32, Option<(Guid, u32, &'static str)>);
 
     /// Returns the first image of each image's file, for images with one path and size but their own volume, checksum
     /// and PDB.
-    fn first_of(images: &[Known]) -> Vec<usize> {
-        let file = |(volume, checksum, pdb): &Known| {
+    fn first_of(images: &[ImageFields]) -> Vec<usize> {
+        let file = |(volume, checksum, pdb): &ImageFields| {
             (0, File { path: 0, volume: *volume, checksum: *checksum, size: 1, pdb: *pdb })
         };
         let images: Vec<_> = images.iter().map(file).collect();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use handlescope_model::{Cancelled, Poll, ROW_GROUP_ROWS};
 
-use crate::lifecycle::{Lifetimes, NONE, Objects, event_kind};
+use crate::lifecycle::{Lifetimes, NONE, ObjectList, event_kind};
 use crate::raw::RowKind;
 use crate::side_by_side::{chunk_length, side_by_side};
 
@@ -24,7 +24,7 @@ impl GroupedEvents {
     /// the time order if it differs from the row order.
     pub fn new(
         lifetimes: &Lifetimes<'_>,
-        tracked: &Objects,
+        tracked: &ObjectList,
         object: Vec<u32>,
         order: Option<&[u32]>,
         threads: NonZeroUsize,

@@ -43,7 +43,7 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
-use self::acquisitions::EventColumns;
+use self::acquisitions::AcquisitionInputs;
 use self::batches::{TableAhead, write_sent};
 use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
@@ -96,7 +96,8 @@ pub fn assemble(
     owners.set_foreign(std::mem::take(&mut events.foreign));
     let lifetimes =
         Lifetimes { collected: &collected, index, owners: &owners, missing, clock, cancel };
-    let (followed, names) = Followed::new(lifetimes, events, closed_before, in_order, threads)?;
+    let (followed, names) =
+        ObjectLifetimes::new(lifetimes, events, closed_before, in_order, threads)?;
     drop(order);
     let paths = ImagePaths::new(&collected.system.volumes);
     let modules = ModuleTables::new(&collected.images, &paths, index, clock);
@@ -168,7 +169,7 @@ pub fn assemble(
     let info = trace::info(recording, &collected, counter, &owners.attribution, &stats);
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
-    let Followed { tracked, grouped, exits, .. } = followed;
+    let ObjectLifetimes { tracked, grouped, exits, .. } = followed;
     // Freeing hundreds of megabytes takes time, and so does encoding the last stacks and frames and getting the archive
     // to disk. So this runs in parallel.
     let output_bytes = thread::scope(|scope| {
@@ -212,8 +213,8 @@ fn address_spaces(
 }
 
 /// Objects with their events, and the closes that no event shows.
-struct Followed<'a> {
-    tracked: lifecycle::Objects,
+struct ObjectLifetimes<'a> {
+    tracked: lifecycle::ObjectList,
     names: ObjectNames,
     grouped: GroupedEvents,
     exits: ExitCloses,
@@ -222,7 +223,7 @@ struct Followed<'a> {
     closed: Vec<bool>,
 }
 
-impl<'a> Followed<'a> {
+impl<'a> ObjectLifetimes<'a> {
     /// Groups the events of all objects and finds the closes. Also returns the names table.
     fn new(
         lifetimes: Lifetimes<'a>,
@@ -261,7 +262,7 @@ struct Assembly<'a> {
     collected: &'a Collector,
     index: &'a ProcessIndex,
     owners: &'a EventOwners,
-    followed: &'a Followed<'a>,
+    followed: &'a ObjectLifetimes<'a>,
     /// Modules that addresses may be in.
     spaces: &'a AddressSpaces,
     /// Managed methods that addresses may be in.
@@ -286,8 +287,8 @@ impl Assembly<'_> {
         cancel.check()?;
         let mut resolver =
             StackResolver::new(fragments, self.spaces, self.methods, stacks, self.threads);
-        let Followed { tracked, names, grouped, exits, unseen, .. } = followed;
-        let columns = EventColumns { collected, index, owners, exits, unseen, clock, grouped };
+        let ObjectLifetimes { tracked, names, grouped, exits, unseen, .. } = followed;
+        let columns = AcquisitionInputs { collected, index, owners, exits, unseen, clock, grouped };
         let resources = ResourceTables { collected, clock, columns: allocations };
         // Each handle event is in one row of the table, so counting works without noting rows. Rows are noted if
         // provider events may carry the same stacks, which must count once.
@@ -371,9 +372,10 @@ impl Assembly<'_> {
         };
         writer.table(Table::StackEvents, stack_events.into_frame())?;
         let (counts, rows) = trace::event_counts(counter, decoder, clock);
-        let carried = &match kept.is_empty() {
-            true => HashSet::new(),
-            false => kept_rows.carried_events(event_stacks, &collected.shared.timeline),
+        let carried = &if kept.is_empty() {
+            HashSet::new()
+        } else {
+            kept_rows.carried_events(event_stacks, &collected.shared.timeline)
         };
         // Events are resolved one at a time.
         let resolver =

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Method, Methods, Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{MethodIdx, ModuleIdx, ProcessIdx};
 
-use super::files::{File, Files};
+use super::files::{File, ImageFiles};
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::{ImagePaths, ImageRow, Images};
@@ -26,7 +26,7 @@ pub struct ModuleTables {
 impl ModuleTables {
     /// Finds the distinct files among the images.
     pub fn new(images: &Images, paths: &ImagePaths, index: &ProcessIndex, clock: &Clock) -> Self {
-        let Files { rows, of_image } = Files::new(images, paths);
+        let ImageFiles { rows, of_image } = ImageFiles::new(images, paths);
         let mut tables = Self {
             modules: rows.iter().map(|file| module(images, file)).collect(),
             loads: ModuleLoads::default(),

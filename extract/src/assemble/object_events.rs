@@ -12,7 +12,7 @@ use handlescope_model::tables::{Name, Names, Object, Objects, ReferenceChanges};
 use handlescope_model::{Cancel, Cancelled, EventKind, NameIdx, ObjectIdx, Poll, ROW_GROUP_ROWS};
 use polars::prelude::{DataFrame, PolarsResult};
 
-use super::acquisitions::{EventBatch, EventColumns, NewObject};
+use super::acquisitions::{AcquisitionInputs, EventBatch, NewObject};
 use super::batches::{BatchesAhead, send_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
@@ -56,8 +56,8 @@ pub struct ObjectSenders {
 /// numbers these, and another makes frames of them. Also returns the handles of the start rundown that no object has.
 pub fn send_objects<'a>(
     to: &ObjectSenders,
-    columns: &'a EventColumns<'a>,
-    tracked: &'a lifecycle::Objects,
+    columns: &'a AcquisitionInputs<'a>,
+    tracked: &'a lifecycle::ObjectList,
     names: &'a ObjectNames,
     start: StartList,
     resolver: &mut StackResolver<'_>,
@@ -119,8 +119,8 @@ const AHEAD: usize = 8;
 
 /// Goes through the objects in their final order and makes their rows.
 struct EventBuilder<'a> {
-    columns: &'a EventColumns<'a>,
-    tracked: &'a lifecycle::Objects,
+    columns: &'a AcquisitionInputs<'a>,
+    tracked: &'a lifecycle::ObjectList,
     names: &'a ObjectNames,
     /// Handles of the start rundown that no object has claimed so far.
     start: StartList,
@@ -134,8 +134,8 @@ struct EventBuilder<'a> {
 
 impl<'a> EventBuilder<'a> {
     fn new(
-        columns: &'a EventColumns<'a>,
-        tracked: &'a lifecycle::Objects,
+        columns: &'a AcquisitionInputs<'a>,
+        tracked: &'a lifecycle::ObjectList,
         names: &'a ObjectNames,
         start: StartList,
         cancel: &'a Cancel,
@@ -234,7 +234,7 @@ const NAME_SEPARATOR: &str = " -- Other Name -- ";
 
 impl ObjectNames {
     /// Returns the names of all objects, and the names table.
-    pub fn new(collected: &Collector, tracked: &lifecycle::Objects) -> (Self, Names) {
+    pub fn new(collected: &Collector, tracked: &lifecycle::ObjectList) -> (Self, Names) {
         let (mut table, mut names) = (Names::default(), Self::default());
         let mut file_rows = HashMap::new();
         for (object, row) in (0..).zip(&tracked.rows) {

@@ -15,8 +15,8 @@ use crate::error::ExtractError;
 use crate::etl::{Clock, EventId};
 use crate::lifecycle::ProcessIndex;
 use crate::metadata::{
-    Decoded, Decoder, FieldKind, FieldPlan, Fields, Form, Node, SchemaId, SchemaSource, Value,
-    sid_text,
+    DecodedEvent, Decoder, FieldKind, FieldPlan, Fields, Node, SchemaId, SchemaSource, Value,
+    ValueForm, sid_text,
 };
 use crate::stacks::StackResolver;
 
@@ -129,7 +129,7 @@ impl ProviderEventTables<'_, '_> {
 
 impl Made {
     /// Returns the row of a schema's first field. Its fields are in consecutive rows.
-    fn first_field(&mut self, decoded: &Decoded<'_>, event: EventCountIdx) -> u32 {
+    fn first_field(&mut self, decoded: &DecodedEvent<'_>, event: EventCountIdx) -> u32 {
         let Self { first_fields, fields, .. } = self;
         *first_fields.entry(decoded.id).or_insert_with(|| {
             let first = fields.len() as u32;
@@ -156,7 +156,7 @@ impl Made {
         *number += 1;
         let event = ProviderEventIdx::of(self.events.len());
         let field = EventFieldIdx(first + node.field_number() as u32);
-        let Typed { signed, unsigned, float, text, bytes } = Typed::of(value);
+        let ColumnValue { signed, unsigned, float, text, bytes } = ColumnValue::of(value);
         values.push(EventValue { event, field, item, signed, unsigned, float, text, bytes });
     }
 }
@@ -182,24 +182,24 @@ fn kind(plan: &FieldPlan) -> &'static str {
     match plan.kind {
         FieldKind::Structure { .. } => "structure",
         FieldKind::Value(form, _) => match form {
-            Form::Signed => "signed",
-            Form::Unsigned => "unsigned",
-            Form::Hex => "hex",
-            Form::Bool => "bool",
-            Form::Float => "float",
-            Form::Utf16 | Form::Ansi => "text",
-            Form::Binary => "binary",
-            Form::Guid => "guid",
-            Form::FileTime => "filetime",
-            Form::SystemTime => "systemtime",
-            Form::Sid => "sid",
+            ValueForm::Signed => "signed",
+            ValueForm::Unsigned => "unsigned",
+            ValueForm::Hex => "hex",
+            ValueForm::Bool => "bool",
+            ValueForm::Float => "float",
+            ValueForm::Utf16 | ValueForm::Ansi => "text",
+            ValueForm::Binary => "binary",
+            ValueForm::Guid => "guid",
+            ValueForm::FileTime => "filetime",
+            ValueForm::SystemTime => "systemtime",
+            ValueForm::Sid => "sid",
         },
     }
 }
 
 /// Value in the column of its type.
 #[derive(Default)]
-struct Typed {
+struct ColumnValue {
     signed: Option<i64>,
     unsigned: Option<u64>,
     float: Option<f64>,
@@ -207,20 +207,20 @@ struct Typed {
     bytes: Option<Bytes>,
 }
 
-impl Typed {
-    fn of(value: Value<'_>) -> Typed {
-        let empty = Typed::default();
-        let text = |text: String| Typed { text: Some(text), ..Typed::default() };
+impl ColumnValue {
+    fn of(value: Value<'_>) -> ColumnValue {
+        let empty = ColumnValue::default();
+        let text = |text: String| ColumnValue { text: Some(text), ..ColumnValue::default() };
         match value {
-            Value::Signed(number) => Typed { signed: Some(number), ..empty },
+            Value::Signed(number) => ColumnValue { signed: Some(number), ..empty },
             Value::Unsigned(number) | Value::Hex(number) | Value::FileTime(number) => {
-                Typed { unsigned: Some(number), ..empty }
+                ColumnValue { unsigned: Some(number), ..empty }
             }
-            Value::Bool(is_true) => Typed { unsigned: Some(is_true.into()), ..empty },
-            Value::F32(number) => Typed { float: Some(number.into()), ..empty },
-            Value::F64(number) => Typed { float: Some(number), ..empty },
+            Value::Bool(is_true) => ColumnValue { unsigned: Some(is_true.into()), ..empty },
+            Value::F32(number) => ColumnValue { float: Some(number.into()), ..empty },
+            Value::F64(number) => ColumnValue { float: Some(number), ..empty },
             Value::Utf16(_) | Value::Ansi(_) => text(value.text().unwrap_or_default().into_owned()),
-            Value::Binary(bytes) => Typed { bytes: Some(Bytes(bytes.to_vec())), ..empty },
+            Value::Binary(bytes) => ColumnValue { bytes: Some(Bytes(bytes.to_vec())), ..empty },
             Value::Sid(bytes) => text(sid_text(bytes)),
             Value::Guid(_) | Value::SystemTime(_) => text(value.to_string()),
         }

@@ -41,12 +41,15 @@ impl<'a> RawRows<'a> {
         let family_row: Vec<_> =
             rows.iter().map(|row| shared.timeline.row[*row as usize]).collect();
         let process = rows.iter().map(|row| owners.process[*row as usize]).collect();
-        let handle = kind.iter().zip(&family_row).map(|(kind, row)| match kind {
-            RowKind::HandleCreate | RowKind::HandleClose => handles.handle[*row as usize],
-            RowKind::HandleDuplicate => duplicates.rows[*row as usize].target_handle,
-            _ => 0,
-        });
-        let handle = handle.collect();
+        let handle = kind
+            .iter()
+            .zip(&family_row)
+            .map(|(kind, row)| match kind {
+                RowKind::HandleCreate | RowKind::HandleClose => handles.handle[*row as usize],
+                RowKind::HandleDuplicate => duplicates.rows[*row as usize].target_handle,
+                _ => 0,
+            })
+            .collect();
         Self { owners, unseen, rows, kind, family_row, process, handle }
     }
 

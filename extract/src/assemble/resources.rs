@@ -18,7 +18,7 @@ use super::batches::{BatchesAhead, send_in_batches, write_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
-use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner, known};
+use crate::lifecycle::{AllocationColumns, AllocationOwner, AllocatorRow, Miss, known};
 use crate::stacks::StackResolver;
 
 /// Allocations without their stacks.
@@ -50,7 +50,7 @@ impl ResourceTables<'_> {
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
-        let order = Order::new(self);
+        let order = AllocationOrder::new(self);
         let mut batches = order.allocations.chunks(ROW_GROUP_ROWS);
         let next = || {
             cancel.check()?;
@@ -116,10 +116,10 @@ impl ResourceTables<'_> {
         }
     }
 
-    fn pid(&self, owner: Owner) -> Option<u32> {
+    fn pid(&self, owner: AllocationOwner) -> Option<u32> {
         match owner {
-            Owner::Pid(pid) => known(pid),
-            Owner::Process(row) => {
+            AllocationOwner::Pid(pid) => known(pid),
+            AllocationOwner::Process(row) => {
                 let process = self.collected.processes.rows.get(row as usize)?;
                 Some(process.process.pid)
             }
@@ -127,13 +127,14 @@ impl ResourceTables<'_> {
     }
 
     /// Returns the rows of some allocations without their stacks. Columns without values stay empty.
-    fn rows(&self, allocations: &[u32], first: u32, order: &Order) -> Acquisitions {
+    fn rows(&self, allocations: &[u32], first: u32, order: &AllocationOrder) -> Acquisitions {
         let columns = self.columns;
         let all = || allocations.iter().map(|allocation| *allocation as usize);
         let allocator = |at: usize| &columns.allocators[columns.allocator[at] as usize];
-        let origins: Vec<_> = match columns.has_origins() {
-            true => allocations.iter().map(|allocation| columns.origin(*allocation)).collect(),
-            false => Vec::new(),
+        let origins: Vec<_> = if columns.has_origins() {
+            allocations.iter().map(|allocation| columns.origin(*allocation)).collect()
+        } else {
+            Vec::new()
         };
         let earlier = |allocation| order.row_of(allocation, first);
         let grown_from: Vec<_> = origins.iter().map(|it| earlier(it.grown_from)).collect();
@@ -204,13 +205,13 @@ impl ResourceTables<'_> {
 }
 
 /// Order of the allocations in their table: by allocator, then by time.
-struct Order {
+struct AllocationOrder {
     allocations: Vec<u32>,
     /// Row of each allocation; empty if no allocation refers to another.
     rows: Vec<u32>,
 }
 
-impl Order {
+impl AllocationOrder {
     fn new(tables: &ResourceTables<'_>) -> Self {
         let (columns, times) = (tables.columns, &tables.collected.shared.timeline.time);
         let (mut allocations, ends) = by_allocator(columns);

@@ -7,7 +7,7 @@ use handlescope_model::tables::{
 use handlescope_model::{Cancel, Cancelled, EventCountIdx, Poll, ProcessIdx, StackIdx};
 
 use super::provider_events::EventRows;
-use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
+use crate::collect::{Collector, EventCounter, EventKindCount, KERNEL, event_name};
 use crate::etl::{Clock, EventId, EventLoss, LossSpan};
 use crate::lifecycle::{Attribution, ProcessIndex};
 use crate::metadata::Decoder;
@@ -31,7 +31,7 @@ pub fn event_counts(
     let names = decoder.names();
     let mut rows = EventRows::default();
     let mut table = EventCounts::default();
-    for Counted { id, name, tally } in counter.kinds() {
+    for EventKindCount { id, name, tally } in counter.kinds() {
         rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
         let described = names.of(id);
         let described_name = described.map(|schema| schema.name());

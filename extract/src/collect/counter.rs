@@ -12,14 +12,14 @@ use crate::stacks::{KeptStacks, repeated_frames, stack_part};
 
 /// Number and time range of events of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tally {
+pub struct EventTally {
     pub count: u64,
     /// Raw times of the first and last one.
     pub first: i64,
     pub last: i64,
 }
 
-impl Tally {
+impl EventTally {
     const NONE: Self = Self { count: 0, first: i64::MAX, last: i64::MIN };
 
     fn add(&mut self, time: i64) {
@@ -37,21 +37,21 @@ impl Tally {
 
 /// Events that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct EventKindCount {
     pub id: EventId,
     /// Name carried by TraceLogging events; their ids may all be 0.
     pub name: Option<String>,
-    pub tally: Tally,
+    pub tally: EventTally,
 }
 
 /// Counts events by kind.
 #[derive(Clone)]
 pub struct EventCounter {
-    hooks: Box<[Tally]>,
+    hooks: Box<[EventTally]>,
     /// Events without a hook id, by id.
-    by_id: FxHashMap<EventId, Tally>,
+    by_id: FxHashMap<EventId, EventTally>,
     /// TraceLogging events, by id and name.
-    named: FxHashMap<(EventId, u32), Tally>,
+    named: FxHashMap<(EventId, u32), EventTally>,
     names: ByteInterner,
     /// Names of TraceLogging providers.
     providers: FxHashMap<Guid, String>,
@@ -69,7 +69,7 @@ const MAX_NAME: usize = 1024;
 impl Default for EventCounter {
     fn default() -> Self {
         Self {
-            hooks: vec![Tally::NONE; 1 << 16].into_boxed_slice(),
+            hooks: vec![EventTally::NONE; 1 << 16].into_boxed_slice(),
             by_id: FxHashMap::default(),
             named: FxHashMap::default(),
             names: ByteInterner::default(),
@@ -99,10 +99,10 @@ impl EventCounter {
         self.tally(id).add(time);
     }
 
-    fn tally(&mut self, id: EventId) -> &mut Tally {
+    fn tally(&mut self, id: EventId) -> &mut EventTally {
         let is_room = self.by_id.len() < self.max_kinds || self.by_id.contains_key(&id);
         let id = if is_room { id } else { EventId::Message };
-        self.by_id.entry(id).or_insert(Tally::NONE)
+        self.by_id.entry(id).or_insert(EventTally::NONE)
     }
 
     fn trace_logging(&mut self, guid: Guid, schema: &[u8], event: &Event<'_>) {
@@ -116,12 +116,12 @@ impl EventCounter {
         }
     }
 
-    fn named_tally(&mut self, id: EventId, name: &[u8]) -> &mut Tally {
+    fn named_tally(&mut self, id: EventId, name: &[u8]) -> &mut EventTally {
         let is_room = self.named.len() < self.max_kinds;
         let number = if is_room { Some(self.names.intern(name)) } else { self.names.find(name) };
         let key = number.map(|number| (id, number));
         match key.filter(|key| is_room || self.named.contains_key(key)) {
-            Some(key) => self.named.entry(key).or_insert(Tally::NONE),
+            Some(key) => self.named.entry(key).or_insert(EventTally::NONE),
             None => self.tally(id),
         }
     }
@@ -154,17 +154,21 @@ impl EventCounter {
     }
 
     /// Returns the kinds that occur, sorted by their text, then by name.
-    pub fn kinds(&self) -> Vec<Counted> {
-        let hooks = self.hooks.iter().enumerate().filter(|(_, tally)| tally.count > 0);
-        let hooks = hooks.map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
+    pub fn kinds(&self) -> Vec<EventKindCount> {
+        let hooks = self
+            .hooks
+            .iter()
+            .enumerate()
+            .filter(|(_, tally)| tally.count > 0)
+            .map(|(hook, tally)| (EventId::Hook(hook as u16), *tally));
         let by_id = self.by_id.iter().map(|(id, tally)| (*id, *tally));
-        let plain = hooks.chain(by_id).map(|(id, tally)| Counted { id, name: None, tally });
-        let named = self.named.iter().map(|((id, name), tally)| Counted {
+        let plain = hooks.chain(by_id).map(|(id, tally)| EventKindCount { id, name: None, tally });
+        let named = self.named.iter().map(|((id, name), tally)| EventKindCount {
             id: *id,
             name: Some(self.names.text(*name)).filter(|name| !name.is_empty()),
             tally: *tally,
         });
-        let mut kinds: Vec<Counted> = plain.chain(named).collect();
+        let mut kinds: Vec<EventKindCount> = plain.chain(named).collect();
         kinds.sort_by_cached_key(|kind| (kind.id.to_string(), kind.name.clone()));
         kinds
     }
@@ -274,9 +278,9 @@ mod tests {
         for (name, time) in [("Go", 5), ("Stop", 7), ("Go", 3)] {
             count(&mut counter, name, time);
         }
-        let kinds = counter.kinds().into_iter();
-        let counts: Vec<_> = kinds.map(|kind| (kind.name.unwrap(), kind.tally)).collect();
-        let tally = |count, first, last| Tally { count, first, last };
+        let counts: Vec<_> =
+            counter.kinds().into_iter().map(|kind| (kind.name.unwrap(), kind.tally)).collect();
+        let tally = |count, first, last| EventTally { count, first, last };
         assert_eq!(
             counts,
             [("Go".to_owned(), tally(2, 3, 5)), ("Stop".to_owned(), tally(1, 7, 7))]

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::Collector;
-use super::index::{Family, FamilyIndex};
+use super::index::{FamilyId, FamilyIndex};
 use crate::etl::{Event, EventId, Gatherer, Sink, Spare};
 use crate::kernel::{Duplicates, Handles, Heaps, Objects, References, VirtualMemory};
 use crate::number_set::NumberSet;
-use crate::raw::{EventFamily, GatheredFamily, Shared};
+use crate::raw::{EventFamily, GatheredFamily, PassState};
 use crate::stacks::{GatheredStacks, has_numbered_stack};
 
 macro_rules! gathered_families {
@@ -16,15 +16,15 @@ macro_rules! gathered_families {
         #[derive(Default)]
         pub struct GatheredRows {
             $($field: $family,)*
-            shared: Shared,
+            shared: PassState,
             stacks: GatheredStacks,
             /// Rows that a collector already has.
-            appended: Appended,
+            appended: FamilyRowCounts,
         }
 
         /// Number of rows of each family.
         #[derive(Default)]
-        struct Appended {
+        struct FamilyRowCounts {
             $($field: usize,)*
         }
 
@@ -33,16 +33,16 @@ macro_rules! gathered_families {
                 $(self.$field.clear();)*
                 self.shared.timeline.clear();
                 self.stacks.clear();
-                self.appended = Appended::default();
+                self.appended = FamilyRowCounts::default();
             }
         }
 
         impl GatheredRows {
             /// Adds the row of an event; `None` if it cannot be gathered or is too short.
-            fn take(&mut self, family: Family, event: &Event<'_>) -> Option<()> {
+            fn take(&mut self, family: FamilyId, event: &Event<'_>) -> Option<()> {
                 let Self { shared, .. } = self;
                 match family {
-                    $(Family::$family if $family::is_gathered(event.id) => {
+                    $(FamilyId::$family if $family::is_gathered(event.id) => {
                         self.$field.take(event, shared)
                     })*
                     _ => None,
@@ -55,8 +55,8 @@ macro_rules! gathered_families {
                 // Next row of each family.
                 $(let mut $field = collector.$field.rows();)*
                 collector.shared.timeline.append(&shared.timeline, rows, |kind| {
-                    let next = match Family::from_row(kind) {
-                        $(Family::$family => &mut $field,)*
+                    let next = match FamilyId::from_row(kind) {
+                        $(FamilyId::$family => &mut $field,)*
                         _ => return 0,
                     };
                     *next += 1;

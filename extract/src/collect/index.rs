@@ -11,8 +11,8 @@ use crate::payload::Field;
 use crate::raw::{EventFamily, RowKind, event_families, kernel_classes};
 
 /// What a family declares.
-pub struct Declared {
-    pub family: Family,
+pub struct FamilyDeclaration {
+    pub family: FamilyId,
     pub events: &'static [(EventId, &'static str)],
     pub tables: &'static [Table],
 }
@@ -24,11 +24,11 @@ macro_rules! index {
         /// Event families.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
-        pub enum Family {
+        pub enum FamilyId {
             $($family,)*
         }
 
-        impl Family {
+        impl FamilyId {
             /// Returns the payload fields of an event of this family.
             pub fn fields(self, event: &Event<'_>) -> &'static [Field] {
                 match self {
@@ -45,9 +45,9 @@ macro_rules! index {
         }
 
         /// All families, in the order of the list.
-        pub const FAMILIES: &[Declared] = &[
-            $(Declared {
-                family: Family::$family,
+        pub const FAMILIES: &[FamilyDeclaration] = &[
+            $(FamilyDeclaration {
+                family: FamilyId::$family,
                 events: $family::EVENTS,
                 tables: $family::TABLES,
             },)*
@@ -58,10 +58,10 @@ macro_rules! index {
 event_families!(index);
 
 /// Families by hook id.
-static HOOKS: [Option<Family>; 1 << 16] = hooks();
+static HOOKS: [Option<FamilyId>; 1 << 16] = hooks();
 
 /// Fails to compile if two families take the same hook.
-const fn hooks() -> [Option<Family>; 1 << 16] {
+const fn hooks() -> [Option<FamilyId>; 1 << 16] {
     let mut hooks = [None; 1 << 16];
     let mut family = 0;
     while family < FAMILIES.len() {
@@ -83,7 +83,7 @@ const fn hooks() -> [Option<Family>; 1 << 16] {
 #[derive(Clone)]
 pub struct FamilyIndex {
     /// Events without a hook id.
-    by_id: FxHashMap<EventId, Family>,
+    by_id: FxHashMap<EventId, FamilyId>,
 }
 
 impl Default for FamilyIndex {
@@ -97,15 +97,15 @@ impl Default for FamilyIndex {
 
 impl FamilyIndex {
     /// Returns the family of the event with a hook id.
-    pub fn of_hook(hook: u16) -> Option<Family> {
+    pub fn of_hook(hook: u16) -> Option<FamilyId> {
         HOOKS.get(usize::from(hook)).copied().flatten()
     }
 
-    pub fn family(&self, id: EventId) -> Option<Family> {
+    pub fn family(&self, id: EventId) -> Option<FamilyId> {
         match id {
             EventId::Hook(hook) => Self::of_hook(hook),
             // A manifest chunk has the GUID of its provider.
-            id if Decoder::is_metadata(id) => Some(Family::Metadata),
+            id if Decoder::is_metadata(id) => Some(FamilyId::Metadata),
             id => self.by_id.get(&id).copied(),
         }
     }

@@ -7,16 +7,16 @@ mod index;
 #[cfg(test)]
 mod tests;
 
-pub use self::counter::{Counted, EventCounter, KernelSelector, Tally};
+pub use self::counter::{EventCounter, EventKindCount, EventTally, KernelSelector};
 pub use self::gathered::{GatheredRows, RowGatherer};
 pub use self::index::{
-    Declared, FAMILIES, Family, FamilyIndex, KERNEL, check_mappings, event_name,
+    FAMILIES, FamilyDeclaration, FamilyId, FamilyIndex, KERNEL, check_mappings, event_name,
 };
 use crate::etl::{Event, EventId, WarningKind};
 use crate::mapping::ResourceMapping;
-use crate::metadata::{Decoded, Decoder, Schema, SchemaId};
+use crate::metadata::{DecodedEvent, Decoder, Schema, SchemaId};
 use crate::options::EventChoice;
-use crate::raw::{EventFamily, Shared, UNKNOWN_ID, event_families};
+use crate::raw::{EventFamily, PassState, UNKNOWN_ID, event_families};
 use crate::stacks::{EventStacks, FragmentRef};
 
 macro_rules! collector {
@@ -27,7 +27,7 @@ macro_rules! collector {
         #[derive(Default)]
         pub struct Collector {
             $(pub $field: $family,)*
-            pub shared: Shared,
+            pub shared: PassState,
             /// Individual events of the chosen providers.
             pub kept: KeptEvents,
             index: FamilyIndex,
@@ -45,7 +45,7 @@ macro_rules! collector {
                 let family = self.index.family(event.id);
                 let row = self.shared.timeline.len();
                 let decoder = &mut self.metadata.decoder;
-                if family.is_none_or(|family| family == Family::Described) {
+                if family.is_none_or(|family| family == FamilyId::Described) {
                     self.described.consider(event, decoder, &mut self.shared);
                 } else {
                     self.described.consider_of_family(event, decoder, &mut self.shared);
@@ -61,7 +61,7 @@ macro_rules! collector {
                 if event.parts.is_some() {
                     self.stacks.events.take_parts(row, event, &mut self.shared.timeline);
                 }
-                if family == Some(Family::Threads)
+                if family == Some(FamilyId::Threads)
                     && let Some((pid, tid)) = Threads::changed(event)
                 {
                     self.stacks.end_thread(pid, tid, event.time, &mut self.shared.timeline);
@@ -69,9 +69,9 @@ macro_rules! collector {
                 self.kept.complete_stacks(&mut self.stacks.events);
             }
 
-            fn decode(&mut self, family: Family, event: &Event<'_>) {
+            fn decode(&mut self, family: FamilyId, event: &Event<'_>) {
                 let taken = match family {
-                    $(Family::$family => self.$field.take(event, &mut self.shared),)*
+                    $(FamilyId::$family => self.$field.take(event, &mut self.shared),)*
                 };
                 if taken.is_none() {
                     self.shared.diagnostics.count(WarningKind::ShortPayload, Some(event.offset));
@@ -253,7 +253,7 @@ impl KeptEvents {
     }
 
     /// Decodes a kept event; `None` if it has no schema, or its provider turns out not to be chosen.
-    pub fn decode<'a>(&'a self, row: usize, decoder: &'a mut Decoder) -> Option<Decoded<'a>> {
+    pub fn decode<'a>(&'a self, row: usize, decoder: &'a mut Decoder) -> Option<DecodedEvent<'a>> {
         let event = self.events.get(row)?;
         let start = row.checked_sub(1).and_then(|row| self.events.get(row));
         let start = start.map_or(0, |before| before.end as usize);

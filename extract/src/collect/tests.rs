@@ -63,17 +63,20 @@ fn an_event_that_is_not_selected_changes_nothing() {
 fn any_events(payloads: &[Vec<u8>]) -> Vec<Event<'_>> {
     let known = FAMILIES.iter().flat_map(|family| family.events).map(|(id, _)| *id);
     let ids: Vec<EventId> = known.chain([EventId::Hook(0x1822)]).collect();
-    let events = payloads.iter().enumerate().map(|(at, payload)| {
-        // Most are handle and object events, as in a trace.
-        let hooks = [0x1120, 0x1121, 0x1122, 0x1130, 0x1131, 0x1132, 0x1133, 0x1021, 0x0262];
-        let id = match at % 3 {
-            0 => ids[at % ids.len()],
-            _ => EventId::Hook(hooks[at % hooks.len()]),
-        };
-        let (time, tid) = (at as i64 / 2, (at % 5 > 0).then_some(at as u32 % 7));
-        Event { time, tid, processor: at as u16 % 4, ..event(id, payload) }
-    });
-    events.collect()
+    payloads
+        .iter()
+        .enumerate()
+        .map(|(at, payload)| {
+            // Most are handle and object events, as in a trace.
+            let hooks = [0x1120, 0x1121, 0x1122, 0x1130, 0x1131, 0x1132, 0x1133, 0x1021, 0x0262];
+            let id = match at % 3 {
+                0 => ids[at % ids.len()],
+                _ => EventId::Hook(hooks[at % hooks.len()]),
+            };
+            let (time, tid) = (at as i64 / 2, (at % 5 > 0).then_some(at as u32 % 7));
+            Event { time, tid, processor: at as u16 % 4, ..event(id, payload) }
+        })
+        .collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::error::ExtractError;
-use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
+use crate::etl::{BUFFER_HEADER_SIZE, EventFrame, IndexedBuffer, frame, is_end};
 use crate::payload::TraceHeader;
 use crate::recording::OpenRecording;
 
@@ -85,7 +85,7 @@ impl Cursor {
         loop {
             self.size = 0;
             let rest = self.bytes.get(self.at..self.valid).filter(|rest| !is_end(rest));
-            let Some(Ok(Framed { event, size, stride, .. })) =
+            let Some(Ok(EventFrame { event, size, stride, .. })) =
                 rest.map(|rest| frame(rest, self.time))
             else {
                 return;

@@ -17,7 +17,7 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 
 use crate::etl::{Event, EventId, frame};
-use crate::kernel::{IDENTITY_GUID, Image};
+use crate::kernel::{IDENTITY_GUID, ImagePayload};
 
 /// Finds an image's file by its path in the trace.
 pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
@@ -36,7 +36,7 @@ pub struct Identities<'a> {
 
 /// A file, and whether it turned out to be an image's file.
 struct IdentityRequest {
-    file: Option<ImageFile>,
+    file: Option<ImageFileIdentity>,
     is_right: bool,
 }
 
@@ -48,7 +48,8 @@ impl<'a> Identities<'a> {
     /// Returns the records that belong between an event and the bytes `behind` it; none if the trace already has them.
     pub fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
         self.records.clear();
-        let Some(image) = Image::decode(event).filter(|_| !is_identity(behind, event.time)) else {
+        let Some(image) = ImagePayload::decode(event).filter(|_| !is_identity(behind, event.time))
+        else {
             return &[];
         };
         if let Some(file) = self.file(&image) {
@@ -69,12 +70,12 @@ impl<'a> Identities<'a> {
     }
 
     /// Returns the identity from an image's file, if that is the file that was mapped.
-    fn file(&mut self, image: &Image<'_>) -> Option<&ImageFile> {
+    fn file(&mut self, image: &ImagePayload<'_>) -> Option<&ImageFileIdentity> {
         if !self.files.contains_key(image.path) {
             if self.files.len() >= MAX_FILES {
                 return None;
             }
-            let file = (self.locate)(&image.path()).and_then(|path| ImageFile::open(&path));
+            let file = (self.locate)(&image.path()).and_then(|path| ImageFileIdentity::open(&path));
             self.files.insert(image.path.into(), IdentityRequest { file, is_right: false });
         }
         let request = self.files.get_mut(image.path)?;
@@ -85,13 +86,13 @@ impl<'a> Identities<'a> {
 }
 
 /// Whether an image was mapped from a file: programs are replaced while they run.
-fn is_of(file: &ImageFile, image: &Image<'_>) -> bool {
+fn is_of(file: &ImageFileIdentity, image: &ImagePayload<'_>) -> bool {
     let pages = |size: u64| size.div_ceil(0x1000);
     match image {
-        Image { timestamp: 1.., .. } => image.timestamp == file.timestamp,
+        ImagePayload { timestamp: 1.., .. } => image.timestamp == file.timestamp,
         // Rundowns have no timestamp.
-        Image { checksum: 1.., .. } => image.checksum == file.checksum,
-        Image { size, .. } => pages(*size) == pages(file.size.into()),
+        ImagePayload { checksum: 1.., .. } => image.checksum == file.checksum,
+        ImagePayload { size, .. } => pages(*size) == pages(file.size.into()),
     }
 }
 
@@ -115,17 +116,17 @@ const RECORD_BYTES: usize = 24 + 2048;
 
 /// Identity found in an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageFile {
+pub struct ImageFileIdentity {
     pub timestamp: u32,
     pub checksum: u32,
     /// Size of the mapped image in bytes.
     pub size: u32,
-    pub pdb: Option<Pdb>,
+    pub pdb: Option<ImagePdb>,
 }
 
 /// PDB of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pdb {
+pub struct ImagePdb {
     /// Bytes in their on-disk form: the first three groups are little-endian.
     pub guid: [u8; 16],
     pub age: u32,
@@ -133,7 +134,7 @@ pub struct Pdb {
     pub name: Vec<u8>,
 }
 
-impl ImageFile {
+impl ImageFileIdentity {
     /// Reads a file; `None` if it cannot be read or is not an image.
     pub fn open(path: &Path) -> Option<Self> {
         let mut file = File::open(path).ok()?;
@@ -166,13 +167,13 @@ impl ImageFile {
             .find_map(|entry| {
                 let (size, at) = (u32_at(entry, 16)?, u32_at(entry, 24)?);
                 let size = RECORD_BYTES.min(size as usize);
-                Pdb::parse(&read_at(file, at.into(), size).ok()?)
+                ImagePdb::parse(&read_at(file, at.into(), size).ok()?)
             });
         Some(image_file)
     }
 }
 
-impl Pdb {
+impl ImagePdb {
     /// Decodes an RSDS record; `None` for records of other kinds and for names without terminator.
     fn parse(record: &[u8]) -> Option<Self> {
         let rest = record.strip_prefix(&CODEVIEW_PDB70_MAGIC.to_le_bytes())?;
@@ -240,8 +241,8 @@ const RSDS: u8 = 36;
 
 /// Creates the record with the file's size and timestamp. The name in its version resource is not read, and stays
 /// empty.
-pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
-    let mut record = Record::new(event, IMAGE_ID);
+pub fn image_id(event: &Event<'_>, image: &ImagePayload<'_>, file: &ImageFileIdentity) -> Vec<u8> {
+    let mut record = IdentityRecord::new(event, IMAGE_ID);
     record.pointer(image.base);
     record.pointer(file.size.into());
     record.add(&image.pid.to_le_bytes());
@@ -251,8 +252,8 @@ pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u
 }
 
 /// Creates the record with the PDB of an image.
-pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
-    let mut record = Record::new(event, RSDS);
+pub fn rsds(event: &Event<'_>, image: &ImagePayload<'_>, pdb: &ImagePdb) -> Vec<u8> {
+    let mut record = IdentityRecord::new(event, RSDS);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());
     record.add(&pdb.guid);
@@ -263,20 +264,20 @@ pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
 }
 
 /// Creates the record of an image that names no PDB.
-pub fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
-    let mut record = Record::new(event, NO_DEBUG_DATA);
+pub fn no_debug_data(event: &Event<'_>, image: &ImagePayload<'_>) -> Vec<u8> {
+    let mut record = IdentityRecord::new(event, NO_DEBUG_DATA);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());
     record.finish()
 }
 
 /// Record under construction.
-struct Record {
+struct IdentityRecord {
     bytes: Vec<u8>,
     pointer_size: usize,
 }
 
-impl Record {
+impl IdentityRecord {
     /// Begins a record with the process, thread, time and pointer size of an event.
     fn new(event: &Event<'_>, opcode: u8) -> Self {
         let kind = if event.pointer_size == 8 { 20 } else { 10 };
@@ -330,7 +331,7 @@ mod tests {
         for path in sample() {
             let bytes = fs::read(&path).unwrap();
             let expected = PeObject::parse(&bytes).unwrap().debug_id();
-            let image_file = ImageFile::open(&path).unwrap();
+            let image_file = ImageFileIdentity::open(&path).unwrap();
             let pdb = image_file.pdb.unwrap();
             let guid = uuid::Uuid::from_bytes_le(pdb.guid);
             assert_eq!((guid, pdb.age), (expected.uuid(), expected.appendix()), "{path:?}");
@@ -347,20 +348,21 @@ mod tests {
     #[test]
     fn a_cut_or_damaged_file_is_unknown_and_no_panic() {
         let bytes = fs::read(sample().pop().unwrap()).unwrap();
-        let whole = ImageFile::read(&mut Cursor::new(&bytes)).unwrap();
+        let whole = ImageFileIdentity::read(&mut Cursor::new(&bytes)).unwrap();
         for end in (0..bytes.len()).step_by(37) {
-            let cut = quietly(|| ImageFile::read(&mut Cursor::new(&bytes[..end]))).ok().flatten();
+            let cut =
+                quietly(|| ImageFileIdentity::read(&mut Cursor::new(&bytes[..end]))).ok().flatten();
             assert!(cut.is_none_or(|cut| cut.pdb.is_none() || cut == whole), "{end}");
         }
         for at in 0..1024.min(bytes.len()) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0xFF;
-            let _ = quietly(|| ImageFile::read(&mut Cursor::new(&damaged)));
+            let _ = quietly(|| ImageFileIdentity::read(&mut Cursor::new(&damaged)));
         }
         let mut text = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut text, b"MZ no image").unwrap();
-        assert_eq!(ImageFile::open(text.path()), None);
-        assert_eq!(ImageFile::open(Path::new("/nowhere.dll")), None);
+        assert_eq!(ImageFileIdentity::open(text.path()), None);
+        assert_eq!(ImageFileIdentity::open(Path::new("/nowhere.dll")), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use self::identities::image_file_name;
 use self::identities::{Identities, Locate};
 use self::writer::{BufferWriter, CountedLosses, HeaderEvent};
 use crate::error::ExtractError;
-use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};
+use crate::etl::{BUFFER_HEADER_SIZE, EventFrame, IndexedBuffer, frame, is_end};
 use crate::options::{ExtractObserver, ExtractOptions};
 use crate::recording::OpenRecording;
 
@@ -28,7 +28,7 @@ const EVENTS: u16 = 0;
 
 /// What was added to a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Completed {
+pub struct AdditionCounts {
     /// Image files with an identity that was read and matches the trace.
     pub identified: u64,
     /// Image files that could not be read, or have changed since the trace.
@@ -65,7 +65,7 @@ pub fn complete<W: Write + Seek>(
     out: &mut W,
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
-) -> Result<Completed, CompleteError> {
+) -> Result<AdditionCounts, CompleteError> {
     let open = opened(input, cancel)?;
     let header = &open.recording.header;
     let (clock, mut losses) = (open.recording.clock, CountedLosses::new(header));
@@ -109,7 +109,7 @@ pub fn complete<W: Write + Seek>(
     }
     open.recording.check_unchanged()?;
     let (identified, unidentified) = identities.counts();
-    Ok(Completed { identified, unidentified, events })
+    Ok(AdditionCounts { identified, unidentified, events })
 }
 
 fn opened(path: &Path, cancel: &Cancel) -> Result<OpenRecording, ExtractError> {
@@ -137,7 +137,7 @@ impl<W: Write> Pass<'_, W> {
         self.out.begin(bytes);
         let (mut at, mut time) = (BUFFER_HEADER_SIZE, buffer.first_time);
         while let Some(rest) = events.get(at..).filter(|rest| !is_end(rest)) {
-            let Ok(Framed { event, size, stride, .. }) = frame(rest, time) else {
+            let Ok(EventFrame { event, size, stride, .. }) = frame(rest, time) else {
                 // No event after damage can be framed, so the rest is copied.
                 self.out.push(rest)?;
                 break;

@@ -2,14 +2,11 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::etl::{BUFFER_HEADER_SIZE, frame};
-use crate::payload::TraceHeader;
+use crate::etl::{BUFFER_HEADER_SIZE, FLAG_COMPRESSED, MODE_COMPRESSED, buffer_offset, frame};
+use crate::payload::{TraceHeader, behind_pointers, header_offset};
 
 /// Byte that fills the rest of a buffer.
 const FILLER: u8 = 0xFF;
-
-/// Flag of a buffer header: the events are compressed.
-const COMPRESSED: u16 = 0x40;
 
 /// Writes buffers. Events that do not fit into a buffer continue in another one with the same header.
 pub struct BufferWriter<W> {
@@ -65,15 +62,15 @@ impl<W: Write> BufferWriter<W> {
     /// Writes the buffer without clearing it.
     fn write(&mut self) -> io::Result<()> {
         let filled = self.bytes.len();
-        let flags = self.bytes.get(52..54).and_then(<[u8]>::first_chunk);
-        let flags = flags.map_or(0, |flags| u16::from_le_bytes(*flags)) & !COMPRESSED;
+        let flags = self.bytes.get(buffer_offset::FLAGS..).and_then(<[u8]>::first_chunk);
+        let flags = flags.map_or(0, |flags| u16::from_le_bytes(*flags)) & !FLAG_COMPRESSED;
         let fields: [(usize, &[u8]); 6] = [
-            (0, &(self.size as u32).to_le_bytes()),
-            (4, &(filled as u32).to_le_bytes()),
-            (8, &(filled as u32).to_le_bytes()),
-            (24, &i64::from(self.written).to_le_bytes()),
-            (48, &(filled as u32).to_le_bytes()),
-            (52, &flags.to_le_bytes()),
+            (buffer_offset::SIZE, &(self.size as u32).to_le_bytes()),
+            (buffer_offset::SAVED, &(filled as u32).to_le_bytes()),
+            (buffer_offset::CURRENT, &(filled as u32).to_le_bytes()),
+            (buffer_offset::SEQUENCE, &i64::from(self.written).to_le_bytes()),
+            (buffer_offset::FILLED, &(filled as u32).to_le_bytes()),
+            (buffer_offset::FLAGS, &flags.to_le_bytes()),
         ];
         for (at, field) in fields {
             if let Some(target) = self.bytes.get_mut(at..at + field.len()) {
@@ -89,9 +86,6 @@ impl<W: Write> BufferWriter<W> {
         Ok(())
     }
 }
-
-/// Bit of the log file mode: buffers are compressed.
-const COMPRESSED_MODE: u32 = 0x0400_0000;
 
 /// Losses that sessions counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,16 +136,14 @@ impl HeaderEvent {
         buffers: u32,
         lost: CountedLosses,
     ) -> io::Result<()> {
-        let pointers = 2 * self.pointer_size as u64;
         for (at, value) in [
-            (0, buffer_size),
-            (32, self.log_file_mode & !COMPRESSED_MODE),
-            (36, buffers),
-            (48, lost.events),
-            // After two pointers, the time zone, three times and the clock type.
-            (56 + pointers + 204, lost.buffers),
+            (header_offset::BUFFER_SIZE, buffer_size),
+            (header_offset::LOG_FILE_MODE, self.log_file_mode & !MODE_COMPRESSED),
+            (header_offset::BUFFERS_WRITTEN, buffers),
+            (header_offset::EVENTS_LOST, lost.events),
+            (behind_pointers(header_offset::BUFFERS_LOST, self.pointer_size), lost.buffers),
         ] {
-            out.seek(SeekFrom::Start(self.payload + at))?;
+            out.seek(SeekFrom::Start(self.payload + at as u64))?;
             out.write_all(&value.to_le_bytes())?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use uuid::uuid;
 
 use crate::etl::{EventId, Guid};
-use crate::metadata::{Decoded, Schema};
+use crate::metadata::{DecodedEvent, Schema};
 use crate::payload::Payload;
 
 /// Microsoft-Windows-Win32k of Windows 10 and later.
@@ -104,7 +104,11 @@ pub fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
 
 impl GuiRow {
     /// Reads the fields of a described event; `None` if one is missing.
-    pub fn described(change: GuiChange, class: GuiClass, decoded: &Decoded<'_>) -> Option<Self> {
+    pub fn described(
+        change: GuiChange,
+        class: GuiClass,
+        decoded: &DecodedEvent<'_>,
+    ) -> Option<Self> {
         let number = |name: &str| decoded.value(name)?.bits();
         let small = |name: &str| u32::try_from(number(name)?).ok();
         let (previous, handle) = match change {

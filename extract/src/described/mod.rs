@@ -17,9 +17,9 @@ use self::rules::{Meaning, OfFamily, Rules};
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
 use crate::mapping::{ResourceAction, ResourceMapping};
-use crate::metadata::{Decoded, Decoder, Schema, SchemaId, Value, schema_item};
+use crate::metadata::{DecodedEvent, Decoder, Schema, SchemaId, Value, schema_item};
 use crate::payload::{Field, Payload};
-use crate::raw::{EventFamily, RowKind, Shared};
+use crate::raw::{EventFamily, PassState, RowKind};
 use handlescope_model::Table;
 
 /// Columns of events decoded with their descriptions.
@@ -33,7 +33,7 @@ pub struct Described {
     rules: Rules,
     /// Meaning of each schema; `None` until its first event.
     meanings: Vec<Option<Meaning>>,
-    undecided: Undecided,
+    undecided: WaitingEvents,
     /// Events that a window forgot before their description came.
     pub forgotten: UndescribedKinds,
 }
@@ -60,7 +60,7 @@ pub struct DescribedProvider {
 }
 
 /// Result of decoding an event.
-enum Outcome {
+enum DecodeOutcome {
     Nothing,
     /// The event is in this row of its columns.
     Row(RowKind, usize),
@@ -80,7 +80,7 @@ impl EventFamily for Described {
     }
 
     /// Does nothing: `Described::consider` has already handled the event, with its description if there is one.
-    fn take(&mut self, _: &Event<'_>, _: &mut Shared) -> Option<()> {
+    fn take(&mut self, _: &Event<'_>, _: &mut PassState) -> Option<()> {
         Some(())
     }
 }
@@ -96,7 +96,7 @@ impl Described {
         &mut self,
         event: &Event<'_>,
         decoder: &mut Decoder,
-        shared: &mut Shared,
+        shared: &mut PassState,
     ) {
         let EventId::Manifest { guid, id } = event.id else { return };
         let may_be = match self.rules.of_family(guid, id) {
@@ -110,7 +110,7 @@ impl Described {
     }
 
     /// Handles a manifest event if its description gives it a meaning.
-    pub fn consider(&mut self, event: &Event<'_>, decoder: &mut Decoder, shared: &mut Shared) {
+    pub fn consider(&mut self, event: &Event<'_>, decoder: &mut Decoder, shared: &mut PassState) {
         if !matches!(event.id, EventId::Manifest { .. }) || Decoder::is_metadata(event.id) {
             return;
         }
@@ -118,7 +118,7 @@ impl Described {
             (Some(schema), _) => self.described(schema, event, decoder),
             (None, Some((change, class))) => {
                 let row = GuiRow::by_layout(change, class, Payload::of(event));
-                row.map_or(Outcome::Short, |row| self.gui(change, row))
+                row.map_or(DecodeOutcome::Short, |row| self.gui(change, row))
             }
             // A description carried by the event is final.
             (None, None) if schema_item(event.extended).is_some() => return,
@@ -131,23 +131,23 @@ impl Described {
             }
         };
         match outcome {
-            Outcome::Nothing => {}
-            Outcome::Row(kind, row) => shared.timeline.push(kind, row, event),
-            Outcome::Short => {
+            DecodeOutcome::Nothing => {}
+            DecodeOutcome::Row(kind, row) => shared.timeline.push(kind, row, event),
+            DecodeOutcome::Short => {
                 shared.diagnostics.count(WarningKind::ShortPayload, Some(event.offset));
             }
         }
     }
 
     /// Handles the events with a description that came after them.
-    pub fn decide(&mut self, decoder: &mut Decoder, shared: &mut Shared) {
+    pub fn decide(&mut self, decoder: &mut Decoder, shared: &mut PassState) {
         let undecided = std::mem::take(&mut self.undecided);
         for (timeline_row, event) in undecided.events() {
             let Some(schema) = decoder.schema_of(&event) else { continue };
             match self.described(schema, &event, decoder) {
-                Outcome::Nothing => {}
-                Outcome::Row(kind, row) => shared.timeline.set(timeline_row, kind, row),
-                Outcome::Short => shared.diagnostics.count(WarningKind::ShortPayload, None),
+                DecodeOutcome::Nothing => {}
+                DecodeOutcome::Row(kind, row) => shared.timeline.set(timeline_row, kind, row),
+                DecodeOutcome::Short => shared.diagnostics.count(WarningKind::ShortPayload, None),
             }
         }
         let forgotten = std::mem::take(&mut self.forgotten);
@@ -162,7 +162,7 @@ impl Described {
         kind: WarningKind,
         missing: &UndescribedKinds,
         decoder: &mut Decoder,
-        shared: &mut Shared,
+        shared: &mut PassState,
     ) {
         for (event, count) in missing.events() {
             let Some(id) = decoder.schema_of(&event) else { continue };
@@ -186,18 +186,23 @@ impl Described {
             && decoder.schema_of(event).is_none()
     }
 
-    fn described(&mut self, id: SchemaId, event: &Event<'_>, decoder: &mut Decoder) -> Outcome {
+    fn described(
+        &mut self,
+        id: SchemaId,
+        event: &Event<'_>,
+        decoder: &mut Decoder,
+    ) -> DecodeOutcome {
         match self.meaning(id, decoder) {
-            Meaning::Ignored => Outcome::Nothing,
+            Meaning::Ignored => DecodeOutcome::Nothing,
             Meaning::Gui(change, class) => {
                 let decoded = decoder.decode_as(id, event.payload, event.pointer_size);
                 let row = decoded.and_then(|decoded| GuiRow::described(change, class, &decoded));
-                row.map_or(Outcome::Short, |row| self.gui(change, row))
+                row.map_or(DecodeOutcome::Short, |row| self.gui(change, row))
             }
             Meaning::Resource(action, fields) => {
                 match decoder.decode_as(id, event.payload, event.pointer_size) {
                     Some(decoded) => self.resource(action, fields, &decoded),
-                    None => Outcome::Short,
+                    None => DecodeOutcome::Short,
                 }
             }
         }
@@ -217,7 +222,7 @@ impl Described {
         meaning
     }
 
-    fn gui(&mut self, change: GuiChange, row: GuiRow) -> Outcome {
+    fn gui(&mut self, change: GuiChange, row: GuiRow) -> DecodeOutcome {
         let kind = match change {
             GuiChange::Create => RowKind::GuiCreate,
             GuiChange::Destroy => RowKind::GuiDestroy,
@@ -225,15 +230,15 @@ impl Described {
             GuiChange::Transform => RowKind::GuiTransform,
         };
         self.handles.push(row);
-        Outcome::Row(kind, self.handles.len() - 1)
+        DecodeOutcome::Row(kind, self.handles.len() - 1)
     }
 
     fn resource(
         &mut self,
         action: ResourceAction,
         fields: usize,
-        decoded: &Decoded<'_>,
-    ) -> Outcome {
+        decoded: &DecodedEvent<'_>,
+    ) -> DecodeOutcome {
         let fields = self.rules.fields(fields);
         let handle = decoded.value(&fields.handle).and_then(Value::bits);
         let size = decoded.value(&fields.size).and_then(Value::signed).unwrap_or_default();
@@ -248,7 +253,7 @@ impl Described {
         };
         let handle = handle.unwrap_or_default();
         self.resources.push(ResourceRow { handle, size, allocator, provider });
-        Outcome::Row(kind, self.resources.len() - 1)
+        DecodeOutcome::Row(kind, self.resources.len() - 1)
     }
 
     /// Returns the number of a schema's provider.
@@ -285,7 +290,7 @@ const MAX_KINDS: usize = 1 << 12;
 
 /// Event without its payload.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingEvent {
     id: EventId,
     version: u8,
     pointer_size: u8,
@@ -298,8 +303,8 @@ struct Waiting {
 
 /// Events that wait for their description, with their payloads.
 #[derive(Default)]
-pub struct Undecided {
-    events: Vec<Waiting>,
+pub struct WaitingEvents {
+    events: Vec<WaitingEvent>,
     payloads: Vec<u8>,
     used: usize,
     left_out: UndescribedKinds,
@@ -325,7 +330,7 @@ impl UndescribedKinds {
     }
 }
 
-impl Undecided {
+impl WaitingEvents {
     /// Keeps an event that will get this timeline row. Returns whether there is room; if not, the event is counted.
     pub fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
         let cost = EVENT_COST + event.payload.len() + event.extended.len();
@@ -335,7 +340,7 @@ impl Undecided {
         }
         self.used += cost;
         self.payloads.extend_from_slice(event.payload);
-        self.events.push(Waiting {
+        self.events.push(WaitingEvent {
             id: event.id,
             version: event.version,
             pointer_size: event.pointer_size as u8,
@@ -353,7 +358,7 @@ impl Undecided {
             let end = waiting.end as usize;
             let payload = self.payloads.get(start..end).unwrap_or_default();
             start = end;
-            let Waiting { id, version, pointer_size, pid, .. } = *waiting;
+            let WaitingEvent { id, version, pointer_size, pid, .. } = *waiting;
             let pointer_size = pointer_size.into();
             (
                 waiting.row as usize,
@@ -439,7 +444,7 @@ mod tests {
 
     #[test]
     fn events_without_room_are_counted_by_kind() {
-        let mut undecided = Undecided::default();
+        let mut undecided = WaitingEvents::default();
         let payload = vec![7; 1 << 16];
         let id = EventId::Manifest { guid: Guid([2; 16]), id: 3 };
         let event = Event { id, payload: &payload, ..Event::default() };

@@ -71,10 +71,12 @@ impl Rules {
         let name = PROVIDERS.iter().find(|(_, known)| *known == guid).map_or("", |(name, _)| name);
         let text = guid.to_string();
         let mut of_id = self.mappings.iter().filter(|mapping| mapping.may_be_of_id(id));
-        match of_id.clone().any(|mapping| mapping.names_provider(name, &text)) {
-            true => OfFamily::Anything,
-            false if of_id.next().is_some() => OfFamily::Described,
-            false => OfFamily::Nothing,
+        if of_id.clone().any(|mapping| mapping.names_provider(name, &text)) {
+            OfFamily::Anything
+        } else if of_id.next().is_some() {
+            OfFamily::Described
+        } else {
+            OfFamily::Nothing
         }
     }
 

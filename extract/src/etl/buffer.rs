@@ -6,6 +6,23 @@ use super::event::{Event, EventId};
 /// Size of a buffer header in bytes; events follow it.
 pub const BUFFER_HEADER_SIZE: usize = 72;
 
+/// Offsets of the fields of a buffer header.
+pub mod buffer_offset {
+    pub const SIZE: usize = 0;
+    pub const SAVED: usize = 4;
+    pub const CURRENT: usize = 8;
+    pub const REFERENCES: usize = 12;
+    pub const TIME: usize = 16;
+    pub const SEQUENCE: usize = 24;
+    pub const NEXT_BUFFER: usize = 32;
+    pub const PROCESSOR: usize = 40;
+    pub const FILLED: usize = 48;
+    pub const FLAGS: usize = 52;
+    pub const KIND: usize = 54;
+    /// Links of lists, up to the end of the header.
+    pub const LINKS: usize = 56;
+}
+
 /// Largest plausible buffer size: Windows limits session buffers to 16 MiB.
 const MAX_BUFFER_SIZE: u32 = 64 << 20;
 
@@ -18,7 +35,7 @@ const FLAG_BUFFER_LOST: u16 = 0x04;
 /// Buffer flag: the processor index has 16 bits.
 const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 /// Buffer flag: the events are compressed.
-const FLAG_COMPRESSED: u16 = 0x40;
+pub const FLAG_COMPRESSED: u16 = 0x40;
 
 /// Trusted fields of a buffer header.
 ///
@@ -67,19 +84,19 @@ impl BufferHeader {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from(u16_at(at)) | u32::from(u16_at(at + 2)) << 16;
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        let flags = u16_at(52);
+        let flags = u16_at(buffer_offset::FLAGS);
         let header = Self {
-            size: u32_at(0),
-            filled: u32_at(48),
+            size: u32_at(buffer_offset::SIZE),
+            filled: u32_at(buffer_offset::FILLED),
             processor: if flags & FLAG_PROCESSOR_INDEX != 0 {
-                u16_at(40)
+                u16_at(buffer_offset::PROCESSOR)
             } else {
-                u16::from(bytes[40])
+                u16::from(bytes[buffer_offset::PROCESSOR])
             },
-            kind: u16_at(54),
-            sequence: u64_at(24),
-            time: u64_at(16),
-            saved: u32_at(4),
+            kind: u16_at(buffer_offset::KIND),
+            sequence: u64_at(buffer_offset::SEQUENCE),
+            time: u64_at(buffer_offset::TIME),
+            saved: u32_at(buffer_offset::SAVED),
             flags,
         };
         let smallest = BUFFER_HEADER_SIZE as u32;
@@ -111,7 +128,11 @@ impl BufferHeader {
     pub fn make_plain(bytes: &mut [u8], header: &Self) {
         let size = (bytes.len() as u32).to_le_bytes();
         let flags = (header.flags & !FLAG_COMPRESSED).to_le_bytes();
-        for (at, field) in [(0, &size[..]), (48, &size), (52, &flags)] {
+        for (at, field) in [
+            (buffer_offset::SIZE, &size[..]),
+            (buffer_offset::FILLED, &size),
+            (buffer_offset::FLAGS, &flags),
+        ] {
             if let Some(target) = bytes.get_mut(at..at + field.len()) {
                 target.copy_from_slice(field);
             }
@@ -168,14 +189,14 @@ pub struct BufferTimes {
     /// Number of filled bytes.
     pub bytes: u32,
     /// Times of kernel events, except those of processes, threads and images, which every session has.
-    pub kernel: Option<Times>,
+    pub kernel: Option<TimeBounds>,
     /// Times of all kernel and provider events.
-    pub all: Option<Times>,
+    pub all: Option<TimeBounds>,
 }
 
 /// Raw times of some events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
+pub struct TimeBounds {
     /// First event that is not of a rundown, if any.
     pub first: Option<i64>,
     pub last: i64,
@@ -192,8 +213,10 @@ impl BufferTimes {
     /// Takes the times from the header, which has the time of the first event, before the events are read.
     pub fn begin(buffer: &IndexedBuffer) -> Self {
         let time = buffer.first_time;
-        let times =
-            buffer.header.has_session_events().then_some(Times { first: Some(time), last: time });
+        let times = buffer
+            .header
+            .has_session_events()
+            .then_some(TimeBounds { first: Some(time), last: time });
         Self { kernel: times, all: times, ..Self::new(buffer) }
     }
 
@@ -208,8 +231,8 @@ impl BufferTimes {
             // A merge adds facts about the system and images as classic events, at any time.
             EventId::Classic { .. } | EventId::Message => return,
         };
-        let add = |times: &mut Option<Times>| {
-            let times = times.get_or_insert(Times { first: None, last: event.time });
+        let add = |times: &mut Option<TimeBounds>| {
+            let times = times.get_or_insert(TimeBounds { first: None, last: event.time });
             times.last = times.last.max(event.time);
             if !is_listed {
                 times.first.get_or_insert(event.time);

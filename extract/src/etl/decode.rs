@@ -9,11 +9,11 @@ use super::EtlFile;
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::diagnostics::{Diagnostics, WarningKind};
-use super::event::{Event, Framed, frame, is_end};
+use super::event::{Event, EventFrame, frame, is_end};
 use super::gather::Spares;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
-use super::repeated::Repeated;
+use super::repeated::RepeatedBytes;
 use super::stack_parts::{BufferPart, RecentEvents, StackPart};
 use crate::intern::Fingerprint;
 
@@ -61,12 +61,12 @@ pub fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
 }
 
 /// Decodes some of the buffer groups.
-pub struct Decoder<'a> {
+pub struct BufferDecoder<'a> {
     file: &'a EtlFile,
     spares: &'a Spares<DecodedBuffer>,
     /// Stored bytes of a compressed buffer.
     stored: Vec<u8>,
-    repeated: &'a Repeated,
+    repeated: &'a RepeatedBytes,
     recent: RecentEvents,
     diagnostics: Diagnostics,
     /// Buffers that were read, with their positions in the index.
@@ -74,17 +74,17 @@ pub struct Decoder<'a> {
 }
 
 /// Findings of a decoder.
-pub struct Findings {
+pub struct DecoderFindings {
     pub diagnostics: Diagnostics,
     /// Buffers that were read, with their positions in the index.
     pub read: Vec<(usize, ReadBuffer)>,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> BufferDecoder<'a> {
     pub fn new(
         file: &'a EtlFile,
         spares: &'a Spares<DecodedBuffer>,
-        repeated: &'a Repeated,
+        repeated: &'a RepeatedBytes,
     ) -> Self {
         Self {
             file,
@@ -104,7 +104,7 @@ impl<'a> Decoder<'a> {
         groups: impl Iterator<Item = Range<usize>>,
         mut selectors: Vec<&mut dyn Selector>,
         decoded: &SyncSender<Vec<DecodedBuffer>>,
-    ) -> io::Result<Findings> {
+    ) -> io::Result<DecoderFindings> {
         let count = selectors.len().max(1);
         for (number, positions) in groups.enumerate() {
             let Some(selector) = selectors.get_mut(number % count) else { break };
@@ -122,7 +122,7 @@ impl<'a> Decoder<'a> {
                 break;
             }
         }
-        Ok(Findings { diagnostics: self.diagnostics, read: self.read })
+        Ok(DecoderFindings { diagnostics: self.diagnostics, read: self.read })
     }
 
     /// Reads a buffer and selects its events.
@@ -170,7 +170,7 @@ impl<'a> Decoder<'a> {
             }
             // Used and modified in place: an event is large, and copying what the processor has just written stalls.
             let mut framed = frame(rest, time);
-            let Ok(Framed { event, stride, .. }) = &mut framed else {
+            let Ok(EventFrame { event, stride, .. }) = &mut framed else {
                 if !is_cut(buffer) {
                     let offset = if target.expanded { 0 } else { at as u64 };
                     self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + offset));
@@ -293,8 +293,8 @@ mod tests {
         let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
         let header = BufferHeader::new(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
-            let (spares, repeated) = (Spares::default(), Repeated::default());
-            let mut decoder = Decoder::new(&file, &spares, &repeated);
+            let (spares, repeated) = (Spares::default(), RepeatedBytes::default());
+            let mut decoder = BufferDecoder::new(&file, &spares, &repeated);
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };

@@ -271,13 +271,14 @@ impl Diagnostics {
 
     /// Returns the findings as table rows, in a fixed order of kinds.
     pub fn warnings(&self) -> Vec<Warning> {
-        let findings = self.findings.iter().map(|(kind, finding)| Warning {
-            kind: kind.text().to_owned(),
-            count: finding.count,
-            first_offset: finding.first_offset,
-            first_line: None,
-        });
-        findings
+        self.findings
+            .iter()
+            .map(|(kind, finding)| Warning {
+                kind: kind.text().to_owned(),
+                count: finding.count,
+                first_offset: finding.first_offset,
+                first_line: None,
+            })
             .chain(self.of_providers.iter().map(|((kind, provider), count)| Warning {
                 kind: format!("{}: {provider}", kind.text()),
                 count: *count,

@@ -131,7 +131,7 @@ pub enum FrameError {
 }
 
 /// Header and payload of an event, without its processor and offset.
-pub struct Framed<'a> {
+pub struct EventFrame<'a> {
     pub event: Event<'a>,
     /// Bytes of its header that are read. Counters, the parent of an instance and extended items may follow.
     pub header: usize,
@@ -147,9 +147,9 @@ const MESSAGE_MARKER: u8 = 0x90;
 const UNKNOWN_ID: u32 = u32::MAX;
 
 /// Fixed-size reads from bytes; the caller has checked the length.
-struct Fields<'a>(&'a [u8]);
+struct HeaderFields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     fn u8(&self, at: usize) -> u8 {
         self.0.get(at).copied().unwrap_or(0)
     }
@@ -179,8 +179,8 @@ pub fn is_end(bytes: &[u8]) -> bool {
 /// Frames the event at the start of `bytes`, which must extend to the end of the valid data.
 ///
 /// `inherited_time` is the time of the previous event, for trace messages without a timestamp.
-pub fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
-    let fields = Fields(bytes);
+pub fn frame(bytes: &[u8], inherited_time: i64) -> Result<EventFrame<'_>, FrameError> {
+    let fields = HeaderFields(bytes);
     match fields.u8(3) {
         MARKER => match fields.u8(2) {
             kind @ (1 | 2) => kernel(bytes, 32, pointer_size(kind == 2)),
@@ -202,7 +202,7 @@ fn pointer_size(wide: bool) -> usize {
 
 /// Returns the timestamp at the start of a buffer's events, which orders the buffers.
 pub fn leading_time(bytes: &[u8]) -> Option<i64> {
-    let fields = Fields(bytes);
+    let fields = HeaderFields(bytes);
     let at = match (fields.u8(3), fields.u8(2)) {
         (MARKER, 0x10 | 0x11) => 8,
         (MARKER, 1..=4 | 10 | 11 | 18..=21) => 16,
@@ -221,13 +221,13 @@ fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> 
     bytes.get(..size).ok_or(FrameError::BadSize)
 }
 
-fn framed(header: usize, size: usize, event: Event<'_>) -> Framed<'_> {
-    Framed { event, header, size, stride: size.next_multiple_of(8) }
+fn framed(header: usize, size: usize, event: Event<'_>) -> EventFrame<'_> {
+    EventFrame { event, header, size, stride: size.next_multiple_of(8) }
 }
 
 /// Frames events with system (32), compact (24) and perfinfo (16) headers.
-fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
-    let fields = Fields(bytes);
+fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<EventFrame<'_>, FrameError> {
+    let fields = HeaderFields(bytes);
     let size = usize::from(fields.u16(4));
     let bytes = sized(bytes, size, header)?;
     let has_ids = header > 16;
@@ -252,8 +252,8 @@ fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>
 const CLASSIC_HEADER: usize = 48;
 
 /// Frames events with classic (48) and instance (72) headers; both have the event class at 24.
-fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
-    let fields = Fields(bytes);
+fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<EventFrame<'_>, FrameError> {
+    let fields = HeaderFields(bytes);
     let size = usize::from(fields.u16(0));
     let bytes = sized(bytes, size, header)?;
     let event = Event {
@@ -271,8 +271,8 @@ fn classic(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_
 
 const MANIFEST_HEADER: usize = 80;
 
-fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError> {
-    let fields = Fields(bytes);
+fn manifest(bytes: &[u8], pointer_size: usize) -> Result<EventFrame<'_>, FrameError> {
+    let fields = HeaderFields(bytes);
     let size = usize::from(fields.u16(0));
     let bytes = sized(bytes, size, MANIFEST_HEADER)?;
     let payload_at = if fields.u16(4) & 1 != 0 { end_of_extended(bytes)? } else { MANIFEST_HEADER };
@@ -292,7 +292,7 @@ fn manifest(bytes: &[u8], pointer_size: usize) -> Result<Framed<'_>, FrameError>
 
 /// Walks the chain of extended items; bit 0 of an item's third field says that another follows.
 fn end_of_extended(bytes: &[u8]) -> Result<usize, FrameError> {
-    let fields = Fields(bytes);
+    let fields = HeaderFields(bytes);
     let mut at = MANIFEST_HEADER;
     loop {
         let size = usize::from(fields.u16(at));
@@ -309,8 +309,8 @@ fn end_of_extended(bytes: &[u8]) -> Result<usize, FrameError> {
 
 const MESSAGE_HEADER: usize = 8;
 
-fn message(bytes: &[u8], time: i64) -> Result<Framed<'_>, FrameError> {
-    let size = usize::from(Fields(bytes).u16(0));
+fn message(bytes: &[u8], time: i64) -> Result<EventFrame<'_>, FrameError> {
+    let size = usize::from(HeaderFields(bytes).u16(0));
     let bytes = sized(bytes, size, MESSAGE_HEADER)?;
     Ok(framed(
         MESSAGE_HEADER,

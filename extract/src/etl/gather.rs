@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::event::Event;
-use super::merge::Order;
+use super::merge::MergeOrder;
 use handlescope_model::guard::lock;
 
 /// Consumer of the events of a trace in time order.
@@ -63,7 +63,7 @@ impl<F: FnMut(&Event<'_>)> Sink for F {
 /// Order with some of its events gathered.
 pub struct GatheredOrder<B> {
     /// Events that were not gathered.
-    pub order: Order,
+    pub order: MergeOrder,
     /// For each of these, the number of gathered events before it.
     pub before: Vec<u32>,
     pub batch: B,
@@ -75,7 +75,7 @@ pub struct GatheredOrder<B> {
 pub fn gather<G: Gatherer>(
     mut gatherer: G,
     spares: &Spares<G::Batch>,
-    orders: Receiver<Order>,
+    orders: Receiver<MergeOrder>,
     gathered: &SyncSender<GatheredOrder<G::Batch>>,
 ) {
     for order in orders {
@@ -86,7 +86,7 @@ pub fn gather<G: Gatherer>(
 }
 
 impl<B> GatheredOrder<B> {
-    fn new<G: Gatherer<Batch = B>>(mut order: Order, gatherer: &mut G, mut batch: B) -> Self {
+    fn new<G: Gatherer<Batch = B>>(mut order: MergeOrder, gatherer: &mut G, mut batch: B) -> Self {
         let (mut gathered, mut last_time) = (0, order.last_time);
         let (mut left, mut before) = (Vec::new(), Vec::new());
         order.for_each(|place, event| {
@@ -149,10 +149,10 @@ mod tests {
     const IN_ORDER: u16 = 0x1820;
 
     /// An order of events in one buffer, by hook and time, after an event at `last_time`.
-    fn order(last_time: i64, events: &[(u16, i64)]) -> Order {
+    fn order(last_time: i64, events: &[(u16, i64)]) -> MergeOrder {
         let buffers = vec![Arc::new(DecodedBuffer::of_events(events))];
         let places = (0..events.len() as u32).map(|event| EventPlace { buffer: 0, event });
-        Order { events: places.collect(), buffers, last_time, read: 100 }
+        MergeOrder { events: places.collect(), buffers, last_time, read: 100 }
     }
 
     impl Spare for Vec<i64> {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// Returns the events of an order as they are handed out after gathering.
-    fn handed_out(order: Order) -> Vec<(i64, &'static str)> {
+    fn handed_out(order: MergeOrder) -> Vec<(i64, &'static str)> {
         let (spares, spare_batches, mut times) =
             (Spares::default(), Spares::default(), Times::default());
         let gathered = GatheredOrder::new(order, &mut Times::default(), spare_batches.take());

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::decoded::{DecodedBuffer, SelectedEvent};
-use super::event::{Event, Framed, frame};
+use super::event::{Event, EventFrame, frame};
 use super::gather::{Batch, GatheredOrder, Sink, Spares};
-use super::merge::{EventPlace, Order};
+use super::merge::{EventPlace, MergeOrder};
 use super::stack_parts::StackParts;
 use crate::prefetch::prefetch;
 
@@ -35,7 +35,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     }
 
     /// Hands out the events of an order.
-    pub fn take(&mut self, order: Order) -> ControlFlow<()> {
+    pub fn take(&mut self, order: MergeOrder) -> ControlFlow<()> {
         order.for_each(|_, event| self.sink.take(event));
         self.end(order)
     }
@@ -61,7 +61,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     }
 
     /// Ends an order: gives its buffers back, and reports how much of the file was read.
-    fn end(&mut self, order: Order) -> ControlFlow<()> {
+    fn end(&mut self, order: MergeOrder) -> ControlFlow<()> {
         for buffer in order.buffers {
             // The merge and neighbouring orders may still use it.
             Arc::into_inner(buffer).into_iter().for_each(|buffer| self.spares.give(buffer));
@@ -70,7 +70,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     }
 }
 
-impl Order {
+impl MergeOrder {
     /// Frames the events, and passes each on with its place.
     pub fn for_each(&self, mut each: impl FnMut(EventPlace, &Event<'_>)) {
         let buffer = |place: &EventPlace| self.buffers.get(place.buffer as usize);
@@ -106,7 +106,7 @@ impl DecodedBuffer {
         let stack = StackParts::new(&self.data, &self.parts, parts);
         // It was already framed by the decoder. It is modified in place: an event is large, and copying what the
         // processor has just written stalls.
-        if let Ok(Framed { event, .. }) = &mut frame(bytes, time) {
+        if let Ok(EventFrame { event, .. }) = &mut frame(bytes, time) {
             event.processor = self.processor;
             event.offset = self.offset_of(selected);
             event.repeated = repeated.map(|number| number.get() - 1);

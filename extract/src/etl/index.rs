@@ -16,7 +16,7 @@ use super::{EtlFile, ScanError};
 
 /// Trace header fields that matter for finding buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionLayout {
     /// Buffer size of the session in bytes. No buffer expands to more.
     pub buffer_size: u32,
     pub log_file_mode: u32,
@@ -25,9 +25,9 @@ pub struct Session {
 /// EVENT_TRACE_FILE_MODE_PREALLOCATE.
 const MODE_PREALLOCATE: u32 = 0x20;
 /// EVENT_TRACE_COMPRESSED_MODE.
-const MODE_COMPRESSED: u32 = 0x0400_0000;
+pub const MODE_COMPRESSED: u32 = 0x0400_0000;
 
-impl Session {
+impl SessionLayout {
     /// Whether buffers may be compressed, so that they may be at any offset.
     pub fn is_compressed(&self) -> bool {
         self.log_file_mode & MODE_COMPRESSED != 0
@@ -77,7 +77,7 @@ impl BufferIndex {
     /// Fails if the file cannot be read or `cancel` requests a stop.
     pub fn scan(
         file: &EtlFile,
-        session: Session,
+        session: SessionLayout,
         diagnostics: &mut Diagnostics,
         cancel: &Cancel,
     ) -> Result<Self, ScanError> {
@@ -111,7 +111,7 @@ impl BufferIndex {
     fn walk(
         &mut self,
         file: &EtlFile,
-        session: Session,
+        session: SessionLayout,
         diagnostics: &mut Diagnostics,
         cancel: &Cancel,
     ) -> Result<(), ScanError> {
@@ -147,8 +147,11 @@ impl BufferIndex {
 
     /// Returns the sum of the sizes that compressed buffers claim to expand to, in bytes.
     pub fn expanded_bytes(&self) -> u64 {
-        let compressed = self.buffers.iter().filter(|buffer| buffer.header.is_compressed());
-        compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
+        self.buffers
+            .iter()
+            .filter(|buffer| buffer.header.is_compressed())
+            .map(|buffer| u64::from(buffer.header.filled))
+            .sum()
     }
 
     /// Adds a range that is not a buffer. Adjacent empty ranges are joined.
@@ -182,7 +185,7 @@ struct FetchAhead<'a> {
 }
 
 impl<'a> FetchAhead<'a> {
-    fn new(file: &'a EtlFile, session: Session) -> Self {
+    fn new(file: &'a EtlFile, session: SessionLayout) -> Self {
         let buffer_size = u64::from(session.buffer_size.max(1));
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let has_runs = file.len() / buffer_size >= 4 * FETCHED_RUN;
@@ -217,7 +220,11 @@ impl<'a> FetchAhead<'a> {
 }
 
 /// Counts what is wrong with a buffer; returns whether to read its events.
-fn count_defects(buffer: &IndexedBuffer, session: Session, diagnostics: &mut Diagnostics) -> bool {
+fn count_defects(
+    buffer: &IndexedBuffer,
+    session: SessionLayout,
+    diagnostics: &mut Diagnostics,
+) -> bool {
     let IndexedBuffer { offset, stored, header, .. } = buffer;
     let mut count = |kind| diagnostics.count(kind, Some(*offset));
     if *stored < header.size {
@@ -244,7 +251,7 @@ fn skip_bad(
     bad: BadHeader,
     offset: u64,
     file: &EtlFile,
-    session: Session,
+    session: SessionLayout,
     diagnostics: &mut Diagnostics,
 ) -> u64 {
     let size = u64::from(session.buffer_size.max(BUFFER_HEADER_SIZE as u32));
@@ -401,7 +408,7 @@ mod tests {
 
     use super::*;
 
-    const SESSION: Session = Session { buffer_size: 256, log_file_mode: 0 };
+    const SESSION: SessionLayout = SessionLayout { buffer_size: 256, log_file_mode: 0 };
 
     /// A buffer of 256 bytes with one perfinfo event at `time`.
     fn buffer(time: i64) -> Vec<u8> {
@@ -413,7 +420,7 @@ mod tests {
         bytes
     }
 
-    fn scan(bytes: &[u8], session: Session) -> (BufferIndex, Diagnostics) {
+    fn scan(bytes: &[u8], session: SessionLayout) -> (BufferIndex, Diagnostics) {
         let mut temp = tempfile::NamedTempFile::new().unwrap();
         temp.write_all(bytes).unwrap();
         let file = EtlFile::new(temp.reopen().unwrap()).unwrap();
@@ -483,7 +490,7 @@ mod tests {
     fn unused_space_is_a_warning_only_in_a_file_that_was_not_preallocated() {
         let bytes = [buffer(1), vec![0; 512]].concat();
         assert_eq!(scan(&bytes, SESSION).1.of(WarningKind::EmptyBuffer), 2);
-        let preallocated = Session { log_file_mode: MODE_PREALLOCATE, ..SESSION };
+        let preallocated = SessionLayout { log_file_mode: MODE_PREALLOCATE, ..SESSION };
         assert!(scan(&bytes, preallocated).1.warnings().is_empty());
     }
 
@@ -499,7 +506,7 @@ mod tests {
     fn a_compressed_file_ends_at_a_bad_header() {
         let mut bytes = [buffer(1), buffer(2), buffer(3)].concat();
         bytes[256..260].fill(0xEE);
-        let compressed = Session { log_file_mode: MODE_COMPRESSED, ..SESSION };
+        let compressed = SessionLayout { log_file_mode: MODE_COMPRESSED, ..SESSION };
         let (index, diagnostics) = scan(&bytes, compressed);
         assert_eq!(index.buffers_found, 1);
         assert_eq!(diagnostics.of(WarningKind::UnreadableRest), 1);

@@ -179,7 +179,7 @@ struct Processors {
 }
 
 /// A span shorter than the time to fill the fastest buffer, divided by this, is too short for another buffer.
-const FILLED_PART: i64 = 8;
+const SHORTEST_HOLE_DIVISOR: i64 = 8;
 
 impl Processors {
     fn new(buffers: &[ReadBuffer]) -> Self {
@@ -194,7 +194,7 @@ impl Processors {
         // A buffer written before it was full says nothing about how long filling one takes.
         let full = of_session().filter(|buffer| buffer.header.filled >= largest / 2);
         let fastest = full.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
-        let shortest_hole = fastest.unwrap_or_default() / FILLED_PART;
+        let shortest_hole = fastest.unwrap_or_default() / SHORTEST_HOLE_DIVISOR;
         Self { buffers: buffers_of, start, shortest_hole }
     }
 
@@ -321,8 +321,11 @@ mod tests {
     type Certain = (LossKind, Option<(i64, i64)>, Option<u16>);
 
     fn certain(losses: &[EventLoss]) -> Vec<Certain> {
-        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
-        certain.map(|loss| (loss.kind, loss.span.map(LossSpan::bounds), loss.processor)).collect()
+        losses
+            .iter()
+            .filter(|loss| !loss.is_doubtful)
+            .map(|loss| (loss.kind, loss.span.map(LossSpan::bounds), loss.processor))
+            .collect()
     }
 
     /// Numbers in the order the buffers were taken; each processor has two.

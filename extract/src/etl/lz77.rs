@@ -25,7 +25,7 @@ pub fn decompress(input: &[u8], limit: usize, output: &mut Vec<u8>) -> Result<()
     let end = start + limit;
     // A buffer may claim more than it holds.
     output.reserve(limit.min(USUAL_SIZE));
-    let mut reader = Reader { input, at: 0, nibble: None };
+    let mut reader = BitReader { input, at: 0, nibble: None };
     let mut flags = 0u32;
     let mut flags_left = 0;
     while output.len() < end {
@@ -63,14 +63,14 @@ fn copy_match(output: &mut Vec<u8>, distance: usize, mut length: usize) {
     }
 }
 
-struct Reader<'a> {
+struct BitReader<'a> {
     input: &'a [u8],
     at: usize,
     /// Byte with its low half used and its high half left for the next long match.
     nibble: Option<u8>,
 }
 
-impl Reader<'_> {
+impl BitReader<'_> {
     fn is_at_end(&self) -> bool {
         self.at >= self.input.len()
     }

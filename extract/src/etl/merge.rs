@@ -8,12 +8,12 @@ use std::sync::mpsc::Receiver;
 use super::buffer::IndexedBuffer;
 use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::diagnostics::{Diagnostics, WarningKind};
-use super::repeated::Repeated;
+use super::repeated::RepeatedBytes;
 use crate::prefetch::prefetch;
 
 /// Sort key of a buffer's next event among the events of all buffers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct MergeKey {
     /// Raw time.
     time: i64,
     processor: u16,
@@ -21,7 +21,7 @@ struct Key {
     offset: u64,
 }
 
-impl Key {
+impl MergeKey {
     /// Key of an empty slot. It sorts after all others, as no buffer begins at the last byte.
     const NONE: Self =
         Self { time: i64::MAX, processor: u16::MAX, sequence: u64::MAX, offset: u64::MAX };
@@ -29,14 +29,14 @@ impl Key {
 
 /// Buffers with events still to be merged.
 ///
-/// They are ordered by [`Key`]. Events of one processor with equal times keep their order in the file. For several
+/// They are ordered by [`MergeKey`]. Events of one processor with equal times keep their order in the file. For several
 /// processors, the order of equal times does not depend on how a merge or copy numbers the buffers.
 #[derive(Default)]
 pub struct Merge {
     /// The length is a power of two, or 0.
-    slots: Vec<Slot>,
+    slots: Vec<MergeSlot>,
     /// Key of each slot's next event.
-    keys: Vec<Key>,
+    keys: Vec<MergeKey>,
     /// Slot that lost at each inner node of the tree over the slots. The root is node 1, and the children of node n are
     /// 2n and 2n + 1.
     losers: Vec<u32>,
@@ -46,7 +46,7 @@ pub struct Merge {
 }
 
 #[derive(Default)]
-struct Slot {
+struct MergeSlot {
     /// `None` if the slot is free.
     buffer: Option<Arc<DecodedBuffer>>,
     next: usize,
@@ -85,8 +85,8 @@ impl Merge {
             self.grow();
         }
         let slot = self.free.pop()?;
-        self.slots[slot] = Slot { buffer: Some(Arc::clone(buffer)), next: 0 };
-        self.keys[slot] = Key { time, processor, sequence, offset };
+        self.slots[slot] = MergeSlot { buffer: Some(Arc::clone(buffer)), next: 0 };
+        self.keys[slot] = MergeKey { time, processor, sequence, offset };
         self.play();
         Some(slot)
     }
@@ -97,7 +97,7 @@ impl Merge {
             return None;
         }
         let winner = self.winner;
-        let Slot { buffer, next } = &mut self.slots[winner];
+        let MergeSlot { buffer, next } = &mut self.slots[winner];
         let (at, time) = (*next, self.keys[winner].time);
         *next += 1;
         let events = buffer.as_ref().map_or(&[][..], |buffer| &buffer.events);
@@ -107,7 +107,7 @@ impl Merge {
             self.keys[winner].time = event.time;
         } else {
             done = buffer.take();
-            self.keys[winner] = Key::NONE;
+            self.keys[winner] = MergeKey::NONE;
             self.free.push(winner);
         }
         self.replay();
@@ -116,15 +116,17 @@ impl Merge {
 
     /// Returns the buffers that still have events, with their slots.
     fn buffers(&self) -> impl Iterator<Item = (usize, &Arc<DecodedBuffer>)> {
-        let buffers = self.slots.iter().enumerate();
-        buffers.filter_map(|(slot, Slot { buffer, .. })| Some((slot, buffer.as_ref()?)))
+        self.slots
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, MergeSlot { buffer, .. })| Some((slot, buffer.as_ref()?)))
     }
 
     /// Doubles the number of slots.
     fn grow(&mut self) {
         let (before, count) = (self.slots.len(), (2 * self.slots.len()).max(1));
-        self.slots.resize_with(count, Slot::default);
-        self.keys.resize(count, Key::NONE);
+        self.slots.resize_with(count, MergeSlot::default);
+        self.keys.resize(count, MergeKey::NONE);
         self.losers = vec![0; count];
         self.free.extend((before..count).rev());
     }
@@ -182,7 +184,7 @@ const MAX_EVENTS: usize = 1 << 14;
 
 /// Events of some buffers in merged order.
 #[derive(Default)]
-pub struct Order {
+pub struct MergeOrder {
     pub events: Vec<EventPlace>,
     /// Buffers of the events, and possibly others.
     pub buffers: Vec<Arc<DecodedBuffer>>,
@@ -215,11 +217,11 @@ pub struct Merger<'a> {
     decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
     indexed: IndexedGroups<'a>,
     merge: Merge,
-    repeated: &'a Repeated,
+    repeated: &'a RepeatedBytes,
     limits: MergeLimits,
     /// Bytes of the buffers being merged.
     bytes: usize,
-    order: Order,
+    order: MergeOrder,
     /// For each slot, the position of its buffer in the order.
     places: Vec<u32>,
     /// Raw time of the latest event so far; the smallest number before the first event.
@@ -230,7 +232,7 @@ pub struct Merger<'a> {
 impl<'a> Merger<'a> {
     pub fn new(
         decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
-        repeated: &'a Repeated,
+        repeated: &'a RepeatedBytes,
         limits: MergeLimits,
         indexed: IndexedGroups<'a>,
     ) -> Self {
@@ -241,7 +243,7 @@ impl<'a> Merger<'a> {
             repeated,
             limits,
             bytes: 0,
-            order: Order { last_time: i64::MIN, ..Order::default() },
+            order: MergeOrder { last_time: i64::MIN, ..MergeOrder::default() },
             places: Vec::new(),
             last_time: i64::MIN,
             diagnostics: Diagnostics::default(),
@@ -252,12 +254,12 @@ impl<'a> Merger<'a> {
     /// `take` says so. Returns the last decision about going on, and the diagnostics.
     pub fn run(
         mut self,
-        mut take: impl FnMut(Order) -> ControlFlow<()>,
+        mut take: impl FnMut(MergeOrder) -> ControlFlow<()>,
     ) -> (ControlFlow<()>, Diagnostics) {
         (self.order(&mut take), self.diagnostics)
     }
 
-    fn order(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn order(&mut self, take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>) -> ControlFlow<()> {
         let IndexedGroups { buffers, groups } = self.indexed;
         for (at, group) in groups.iter().enumerate() {
             let Ok(decoded) = self.decoders[at % self.decoders.len()].recv() else { break };
@@ -274,9 +276,9 @@ impl<'a> Merger<'a> {
     }
 
     /// Sends on the order so far.
-    fn hand_on(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn hand_on(&mut self, take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>) -> ControlFlow<()> {
         let Self { merge, order, places, last_time, .. } = self;
-        let mut next = Order {
+        let mut next = MergeOrder {
             events: Vec::with_capacity(order.events.len()),
             buffers: Vec::new(),
             last_time: *last_time,
@@ -308,7 +310,7 @@ impl<'a> Merger<'a> {
     fn catch_up(
         &mut self,
         until: i64,
-        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+        take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let is_before = |merger: &Self| merger.merge.next_time().is_some_and(|time| time < until);
         self.order_while(is_before, take)?;
@@ -325,7 +327,7 @@ impl<'a> Merger<'a> {
     fn order_while(
         &mut self,
         is_ready: impl Fn(&Self) -> bool,
-        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+        take: &mut impl FnMut(MergeOrder) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         while is_ready(self) {
             let Some(Next { slot, at, time, done }) = self.merge.next() else { break };
@@ -373,12 +375,12 @@ mod tests {
 
     /// A merge, with the offset of the buffer in each slot.
     #[derive(Default)]
-    struct Merged {
+    struct MergeFixture {
         merge: Merge,
         offsets: Vec<u64>,
     }
 
-    impl Merged {
+    impl MergeFixture {
         fn new(buffers: impl IntoIterator<Item = DecodedBuffer>) -> Self {
             let mut merged = Self::default();
             buffers.into_iter().for_each(|buffer| merged.add(buffer));
@@ -404,7 +406,7 @@ mod tests {
 
     #[test]
     fn events_of_several_processors_come_in_time_order() {
-        let merged = Merged::new([buffer(0, &[1, 4, 5]), buffer(1, &[2, 3, 6])]);
+        let merged = MergeFixture::new([buffer(0, &[1, 4, 5]), buffer(1, &[2, 3, 6])]);
         assert_eq!(merged.order(), [0, 1, 1, 0, 0, 1]);
     }
 
@@ -412,7 +414,7 @@ mod tests {
     #[test]
     fn many_buffers_come_in_the_order_of_their_keys() {
         for count in [1_u64, 2, 3, 5, 8, 17, 100] {
-            let mut merged = Merged::default();
+            let mut merged = MergeFixture::default();
             let (mut seed, mut order) = (count, Vec::new());
             let mut next = || {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -426,7 +428,7 @@ mod tests {
                 merged.add(buffer(offset, &times));
             }
             waiting.sort_unstable();
-            let Merged { mut merge, offsets } = merged;
+            let MergeFixture { mut merge, offsets } = merged;
             while let Some(Next { slot, time, .. }) = merge.next() {
                 order.push((time, offsets[slot]));
             }
@@ -436,14 +438,17 @@ mod tests {
 
     #[test]
     fn equal_times_keep_their_order_in_the_file() {
-        assert_eq!(Merged::new([buffer(9, &[1, 1]), buffer(3, &[1, 1])]).order(), [3, 3, 9, 9]);
+        assert_eq!(
+            MergeFixture::new([buffer(9, &[1, 1]), buffer(3, &[1, 1])]).order(),
+            [3, 3, 9, 9]
+        );
     }
 
     #[test]
     fn equal_times_keep_the_order_of_buffers_where_the_file_was_overwritten() {
         let later = DecodedBuffer { sequence: 8, ..buffer(3, &[1]) };
         let earlier = DecodedBuffer { sequence: 7, ..buffer(9, &[1]) };
-        assert_eq!(Merged::new([later, earlier]).order(), [9, 3]);
+        assert_eq!(MergeFixture::new([later, earlier]).order(), [9, 3]);
     }
 
     #[test]
@@ -464,7 +469,7 @@ mod tests {
     #[test]
     fn too_many_overlapping_buffers_are_merged_down_to_half_the_limit() {
         for (buffers, bytes) in [(4, usize::MAX), (usize::MAX, 400)] {
-            let repeated = &Repeated::default();
+            let repeated = &RepeatedBytes::default();
             let mut merger = Merger::new(
                 Vec::new(),
                 repeated,

@@ -22,15 +22,18 @@ mod stack_parts;
 use std::fs::File;
 use std::io;
 
-pub use self::buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
+pub use self::buffer::{
+    BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, FLAG_COMPRESSED, IndexedBuffer, TimeBounds,
+    buffer_offset,
+};
 pub use self::clock::{Clock, ClockKind};
 pub use self::decode::{Selector, load};
 pub use self::diagnostics::{
     Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_of_provider,
 };
-pub use self::event::{Event, EventId, Framed, Guid, frame, is_end};
+pub use self::event::{Event, EventFrame, EventId, Guid, frame, is_end};
 pub use self::gather::{Batch, Gatherer, Sink, Spare};
-pub use self::index::{BufferIndex, Session, SkippedRange};
+pub use self::index::{BufferIndex, MODE_COMPRESSED, SessionLayout, SkippedRange};
 pub use self::losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use self::lz77::decompress;
 pub use self::reader::{EventReader, MAX_DECODERS};

@@ -13,14 +13,14 @@ use std::thread::{self, Scope};
 use handlescope_model::guard::joined;
 
 use super::EtlFile;
-use super::decode::{Decoder, Findings, Selector, groups};
+use super::decode::{BufferDecoder, DecoderFindings, Selector, groups};
 use super::diagnostics::Diagnostics;
 use super::gather::{Sink, Spares, gather};
 use super::hand_out::HandOut;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::merge::{IndexedGroups, MergeLimits, Merger};
-use super::repeated::Repeated;
+use super::repeated::RepeatedBytes;
 
 /// Groups of decoded buffers waiting for the merge.
 const READ_AHEAD: usize = 8;
@@ -94,12 +94,12 @@ impl EventReader {
         let (buffers, file) = (&index.buffers, &file);
         let groups = &groups(buffers);
         let (spares, spare_batches, repeated) =
-            (&Spares::default(), &Spares::default(), &Repeated::default());
+            (&Spares::default(), &Spares::default(), &RepeatedBytes::default());
         thread::scope(|scope| {
             let (mut decoders, mut decoded) = (Vec::new(), Vec::new());
             for (first, selectors) in divided(selectors, count).into_iter().enumerate() {
                 let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD.div_ceil(count));
-                let decoder = Decoder::new(file, spares, repeated);
+                let decoder = BufferDecoder::new(file, spares, repeated);
                 decoded.push(decoded_rx);
                 let every = groups.iter().skip(first).step_by(count).cloned();
                 decoders
@@ -118,7 +118,7 @@ impl EventReader {
             diagnostics.merge(&merged);
             let mut read = Vec::with_capacity(buffers.len());
             for decoder in decoders {
-                let Findings { diagnostics: findings, read: part } = joined(decoder.join())?;
+                let DecoderFindings { diagnostics: findings, read: part } = joined(decoder.join())?;
                 diagnostics.merge(&findings);
                 read.extend(part);
             }
@@ -159,10 +159,11 @@ where
         let spares = hand_out.spare_batches;
         let (gathered, batches) = channels(gatherers.len());
         let lanes = gatherers.into_iter().zip(orders).zip(gathered);
-        let gathering = lanes.map(|((gatherer, orders), gathered)| {
-            scope.spawn(move || gather(gatherer, spares, orders, &gathered))
-        });
-        let gathering: Vec<_> = gathering.collect();
+        let gathering: Vec<_> = lanes
+            .map(|((gatherer, orders), gathered)| {
+                scope.spawn(move || gather(gatherer, spares, orders, &gathered))
+            })
+            .collect();
         let flow = in_turns(batches).try_for_each(|batch| hand_out.take_gathered(batch));
         gathering.into_iter().for_each(|thread| joined(thread.join()));
         flow
@@ -268,7 +269,7 @@ mod tests {
         let buffer = |time| vec![DecodedBuffer::of_events(&[(0x1120, time)])];
         (7..107).for_each(|time| decoded_tx.send(buffer(time)).unwrap());
         let limits = MergeLimits { buffers: 4, bytes: 1 << 20 };
-        let repeated = &Repeated::default();
+        let repeated = &RepeatedBytes::default();
         let (spares, spare_batches) = (&Spares::default(), &Spares::default());
         let result = catch_unwind(AssertUnwindSafe(|| {
             let indexed = IndexedGroups { buffers, groups };

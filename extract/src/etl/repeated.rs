@@ -18,13 +18,13 @@ pub const MAX_REPEATED: u32 = 1 << 22;
 ///
 /// [`Selector::repeated`]: super::Selector::repeated
 #[derive(Default)]
-pub struct Repeated {
+pub struct RepeatedBytes {
     numbers: Mutex<FingerprintTable>,
     /// Groups of decoded buffers waiting for the merge.
     waiting: AtomicUsize,
 }
 
-impl Repeated {
+impl RepeatedBytes {
     /// Numbers the bytes of a decoded group about to wait for the merge, if other groups are already waiting.
     pub fn before_waiting(&self, group: &mut [DecodedBuffer]) {
         if self.waiting.fetch_add(1, Ordering::Relaxed) > 0 {

@@ -13,7 +13,7 @@ use super::ImagePath;
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
 use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
-use crate::raw::{Action, EventFamily, Shared};
+use crate::raw::{EventFamily, LifeEvent, PassState};
 
 pub const LOAD: EventId = EventId::Hook(0x030a);
 const UNLOAD: EventId = EventId::Hook(0x1402);
@@ -22,8 +22,8 @@ pub const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
 /// Image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Image<'a> {
-    pub action: Action,
+pub struct ImagePayload<'a> {
+    pub action: LifeEvent,
     pub base: u64,
     /// Size of the mapping, bytes.
     pub size: u64,
@@ -37,14 +37,14 @@ pub struct Image<'a> {
     pub path: &'a [u8],
 }
 
-impl<'a> Image<'a> {
+impl<'a> ImagePayload<'a> {
     /// Decodes versions 2 and 3 of the event. Version 1 lacks the fields from checksum to reserved, version 0 also the
     /// process id (MOF classes Image_V0_Load, Image_V1_Load).
     pub fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
-            LOAD => Action::Begin,
-            UNLOAD => Action::End,
-            RUNDOWN_START | RUNDOWN_END => Action::Rundown,
+            LOAD => LifeEvent::Begin,
+            UNLOAD => LifeEvent::End,
+            RUNDOWN_START | RUNDOWN_END => LifeEvent::Rundown,
             _ => return None,
         };
         let mut p = Payload::of(event);
@@ -317,7 +317,7 @@ impl EventFamily for Images {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, _: &mut PassState) -> Option<()> {
         match event.id {
             IMAGE_ID => self.image_id(ImageId::decode(event)?, event.time),
             RSDS => self.rsds(Rsds::decode(event)?, event.time),
@@ -325,14 +325,14 @@ impl EventFamily for Images {
                 let version = FileVersion::decode(event)?;
                 self.versions.insert((version.size, version.timestamp), version);
             }
-            _ => self.event(&Image::decode(event)?, event.time),
+            _ => self.event(&ImagePayload::decode(event)?, event.time),
         }
         Some(())
     }
 
     /// Gives identity records without their own image event to other images at their address, and counts records
     /// without any image.
-    fn finish(&mut self, shared: &mut Shared) {
+    fn finish(&mut self, shared: &mut PassState) {
         let keys: Vec<_> = self.early.keys().copied().collect();
         for key in keys {
             self.settle(key);
@@ -353,16 +353,16 @@ impl Images {
     ///
     /// A load opens a mapping and an unload closes it. An image first seen in a rundown or unload was there before the
     /// trace.
-    pub fn event(&mut self, image: &Image<'_>, time: i64) {
+    pub fn event(&mut self, image: &ImagePayload<'_>, time: i64) {
         let key = (image.pid, image.base);
         let same_time = self.take_early(key, time);
         let row = match (image.action, self.live.get(&key)) {
-            (Action::Begin, _) => self.add(image, Some(time)),
+            (LifeEvent::Begin, _) => self.add(image, Some(time)),
             (_, Some(row)) => *row,
             (_, None) => self.add(image, None),
         };
         self.complete_path(row, image.path);
-        if image.action == Action::End {
+        if image.action == LifeEvent::End {
             self.live.remove(&key);
             if let Some(row) = self.rows.get_mut(row) {
                 row.unload = Some(time);
@@ -517,7 +517,7 @@ impl Images {
         number
     }
 
-    fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
+    fn add(&mut self, image: &ImagePayload<'_>, load: Option<i64>) -> usize {
         let path = self.path(image.path);
         self.rows.push(ImageRow {
             pid: image.pid,
@@ -542,17 +542,25 @@ impl Images {
 mod tests {
     use super::*;
 
-    fn image(action: Action) -> Image<'static> {
-        Image { action, base: 0x1000, size: 0x100, pid: 4, checksum: 1, timestamp: 0, path: b"a\0" }
+    fn image(action: LifeEvent) -> ImagePayload<'static> {
+        ImagePayload {
+            action,
+            base: 0x1000,
+            size: 0x100,
+            pid: 4,
+            checksum: 1,
+            timestamp: 0,
+            path: b"a\0",
+        }
     }
 
     #[test]
     fn an_image_loaded_again_is_another_mapping() {
         let mut images = Images::default();
-        images.event(&image(Action::Rundown), 1);
-        images.event(&image(Action::End), 2);
-        images.event(&image(Action::Begin), 3);
-        images.event(&image(Action::Rundown), 4);
+        images.event(&image(LifeEvent::Rundown), 1);
+        images.event(&image(LifeEvent::End), 2);
+        images.event(&image(LifeEvent::Begin), 3);
+        images.event(&image(LifeEvent::Rundown), 4);
         let times: Vec<_> = images.rows.iter().map(|row| (row.load, row.unload)).collect();
         assert_eq!(times, [(None, Some(2)), (Some(3), None)]);
         assert_eq!(images.paths, ["a"]);
@@ -561,22 +569,22 @@ mod tests {
     #[test]
     fn a_record_logged_later_belongs_to_the_image_at_its_address() {
         let mut images = Images::default();
-        images.event(&image(Action::Rundown), 1);
+        images.event(&image(LifeEvent::Rundown), 1);
         images.rsds(rsds(1), 5);
         images.rsds(rsds(2), 6);
-        images.finish(&mut Shared::default());
+        images.finish(&mut PassState::default());
         assert_eq!(images.rows[0].file.pdb.as_ref().map(|pdb| pdb.1), Some(1));
     }
 
     #[test]
     fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_at_the_address() {
         let mut images = Images::default();
-        images.event(&image(Action::Begin), 1);
-        images.event(&image(Action::End), 2);
-        images.event(&image(Action::Begin), 3);
+        images.event(&image(LifeEvent::Begin), 1);
+        images.event(&image(LifeEvent::End), 2);
+        images.event(&image(LifeEvent::Begin), 3);
         images.rsds(rsds(1), 9);
-        images.event(&image(Action::Rundown), 9);
-        images.finish(&mut Shared::default());
+        images.event(&image(LifeEvent::Rundown), 9);
+        images.finish(&mut PassState::default());
         let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
         assert_eq!(known, [false, true]);
     }
@@ -591,7 +599,7 @@ mod tests {
 
     /// Returns the ages of the mappings' PDBs, and the number of records without image.
     fn ages(mut images: Images) -> (Vec<Option<u32>>, u64) {
-        let mut shared = Shared::default();
+        let mut shared = PassState::default();
         images.finish(&mut shared);
         let ages = images.rows.iter().map(|row| row.file.pdb.as_ref().map(|pdb| pdb.1));
         (ages.collect(), shared.diagnostics.of(WarningKind::IdentityWithoutImage))
@@ -602,9 +610,9 @@ mod tests {
         let mut images = Images::default();
         images.image_id(id(77), 1);
         images.rsds(rsds(1), 2);
-        images.event(&image(Action::Rundown), 5);
-        images.event(&image(Action::End), 6);
-        images.event(&image(Action::Begin), 7);
+        images.event(&image(LifeEvent::Rundown), 5);
+        images.event(&image(LifeEvent::End), 6);
+        images.event(&image(LifeEvent::Begin), 7);
         assert_eq!(images.rows[0].timestamp, 77);
         assert_eq!(ages(images), (vec![Some(1), None], 0));
     }
@@ -612,14 +620,14 @@ mod tests {
     #[test]
     fn records_of_an_earlier_trace_belong_to_a_later_load_of_the_same_file_only() {
         for (timestamp, expected) in [(77, (Some(1), 0)), (78, (None, 2)), (0, (None, 2))] {
-            for action in [Action::Begin, Action::Rundown] {
+            for action in [LifeEvent::Begin, LifeEvent::Rundown] {
                 let mut images = Images::default();
                 images.image_id(id(77), 1);
                 images.rsds(rsds(1), 1);
-                images.event(&Image { timestamp, ..image(action) }, 5);
+                images.event(&ImagePayload { timestamp, ..image(action) }, 5);
                 let (age, orphans) = match (timestamp, action) {
                     // Rundowns lack the timestamp.
-                    (0, Action::Rundown) => (Some(1), 0),
+                    (0, LifeEvent::Rundown) => (Some(1), 0),
                     _ => expected,
                 };
                 assert_eq!(ages(images), (vec![age], orphans), "{timestamp} {action:?}");
@@ -634,7 +642,7 @@ mod tests {
             images.image_id(id(77), time);
             images.rsds(rsds(time as u32), time);
         }
-        images.event(&image(Action::Rundown), 50);
+        images.event(&image(LifeEvent::Rundown), 50);
         assert!(images.unseen.values().all(|files| files.len() < MAX_FILES_WAITING));
         // The kept ImageIDs equal the image's own.
         let others = 2 * (40 - MAX_FILES_WAITING) + MAX_FILES_WAITING - 1;
@@ -644,16 +652,16 @@ mod tests {
     #[test]
     fn identity_belongs_to_the_image_event_of_its_time_in_either_order() {
         let mut images = Images::default();
-        images.event(&image(Action::Rundown), 1);
+        images.event(&image(LifeEvent::Rundown), 1);
         images.image_id(id(77), 1);
         assert_eq!(images.rows[0].timestamp, 77);
         let mut images = Images::default();
         images.image_id(id(77), 1);
-        images.event(&image(Action::Rundown), 1);
+        images.event(&image(LifeEvent::Rundown), 1);
         assert_eq!(images.rows[0].timestamp, 77);
         images.image_id(id(99), 2);
         assert_eq!(images.rows[0].timestamp, 77);
-        let mut shared = Shared::default();
+        let mut shared = PassState::default();
         images.finish(&mut shared);
         assert_eq!(shared.diagnostics.of(WarningKind::IdentityWithoutImage), 1);
     }

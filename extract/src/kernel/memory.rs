@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared, gathered_columns};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, PassState, RowKind, gathered_columns};
 
 const CREATE: EventId = EventId::Hook(0x1020);
 const ALLOC: EventId = EventId::Hook(0x1021);
@@ -61,7 +61,7 @@ impl EventFamily for Heaps {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let heap = p.pointer()?;
         let (kind, address, size) = match event.id {
@@ -143,7 +143,7 @@ impl EventFamily for VirtualMemory {
         &[Field::Pointers(2), Field::Bytes(8)]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let (base, size) = (p.pointer()?, p.pointer()?);
         let (pid, flags) = (p.u32()?, p.u32()?);
@@ -170,18 +170,18 @@ pub struct Views {
     pub rows: Vec<ViewRow>,
     /// Views listed at the end.
     pub at_end: Vec<ViewAtEnd>,
-    pub files: Files,
+    pub files: FileNames,
 }
 
 /// Names of files by kernel key. Keys are reused.
 #[derive(Default)]
-pub struct Files {
+pub struct FileNames {
     /// Raw times and names of each key, in order of arrival.
     keys: FxHashMap<u64, Vec<(i64, u32)>>,
     pub names: NameInterner,
 }
 
-impl Files {
+impl FileNames {
     /// Adds the name of a key, in UTF-16.
     fn add(&mut self, key: u64, time: i64, name: &[u8]) {
         let name = self.names.intern(name);
@@ -251,7 +251,7 @@ impl EventFamily for Views {
     }
 
     /// Offset and process id are present in version 3, and whenever the payload is long enough.
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         if matches!(event.id, FILE_NAME | FILE_CREATE | FILE_DELETE | FILE_RUNDOWN) {
             let key = p.pointer()?;
@@ -283,11 +283,14 @@ mod tests {
     use super::*;
 
     fn taken(id: EventId, pointer_size: usize, words: &[u64]) -> Option<Heaps> {
-        let bytes = words.iter().flat_map(|word| word.to_le_bytes()[..pointer_size].to_vec());
-        let payload: Vec<u8> = bytes.chain([1, 0, 0, 0]).collect();
+        let payload: Vec<u8> = words
+            .iter()
+            .flat_map(|word| word.to_le_bytes()[..pointer_size].to_vec())
+            .chain([1, 0, 0, 0])
+            .collect();
         let mut heaps = Heaps::default();
         let event = Event { id, payload: &payload, pointer_size, ..Event::default() };
-        heaps.take(&event, &mut Shared::default())?;
+        heaps.take(&event, &mut PassState::default())?;
         Some(heaps)
     }
 

@@ -14,13 +14,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use self::image_paths::{ImagePath, ImagePaths};
-pub use self::images::{IDENTITY_GUID, Image, ImageRow, Images};
+pub use self::images::{IDENTITY_GUID, ImagePayload, ImageRow, Images};
 pub use self::memory::{Heaps, RangeRow, ViewRow, Views, VirtualMemory};
-pub use self::processes::{Process, ProcessRow, Processes, Sid, ThreadRow, Threads, ZombieRow};
+pub use self::processes::{
+    ProcessPayload, ProcessRow, Processes, Sid, ThreadRow, Threads, ZombieRow,
+};
 pub use self::system::{FACTS_GUID, Losses, System};
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared, gathered_columns};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, PassState, RowKind, gathered_columns};
 use handlescope_model::rules::{HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END};
 use handlescope_model::{EventKind, Table, rules};
 
@@ -41,12 +43,12 @@ pub struct Handles {
     pub name: Vec<u32>,
     pub names: NameInterner,
     /// Handles open at the start.
-    pub start: Vec<StartHandle>,
+    pub start: Vec<StartHandleRow>,
 }
 
 /// Handle of the start rundown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StartHandle {
+pub struct StartHandleRow {
     /// Kernel address of the object.
     pub object: u64,
     pub pid: u32,
@@ -75,7 +77,7 @@ impl EventFamily for Handles {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let object = p.pointer()?;
         let pid = match event.id {
@@ -91,7 +93,7 @@ impl EventFamily for Handles {
             RUNDOWN_END => shared.timeline.push_rundown(RowKind::HandleAtEnd, row, event, pid),
             RUNDOWN_START => {
                 let time = event.time;
-                self.start.push(StartHandle { object, pid, handle, type_id, name, time });
+                self.start.push(StartHandleRow { object, pid, handle, type_id, name, time });
                 return Some(());
             }
             _ => return None,
@@ -174,7 +176,7 @@ impl EventFamily for Duplicates {
         &[Field::Pointers(1), Field::Bytes(18)]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let row = DuplicateRow {
             object: p.pointer()?,
@@ -213,7 +215,7 @@ impl EventFamily for Objects {
         &[Field::Pointers(1), Field::Bytes(2)]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let (object, type_id) = (p.pointer()?, p.u16()?);
         let kind =
@@ -249,7 +251,7 @@ impl EventFamily for References {
         &[Field::Pointers(1), Field::Unread(4), Field::Bytes(4)]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let (object, _pool_tag, count) = (p.pointer()?, p.u32()?, p.u32()?);
         let kind = if event.id == REFERENCE { RowKind::Reference } else { RowKind::Dereference };
@@ -280,7 +282,7 @@ impl EventFamily for ObjectTypes {
         &[Field::Bytes(4), Field::Public]
     }
 
-    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, _: &mut PassState) -> Option<()> {
         let mut p = Payload::of(event);
         let (type_id, _reserved) = (p.u16()?, p.u16()?);
         self.names.insert(type_id, p.utf16());
@@ -299,7 +301,7 @@ mod tests {
         payload.extend(b"\\\0X\0\0\0");
         let mut handles = Handles::default();
         let event = Event { id: CLOSE, payload: &payload, pointer_size: 4, ..Event::default() };
-        handles.take(&event, &mut Shared::default()).unwrap();
+        handles.take(&event, &mut PassState::default()).unwrap();
         assert_eq!((handles.handle[0], handles.names.text(handles.name[0])), (0xC0, r"\X".into()));
     }
 
@@ -314,7 +316,7 @@ mod tests {
         let mut duplicates = Duplicates::default();
         for payload in [&payload[..], &payload[..22]] {
             let event = Event { id: DUPLICATE, payload, ..Event::default() };
-            duplicates.take(&event, &mut Shared::default()).unwrap();
+            duplicates.take(&event, &mut PassState::default()).unwrap();
         }
         let [row, older] = duplicates.rows[..] else { panic!("two rows") };
         assert_eq!((row.target_pid, row.source_pid), (20_700, Some(20_648)));

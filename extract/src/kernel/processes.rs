@@ -6,7 +6,7 @@ use handlescope_model::Table;
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload};
-use crate::raw::{Action, EventFamily, Shared, Timeline};
+use crate::raw::{EventFamily, LifeEvent, PassState, Timeline};
 
 const START: EventId = EventId::Hook(0x0301);
 const END: EventId = EventId::Hook(0x0302);
@@ -19,8 +19,8 @@ const NO_SESSION: u32 = u32::MAX;
 
 /// Process event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
-    pub action: Action,
+pub struct ProcessPayload {
+    pub action: LifeEvent,
     /// Unique process key; 0 if the event version has none.
     pub key: u64,
     pub pid: u32,
@@ -40,7 +40,7 @@ pub struct Process {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRow {
     /// Process as described by the events.
-    pub process: Process,
+    pub process: ProcessPayload,
     /// Start, if it was seen.
     pub start: Option<i64>,
     /// End, if it was seen.
@@ -62,7 +62,7 @@ pub struct ProcessRow {
 /// Process that a rundown lists as ended but still in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZombieRow {
-    pub process: Process,
+    pub process: ProcessPayload,
     /// End as FILETIME, if the event has it.
     pub exit_time: Option<i64>,
     /// Time of the last rundown that listed it.
@@ -135,9 +135,9 @@ impl EventFamily for Processes {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         let mut payload = Payload::of(event);
-        let process = Process::decode(event, &mut payload)?;
+        let process = ProcessPayload::decode(event, &mut payload)?;
         if event.id == DEFUNCT {
             let exit_time = (event.version >= 5).then(|| exit_time(&mut payload)).flatten();
             self.add_zombie(ZombieRow { process, exit_time, listed: event.time });
@@ -158,14 +158,14 @@ impl Processes {
     /// Handles one process event at a raw time; `thread` is the process and thread that logged it.
     fn add_event(
         &mut self,
-        process: Process,
+        process: ProcessPayload,
         time: i64,
         thread: Option<(u32, u32)>,
         position: EventPosition,
     ) {
         let pid = process.pid;
         // Another key means another process: the end of the previous one and the start of this one are missing.
-        if process.action != Action::Begin
+        if process.action != LifeEvent::Begin
             && let Some(row) = self.live.get(&pid).and_then(|row| self.rows.get(*row))
             && ![0, process.key].contains(&row.process.key)
             && process.key != 0
@@ -173,12 +173,12 @@ impl Processes {
             self.live.remove(&pid);
         }
         match process.action {
-            Action::Begin => {
+            LifeEvent::Begin => {
                 let row = self.add(process, Some(time));
                 (self.rows[row].creator, self.rows[row].start_position) = (thread, Some(position));
                 self.live.insert(pid, row);
             }
-            Action::End => {
+            LifeEvent::End => {
                 let row = match self.live.remove(&pid) {
                     Some(row) => row,
                     None => self.add(process.clone(), None),
@@ -189,7 +189,7 @@ impl Processes {
                     complete(&mut row.process, &process);
                 }
             }
-            Action::Rundown => {
+            LifeEvent::Rundown => {
                 let row = match self.live.get(&pid) {
                     Some(row) => *row,
                     None => {
@@ -228,18 +228,18 @@ impl Processes {
     /// Adds processes known only by pid.
     pub fn add_unnamed(&mut self, pids: impl IntoIterator<Item = u32>) {
         for pid in pids {
-            let row = self.add(Process::nameless(pid), None);
+            let row = self.add(ProcessPayload::nameless(pid), None);
             self.rows[row].is_unnamed = true;
         }
     }
 
     /// Adds a process known only by its pid and the time since when it has events.
     pub fn add_nameless(&mut self, pid: u32, since: i64) {
-        let row = self.add(Process::nameless(pid), None);
+        let row = self.add(ProcessPayload::nameless(pid), None);
         self.rows[row].since = Some(since);
     }
 
-    fn add(&mut self, process: Process, start: Option<i64>) -> usize {
+    fn add(&mut self, process: ProcessPayload, start: Option<i64>) -> usize {
         self.rows.push(ProcessRow {
             process,
             start,
@@ -256,7 +256,7 @@ impl Processes {
 }
 
 /// Fills in what an earlier event of the process left empty.
-fn complete(known: &mut Process, more: &Process) {
+fn complete(known: &mut ProcessPayload, more: &ProcessPayload) {
     if known.name.is_empty() {
         known.name.clone_from(&more.name);
     }
@@ -268,11 +268,11 @@ fn complete(known: &mut Process, more: &Process) {
     }
 }
 
-impl Process {
+impl ProcessPayload {
     /// Creates a process known only by pid.
     fn nameless(pid: u32) -> Self {
         Self {
-            action: Action::Rundown,
+            action: LifeEvent::Rundown,
             key: 0,
             pid,
             parent_pid: 0,
@@ -287,9 +287,9 @@ impl Process {
     /// Decodes versions 0 to 5 of the event, up to the command line.
     fn decode(event: &Event<'_>, p: &mut Payload<'_>) -> Option<Self> {
         let action = match event.id {
-            START => Action::Begin,
-            END => Action::End,
-            RUNDOWN_START | RUNDOWN_END | DEFUNCT => Action::Rundown,
+            START => LifeEvent::Begin,
+            END => LifeEvent::End,
+            RUNDOWN_START | RUNDOWN_END | DEFUNCT => LifeEvent::Rundown,
             _ => return None,
         };
         // Version 1 starts with the page directory base, where later versions have the key.
@@ -415,7 +415,7 @@ impl EventFamily for Threads {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, _: &mut PassState) -> Option<()> {
         let row = decode_thread(event)?;
         let ids = (row.pid, row.tid);
         let known = (event.id != THREAD_START).then(|| self.live.get(&ids)).flatten().copied();
@@ -473,8 +473,8 @@ mod tests {
         Event { id: START, version, payload, ..Event::default() }
     }
 
-    fn decode(event: &Event<'_>) -> Option<Process> {
-        Process::decode(event, &mut Payload::of(event))
+    fn decode(event: &Event<'_>) -> Option<ProcessPayload> {
+        ProcessPayload::decode(event, &mut Payload::of(event))
     }
 
     fn body(with_flags: bool, sid: &[u8]) -> Vec<u8> {
@@ -522,8 +522,8 @@ mod tests {
         }
     }
 
-    fn process(action: Action, pid: u32) -> Process {
-        Process {
+    fn process(action: LifeEvent, pid: u32) -> ProcessPayload {
+        ProcessPayload {
             action,
             key: 0,
             pid,
@@ -539,36 +539,36 @@ mod tests {
     #[test]
     fn a_reused_pid_is_another_process() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::Rundown, 7), 10, None, EventPosition::default());
-        processes.add_event(process(Action::End, 7), 20, None, EventPosition::default());
-        processes.add_event(process(Action::Begin, 7), 30, None, EventPosition::default());
-        processes.add_event(process(Action::Rundown, 7), 40, None, EventPosition::default());
+        processes.add_event(process(LifeEvent::Rundown, 7), 10, None, EventPosition::default());
+        processes.add_event(process(LifeEvent::End, 7), 20, None, EventPosition::default());
+        processes.add_event(process(LifeEvent::Begin, 7), 30, None, EventPosition::default());
+        processes.add_event(process(LifeEvent::Rundown, 7), 40, None, EventPosition::default());
         let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
         assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
     }
 
     #[test]
     fn another_key_is_another_process_although_an_end_and_a_start_are_missing() {
-        let with_key = |action, key| Process { key, ..process(action, 7) };
-        for last in [Action::Rundown, Action::End] {
+        let with_key = |action, key| ProcessPayload { key, ..process(action, 7) };
+        for last in [LifeEvent::Rundown, LifeEvent::End] {
             let mut processes = Processes::default();
-            processes.add_event(with_key(Action::Begin, 1), 10, None, EventPosition::default());
+            processes.add_event(with_key(LifeEvent::Begin, 1), 10, None, EventPosition::default());
             processes.add_event(with_key(last, 2), 40, None, EventPosition::default());
             let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
-            let end = (last == Action::End).then_some(40);
+            let end = (last == LifeEvent::End).then_some(40);
             assert_eq!(times, [(Some(10), None), (None, end)]);
         }
         // Versions without a key prove nothing.
         let mut processes = Processes::default();
-        processes.add_event(with_key(Action::Begin, 1), 10, None, EventPosition::default());
-        processes.add_event(with_key(Action::End, 0), 40, None, EventPosition::default());
+        processes.add_event(with_key(LifeEvent::Begin, 1), 10, None, EventPosition::default());
+        processes.add_event(with_key(LifeEvent::End, 0), 40, None, EventPosition::default());
         assert_eq!(processes.rows.len(), 1);
     }
 
     #[test]
     fn an_end_without_start_is_a_process_from_before_the_trace() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::End, 7), 20, None, EventPosition::default());
+        processes.add_event(process(LifeEvent::End, 7), 20, None, EventPosition::default());
         assert_eq!((processes.rows[0].start, processes.rows[0].end), (None, Some(20)));
     }
 }
@@ -598,7 +598,7 @@ mod threads_tests {
     fn threads(events: &[(EventId, i64)]) -> Vec<(Option<i64>, Option<i64>)> {
         let (payload, mut threads) = (payload(3, 8), Threads::default());
         for (id, time) in events {
-            threads.take(&event(*id, 3, *time, &payload), &mut Shared::default()).unwrap();
+            threads.take(&event(*id, 3, *time, &payload), &mut PassState::default()).unwrap();
         }
         threads.rows.iter().map(|row| (row.is_started.then_some(row.seen), row.end)).collect()
     }

@@ -8,7 +8,7 @@ use uuid::uuid;
 
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::payload::{Field, Payload};
-use crate::raw::{EventFamily, Shared};
+use crate::raw::{EventFamily, PassState};
 
 /// System facts, inserted by the merge of a trace.
 pub const FACTS_GUID: Guid = Guid::of(uuid!("9b79ee91-b5fd-41c0-a243-4248e266e9d0"));
@@ -44,7 +44,7 @@ impl EventFamily for System {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, _: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, _: &mut PassState) -> Option<()> {
         match event.id {
             CPU => {
                 self.computer = computer_name(event).or(self.computer.take());
@@ -102,7 +102,7 @@ impl EventFamily for Losses {
         &[]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         self.last = self.last.max(Some(event.time));
         self.count += 1;
         shared.diagnostics.count(WarningKind::LossRecord, Some(event.offset));

@@ -21,7 +21,7 @@ pub fn known(number: u32) -> Option<u32> {
 /// Process lifetimes, searchable by pid and raw time.
 pub struct ProcessIndex {
     /// Lifetimes by pid.
-    lifetimes: HashMap<u32, Lifetimes>,
+    lifetimes: HashMap<u32, PidLifetimes>,
     /// Children by parent pid as (start, row), in order of start.
     children: HashMap<u32, Vec<(i64, u32)>>,
     /// Rows of processes that are known only by pid.
@@ -75,7 +75,7 @@ impl ProcessIndex {
             }
         }
         children.values_mut().for_each(|list| list.sort_unstable());
-        let lifetimes = lifetimes.into_iter().map(|(pid, list)| (pid, Lifetimes::new(list)));
+        let lifetimes = lifetimes.into_iter().map(|(pid, list)| (pid, PidLifetimes::new(list)));
         Self { lifetimes: lifetimes.collect(), children, unnamed: HashMap::new() }
     }
 
@@ -161,7 +161,7 @@ impl ProcessIndex {
 }
 
 /// Lifetimes of one pid. Traces may have hundreds of thousands, too many to scan for each event.
-struct Lifetimes {
+struct PidLifetimes {
     /// Lifetimes as (start, end, row), ordered by start.
     list: Vec<(i64, i64, u32)>,
     /// Tree of the latest ends. The root is node 1, the children of node n are 2n and 2n + 1, and the leaves are the
@@ -169,7 +169,7 @@ struct Lifetimes {
     latest: Vec<i64>,
 }
 
-impl Lifetimes {
+impl PidLifetimes {
     fn new(mut list: Vec<(i64, i64, u32)>) -> Self {
         list.sort_unstable();
         // A pid is reused only after its process ended, even if that end was not seen.
@@ -285,13 +285,13 @@ impl Attribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Process;
-    use crate::raw::Action;
+    use crate::kernel::ProcessPayload;
+    use crate::raw::LifeEvent;
 
     pub fn process(pid: u32, parent_pid: u32, start: Option<i64>, end: Option<i64>) -> ProcessRow {
         ProcessRow {
-            process: Process {
-                action: Action::Rundown,
+            process: ProcessPayload {
+                action: LifeEvent::Rundown,
                 key: 0,
                 pid,
                 parent_pid,

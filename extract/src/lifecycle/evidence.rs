@@ -25,8 +25,10 @@ impl<'a> RundownEvidence<'a> {
     fn at_start(&self) -> &HashSet<HandleAt> {
         let Lifetimes { collected, index, .. } = self.lifetimes;
         self.at_start.get_or_init(|| {
-            let start = collected.handles.start.iter();
-            start
+            collected
+                .handles
+                .start
+                .iter()
                 .filter_map(|it| Some((it.object, index.find(it.pid, it.time)?, slot(it.handle))))
                 .collect()
         })

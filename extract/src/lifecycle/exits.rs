@@ -43,7 +43,7 @@ impl ExitCloses {
         if missing.is_none() && processes.iter().all(|process| process.end.is_none()) {
             return Ok(Self::default());
         }
-        let mut search = Search {
+        let mut search = ExitSearch {
             collected,
             owners,
             sweep_ahead: clock.ticks_apart(SWEEP_AHEAD_NS),
@@ -86,12 +86,12 @@ impl ExitCloses {
 struct ProcessEnd {
     /// Time of the first open.
     next_open: Option<i64>,
-    run: Run,
+    run: FinalRun,
 }
 
 /// The final run of closes of a process.
 #[derive(Clone, Default)]
-enum Run {
+enum FinalRun {
     /// No close seen yet.
     #[default]
     Ahead,
@@ -101,7 +101,7 @@ enum Run {
     Over,
 }
 
-struct Search<'a> {
+struct ExitSearch<'a> {
     collected: &'a Collector,
     owners: &'a EventOwners,
     /// [`SWEEP_AHEAD_NS`] in ticks.
@@ -127,7 +127,7 @@ struct Search<'a> {
     candidates: Vec<(u32, KernelPart)>,
 }
 
-impl Search<'_> {
+impl ExitSearch<'_> {
     fn event(&mut self, row: usize) {
         let process = self.owners.process[row];
         if process == NONE {
@@ -137,7 +137,7 @@ impl Search<'_> {
             Some(kind) if OPENING_HANDLES.contains(kind) => {
                 let end = &mut self.ends[process as usize];
                 end.next_open = Some(self.collected.shared.timeline.time[row]);
-                end.run = Run::Over;
+                end.run = FinalRun::Over;
                 if !self.missing.is_none() {
                     self.opening.insert((process, self.collected.shared.timeline.tid[row]));
                 }
@@ -154,7 +154,7 @@ impl Search<'_> {
         if timeline.kind[row] == RowKind::HandleDuplicate {
             let source = self.owners.duplicates[timeline.row[row] as usize].source;
             if let Some(source) = self.ends.get_mut(source as usize) {
-                source.run = Run::Over;
+                source.run = FinalRun::Over;
             }
         }
     }
@@ -188,24 +188,24 @@ impl Search<'_> {
                 self.of_sweeps.extend(kernel);
                 self.last_of_sweep = kernel;
             }
-            state.run = Run::Within { tid, kernel };
+            state.run = FinalRun::Within { tid, kernel };
             return;
         }
         let is_by_other = self.owners.foreign.contains(&(row as u32));
         let ahead = if is_by_other { self.kill_ahead } else { self.sweep_ahead };
         match &mut state.run {
-            Run::Ahead if end - time <= ahead => state.run = Run::Within { tid, kernel },
-            Run::Within { tid: same, kernel: run } if *same == tid && tid != UNKNOWN_ID => {
+            FinalRun::Ahead if end - time <= ahead => state.run = FinalRun::Within { tid, kernel },
+            FinalRun::Within { tid: same, kernel: run } if *same == tid && tid != UNKNOWN_ID => {
                 match (*run, kernel) {
-                    (Some(run), Some(process)) if run != process => state.run = Run::Over,
+                    (Some(run), Some(process)) if run != process => state.run = FinalRun::Over,
                     (None, _) => *run = kernel,
                     _ => {}
                 }
             }
-            _ => state.run = Run::Over,
+            _ => state.run = FinalRun::Over,
         }
         // A close that lost its stack does not end the run, but the program may have made it.
-        if let (Run::Within { .. }, Some(kernel)) = (&state.run, kernel) {
+        if let (FinalRun::Within { .. }, Some(kernel)) = (&state.run, kernel) {
             self.candidates.push((row as u32, kernel));
         }
     }

@@ -47,7 +47,7 @@ pub struct Inheritance {
 
 /// A duplicate whose child has not started yet.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct PendingChild {
     /// Row in the timeline, and its time.
     row: u32,
     time: i64,
@@ -134,7 +134,7 @@ impl Inheritance {
                 let source = if owners.source == NONE { process[row] } else { owners.source };
                 let (row, time) = (row as u32, timeline.time[row]);
                 let object = duplicate.object;
-                let pending = Pending { row, time, object, slot, source, is_without_target };
+                let pending = PendingChild { row, time, object, slot, source, is_without_target };
                 calls.duplicate(tid, pending);
             }
         }
@@ -155,7 +155,7 @@ struct Calls<'a> {
     /// Threads that logged starts of processes.
     creators: HashSet<u32>,
     /// Duplicates by thread, in order.
-    pending: HashMap<u32, Vec<Pending>>,
+    pending: HashMap<u32, Vec<PendingChild>>,
     /// By pid of the source process, the threads that logged no process start, in the order of their calls.
     without_start: HashMap<u32, Vec<u32>>,
     found: Inheritance,
@@ -194,7 +194,7 @@ impl<'a> Calls<'a> {
         self.processes.get(source as usize).map_or(UNKNOWN_ID, |row| row.process.pid)
     }
 
-    fn duplicate(&mut self, tid: u32, duplicate: Pending) {
+    fn duplicate(&mut self, tid: u32, duplicate: PendingChild) {
         let call = self.pending.entry(tid).or_default();
         call.push(duplicate);
         let is_first = call.len() == 1;
@@ -255,9 +255,9 @@ impl<'a> Calls<'a> {
     }
 
     /// Takes what a thread duplicated from the parent of a starting child, if the parent was alive then.
-    fn take(&mut self, tid: u32, parent_pid: u32, start: i64) -> Vec<Pending> {
+    fn take(&mut self, tid: u32, parent_pid: u32, start: i64) -> Vec<PendingChild> {
         let call = self.pending.remove(&tid).unwrap_or_default();
-        let is_of_parent = |it: &Pending| {
+        let is_of_parent = |it: &PendingChild| {
             let parent = self.processes.get(it.source as usize);
             parent.is_some_and(|parent| {
                 parent.process.pid == parent_pid && parent.end.is_none_or(|end| start <= end)
@@ -271,7 +271,7 @@ impl<'a> Calls<'a> {
     }
 
     /// Gives a call's duplicates to its child. If two have the same value, the first belongs to a failed call.
-    fn give(&mut self, call: Vec<Pending>, child: u32) {
+    fn give(&mut self, call: Vec<PendingChild>, child: u32) {
         let mut values = HashSet::new();
         let start = self.processes.get(child as usize).and_then(|child| child.start);
         for duplicate in call.into_iter().rev() {
@@ -303,8 +303,8 @@ mod tests {
 
     use super::*;
     use crate::etl::{EventLoss, LossSpan};
-    use crate::kernel::Process;
-    use crate::raw::Action;
+    use crate::kernel::ProcessPayload;
+    use crate::raw::LifeEvent;
 
     const PARENT: u32 = 0;
 
@@ -315,8 +315,8 @@ mod tests {
 
     fn process(pid: u32) -> ProcessRow {
         ProcessRow {
-            process: Process {
-                action: Action::Begin,
+            process: ProcessPayload {
+                action: LifeEvent::Begin,
                 key: 0,
                 pid,
                 parent_pid: 7,
@@ -338,9 +338,9 @@ mod tests {
     }
 
     /// A duplicate in this row, of the parent's handle with this slot.
-    fn duplicate(row: u32, slot: u64) -> Pending {
+    fn duplicate(row: u32, slot: u64) -> PendingChild {
         // The times increase with the row.
-        Pending {
+        PendingChild {
             row,
             time: 8 * i64::from(row),
             object: 0x1000 + slot,

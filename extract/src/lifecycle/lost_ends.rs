@@ -149,11 +149,15 @@ pub fn presences(lifetimes: &Lifetimes<'_>) -> Vec<Presence> {
     let timeline = &collected.shared.timeline;
     let processes = &collected.processes.rows;
     let at_end = timeline.kind.iter().zip(&timeline.time);
-    let at_end = at_end.filter(|(kind, _)| **kind == RowKind::HandleAtEnd).map(|(_, time)| *time);
-    let (first, last) =
-        at_end.fold((i64::MAX, i64::MIN), |(first, last), time| (first.min(time), last.max(time)));
-    let listed = processes.iter().filter_map(|process| process.listed);
-    let listed = listed.filter(|listed| *listed > last && last > i64::MIN).max();
+    let (first, last) = at_end
+        .filter(|(kind, _)| **kind == RowKind::HandleAtEnd)
+        .map(|(_, time)| *time)
+        .fold((i64::MAX, i64::MIN), |(first, last), time| (first.min(time), last.max(time)));
+    let listed = processes
+        .iter()
+        .filter_map(|process| process.listed)
+        .filter(|listed| *listed > last && last > i64::MIN)
+        .max();
     let is_whole = listed.is_some_and(|listed| !missing.is_certain_between(first, listed));
     let mut last_of_pid: HashMap<u32, usize> = HashMap::new();
     let named = processes.iter().enumerate().filter(|(_, process)| !process.is_unnamed);
@@ -163,10 +167,12 @@ pub fn presences(lifetimes: &Lifetimes<'_>) -> Vec<Presence> {
     let mut presence = vec![Presence::Unknown; processes.len()];
     for (row, process) in named {
         let is_given_again = last_of_pid.get(&process.process.pid).is_some_and(|last| *last > row);
-        presence[row] = match process.listed.is_some_and(|listed| listed >= first) {
-            true => Presence::There,
-            false if is_given_again || is_whole => Presence::Gone,
-            false => Presence::Unknown,
+        presence[row] = if process.listed.is_some_and(|listed| listed >= first) {
+            Presence::There
+        } else if is_given_again || is_whole {
+            Presence::Gone
+        } else {
+            Presence::Unknown
         };
     }
     presence

@@ -58,7 +58,7 @@ pub fn find_lost_starts(
     }
     let mut successions = successions(collected);
     let begins = first_threads(collected).chain(images_loaded_again(collected));
-    for Begin { pid, time, is_certain } in begins {
+    for ProcessBegin { pid, time, is_certain } in begins {
         for succession in successions.get_mut(&pid).into_iter().flatten() {
             if is_certain || succession.later.is_some() {
                 succession.begins.push(time);
@@ -178,7 +178,7 @@ impl Succession {
 }
 
 /// Event that a process makes only when it begins.
-struct Begin {
+struct ProcessBegin {
     pid: u32,
     time: i64,
     /// Whether only the begin of a process makes such an event.
@@ -186,15 +186,19 @@ struct Begin {
 }
 
 /// Returns the first threads of processes. Another process creates them, as it does a few later ones.
-fn first_threads(collected: &Collector) -> impl Iterator<Item = Begin> + '_ {
-    let first = collected.threads.rows.iter().filter(|thread| {
-        thread.is_started && thread.creator.is_some_and(|(creator, _)| creator != thread.pid)
-    });
-    first.map(|thread| Begin { pid: thread.pid, time: thread.seen, is_certain: false })
+fn first_threads(collected: &Collector) -> impl Iterator<Item = ProcessBegin> + '_ {
+    collected
+        .threads
+        .rows
+        .iter()
+        .filter(|thread| {
+            thread.is_started && thread.creator.is_some_and(|(creator, _)| creator != thread.pid)
+        })
+        .map(|thread| ProcessBegin { pid: thread.pid, time: thread.seen, is_certain: false })
 }
 
 /// Returns loads of a pid's first images at addresses where they were already loaded.
-fn images_loaded_again(collected: &Collector) -> impl Iterator<Item = Begin> {
+fn images_loaded_again(collected: &Collector) -> impl Iterator<Item = ProcessBegin> {
     let mut first: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut again = Vec::new();
     for image in &collected.images.rows {
@@ -203,7 +207,7 @@ fn images_loaded_again(collected: &Collector) -> impl Iterator<Item = Begin> {
             let path = &collected.images.paths[image.path as usize];
             let name = path.rsplit('\\').next().unwrap_or_default();
             let is_certain = name.eq_ignore_ascii_case(FIRST_IMAGE);
-            again.extend(image.load.map(|time| Begin { pid: image.pid, time, is_certain }));
+            again.extend(image.load.map(|time| ProcessBegin { pid: image.pid, time, is_certain }));
         } else if bases.len() < FIRST_IMAGES {
             bases.push(image.base);
         }

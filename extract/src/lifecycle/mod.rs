@@ -34,10 +34,10 @@ pub use self::exits::{ExitCloses, closed_start_handles};
 pub use self::inheritance::DuplicateOwners;
 pub use self::kinds::{event_kind, subject};
 pub use self::lost_starts::find_lost_starts;
-pub use self::objects::{ObjectRow, Objects};
+pub use self::objects::{ObjectList, ObjectRow};
 pub use self::owners::{EventOwners, unnamed_pids};
 pub use self::resources::{
-    AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,
+    AllocationColumns, AllocationOwner, AllocationStats, AllocatorRow, Miss, follow_resources,
 };
 pub use self::same_time::in_time_order;
 pub use self::shards::{TrackedEvents, track};

@@ -18,7 +18,7 @@ use crate::kernel::{DuplicateRow, Handles};
 use crate::raw::{RowKind, UNKNOWN_ID};
 
 /// Address of a kernel object with [`KERNEL`], or pid and address of a view.
-type Key = (u32, u64);
+type ObjectKey = (u32, u64);
 
 /// Used as the process in keys of kernel objects, which belong to no process. No process has this pid: it marks a
 /// header without one.
@@ -45,7 +45,7 @@ impl ObjectRow {
 
 /// All objects of a trace, in the order of their first event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Objects {
+pub struct ObjectList {
     pub rows: Vec<ObjectRow>,
     /// All but the first name of objects with several, in order of arrival.
     pub more_names: HashMap<u32, Vec<u32>>,
@@ -57,7 +57,7 @@ pub struct Objects {
     pub completed: u32,
 }
 
-impl Objects {
+impl ObjectList {
     /// Orders objects finally: completed ones by completion, then open ones by first event.
     ///
     /// Returns the position of each object.
@@ -79,7 +79,7 @@ impl Objects {
 /// Object while its events are followed. There is one per object, so it holds only the fields of [`ObjectRow`] and what
 /// fits beside them.
 #[derive(Debug)]
-struct Tracked {
+struct TrackedObject {
     pointer: u64,
     type_id: TypeId,
     name: u32,
@@ -89,7 +89,7 @@ struct Tracked {
     open: u32,
 }
 
-impl Tracked {
+impl TrackedObject {
     fn row(self) -> ObjectRow {
         let Self { pointer, type_id, name, completed, .. } = self;
         ObjectRow { pointer, type_id, name, completed }
@@ -99,19 +99,19 @@ impl Tracked {
 /// Object that is not complete.
 #[derive(Debug)]
 struct OpenObject {
-    key: Key,
+    key: ObjectKey,
     handles: HandleList,
 }
 
 impl OpenObject {
-    fn new(key: Key) -> Self {
+    fn new(key: ObjectKey) -> Self {
         Self { key, handles: HandleList::default() }
     }
 }
 
 /// Last object of a key.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LastObject {
     object: u32,
     /// Index of its handles in [`Tracker::open`], or [`NONE`] when it is complete.
     open: u32,
@@ -120,7 +120,7 @@ struct Place {
 /// Objects of the events so far.
 #[derive(Debug, Default)]
 pub struct Tracker {
-    objects: Vec<Tracked>,
+    objects: Vec<TrackedObject>,
     open: Slab<OpenObject>,
     handles: OpenHandles,
     /// Closes of handles that belong to another process than the closing one, with the process that had the handle.
@@ -131,7 +131,7 @@ pub struct Tracker {
     reopened: Vec<u32>,
     more_names: HashMap<u32, Vec<u32>>,
     files: HashMap<u32, u32>,
-    places: hashbrown::HashMap<Key, Place>,
+    places: hashbrown::HashMap<ObjectKey, LastObject>,
     completed: u32,
 }
 
@@ -172,7 +172,7 @@ impl Tracker {
     }
 
     /// Returns the objects after the last event.
-    pub fn finish(mut self) -> Objects {
+    pub fn finish(mut self) -> ObjectList {
         self.reopened.sort_unstable();
         let Self { objects, more_names, files, completed, reopened, .. } = self;
         // Collects in place, in the memory of `objects`.
@@ -184,7 +184,7 @@ impl Tracker {
             row
         });
         let completed = completed - reopened.len() as u32;
-        Objects { rows: rows.collect(), more_names, files, completed }
+        ObjectList { rows: rows.collect(), more_names, files, completed }
     }
 
     /// Gives an event to its object and returns the object.
@@ -274,7 +274,7 @@ impl Tracker {
 
     fn open_handle(&mut self, handle: HandleAt, type_id: u16, row: u32) -> u32 {
         let (address, process, slot) = handle;
-        let Place { object, open } =
+        let LastObject { object, open } =
             self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
         let list = &mut self.open[open as usize].handles;
         self.handles.add(list, object, OpenHandle { process, slot, row });
@@ -282,7 +282,7 @@ impl Tracker {
     }
 
     /// Ends an open object; fails with `missing` if there is none.
-    fn end(&mut self, key: Key, missing: WarningKind) -> Result<u32, WarningKind> {
+    fn end(&mut self, key: ObjectKey, missing: WarningKind) -> Result<u32, WarningKind> {
         let place = self.open_at(key).ok_or(missing)?;
         self.complete(place, NONE);
         Ok(place.object)
@@ -296,7 +296,9 @@ impl Tracker {
         row: u32,
         evidence: &impl CloseEvidence,
     ) -> u32 {
-        let Some(Place { object, open }) = self.open_at((KERNEL, address)) else { return process };
+        let Some(LastObject { object, open }) = self.open_at((KERNEL, address)) else {
+            return process;
+        };
         let list = self.open[open as usize].handles;
         if self.handles.contains(list, object, process, slot)
             || self.handles.of_ended((address, process, slot)).is_some()
@@ -372,8 +374,8 @@ impl Tracker {
     }
 
     fn close_by(&mut self, object: u32, handle: Option<HandleAt>, row: u32) {
-        let &mut Tracked { open, completed, .. } = self.object(object);
-        let place = Place { object, open };
+        let &mut TrackedObject { open, completed, .. } = self.object(object);
+        let place = LastObject { object, open };
         match handle {
             Some(handle) if completed != NONE => self.handles.forget(handle, object),
             Some(handle) => self.close_open(place, handle, row),
@@ -383,7 +385,7 @@ impl Tracker {
     }
 
     /// Ends a handle of an open object, and completes the object if it was the last one.
-    fn close_open(&mut self, place: Place, (_, process, slot): HandleAt, row: u32) {
+    fn close_open(&mut self, place: LastObject, (_, process, slot): HandleAt, row: u32) {
         let Some(OpenObject { handles, .. }) = self.open.get_mut(place.open as usize) else {
             return;
         };
@@ -393,34 +395,34 @@ impl Tracker {
     }
 
     /// Returns the open object of a key.
-    fn open_at(&self, key: Key) -> Option<Place> {
+    fn open_at(&self, key: ObjectKey) -> Option<LastObject> {
         self.places.get(&key).filter(|place| place.open != NONE).copied()
     }
 
     /// Returns the open object of a key, after creating it if there is none.
-    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> Place {
-        let place = self.places.entry(key).or_insert(Place { object: NONE, open: NONE });
+    fn open_or_new(&mut self, key: ObjectKey, pointer: u64, type_id: TypeId) -> LastObject {
+        let place = self.places.entry(key).or_insert(LastObject { object: NONE, open: NONE });
         if place.open == NONE {
             let open = self.open.insert(OpenObject::new(key)) as u32;
-            *place = Place { object: self.objects.len() as u32, open };
-            self.objects.push(Tracked { pointer, type_id, name: 0, completed: NONE, open });
+            *place = LastObject { object: self.objects.len() as u32, open };
+            self.objects.push(TrackedObject { pointer, type_id, name: 0, completed: NONE, open });
         }
         *place
     }
 
     /// Completes an open object; `by` is the row of the close that does it, or [`NONE`].
-    fn complete(&mut self, place: Place, by: u32) {
-        let Place { object, open } = place;
+    fn complete(&mut self, place: LastObject, by: u32) {
+        let LastObject { object, open } = place;
         let OpenObject { key, handles } = self.open.remove(open as usize);
         self.handles.end(handles, object, key.1);
-        self.places.insert(key, Place { object, open: NONE });
+        self.places.insert(key, LastObject { object, open: NONE });
         let completed = self.completed;
         self.completed += 1;
         let tracked = self.object(object);
         (tracked.completed, tracked.open) = (completed, by);
     }
 
-    fn object(&mut self, object: u32) -> &mut Tracked {
+    fn object(&mut self, object: u32) -> &mut TrackedObject {
         &mut self.objects[object as usize]
     }
 

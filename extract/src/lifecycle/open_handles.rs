@@ -48,7 +48,7 @@ impl Default for HandleList {
 const MAX_LISTED: u32 = 32;
 
 #[derive(Debug)]
-struct Listed {
+struct ListNode {
     handle: OpenHandle,
     next: u32,
 }
@@ -56,7 +56,7 @@ struct Listed {
 /// Open handles of all objects.
 #[derive(Debug, Default)]
 pub struct OpenHandles {
-    listed: Slab<Listed>,
+    listed: Slab<ListNode>,
     /// Rows of handles by object, and by process and slot.
     more: HashMap<u32, HashMap<(u32, u32), Vec<u32>>>,
     /// For the handles in `more`: their number by object and slot, and the wrapping sums of their processes and rows.
@@ -69,7 +69,7 @@ pub struct OpenHandles {
 impl OpenHandles {
     pub fn add(&mut self, list: &mut HandleList, object: u32, handle: OpenHandle) {
         if list.listed < MAX_LISTED {
-            list.first = self.listed.insert(Listed { handle, next: list.first }) as u32;
+            list.first = self.listed.insert(ListNode { handle, next: list.first }) as u32;
             list.listed += 1;
             return;
         }
@@ -84,7 +84,7 @@ impl OpenHandles {
     /// Removes a process's handle; returns whether there was one.
     pub fn remove(&mut self, list: &mut HandleList, object: u32, process: u32, slot: u32) -> bool {
         let (mut before, mut at) = (NONE, list.first);
-        while let Some(Listed { handle, next }) = self.listed.get(at as usize) {
+        while let Some(ListNode { handle, next }) = self.listed.get(at as usize) {
             let next = *next;
             if handle.slot == slot && handle.process == process {
                 match self.listed.get_mut(before as usize) {
@@ -147,7 +147,7 @@ impl OpenHandles {
     /// Ends the list of an object. Handles still open are remembered, because their closes may still come.
     pub fn end(&mut self, list: HandleList, object: u32, address: u64) {
         let mut at = list.first;
-        while let Some(Listed { handle, next }) = self.listed.try_remove(at as usize) {
+        while let Some(ListNode { handle, next }) = self.listed.try_remove(at as usize) {
             self.of_ended
                 .entry((address, handle.process, handle.slot))
                 .or_default()

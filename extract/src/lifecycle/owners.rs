@@ -54,7 +54,7 @@ impl EventOwners {
         let rows_of_each = chunk_length(count, threads.get());
         let parts = (0..).step_by(rows_of_each).zip(process.chunks_mut(rows_of_each));
         let parts = side_by_side(parts, |(start, process)| {
-            Part::new(collected, index, start, process, cancel)
+            RangeOwners::new(collected, index, start, process, cancel)
         })?;
         for part in parts {
             part.duplicates.into_iter().for_each(|(row, owners)| duplicates[row as usize] = owners);
@@ -105,14 +105,14 @@ impl EventOwners {
 
 /// Results for a range of rows, apart from their processes.
 #[derive(Default)]
-struct Part {
+struct RangeOwners {
     /// Rows of duplicates, with their other processes.
     duplicates: Vec<(u32, DuplicateOwners)>,
     attribution: Attribution,
     diagnostics: Diagnostics,
 }
 
-impl Part {
+impl RangeOwners {
     /// Attributes the rows from `start` on, one per slot.
     fn new(
         collected: &Collector,

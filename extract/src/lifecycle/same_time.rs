@@ -69,14 +69,14 @@ fn doubtful_keys(
     uses: &Uses<'_>,
     order: Option<&[u32]>,
     cancel: &Cancel,
-) -> Result<HashSet<Key>, Cancelled> {
+) -> Result<HashSet<OpenableKey>, Cancelled> {
     let timeline = &uses.collected.shared.timeline;
     let row = |at: usize| match order {
         Some(order) => order.get(at).copied(),
         None => (at < timeline.len()).then_some(at as u32),
     };
     let mut doubtful = HashSet::new();
-    let mut at_once: HashMap<Key, AtOnce> = HashMap::new();
+    let mut at_once: HashMap<OpenableKey, AtOnce> = HashMap::new();
     let mut poll = Poll::new(cancel);
     let mut first = 0;
     while let Some(end) = next_run(uses, first, row) {
@@ -118,9 +118,9 @@ impl AtOnce {
         Self { processor, is_of_several: false, changes: false }
     }
 
-    fn add(&mut self, processor: u16, how: How) {
+    fn add(&mut self, processor: u16, how: KeyEffect) {
         self.is_of_several |= processor != self.processor;
-        self.changes |= matches!(how, How::Open | How::Close);
+        self.changes |= matches!(how, KeyEffect::Open | KeyEffect::Close);
     }
 
     fn is_doubtful(&self) -> bool {
@@ -130,7 +130,7 @@ impl AtOnce {
 
 /// Handle, object or view, which is opened and closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum OpenableKey {
     /// Handle of an object.
     Handle { process: u32, handle: u32, object: u64 },
     /// Handle value, whatever the object.
@@ -143,7 +143,7 @@ enum Key {
 
 /// Effect of an event on a handle, view or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum KeyEffect {
     /// The key is open from now on.
     Open,
     /// A handle of the object is opened. A delete at the same time does not wait for this, because it may be of the
@@ -168,12 +168,12 @@ impl Uses<'_> {
     }
 
     /// Returns all effects of an event; none if the event belongs to no process.
-    fn of(&self, row: u32) -> impl Iterator<Item = (Key, How)> + use<> {
+    fn of(&self, row: u32) -> impl Iterator<Item = (OpenableKey, KeyEffect)> + use<> {
         self.effects(row as usize).into_iter().flatten()
     }
 
-    fn effects(&self, row: usize) -> [Option<(Key, How)>; 4] {
-        const NOTHING: [Option<(Key, How)>; 4] = [None; 4];
+    fn effects(&self, row: usize) -> [Option<(OpenableKey, KeyEffect)>; 4] {
+        const NOTHING: [Option<(OpenableKey, KeyEffect)>; 4] = [None; 4];
         let Collector { handles, objects, references, views, shared, .. } = self.collected;
         let process = self.owners.process[row];
         if process == NONE {
@@ -183,31 +183,35 @@ impl Uses<'_> {
         let of_handle = |how, how_object| {
             let (handle, object) = (slot(handles.handle[at]), handles.object[at]);
             [
-                Some((Key::Handle { process, handle, object }, how)),
-                Some((Key::Value { process, handle }, how)),
-                Some((Key::Object(object), how_object)),
+                Some((OpenableKey::Handle { process, handle, object }, how)),
+                Some((OpenableKey::Value { process, handle }, how)),
+                Some((OpenableKey::Object(object), how_object)),
                 None,
             ]
         };
         let single = |key, how| [Some((key, how)), None, None, None];
-        let view =
-            || Key::View { pid: view_pid(self.collected, row, process), base: views.rows[at].base };
+        let view = || OpenableKey::View {
+            pid: view_pid(self.collected, row, process),
+            base: views.rows[at].base,
+        };
         match subject(shared.timeline.kind[row]) {
-            Subject::Object(EventKind::HandleCreate) => of_handle(How::Open, How::Enter),
-            Subject::Object(EventKind::HandleClose) => of_handle(How::Close, How::Use),
-            Subject::HandleAtEnd => of_handle(How::Use, How::Use),
+            Subject::Object(EventKind::HandleCreate) => {
+                of_handle(KeyEffect::Open, KeyEffect::Enter)
+            }
+            Subject::Object(EventKind::HandleClose) => of_handle(KeyEffect::Close, KeyEffect::Use),
+            Subject::HandleAtEnd => of_handle(KeyEffect::Use, KeyEffect::Use),
             Subject::Object(EventKind::HandleDuplicate) => self.of_duplicate(at, process),
             Subject::Object(EventKind::ObjectCreate) => {
-                single(Key::Object(objects.object[at]), How::Open)
+                single(OpenableKey::Object(objects.object[at]), KeyEffect::Open)
             }
             Subject::Object(EventKind::ObjectDelete) => {
-                single(Key::Object(objects.object[at]), How::Close)
+                single(OpenableKey::Object(objects.object[at]), KeyEffect::Close)
             }
             Subject::Object(EventKind::Reference | EventKind::Dereference) => {
-                single(Key::Object(references.object[at]), How::Use)
+                single(OpenableKey::Object(references.object[at]), KeyEffect::Use)
             }
-            Subject::Object(EventKind::Map) => single(view(), How::Open),
-            Subject::Object(EventKind::Unmap) => single(view(), How::Close),
+            Subject::Object(EventKind::Map) => single(view(), KeyEffect::Open),
+            Subject::Object(EventKind::Unmap) => single(view(), KeyEffect::Close),
             Subject::Heap(_)
             | Subject::Pages(_)
             | Subject::Acquired(_)
@@ -218,71 +222,79 @@ impl Uses<'_> {
 
     /// Returns the effects of a duplicate: it opens a handle of its owner, or of the child that inherits it, and uses
     /// its source handle.
-    fn of_duplicate(&self, at: usize, target: u32) -> [Option<(Key, How)>; 4] {
+    fn of_duplicate(&self, at: usize, target: u32) -> [Option<(OpenableKey, KeyEffect)>; 4] {
         let duplicate = &self.collected.duplicates.rows[at];
         let owners = self.owners.duplicates[at];
         let object = duplicate.object;
         let process = if owners.inherited_by == NONE { target } else { owners.inherited_by };
         let handle = slot(duplicate.target_handle);
-        let source =
-            Key::Handle { process: owners.source, handle: slot(duplicate.source_handle), object };
+        let source = OpenableKey::Handle {
+            process: owners.source,
+            handle: slot(duplicate.source_handle),
+            object,
+        };
         [
-            Some((Key::Handle { process, handle, object }, How::Open)),
-            Some((Key::Value { process, handle }, How::Open)),
-            Some((Key::Object(object), How::Enter)),
-            (owners.source != NONE).then_some((source, How::Use)),
+            Some((OpenableKey::Handle { process, handle, object }, KeyEffect::Open)),
+            Some((OpenableKey::Value { process, handle }, KeyEffect::Open)),
+            Some((OpenableKey::Object(object), KeyEffect::Enter)),
+            (owners.source != NONE).then_some((source, KeyEffect::Use)),
         ]
     }
 }
 
 /// Doubtful handles, views and objects that are open.
 struct OpenKeys<'a> {
-    doubtful: &'a HashSet<Key>,
-    open: HashSet<Key>,
+    doubtful: &'a HashSet<OpenableKey>,
+    open: HashSet<OpenableKey>,
 }
 
 impl<'a> OpenKeys<'a> {
     /// Returns the keys listed by the start rundown.
-    fn from_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
+    fn from_start(
+        collected: &Collector,
+        index: &ProcessIndex,
+        doubtful: &'a HashSet<OpenableKey>,
+    ) -> Self {
         let handles = collected.handles.start.iter().filter_map(|start| {
             let process = index.find(start.pid, start.time)?;
-            Some(Key::Handle { process, handle: slot(start.handle), object: start.object })
+            Some(OpenableKey::Handle { process, handle: slot(start.handle), object: start.object })
         });
         let open = handles.filter(|key| doubtful.contains(key)).collect();
         Self { doubtful, open }
     }
 
-    fn is_doubtful(&self, key: &Key) -> bool {
+    fn is_doubtful(&self, key: &OpenableKey) -> bool {
         self.doubtful.contains(key)
     }
 
-    fn note(&mut self, key: Key, how: How) {
+    fn note(&mut self, key: OpenableKey, how: KeyEffect) {
         if !self.doubtful.contains(&key) {
             return;
         }
         match how {
-            How::Close => self.open.remove(&key),
-            How::Open | How::Enter | How::Use => self.open.insert(key),
+            KeyEffect::Close => self.open.remove(&key),
+            KeyEffect::Open | KeyEffect::Enter | KeyEffect::Use => self.open.insert(key),
         };
     }
 
     /// Restores the state of keys.
-    fn restore(&mut self, states: Vec<(Key, bool)>) {
+    fn restore(&mut self, states: Vec<(OpenableKey, bool)>) {
         for (key, is_open) in states {
-            match is_open {
-                true => self.open.insert(key),
-                false => self.open.remove(&key),
-            };
+            if is_open {
+                self.open.insert(key);
+            } else {
+                self.open.remove(&key);
+            }
         }
     }
 
-    fn contains(&self, key: &Key) -> bool {
+    fn contains(&self, key: &OpenableKey) -> bool {
         self.open.contains(key)
     }
 }
 
 /// Events about objects at one time.
-struct Run<'a, 'd> {
+struct SameTimeRun<'a, 'd> {
     uses: &'a Uses<'a>,
     /// Doubtful keys that are open.
     open: &'a mut OpenKeys<'d>,
@@ -291,7 +303,7 @@ struct Run<'a, 'd> {
     /// Events of each processor in order. Processors are ordered by their first event.
     queues: Vec<Queue>,
     /// Events still to come, by key.
-    ahead: HashMap<Key, Ahead>,
+    ahead: HashMap<OpenableKey, Ahead>,
 }
 
 /// Remaining events of a processor.
@@ -310,7 +322,7 @@ struct Ahead {
 
 /// Why an event must not come next, ordered by severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Wait {
+enum TakeWait {
     /// Nothing speaks against it.
     No,
     /// It would use a closed key, or close a key that is still used.
@@ -320,11 +332,11 @@ enum Wait {
 }
 
 /// Choice that may be undone.
-struct Step {
+struct UndoStep {
     queue: usize,
     row: u32,
     /// Keys with their state before the event.
-    before: Vec<(Key, bool)>,
+    before: Vec<(OpenableKey, bool)>,
 }
 
 /// Maximum number of choices tried to order one run.
@@ -339,13 +351,13 @@ const LOOKS_PER_ROW: usize = 4;
 
 /// Orders the rows of one time; `looks` is the number left.
 fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>, looks: &mut usize) {
-    let mut run = Run::new(rows, uses, open, looks);
+    let mut run = SameTimeRun::new(rows, uses, open, looks);
     let before = run.states(run.ahead.keys().copied());
     let (mut order, was_stuck) = run.first_order();
     if was_stuck {
         let after = run.states(run.ahead.keys().copied());
         open.restore(before);
-        match Run::new(rows, uses, open, looks).right_order() {
+        match SameTimeRun::new(rows, uses, open, looks).right_order() {
             Some(right) => order = right,
             None => open.restore(after),
         }
@@ -354,7 +366,7 @@ fn arrange(rows: &mut [u32], uses: &Uses<'_>, open: &mut OpenKeys<'_>, looks: &m
     slots.zip(order).for_each(|(slot, row)| *slot = row);
 }
 
-impl<'a, 'd> Run<'a, 'd> {
+impl<'a, 'd> SameTimeRun<'a, 'd> {
     /// Builds the run of these rows.
     fn new(
         rows: &[u32],
@@ -383,12 +395,12 @@ impl<'a, 'd> Run<'a, 'd> {
         let (mut order, mut was_stuck) = (Vec::new(), false);
         loop {
             let may_wait = self.spend();
-            let mut least: Option<(Wait, usize)> = None;
+            let mut least: Option<(TakeWait, usize)> = None;
             let mut is_stuck = true;
             for queue in 0..self.queues.len() {
                 while let Some(row) = self.queues[queue].head() {
                     let wait = self.wait(row, queue);
-                    if may_wait && wait != Wait::No {
+                    if may_wait && wait != TakeWait::No {
                         least = [least, Some((wait, queue))].into_iter().flatten().min();
                         break;
                     }
@@ -409,7 +421,7 @@ impl<'a, 'd> Run<'a, 'd> {
 
     /// Returns an order in which no event must wait, if there is one and it is found soon.
     fn right_order(&mut self) -> Option<Vec<u32>> {
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<UndoStep> = Vec::new();
         let mut tried: HashSet<Vec<usize>> = HashSet::new();
         let mut from = 0;
         for _ in 0..MAX_STEPS {
@@ -424,7 +436,7 @@ impl<'a, 'd> Run<'a, 'd> {
                     let row = self.queues[queue].head()?;
                     let before = self.states(self.uses.of(row).map(|(key, _)| key));
                     self.take(row, queue);
-                    steps.push(Step { queue, row, before });
+                    steps.push(UndoStep { queue, row, before });
                     from = 0;
                     if self.queues.iter().all(|queue| queue.head().is_none()) {
                         return Some(steps.iter().map(|step| step.row).collect());
@@ -434,7 +446,7 @@ impl<'a, 'd> Run<'a, 'd> {
                     }
                 }
                 None => {
-                    let Step { queue, row, before } = steps.pop()?;
+                    let UndoStep { queue, row, before } = steps.pop()?;
                     self.queues[queue].next -= 1;
                     self.count_all(row, queue, 1);
                     self.open.restore(before);
@@ -447,22 +459,26 @@ impl<'a, 'd> Run<'a, 'd> {
 
     /// Whether an event may come next, given everything still to come.
     fn may_be_next(&self, row: u32, queue: usize) -> bool {
-        !self.opens_twice(row) && self.wait(row, queue) == Wait::No
+        !self.opens_twice(row) && self.wait(row, queue) == TakeWait::No
     }
 
     /// Whether an event opens a key that is open and still to be closed, even if by the same processor.
     fn opens_twice(&self, row: u32) -> bool {
         self.uses.of(row).any(|(key, how)| {
-            how == How::Open
+            how == KeyEffect::Open
                 && self.open.contains(&key)
-                && self.ahead.get(&key).is_some_and(|ahead| ahead.total[How::Close as usize] > 0)
+                && self
+                    .ahead
+                    .get(&key)
+                    .is_some_and(|ahead| ahead.total[KeyEffect::Close as usize] > 0)
         })
     }
 
     /// Returns the state of each doubtful key.
-    fn states(&self, keys: impl Iterator<Item = Key>) -> Vec<(Key, bool)> {
-        let doubtful = keys.filter(|key| self.open.is_doubtful(key));
-        doubtful.map(|key| (key, self.open.contains(&key))).collect()
+    fn states(&self, keys: impl Iterator<Item = OpenableKey>) -> Vec<(OpenableKey, bool)> {
+        keys.filter(|key| self.open.is_doubtful(key))
+            .map(|key| (key, self.open.contains(&key)))
+            .collect()
     }
 
     fn take(&mut self, row: u32, queue: usize) {
@@ -490,10 +506,10 @@ impl<'a, 'd> Run<'a, 'd> {
     }
 
     /// Whether an event has to wait for events of other processors.
-    fn wait(&self, row: u32, queue: usize) -> Wait {
+    fn wait(&self, row: u32, queue: usize) -> TakeWait {
         let of_doubtful = self.uses.of(row).filter(|(key, _)| self.open.is_doubtful(key));
         let waits = of_doubtful.map(|(key, how)| {
-            let elsewhere = |how: How| {
+            let elsewhere = |how: KeyEffect| {
                 self.ahead.get(&key).is_some_and(|Ahead { total, by_queue }| {
                     let here = by_queue.get(&queue).map_or(0, |counts| counts[how as usize]);
                     total[how as usize] > here
@@ -502,17 +518,25 @@ impl<'a, 'd> Run<'a, 'd> {
             let is_open = self.open.contains(&key);
             match (how, key) {
                 // Another object's handle with the same value has to be closed first.
-                (How::Open, Key::Value { .. }) if is_open && elsewhere(How::Close) => Wait::ForUse,
-                (_, Key::Value { .. }) => Wait::No,
-                (How::Open, _) if is_open && elsewhere(How::Close) => Wait::ForChange,
-                (How::Close, _) if !is_open && elsewhere(How::Open) => Wait::ForChange,
-                (How::Close, _) if elsewhere(How::Use) => Wait::ForUse,
-                (How::Use, _) if !is_open && elsewhere(How::Open) => Wait::ForUse,
-                (How::Enter, _) if elsewhere(How::Open) => Wait::ForUse,
-                _ => Wait::No,
+                (KeyEffect::Open, OpenableKey::Value { .. })
+                    if is_open && elsewhere(KeyEffect::Close) =>
+                {
+                    TakeWait::ForUse
+                }
+                (_, OpenableKey::Value { .. }) => TakeWait::No,
+                (KeyEffect::Open, _) if is_open && elsewhere(KeyEffect::Close) => {
+                    TakeWait::ForChange
+                }
+                (KeyEffect::Close, _) if !is_open && elsewhere(KeyEffect::Open) => {
+                    TakeWait::ForChange
+                }
+                (KeyEffect::Close, _) if elsewhere(KeyEffect::Use) => TakeWait::ForUse,
+                (KeyEffect::Use, _) if !is_open && elsewhere(KeyEffect::Open) => TakeWait::ForUse,
+                (KeyEffect::Enter, _) if elsewhere(KeyEffect::Open) => TakeWait::ForUse,
+                _ => TakeWait::No,
             }
         });
-        waits.max().unwrap_or(Wait::No)
+        waits.max().unwrap_or(TakeWait::No)
     }
 }
 

@@ -17,15 +17,15 @@ use hashbrown::HashMap;
 use super::Lifetimes;
 use super::attribution::NONE;
 use super::evidence::RundownEvidence;
-use super::objects::{ObjectRow, Objects, Tracker, closed_handle, event_address, opened_handle};
-use super::unseen::{Effect, Reuses};
+use super::objects::{ObjectList, ObjectRow, Tracker, closed_handle, event_address, opened_handle};
+use super::unseen::{ReuseEffect, Reuses};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::side_by_side::{chunk_length, side_by_side};
 
 /// Object of each event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TrackedEvents {
-    pub objects: Objects,
+    pub objects: ObjectList,
     /// Object of each event, as a row of `objects`, or [`NONE`].
     pub object: Vec<u32>,
     /// Closes of handles that belong to another process than the closing one, with the process that had the handle.
@@ -46,14 +46,14 @@ pub fn track(
     let rows = lifetimes.collected.shared.timeline.len();
     let object: Vec<AtomicU32> = repeat_with(|| AtomicU32::new(NONE)).take(rows).collect();
     let threads = if lifetimes.missing.is_none() { threads.get() } else { 1 };
-    let shards = Shard::all(rows, threads);
+    let shards = AddressShard::all(rows, threads);
     let evidence = &RundownEvidence::new(*lifetimes);
     let events =
         shards.map(|shard| ShardEvents { shard, lifetimes, order, evidence, object: &object });
     let parts = side_by_side(events, ShardEvents::follow)?;
     parts.iter().for_each(|part| diagnostics.merge(&part.course.findings));
-    match <[Part<'_>; 1]>::try_from(parts) {
-        Ok([Part { objects, course }]) => {
+    match <[ShardObjects<'_>; 1]>::try_from(parts) {
+        Ok([ShardObjects { objects, course }]) => {
             let object = object.into_iter().map(AtomicU32::into_inner).collect();
             let Course { reuses, foreign, .. } = course;
             let closed = reuses.map(Reuses::into_closed).unwrap_or_default();
@@ -65,12 +65,12 @@ pub fn track(
 
 /// Addresses followed by one thread.
 #[derive(Debug, Clone, Copy)]
-struct Shard {
+struct AddressShard {
     number: u32,
     count: u32,
 }
 
-impl Shard {
+impl AddressShard {
     /// Returns one shard per thread, or fewer if the object numbers of that many shards would not fit.
     fn all(rows: usize, threads: usize) -> impl Iterator<Item = Self> {
         let count = threads.min(NONE as usize / rows.max(1)).max(1) as u32;
@@ -99,8 +99,8 @@ impl Shard {
 }
 
 /// Objects of a shard.
-struct Part<'a> {
-    objects: Objects,
+struct ShardObjects<'a> {
+    objects: ObjectList,
     course: Course<'a>,
 }
 
@@ -119,7 +119,7 @@ struct Course<'a> {
 /// Events of a shard.
 #[derive(Clone, Copy)]
 struct ShardEvents<'s, 'a> {
-    shard: Shard,
+    shard: AddressShard,
     lifetimes: &'s Lifetimes<'a>,
     order: Option<&'s [u32]>,
     evidence: &'s RundownEvidence<'a>,
@@ -128,13 +128,13 @@ struct ShardEvents<'s, 'a> {
 }
 
 impl<'a> ShardEvents<'_, 'a> {
-    fn follow(self) -> Result<Part<'a>, Cancelled> {
+    fn follow(self) -> Result<ShardObjects<'a>, Cancelled> {
         let mut tracker = Tracker::default();
         let mut course = self.follow_with(&mut tracker)?;
         course.foreign = tracker.take_foreign();
         course.findings.add(WarningKind::DoubtfulClose, tracker.doubtful_closes(), None);
         course.forget(tracker.reopened());
-        Ok(Part { objects: tracker.finish(), course })
+        Ok(ShardObjects { objects: tracker.finish(), course })
     }
 
     fn follow_with(self, tracker: &mut Tracker) -> Result<Course<'a>, Cancelled> {
@@ -155,20 +155,22 @@ impl<'a> ShardEvents<'_, 'a> {
             {
                 process = tracker.holder(handle, row as u32, evidence);
             }
-            let effect =
-                course.reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row, process));
+            let effect = course
+                .reuses
+                .as_mut()
+                .map_or(ReuseEffect::None, |reuses| reuses.event(row, process));
             let opened = |opened: u32| {
                 let handle = opened_handle(collected, owners, opened as usize);
                 (object[opened as usize].load(Relaxed), handle)
             };
             let tracked = match effect {
-                Effect::None => tracker.event(collected, owners, row, process, evidence),
-                Effect::ClosedBefore(open) => {
+                ReuseEffect::None => tracker.event(collected, owners, row, process, evidence),
+                ReuseEffect::ClosedBefore(open) => {
                     let (object, handle) = opened(open);
                     tracker.close_unseen(object, handle);
                     tracker.event(collected, owners, row, process, evidence)
                 }
-                Effect::Closes(open) => {
+                ReuseEffect::Closes(open) => {
                     let (object, handle) = opened(open);
                     let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
                     Ok(tracker.close_of(object, handle, name, row as u32))
@@ -216,15 +218,17 @@ impl Course<'_> {
 
 /// Joins the objects of all shards. `numbers` has the shard's number of each event's object.
 fn joined(
-    parts: Vec<Part<'_>>,
+    parts: Vec<ShardObjects<'_>>,
     mut numbers: Vec<AtomicU32>,
     cancel: &Cancel,
 ) -> Result<TrackedEvents, Cancelled> {
     let courses = || parts.iter().map(|part| &part.course);
     let begins = Ranks::new(courses().flat_map(|course| &course.begins), numbers.len());
     let completions = Ranks::new(courses().flat_map(|course| &course.completions), numbers.len());
-    let foreign = courses().flat_map(|course| &course.foreign);
-    let foreign = foreign.map(|(row, process)| (*row, *process)).collect();
+    let foreign = courses()
+        .flat_map(|course| &course.foreign)
+        .map(|(row, process)| (*row, *process))
+        .collect();
     let mut parts = side_by_side(parts, |part| part.ranked(&begins, &completions, cancel))?;
     let count = parts.iter().map(|part| part.objects.rows.len()).sum();
     let mut rows = vec![ObjectRow::default(); count];
@@ -238,13 +242,13 @@ fn joined(
         for number in numbers.iter_mut().map(AtomicU32::get_mut) {
             poll.round()?;
             if *number != NONE {
-                let (shard, object) = Shard::of_number(*number, parts.len() as u32);
+                let (shard, object) = AddressShard::of_number(*number, parts.len() as u32);
                 *number = parts[shard].ranks[object];
             }
         }
         Ok(())
     })?;
-    let mut objects = Objects { rows, ..Objects::default() };
+    let mut objects = ObjectList { rows, ..ObjectList::default() };
     for RankedPart { objects: part, ranks } in &mut parts {
         objects.completed += part.completed;
         let more_names = part.more_names.drain();
@@ -258,11 +262,11 @@ fn joined(
 
 /// Objects of a shard, with their ranks among those of all shards.
 struct RankedPart {
-    objects: Objects,
+    objects: ObjectList,
     ranks: Vec<u32>,
 }
 
-impl Part<'_> {
+impl ShardObjects<'_> {
     fn ranked(
         self,
         begins: &Ranks,
@@ -343,7 +347,7 @@ mod tests {
     #[test]
     fn each_address_is_of_one_shard_and_shards_are_of_about_one_size() {
         for count in [1, 2, 3, 8] {
-            let shards: Vec<Shard> = Shard::all(1_000, count).collect();
+            let shards: Vec<AddressShard> = AddressShard::all(1_000, count).collect();
             let mut sizes = vec![0; count];
             for address in (0..8_000).map(|object| 0xFFFF_8100_0000_0000 + object * 0x30) {
                 let of: Vec<_> = shards.iter().filter(|shard| shard.has(address)).collect();
@@ -361,13 +365,13 @@ mod tests {
     #[test]
     fn every_object_of_every_shard_has_a_number_however_many_rows_there_are() {
         for (rows, threads) in [(0, 8), (1, 8), (50_000_000, 8), (u32::MAX as usize / 3, 8)] {
-            let shards: Vec<Shard> = Shard::all(rows, threads).collect();
+            let shards: Vec<AddressShard> = AddressShard::all(rows, threads).collect();
             assert_eq!(shards.len(), threads.min(u32::MAX as usize / rows.max(1)));
             for shard in shards {
                 let last = rows.max(1) as u32 - 1;
                 let number = shard.number(last);
                 assert_ne!(number, NONE);
-                let known = Shard::of_number(number, shard.count);
+                let known = AddressShard::of_number(number, shard.count);
                 assert_eq!(known, (shard.number as usize, last as usize));
             }
         }

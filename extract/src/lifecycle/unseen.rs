@@ -42,7 +42,7 @@ enum Holder {
 
 /// Handle value or view address, which a process has at most once at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Slot {
+enum OpenSlot {
     Handle(Holder, u32),
     /// Pid and start address.
     View(u32, u64),
@@ -50,7 +50,7 @@ enum Slot {
 
 /// Effect of an event on earlier opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum ReuseEffect {
     /// None, except on the event's own object.
     None,
     /// The handle or view opened in this row had been closed before.
@@ -67,7 +67,7 @@ pub struct Reuses<'a> {
     /// First event of each thread of these processes.
     threads: HashMap<(u32, u32), i64>,
     /// Row that opened each slot.
-    open: HashMap<Slot, u32>,
+    open: HashMap<OpenSlot, u32>,
     closed_before: HashMap<u32, i64>,
 }
 
@@ -87,10 +87,10 @@ impl<'a> Reuses<'a> {
     }
 
     /// Handles the next event; `process` is the process whose handle a close ends.
-    pub fn event(&mut self, row: usize, process: u32) -> Effect {
+    pub fn event(&mut self, row: usize, process: u32) -> ReuseEffect {
         let timeline = &self.lifetimes.collected.shared.timeline;
-        let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
-        let Some(slot) = self.lifetimes.slot(kind, row, process) else { return Effect::None };
+        let Some(kind) = event_kind(timeline.kind[row]) else { return ReuseEffect::None };
+        let Some(slot) = self.lifetimes.slot(kind, row, process) else { return ReuseEffect::None };
         if self.may_have_ended.get(process as usize) == Some(&true) {
             self.threads.entry((process, timeline.tid[row])).or_insert(timeline.time[row]);
         }
@@ -100,47 +100,49 @@ impl<'a> Reuses<'a> {
                 if self.lifetimes.owners.doubtful.contains(&(row as u32)) =>
             {
                 self.open.entry(slot).or_insert(row as u32);
-                Effect::None
+                ReuseEffect::None
             }
             EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map => {
                 let before = self.open.insert(slot, row as u32);
-                before.map_or(Effect::None, |before| self.reuse(before, row))
+                before.map_or(ReuseEffect::None, |before| self.reuse(before, row))
             }
             EventKind::HandleClose => {
-                let Some(&opened) = self.open.get(&slot) else { return Effect::None };
+                let Some(&opened) = self.open.get(&slot) else { return ReuseEffect::None };
                 if address(self.lifetimes.collected, row)
                     == address(self.lifetimes.collected, opened as usize)
                 {
                     self.open.remove(&slot);
-                    return match self.is_lossy(opened, row) {
-                        true => Effect::Closes(opened),
-                        false => Effect::None,
+                    return if self.is_lossy(opened, row) {
+                        ReuseEffect::Closes(opened)
+                    } else {
+                        ReuseEffect::None
                     };
                 }
                 let effect = self.reuse(opened, row);
-                if effect != Effect::None {
+                if effect != ReuseEffect::None {
                     self.open.remove(&slot);
                 }
                 effect
             }
             EventKind::Unmap => {
                 self.open.remove(&slot);
-                Effect::None
+                ReuseEffect::None
             }
-            _ => Effect::None,
+            _ => ReuseEffect::None,
         }
     }
 
     /// Notes that the handle or view a row opened is closed. It counts only if the close may be missing; otherwise
     /// later evidence does not count either.
-    fn reuse(&mut self, opened: u32, row: usize) -> Effect {
+    fn reuse(&mut self, opened: u32, row: usize) -> ReuseEffect {
         if !self.is_of_one_process(opened, row) {
-            return Effect::None;
+            return ReuseEffect::None;
         }
         self.closed_before.insert(opened, self.lifetimes.collected.shared.timeline.time[row]);
-        match self.is_lossy(opened, row) {
-            true => Effect::ClosedBefore(opened),
-            false => Effect::None,
+        if self.is_lossy(opened, row) {
+            ReuseEffect::ClosedBefore(opened)
+        } else {
+            ReuseEffect::None
         }
     }
 
@@ -170,7 +172,7 @@ impl<'a> Reuses<'a> {
 
 impl Lifetimes<'_> {
     /// Returns the slot that an event opens or closes; `None` if unknown.
-    fn slot(&self, kind: EventKind, row: usize, process: u32) -> Option<Slot> {
+    fn slot(&self, kind: EventKind, row: usize, process: u32) -> Option<OpenSlot> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
         let timeline = &shared.timeline;
@@ -185,7 +187,7 @@ impl Lifetimes<'_> {
                 } else {
                     holder(collected, process, timeline.pid[row])?
                 };
-                Some(Slot::Handle(holder, slot(value)))
+                Some(OpenSlot::Handle(holder, slot(value)))
             }
             // It belongs to no process of the trace.
             EventKind::HandleDuplicate if owners.failed.contains_key(&(row as u32)) => None,
@@ -200,10 +202,10 @@ impl Lifetimes<'_> {
                     NONE => holder(collected, process, duplicate.target_pid)?,
                     child => Holder::Process(child),
                 };
-                Some(Slot::Handle(holder, slot(duplicate.target_handle)))
+                Some(OpenSlot::Handle(holder, slot(duplicate.target_handle)))
             }
             EventKind::Map | EventKind::Unmap => {
-                Some(Slot::View(view_pid(collected, row, process), views.rows[at].base))
+                Some(OpenSlot::View(view_pid(collected, row, process), views.rows[at].base))
             }
             _ => None,
         }
@@ -213,9 +215,10 @@ impl Lifetimes<'_> {
 /// Returns the holder. The event may have been given to a process with another pid; then the holder is the event's pid.
 fn holder(collected: &Collector, process: u32, pid: u32) -> Option<Holder> {
     let known = collected.processes.rows.get(process as usize);
-    match known.is_some_and(|known| known.process.pid == pid) {
-        true => Some(Holder::Process(process)),
-        false => Some(Holder::Pid(pid)).filter(|_| pid != UNKNOWN_ID),
+    if known.is_some_and(|known| known.process.pid == pid) {
+        Some(Holder::Process(process))
+    } else {
+        Some(Holder::Pid(pid)).filter(|_| pid != UNKNOWN_ID)
     }
 }
 
@@ -277,8 +280,8 @@ impl<'a> UnseenCloses<'a> {
             None => {
                 let slot = self.lifetimes.slot(kind, row, self.lifetimes.owners.process[row])?;
                 let rundown = match slot {
-                    Slot::Handle(..) => &self.handles_at_end,
-                    Slot::View(..) => &self.views_at_end,
+                    OpenSlot::Handle(..) => &self.handles_at_end,
+                    OpenSlot::View(..) => &self.views_at_end,
                 };
                 let object = || address(self.lifetimes.collected, row);
                 match self.sweeps.start_of(slot) {
@@ -354,10 +357,10 @@ impl Sweeps {
     }
 
     /// Returns the time from which on all handle events of the slot's process are present, up to the end of its sweep.
-    fn start_of(&self, slot: Slot) -> Option<i64> {
+    fn start_of(&self, slot: OpenSlot) -> Option<i64> {
         match slot {
-            Slot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
-            Slot::Handle(Holder::Pid(_), _) | Slot::View(..) => None,
+            OpenSlot::Handle(Holder::Process(process), _) => self.starts.get(&process).copied(),
+            OpenSlot::Handle(Holder::Pid(_), _) | OpenSlot::View(..) => None,
         }
     }
 }
@@ -399,7 +402,7 @@ struct EndRundown {
     /// Holders covered by the rundown, even if it lists nothing of theirs.
     holders: HashSet<Holder>,
     /// Open slots. Handles come with their object.
-    open: HashMap<Slot, u64>,
+    open: HashMap<OpenSlot, u64>,
 }
 
 /// Longest pause of the thread that writes a rundown. Within it, earlier events of the rundown may be missing.
@@ -420,8 +423,8 @@ impl EndRundown {
                 continue;
             }
             let handle = slot(collected.handles.handle[timeline.row[row] as usize]);
-            let listed = holder(collected, owners.process[row], timeline.pid[row]);
-            let listed = listed.map(|holder| (holder, Slot::Handle(holder, handle)));
+            let listed = holder(collected, owners.process[row], timeline.pid[row])
+                .map(|holder| (holder, OpenSlot::Handle(holder, handle)));
             rundown.event(timeline.time[row], listed, address(collected, row));
         }
         let mut rundown = rundown.if_whole(lifetimes);
@@ -437,7 +440,7 @@ impl EndRundown {
         let mut rundown = Self::default();
         if !lifetimes.missing.is_none() {
             for view in &lifetimes.collected.views.at_end {
-                let listed = (Holder::Pid(view.pid), Slot::View(view.pid, view.base));
+                let listed = (Holder::Pid(view.pid), OpenSlot::View(view.pid, view.base));
                 rundown.event(view.time, Some(listed), 0);
             }
         }
@@ -445,7 +448,7 @@ impl EndRundown {
     }
 
     /// Adds an event of the rundown, and what it lists if its process is known.
-    fn event(&mut self, time: i64, listed: Option<(Holder, Slot)>, object: u64) {
+    fn event(&mut self, time: i64, listed: Option<(Holder, OpenSlot)>, object: u64) {
         let (start, end) = self.span.get_or_insert((time, time));
         (*start, *end) = (time.min(*start), time.max(*end));
         if let Some((holder, slot)) = listed {
@@ -458,22 +461,24 @@ impl EndRundown {
         let Some((start, end)) = self.span else { return self };
         // Processes are listed after handles and views, so the first process marks their end; without one, the trace's
         // end does.
-        let processes = lifetimes.collected.processes.rows.iter();
-        let after = processes.filter_map(|row| row.listed.filter(|listed| *listed > end)).min();
+        let after = lifetimes
+            .collected
+            .processes
+            .rows
+            .iter()
+            .filter_map(|row| row.listed.filter(|listed| *listed > end))
+            .min();
         let pause = lifetimes.clock.ticks_apart(RUNDOWN_PAUSE_NS);
         let (from, to) = (start.saturating_sub(pause), after.unwrap_or(i64::MAX));
-        match lifetimes.missing.is_certain_between(from, to) {
-            true => Self::default(),
-            false => self,
-        }
+        if lifetimes.missing.is_certain_between(from, to) { Self::default() } else { self }
     }
 
     /// Returns the time at which the rundown ended, if it does not list what was opened earlier.
-    fn without(&self, slot: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
+    fn without(&self, slot: OpenSlot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
         let (holder, is_open) = match slot {
-            Slot::Handle(holder, _) => (holder, self.open.get(&slot) == Some(&object())),
-            Slot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&slot)),
+            OpenSlot::Handle(holder, _) => (holder, self.open.get(&slot) == Some(&object())),
+            OpenSlot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&slot)),
         };
         let is_closed = self.holders.contains(&holder) && opened < start && !is_open;
         is_closed.then_some(end)

@@ -16,7 +16,7 @@ use crate::raw::RowKind;
 const GAP_NS: i64 = 2_000_000;
 
 /// Unmap, as a row of the timeline.
-struct Unmapped {
+struct UnmapRow {
     row: u32,
     /// Id of the kernel frames of its stack.
     kernel: Option<u32>,
@@ -33,7 +33,7 @@ pub fn exit_unmaps(
     }
     let timeline = &collected.shared.timeline;
     // Unmaps of each process since it last mapped a view.
-    let mut last: HashMap<u32, Vec<Unmapped>> = HashMap::new();
+    let mut last: HashMap<u32, Vec<UnmapRow>> = HashMap::new();
     let mut of_programs = HashSet::new();
     let mut poll = Poll::new(lifetimes.cancel);
     for row in lifetimes.rows(order) {
@@ -46,7 +46,7 @@ pub fn exit_unmaps(
                 of_programs.extend(unmapped.into_iter().flatten().filter_map(|last| last.kernel));
             }
             RowKind::Unmap => {
-                let unmapped = Unmapped { row: row as u32, kernel: kernel_part(collected, row) };
+                let unmapped = UnmapRow { row: row as u32, kernel: kernel_part(collected, row) };
                 last.entry(process).or_default().push(unmapped);
             }
             _ => {}
@@ -57,7 +57,7 @@ pub fn exit_unmaps(
     for (process, last) in last {
         let Some(end) = collected.processes.rows[process as usize].end else { continue };
         let (mut until, mut thread) = (end, None);
-        for Unmapped { row, kernel } in last.into_iter().rev() {
+        for UnmapRow { row, kernel } in last.into_iter().rev() {
             let (time, tid) = (timeline.time[row as usize], timeline.tid[row as usize]);
             let is_after = time > end;
             let is_next = until.saturating_sub(time) <= gap && *thread.get_or_insert(tid) == tid;

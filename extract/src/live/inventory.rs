@@ -18,7 +18,7 @@ use crate::etl::{Event, EventId, Selector};
 use crate::kernel::{ImageRow, Images, ObjectTypes, ProcessRow, Processes, System};
 use crate::lifecycle::event_kind;
 use crate::options::ExtractOptions;
-use crate::raw::{EventFamily, Shared, UNKNOWN_ID, id_in_file};
+use crate::raw::{EventFamily, PassState, UNKNOWN_ID, id_in_file};
 use crate::recording::OpenRecording;
 use crate::stacks::StackUse;
 
@@ -51,9 +51,8 @@ impl Inventory {
         let limits = ExtractOptions::default().limits;
         let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
         let mut collected = Collector::default();
-        let flow = |_| match cancel.is_cancelled() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let flow = |_| {
+            if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         open.read(&mut OfSystem, flow, |event| collected.event(event))?;
         collected.finish();
@@ -63,8 +62,10 @@ impl Inventory {
 
     /// Returns the names of processes older than the trace, by process id.
     pub fn older_processes(&self) -> impl Iterator<Item = (u32, &str)> {
-        let older = self.processes.iter().filter(|process| process.start.is_none());
-        older.map(|process| (process.process.pid, process.process.name.as_str()))
+        self.processes
+            .iter()
+            .filter(|process| process.start.is_none())
+            .map(|process| (process.process.pid, process.process.name.as_str()))
     }
 
     /// Replaces what the events so far said with what existed until a raw time.
@@ -98,14 +99,14 @@ const MAX_THREADS: usize = 1 << 16;
 
 /// Handles of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenHandles {
+pub struct ProcessHandles {
     /// Image file name; empty until an event names it.
     pub name: String,
     /// Object and [`handle_slot`] of each handle opened since the session started and not closed.
     handles: HashSet<(u64, u64)>,
 }
 
-impl OpenHandles {
+impl ProcessHandles {
     /// Returns the number of open handles.
     pub fn count(&self) -> u64 {
         self.handles.len() as u64
@@ -119,7 +120,7 @@ impl OpenHandles {
 /// one.
 #[derive(Default)]
 pub struct LiveCounts {
-    processes: HashMap<u32, OpenHandles>,
+    processes: HashMap<u32, ProcessHandles>,
     collected: Collector,
     /// Number of rows already examined.
     seen: usize,
@@ -128,12 +129,12 @@ pub struct LiveCounts {
     /// Object and [`handle_slot`] of each thread's last close.
     just_closed: HashMap<u32, (u64, u64)>,
     /// What each thread duplicated for a process it is creating.
-    calls: HashMap<u32, Call>,
+    calls: HashMap<u32, ChildCall>,
 }
 
 /// Handles for a process that does not exist yet.
 #[derive(Default)]
-struct Call {
+struct ChildCall {
     /// Process that the child inherits from.
     parent: u32,
     /// Object and [`handle_slot`].
@@ -142,7 +143,7 @@ struct Call {
 
 impl LiveCounts {
     /// Handles an event, and calls `changed` with each process that got new handles.
-    pub fn event(&mut self, event: &Event<'_>, mut changed: impl FnMut(u32, &OpenHandles)) {
+    pub fn event(&mut self, event: &Event<'_>, mut changed: impl FnMut(u32, &ProcessHandles)) {
         let event = Event { id: id_in_file(event.id), ..*event };
         if Processes::EVENTS.iter().any(|(id, _)| *id == event.id) {
             self.process(&event);
@@ -169,13 +170,13 @@ impl LiveCounts {
     }
 
     /// Returns the processes with handles, by process id.
-    pub fn processes(&self) -> impl Iterator<Item = (u32, &OpenHandles)> {
+    pub fn processes(&self) -> impl Iterator<Item = (u32, &ProcessHandles)> {
         self.processes.iter().map(|(pid, process)| (*pid, process))
     }
 
     fn process(&mut self, event: &Event<'_>) {
         let mut decoded = Processes::default();
-        decoded.take(event, &mut Shared::default());
+        decoded.take(event, &mut PassState::default());
         for row in decoded.rows {
             let pid = row.process.pid;
             if row.end.is_some() {
@@ -192,8 +193,8 @@ impl LiveCounts {
         }
     }
 
-    fn row(&mut self, row: usize, changed: &mut impl FnMut(u32, &OpenHandles)) {
-        let Collector { handles, duplicates, shared: Shared { timeline, .. }, .. } =
+    fn row(&mut self, row: usize, changed: &mut impl FnMut(u32, &ProcessHandles)) {
+        let Collector { handles, duplicates, shared: PassState { timeline, .. }, .. } =
             &self.collected;
         let (kind, at, pid) = (timeline.kind[row], timeline.row[row] as usize, timeline.pid[row]);
         let tid = timeline.tid[row];

@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-pub use self::inventory::{Inventory, LiveCounts, OpenHandles};
+pub use self::inventory::{Inventory, LiveCounts, ProcessHandles};
 pub use self::queue::{EventReceiver, EventSender, Replay, WhenFull, live_queue};
 use crate::collect::{Collector, FamilyIndex, KernelSelector};
 use crate::described::{Described, UndescribedKinds};

@@ -28,7 +28,7 @@ pub enum WhenFull {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     events: PackedEvents,
     dropped: u64,
     /// Whether the sender or the receiver is gone.
@@ -36,13 +36,13 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct LockedQueue {
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl LockedQueue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         lock(&self.state)
     }
 
@@ -55,7 +55,7 @@ impl Shared {
 /// Sending end of the queue. Dropping it ends the queue.
 #[derive(Debug)]
 pub struct EventSender {
-    shared: Arc<Shared>,
+    shared: Arc<LockedQueue>,
     limit: usize,
     when_full: WhenFull,
 }
@@ -63,13 +63,13 @@ pub struct EventSender {
 /// Receiving end of the queue. When it is dropped, senders stop waiting.
 #[derive(Debug)]
 pub struct EventReceiver {
-    shared: Arc<Shared>,
+    shared: Arc<LockedQueue>,
     received: PackedEvents,
 }
 
 /// Creates a queue for `limit` bytes of events. The receiver may hold as many that it took out.
 pub fn live_queue(limit: usize, when_full: WhenFull) -> (EventSender, EventReceiver) {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(LockedQueue::default());
     let receiver = EventReceiver { shared: Arc::clone(&shared), received: PackedEvents::default() };
     (EventSender { shared, limit, when_full }, receiver)
 }

@@ -11,12 +11,12 @@ pub const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"
 
 /// Events that an EventInfo record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Described {
+pub enum SchemaTarget {
     Manifest { guid: Guid, id: u16, version: u8 },
     Classic { guid: Guid, opcode: u8, version: u8 },
 }
 
-impl Described {
+impl SchemaTarget {
     pub fn of(event: EventId, version: u8) -> Option<Self> {
         match event {
             EventId::Manifest { guid, id } => Some(Self::Manifest { guid, id, version }),
@@ -32,6 +32,14 @@ const MAX_TEXT: usize = 1024;
 /// Decoding source of a WMI class rather than a manifest.
 const WMI: u32 = 1;
 
+/// Offsets of the fields of a schema.
+const DECODING_SOURCE: usize = 48;
+const PROVIDER_NAME: usize = 52;
+const TASK_NAME: usize = 68;
+const OPCODE_NAME: usize = 72;
+const PROPERTY_COUNT: usize = 100;
+const TOP_LEVEL_COUNT: usize = 104;
+
 /// Offset of the property array, and size of a property.
 const PROPERTIES: usize = 112;
 const PROPERTY: usize = 24;
@@ -44,21 +52,21 @@ const FIXED_LENGTH: u32 = 0x10;
 const FIXED_COUNT: u32 = 0x20;
 
 /// Decodes the schema in a record, and which events it describes; `None` if the record makes no sense.
-pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
+pub fn decode(record: &[u8]) -> Option<(SchemaTarget, Schema)> {
     let at = |offset: usize| Payload::new(record.get(offset..).unwrap_or_default(), 8);
     let u32_at = |offset| at(offset).u32();
     let mut p = at(0);
     let (guid, class) = (p.guid()?, p.guid()?);
     let (id, version, _channel) = (p.u16()?, p.u8()?, p.u8()?);
     let (_level, opcode, _task) = (p.u8()?, p.u8()?, p.u16()?);
-    let described = if u32_at(48)? == WMI {
-        Described::Classic { guid: class, opcode, version }
+    let described = if u32_at(DECODING_SOURCE)? == WMI {
+        SchemaTarget::Classic { guid: class, opcode, version }
     } else {
-        Described::Manifest { guid, id, version }
+        SchemaTarget::Manifest { guid, id, version }
     };
     let text = |offset| Some(text_at(record, u32_at(offset)?));
-    let opcode_name = if opcode == 0 { String::new() } else { text(72)? };
-    let (count, top_level) = (u32_at(100)? as usize, u32_at(104)? as usize);
+    let opcode_name = if opcode == 0 { String::new() } else { text(OPCODE_NAME)? };
+    let (count, top_level) = (u32_at(PROPERTY_COUNT)? as usize, u32_at(TOP_LEVEL_COUNT)? as usize);
     let properties = record.get(PROPERTIES..)?.chunks_exact(PROPERTY);
     if count > properties.len() {
         return None;
@@ -67,11 +75,11 @@ pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
         properties.take(count).map(|bytes| property(record, bytes)).collect();
     let schema = Schema {
         source: SchemaSource::EventInfo,
-        provider: text(52)?.into(),
-        guid: if u32_at(48)? == WMI { class } else { guid },
+        provider: text(PROVIDER_NAME)?.into(),
+        guid: if u32_at(DECODING_SOURCE)? == WMI { class } else { guid },
         id,
         version,
-        task: text(68)?.into(),
+        task: text(TASK_NAME)?.into(),
         opcode: opcode_name.into(),
         fields: Fields::new(fields?, top_level)?.into(),
     };
@@ -99,8 +107,9 @@ fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
         count if count > 1 || flags & FIXED_COUNT != 0 => Count::Fixed(count),
         _ => Count::Single,
     };
-    let map = Some(map).filter(|map| *map != 0 && flags & STRUCTURE == 0);
-    let map = map.map(|offset| text_at(record, offset).into());
+    let map = Some(map)
+        .filter(|map| *map != 0 && flags & STRUCTURE == 0)
+        .map(|offset| text_at(record, offset).into());
     Some(FieldPlan { name: text_at(record, name).into(), kind, count, map })
 }
 
@@ -168,7 +177,7 @@ pub fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::metadata::fields::{Extent, Form};
+    use crate::metadata::fields::{Extent, ValueForm};
 
     /// A property: flags, in-type, out-type, count and length. Its name follows from its index.
     pub type Property = (u32, u16, u16, u16, u16);
@@ -219,14 +228,14 @@ pub mod tests {
     #[test]
     fn names_lose_the_space_behind_them() {
         let (described, schema) = decode(&record(&[(0, 8, 0, 1, 4)], 1)).unwrap();
-        assert_eq!(described, Described::Manifest { guid: GUID, id: 5, version: 0 });
+        assert_eq!(described, SchemaTarget::Manifest { guid: GUID, id: 5, version: 0 });
         assert_eq!((&*schema.provider, schema.name().as_str()), ("Contoso", "Work/Start"));
         assert_eq!(&*schema.fields.top_level()[0].name, "p0");
     }
 
     #[test]
     fn the_length_of_a_pointer_is_that_of_the_event() {
-        let pointer = FieldKind::Value(Form::Hex, Extent::Pointer);
+        let pointer = FieldKind::Value(ValueForm::Hex, Extent::Pointer);
         assert_eq!(kinds(&[(0, 16, 0, 1, 4)]), [(pointer, Count::Single)]);
     }
 
@@ -241,7 +250,7 @@ pub mod tests {
         ];
         assert_eq!(
             kinds,
-            extents.map(|extent| (FieldKind::Value(Form::Utf16, extent), Count::Single))
+            extents.map(|extent| (FieldKind::Value(ValueForm::Utf16, extent), Count::Single))
         );
     }
 
@@ -280,7 +289,7 @@ pub mod tests {
         let mut bytes = record(&[], 0);
         bytes[16..32].copy_from_slice(&[9; 16]);
         bytes[48] = 1;
-        let described = Described::Classic { guid: Guid([9; 16]), opcode: 1, version: 0 };
+        let described = SchemaTarget::Classic { guid: Guid([9; 16]), opcode: 1, version: 0 };
         assert_eq!(decode(&bytes).unwrap().0, described);
     }
 }

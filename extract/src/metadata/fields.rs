@@ -76,7 +76,7 @@ pub struct FieldPlan {
 /// Kind of a field or array item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldKind {
-    Value(Form, Extent),
+    Value(ValueForm, Extent),
     /// A structure of consecutive fields.
     Structure {
         first: u16,
@@ -170,7 +170,7 @@ impl Fields {
 
 /// How to interpret the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ValueForm {
     /// Signed integer of 1 to 8 bytes.
     Signed,
     /// Unsigned integer of 1 to 8 bytes.
@@ -240,29 +240,29 @@ const OUT_IPV6: u16 = 24;
 
 /// Returns form and extent for an in-type (`_TDH_IN_TYPE` of `tdh.h`, and TraceLogging types); `None` if it is unknown.
 /// The size of a pointer or number follows from its type, whatever the schema says.
-pub fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Extent)> {
+pub fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(ValueForm, Extent)> {
     let text = match length {
         Length::OfType => Extent::Terminated,
         Length::Fixed(count) => Extent::Characters(count),
         Length::Field(field) => Extent::CharactersOf(field),
     };
     Some(match in_type {
-        0 => (Form::Binary, Extent::Bytes(0)),
-        1 => (Form::Utf16, text),
-        2 => (Form::Ansi, text),
-        3 => (Form::Signed, Extent::Bytes(1)),
-        4 => (Form::Unsigned, Extent::Bytes(1)),
-        5 => (Form::Signed, Extent::Bytes(2)),
-        6 => (Form::Unsigned, Extent::Bytes(2)),
-        7 => (Form::Signed, Extent::Bytes(4)),
-        8 => (Form::Unsigned, Extent::Bytes(4)),
-        9 => (Form::Signed, Extent::Bytes(8)),
-        10 => (Form::Unsigned, Extent::Bytes(8)),
-        11 => (Form::Float, Extent::Bytes(4)),
-        12 => (Form::Float, Extent::Bytes(8)),
-        13 => (Form::Bool, Extent::Bytes(4)),
+        0 => (ValueForm::Binary, Extent::Bytes(0)),
+        1 => (ValueForm::Utf16, text),
+        2 => (ValueForm::Ansi, text),
+        3 => (ValueForm::Signed, Extent::Bytes(1)),
+        4 => (ValueForm::Unsigned, Extent::Bytes(1)),
+        5 => (ValueForm::Signed, Extent::Bytes(2)),
+        6 => (ValueForm::Unsigned, Extent::Bytes(2)),
+        7 => (ValueForm::Signed, Extent::Bytes(4)),
+        8 => (ValueForm::Unsigned, Extent::Bytes(4)),
+        9 => (ValueForm::Signed, Extent::Bytes(8)),
+        10 => (ValueForm::Unsigned, Extent::Bytes(8)),
+        11 => (ValueForm::Float, Extent::Bytes(4)),
+        12 => (ValueForm::Float, Extent::Bytes(8)),
+        13 => (ValueForm::Bool, Extent::Bytes(4)),
         14 => (
-            Form::Binary,
+            ValueForm::Binary,
             match length {
                 Length::Fixed(count) => Extent::Bytes(count),
                 Length::Field(field) => Extent::BytesOf(field),
@@ -270,24 +270,24 @@ pub fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Ext
                 Length::OfType => Extent::Bytes(0),
             },
         ),
-        15 => (Form::Guid, Extent::Bytes(16)),
-        16 | 308 => (Form::Hex, Extent::Pointer),
-        17 => (Form::FileTime, Extent::Bytes(8)),
-        18 => (Form::SystemTime, Extent::Bytes(16)),
-        19 => (Form::Sid, Extent::Sid),
-        20 => (Form::Hex, Extent::Bytes(4)),
-        21 => (Form::Hex, Extent::Bytes(8)),
-        22 | 300 => (Form::Utf16, Extent::Counted),
-        23 | 301 => (Form::Ansi, Extent::Counted),
-        25 => (Form::Binary, Extent::Counted),
-        302 => (Form::Utf16, Extent::CountedBigEndian),
-        303 => (Form::Ansi, Extent::CountedBigEndian),
-        304 => (Form::Utf16, Extent::Rest),
-        305 => (Form::Ansi, Extent::Rest),
-        306 => (Form::Utf16, Extent::Characters(1)),
-        307 => (Form::Ansi, Extent::Characters(1)),
-        309 => (Form::Binary, Extent::Counted32),
-        310 => (Form::Sid, Extent::TokenUser),
+        15 => (ValueForm::Guid, Extent::Bytes(16)),
+        16 | 308 => (ValueForm::Hex, Extent::Pointer),
+        17 => (ValueForm::FileTime, Extent::Bytes(8)),
+        18 => (ValueForm::SystemTime, Extent::Bytes(16)),
+        19 => (ValueForm::Sid, Extent::Sid),
+        20 => (ValueForm::Hex, Extent::Bytes(4)),
+        21 => (ValueForm::Hex, Extent::Bytes(8)),
+        22 | 300 => (ValueForm::Utf16, Extent::Counted),
+        23 | 301 => (ValueForm::Ansi, Extent::Counted),
+        25 => (ValueForm::Binary, Extent::Counted),
+        302 => (ValueForm::Utf16, Extent::CountedBigEndian),
+        303 => (ValueForm::Ansi, Extent::CountedBigEndian),
+        304 => (ValueForm::Utf16, Extent::Rest),
+        305 => (ValueForm::Ansi, Extent::Rest),
+        306 => (ValueForm::Utf16, Extent::Characters(1)),
+        307 => (ValueForm::Ansi, Extent::Characters(1)),
+        309 => (ValueForm::Binary, Extent::Counted32),
+        310 => (ValueForm::Sid, Extent::TokenUser),
         _ => return None,
     })
 }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     fn value() -> FieldPlan {
-        field(FieldKind::Value(Form::Unsigned, Extent::Bytes(4)), Count::Single)
+        field(FieldKind::Value(ValueForm::Unsigned, Extent::Bytes(4)), Count::Single)
     }
 
     #[test]
@@ -358,8 +358,9 @@ mod tests {
     #[test]
     fn references_lead_to_a_field() {
         let counted =
-            |at| field(FieldKind::Value(Form::Unsigned, Extent::Bytes(1)), Count::Field(at));
-        let sized = |at| field(FieldKind::Value(Form::Binary, Extent::BytesOf(at)), Count::Single);
+            |at| field(FieldKind::Value(ValueForm::Unsigned, Extent::Bytes(1)), Count::Field(at));
+        let sized =
+            |at| field(FieldKind::Value(ValueForm::Binary, Extent::BytesOf(at)), Count::Single);
         for (valid, invalid) in [(counted(0), counted(2)), (sized(0), sized(2))] {
             assert!(Fields::new(vec![value(), valid], 2).is_some());
             assert!(Fields::new(vec![value(), invalid], 2).is_none());

@@ -36,14 +36,14 @@ const MAX_PROCESSES: usize = 1 << 16;
 
 /// Chunks of a manifest that is still incomplete.
 #[derive(Default)]
-struct Pending {
+struct PendingManifest {
     total: u16,
     chunks: BTreeMap<u16, Vec<u8>>,
     cost: usize,
 }
 
 /// Events of one manifest.
-type Events = FxHashMap<(u16, u8), SchemaId>;
+type ManifestEvents = FxHashMap<(u16, u8), SchemaId>;
 
 /// Outcome of adding a chunk.
 pub enum Chunk {
@@ -60,9 +60,9 @@ pub enum Chunk {
 /// Manifests by provider and process.
 #[derive(Default)]
 pub struct Manifests {
-    pending: FxHashMap<(Guid, Option<u32>), Pending>,
+    pending: FxHashMap<(Guid, Option<u32>), PendingManifest>,
     pending_cost: usize,
-    manifests: Vec<Events>,
+    manifests: Vec<ManifestEvents>,
     by_content: FxHashMap<(Guid, [u8; 32]), u32>,
     by_process: FxHashMap<(Guid, Option<u32>), u32>,
     /// Manifest of any process, for processes that sent none.
@@ -87,7 +87,7 @@ impl Manifests {
         if pending.total != total || pending.chunks.contains_key(&number) {
             // The manifest is being sent again from the beginning.
             self.pending_cost -= pending.cost;
-            *pending = Pending { total, ..Pending::default() };
+            *pending = PendingManifest { total, ..PendingManifest::default() };
         }
         let cost = p.rest().len() + CHUNK_COST;
         if pending.cost + cost > MAX_MANIFEST || self.pending_cost + cost > MAX_PENDING {
@@ -116,7 +116,7 @@ impl Manifests {
     }
 
     /// Adds a manifest; `events` has the numbers of its schemas.
-    pub fn add(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32], events: Events) {
+    pub fn add(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32], events: ManifestEvents) {
         let manifest = self.manifests.len() as u32;
         self.manifests.push(events);
         self.by_content.insert((guid, hash), manifest);
@@ -154,7 +154,7 @@ const MAX_FIELDS: usize = 4096;
 
 /// Events described by a manifest.
 #[derive(Default)]
-pub struct Manifest {
+pub struct EventManifest {
     provider: Option<String>,
     events: Vec<ManifestEvent>,
     templates: HashMap<String, Template>,
@@ -190,9 +190,9 @@ struct Data {
 }
 
 /// Reads a manifest; `None` if it is not well-formed, names no provider, or nests too deeply.
-pub fn parse(text: &[u8]) -> Option<Manifest> {
+pub fn parse(text: &[u8]) -> Option<EventManifest> {
     let mut reader = Reader::from_reader(text);
-    let mut manifest = Manifest::default();
+    let mut manifest = EventManifest::default();
     let mut depth = 0;
     loop {
         match reader.read_event().ok()? {
@@ -231,7 +231,7 @@ fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
     Some(unescape(&text).map_or(text.clone(), |text| text.into_owned()))
 }
 
-impl Manifest {
+impl EventManifest {
     fn start(&mut self, element: &BytesStart<'_>) -> Option<()> {
         match element.local_name().as_ref() {
             b"provider" if self.provider.is_none() => {
@@ -329,7 +329,7 @@ fn data(element: &BytesStart<'_>) -> Data {
 }
 
 /// A length or count: a number, or the field that has it.
-enum Amount {
+enum FieldAmount {
     Number(u16),
     Field(u16),
 }
@@ -338,8 +338,11 @@ impl Template {
     fn compiled(&self) -> Option<Fields> {
         let top_level = self.fields.len();
         let names = |fields: &[Data], first: usize| -> HashMap<String, u16> {
-            let numbered = fields.iter().enumerate();
-            numbered.map(|(at, data)| (data.name.clone(), (first + at) as u16)).collect()
+            fields
+                .iter()
+                .enumerate()
+                .map(|(at, data)| (data.name.clone(), (first + at) as u16))
+                .collect()
         };
         let outer = names(&self.fields, 0);
         let mut plans = Vec::new();
@@ -368,14 +371,16 @@ fn plan(
     outer: &HashMap<String, u16>,
 ) -> Option<FieldPlan> {
     let amount = |text: &String| {
-        let number = text.parse().map(Amount::Number).ok();
-        number.or_else(|| beside.get(text).or_else(|| outer.get(text)).copied().map(Amount::Field))
+        let number = text.parse().map(FieldAmount::Number).ok();
+        number.or_else(|| {
+            beside.get(text).or_else(|| outer.get(text)).copied().map(FieldAmount::Field)
+        })
     };
     let length = match data.length.as_ref().map(amount) {
         None => Length::OfType,
         Some(length) => match length? {
-            Amount::Number(length) => Length::Fixed(length),
-            Amount::Field(field) => Length::Field(field),
+            FieldAmount::Number(length) => Length::Fixed(length),
+            FieldAmount::Field(field) => Length::Field(field),
         },
     };
     let kind = match members {
@@ -390,8 +395,8 @@ fn plan(
     let count = match data.count.as_ref().map(amount) {
         None => Count::Single,
         Some(count) => match count? {
-            Amount::Number(count) => Count::Fixed(count),
-            Amount::Field(field) => Count::Field(field),
+            FieldAmount::Number(count) => Count::Fixed(count),
+            FieldAmount::Field(field) => Count::Field(field),
         },
     };
     let map = data.map.as_deref().map(Into::into);
@@ -401,7 +406,7 @@ fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::fields::{Extent, Form};
+    use crate::metadata::fields::{Extent, ValueForm};
 
     const GUID: Guid = Guid([4; 16]);
 
@@ -494,8 +499,8 @@ mod tests {
         assert_eq!((schemas[0].id, schemas[0].version, &*schemas[0].provider), (7, 2, "My-Source"));
         let kinds: Vec<FieldKind> =
             schemas[0].fields.plans().iter().map(|field| field.kind).collect();
-        let bytes = FieldKind::Value(Form::Binary, Extent::BytesOf(0));
-        assert_eq!(kinds, [FieldKind::Value(Form::Unsigned, Extent::Bytes(4)), bytes]);
+        let bytes = FieldKind::Value(ValueForm::Binary, Extent::BytesOf(0));
+        assert_eq!(kinds, [FieldKind::Value(ValueForm::Unsigned, Extent::Bytes(4)), bytes]);
     }
 
     #[test]
@@ -513,7 +518,10 @@ mod tests {
         assert_eq!(names, ["Count", "Items", "Last", "Length", "Text"]);
         assert_eq!(fields.plans()[1].count, Count::Field(0));
         assert_eq!(fields.plans()[1].kind, FieldKind::Structure { first: 3, members: 2 });
-        assert_eq!(fields.plans()[4].kind, FieldKind::Value(Form::Utf16, Extent::CharactersOf(3)));
+        assert_eq!(
+            fields.plans()[4].kind,
+            FieldKind::Value(ValueForm::Utf16, Extent::CharactersOf(3))
+        );
     }
 
     #[test]

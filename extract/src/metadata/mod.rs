@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use self::event_info::Described;
+use self::event_info::SchemaTarget;
 pub use self::event_info::{EventMap, MapKind};
 pub use self::fields::{
-    Count, Extent, FieldKind, FieldPlan, Fields, Form, Schema, SchemaId, SchemaSource,
+    Count, Extent, FieldKind, FieldPlan, Fields, Schema, SchemaId, SchemaSource, ValueForm,
 };
 use self::manifest::{CHUNK, Chunk, Manifests};
-pub use self::node::{Decoded, Node, Value, line, sid_text};
-use self::read::Reader;
+pub use self::node::{DecodedEvent, Node, Value, line, sid_text};
+use self::read::FieldReader;
 #[cfg(test)]
 pub use self::trace_logging::encoded_item;
 pub use self::trace_logging::{
@@ -34,7 +34,7 @@ pub use self::trace_logging::{
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
 use crate::payload::Field;
-use crate::raw::{EventFamily, Shared};
+use crate::raw::{EventFamily, PassState};
 use handlescope_model::Table;
 
 /// Events of the metadata provider.
@@ -50,7 +50,7 @@ const SCHEMA_COST: usize = 256;
 
 /// Result of offering an event that may be metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Learned {
+pub enum LearnOutcome {
     /// The event is not metadata.
     Nothing,
     /// The metadata was taken.
@@ -69,7 +69,7 @@ type TraceLoggingKey = (Guid, u16, u8, u32, u32);
 #[derive(Default)]
 pub struct Decoder {
     schemas: Vec<Schema>,
-    described: FxHashMap<Described, SchemaId>,
+    described: FxHashMap<SchemaTarget, SchemaId>,
     maps: FxHashMap<(Guid, Box<str>), EventMap>,
     manifests: Manifests,
     /// TraceLogging schemas and traits, as they are in events.
@@ -77,7 +77,7 @@ pub struct Decoder {
     trace_logging: FxHashMap<TraceLoggingKey, Option<SchemaId>>,
     /// Bytes of [`MAX_METADATA`] used so far.
     used: usize,
-    reader: Reader,
+    reader: FieldReader,
 }
 
 impl Decoder {
@@ -89,57 +89,59 @@ impl Decoder {
     }
 
     /// Learns from an event if it is metadata.
-    pub fn learn(&mut self, event: &Event<'_>) -> Learned {
+    pub fn learn(&mut self, event: &Event<'_>) -> LearnOutcome {
         match event.id {
             EVENT_INFO => self.event_info(event.payload),
             EVENT_MAP_INFO => self.event_map(event.payload),
             EventId::Manifest { guid, id: CHUNK } => self.chunk(guid, event),
-            _ => Learned::Nothing,
+            _ => LearnOutcome::Nothing,
         }
     }
 
-    fn event_info(&mut self, record: &[u8]) -> Learned {
+    fn event_info(&mut self, record: &[u8]) -> LearnOutcome {
         if self.used >= MAX_METADATA {
-            return Learned::Refused;
+            return LearnOutcome::Refused;
         }
-        let Some((described, schema)) = event_info::decode(record) else { return Learned::Refused };
+        let Some((described, schema)) = event_info::decode(record) else {
+            return LearnOutcome::Refused;
+        };
         // One record describes all events of its kind; later ones say the same.
         if !self.described.contains_key(&described) {
             let id = self.add(schema);
             self.described.insert(described, id);
         }
-        Learned::Taken
+        LearnOutcome::Taken
     }
 
-    fn event_map(&mut self, record: &[u8]) -> Learned {
+    fn event_map(&mut self, record: &[u8]) -> LearnOutcome {
         if self.used >= MAX_METADATA {
-            return Learned::Refused;
+            return LearnOutcome::Refused;
         }
         let Some((guid, name, map)) = event_info::decode_map(record) else {
-            return Learned::Refused;
+            return LearnOutcome::Refused;
         };
         let (size, key) = (map.size(), (guid, name.into_boxed_str()));
         if self.maps.get(&key).is_none_or(|known| *known != map) {
             self.used += SCHEMA_COST + key.1.len() + size;
             self.maps.insert(key, map);
         }
-        Learned::Taken
+        LearnOutcome::Taken
     }
 
-    fn chunk(&mut self, guid: Guid, event: &Event<'_>) -> Learned {
+    fn chunk(&mut self, guid: Guid, event: &Event<'_>) -> LearnOutcome {
         let (text, hash) = match self.manifests.chunk(event) {
-            Chunk::Unusable => return Learned::Nothing,
-            Chunk::Kept => return Learned::Taken,
-            Chunk::Refused => return Learned::Refused,
+            Chunk::Unusable => return LearnOutcome::Nothing,
+            Chunk::Kept => return LearnOutcome::Taken,
+            Chunk::Refused => return LearnOutcome::Refused,
             Chunk::Complete(text, hash) => (text, hash),
         };
         if self.manifests.is_known(guid, event.pid, hash) {
-            return Learned::Taken;
+            return LearnOutcome::Taken;
         }
         if self.used >= MAX_METADATA {
-            return Learned::Refused;
+            return LearnOutcome::Refused;
         }
-        let Some(schemas) = manifest::schemas(guid, &text) else { return Learned::Refused };
+        let Some(schemas) = manifest::schemas(guid, &text) else { return LearnOutcome::Refused };
         let mut events = FxHashMap::default();
         // Events share the fields of their template.
         let mut templates = rustc_hash::FxHashSet::default();
@@ -150,7 +152,7 @@ impl Decoder {
             events.entry(key).or_insert_with(|| self.add_shared(schema));
         }
         self.manifests.add(guid, event.pid, hash, events);
-        Learned::Taken
+        LearnOutcome::Taken
     }
 
     fn add(&mut self, schema: Schema) -> SchemaId {
@@ -173,7 +175,7 @@ impl Decoder {
         {
             return self.trace_logging(guid, id, event.version, item, event.extended);
         }
-        let described = Described::of(event.id, event.version)?;
+        let described = SchemaTarget::of(event.id, event.version)?;
         if let Some(schema) = self.described.get(&described) {
             return Some(*schema);
         }
@@ -231,7 +233,7 @@ impl Decoder {
     /// Decodes an event; `None` without a schema.
     ///
     /// The result borrows from the decoder until the next event is decoded.
-    pub fn decode<'a>(&'a mut self, event: &Event<'a>) -> Option<Decoded<'a>> {
+    pub fn decode<'a>(&'a mut self, event: &Event<'a>) -> Option<DecodedEvent<'a>> {
         let id = self.schema_of(event)?;
         self.decode_as(id, event.payload, event.pointer_size)
     }
@@ -242,10 +244,10 @@ impl Decoder {
         id: SchemaId,
         payload: &'a [u8],
         pointer_size: usize,
-    ) -> Option<Decoded<'a>> {
+    ) -> Option<DecodedEvent<'a>> {
         let schema = self.schemas.get(id.row())?;
         let ending = self.reader.read(&schema.fields, payload, pointer_size);
-        Some(Decoded { id, schema, slots: &self.reader.slots, payload, ending })
+        Some(DecodedEvent { id, schema, slots: &self.reader.slots, payload, ending })
     }
 
     /// Returns names of events, whatever their version.
@@ -295,8 +297,8 @@ impl EventFamily for Metadata {
         &[]
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
-        if self.decoder.learn(event) == Learned::Refused {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
+        if self.decoder.learn(event) == LearnOutcome::Refused {
             shared.diagnostics.count(WarningKind::BadMetadata, Some(event.offset));
         }
         Some(())
@@ -311,7 +313,7 @@ pub struct SchemaNames<'a> {
 }
 
 impl<'a> SchemaNames<'a> {
-    pub fn new(schemas: &'a [Schema], described: &FxHashMap<Described, SchemaId>) -> Self {
+    pub fn new(schemas: &'a [Schema], described: &FxHashMap<SchemaTarget, SchemaId>) -> Self {
         let mut names = Self::default();
         for schema in schemas {
             if !schema.provider.is_empty() {
@@ -327,8 +329,8 @@ impl<'a> SchemaNames<'a> {
         described.sort_unstable_by_key(|(_, schema)| **schema);
         for (described, schema) in described {
             let id = match *described {
-                Described::Manifest { guid, id, .. } => EventId::Manifest { guid, id },
-                Described::Classic { guid, opcode, .. } => EventId::Classic { guid, opcode },
+                SchemaTarget::Manifest { guid, id, .. } => EventId::Manifest { guid, id },
+                SchemaTarget::Classic { guid, opcode, .. } => EventId::Classic { guid, opcode },
             };
             names.schemas.extend(schemas.get(schema.row()).map(|schema| (id, schema)));
         }
@@ -370,7 +372,7 @@ mod tests {
     fn the_schema_that_an_event_carries_precedes_the_schema_of_a_record() {
         let mut decoder = Decoder::default();
         let of_record = record(&[(0, 8, 0, 1, 4)], 1);
-        assert_eq!(decoder.learn(&info(&of_record)), Learned::Taken);
+        assert_eq!(decoder.learn(&info(&of_record)), LearnOutcome::Taken);
         let payload = [7, 0, 0, 0];
         let plain = Event { id: WORK, payload: &payload, ..Event::default() };
         assert_eq!(texts(&mut decoder, &plain).unwrap(), "Work/Start: p0=7");
@@ -415,7 +417,7 @@ mod tests {
         }
         for id in 0..400_u16 {
             bytes[32..34].copy_from_slice(&id.to_le_bytes());
-            refused += u32::from(decoder.learn(&info(&bytes)) == Learned::Refused);
+            refused += u32::from(decoder.learn(&info(&bytes)) == LearnOutcome::Refused);
         }
         assert!(refused > 100, "{refused}");
         assert!(decoder.used < MAX_METADATA + (4 << 20));

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-use super::fields::{FieldPlan, Fields, Form, Schema, SchemaId};
-use super::read::{Ending, Slot, SlotKind, integer};
+use super::fields::{FieldPlan, Fields, Schema, SchemaId, ValueForm};
+use super::read::{Ending, SlotKind, ValueSlot, integer};
 use crate::etl::Guid;
 use crate::payload::{Payload, utf16_text};
 
@@ -37,25 +37,25 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub fn new(form: Form, bytes: &'a [u8]) -> Self {
+    pub fn new(form: ValueForm, bytes: &'a [u8]) -> Self {
         let number = integer(bytes);
         match form {
-            Form::Signed => Self::Signed(extended(number, bytes.len())),
-            Form::Unsigned => Self::Unsigned(number),
-            Form::Hex => Self::Hex(number),
-            Form::Bool => Self::Bool(number != 0),
-            Form::Float if bytes.len() == 4 => Self::F32(f32::from_bits(number as u32)),
-            Form::Float => Self::F64(f64::from_bits(number)),
-            Form::Utf16 => Self::Utf16(bytes),
-            Form::Ansi => Self::Ansi(bytes),
-            Form::Binary => Self::Binary(bytes),
-            Form::Guid => Self::Guid(Payload::new(bytes, 8).guid().unwrap_or(Guid([0; 16]))),
-            Form::FileTime => Self::FileTime(number),
-            Form::SystemTime => {
+            ValueForm::Signed => Self::Signed(extended(number, bytes.len())),
+            ValueForm::Unsigned => Self::Unsigned(number),
+            ValueForm::Hex => Self::Hex(number),
+            ValueForm::Bool => Self::Bool(number != 0),
+            ValueForm::Float if bytes.len() == 4 => Self::F32(f32::from_bits(number as u32)),
+            ValueForm::Float => Self::F64(f64::from_bits(number)),
+            ValueForm::Utf16 => Self::Utf16(bytes),
+            ValueForm::Ansi => Self::Ansi(bytes),
+            ValueForm::Binary => Self::Binary(bytes),
+            ValueForm::Guid => Self::Guid(Payload::new(bytes, 8).guid().unwrap_or(Guid([0; 16]))),
+            ValueForm::FileTime => Self::FileTime(number),
+            ValueForm::SystemTime => {
                 let mut p = Payload::new(bytes, 8);
                 Self::SystemTime([(); 8].map(|()| p.u16().unwrap_or_default()))
             }
-            Form::Sid => Self::Sid(bytes),
+            ValueForm::Sid => Self::Sid(bytes),
         }
     }
 
@@ -94,14 +94,14 @@ fn extended(number: u64, bytes: usize) -> i64 {
 /// Value, array or structure of a decoded event.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    pub slots: &'a [Slot],
+    pub slots: &'a [ValueSlot],
     pub fields: &'a Fields,
     pub payload: &'a [u8],
     pub at: usize,
 }
 
 impl<'a> Node<'a> {
-    fn slot(&self) -> Option<&'a Slot> {
+    fn slot(&self) -> Option<&'a ValueSlot> {
         self.slots.get(self.at)
     }
 
@@ -165,15 +165,15 @@ impl<'a> Iterator for Nodes<'a> {
 
 /// Event with its schema and values.
 #[derive(Debug, Clone, Copy)]
-pub struct Decoded<'a> {
+pub struct DecodedEvent<'a> {
     pub id: SchemaId,
     pub schema: &'a Schema,
-    pub slots: &'a [Slot],
+    pub slots: &'a [ValueSlot],
     pub payload: &'a [u8],
     pub ending: Ending,
 }
 
-impl<'a> Decoded<'a> {
+impl<'a> DecodedEvent<'a> {
     /// Returns the top-level fields. Fields cut off by a short payload are missing.
     pub fn fields(&self) -> Nodes<'a> {
         let Self { schema, slots, payload, .. } = *self;
@@ -298,10 +298,10 @@ mod tests {
 
     #[test]
     fn integers_keep_their_sign() {
-        assert_eq!(Value::new(Form::Signed, &[0xFE]), Value::Signed(-2));
-        assert_eq!(Value::new(Form::Signed, &[0xFE, 0xFF]), Value::Signed(-2));
-        assert_eq!(Value::new(Form::Signed, &[0xFF; 8]), Value::Signed(-1));
-        assert_eq!(Value::new(Form::Unsigned, &[0xFE]), Value::Unsigned(0xFE));
+        assert_eq!(Value::new(ValueForm::Signed, &[0xFE]), Value::Signed(-2));
+        assert_eq!(Value::new(ValueForm::Signed, &[0xFE, 0xFF]), Value::Signed(-2));
+        assert_eq!(Value::new(ValueForm::Signed, &[0xFF; 8]), Value::Signed(-1));
+        assert_eq!(Value::new(ValueForm::Unsigned, &[0xFE]), Value::Unsigned(0xFE));
         assert_eq!(Value::Signed(-1).bits(), Some(u64::MAX));
         assert_eq!(Value::Utf16(b"").bits(), None);
     }

@@ -1,11 +1,11 @@
 //! Reads a payload with its schema into slots that are reused for every event.
 
-use super::fields::{Count, Extent, FieldKind, Fields, Form};
+use super::fields::{Count, Extent, FieldKind, Fields, ValueForm};
 use crate::payload::{Payload, utf16_bytes};
 
 /// Value, or the beginning of an array or structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct ValueSlot {
     /// Number of the field.
     pub field: u16,
     pub kind: SlotKind,
@@ -18,7 +18,7 @@ pub struct Slot {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotKind {
-    Value(Form),
+    Value(ValueForm),
     Array,
     Structure,
 }
@@ -42,19 +42,19 @@ const SLOTS_PER_BYTE: usize = 9;
 
 /// Reads payloads in sequence.
 #[derive(Default)]
-pub struct Reader {
-    pub slots: Vec<Slot>,
+pub struct FieldReader {
+    pub slots: Vec<ValueSlot>,
     /// Last integer of each field, for lengths and counts in others.
     numbers: Vec<u64>,
 }
 
-impl Reader {
+impl FieldReader {
     /// Reads a payload; the values are then in `slots`.
     pub fn read(&mut self, fields: &Fields, payload: &[u8], pointer_size: usize) -> Ending {
         self.slots.clear();
         self.numbers.clear();
         self.numbers.resize(fields.plans().len(), 0);
-        let mut reading = Reading {
+        let mut reading = PayloadReader {
             fields,
             p: Payload::new(payload, pointer_size),
             size: payload.len(),
@@ -74,7 +74,7 @@ impl Reader {
     }
 }
 
-struct Reading<'a> {
+struct PayloadReader<'a> {
     fields: &'a Fields,
     p: Payload<'a>,
     /// Payload size in bytes.
@@ -83,11 +83,11 @@ struct Reading<'a> {
     start: usize,
     /// Maximum number of slots.
     most: usize,
-    slots: &'a mut Vec<Slot>,
+    slots: &'a mut Vec<ValueSlot>,
     numbers: &'a mut Vec<u64>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> PayloadReader<'a> {
     fn field(&mut self, at: usize) -> Result<(), Stop> {
         let Some(plan) = self.fields.get(at) else { return Ok(()) };
         let count = match plan.count {
@@ -116,7 +116,8 @@ impl<'a> Reading<'a> {
             }
             FieldKind::Value(form, extent) => {
                 let bytes = self.bytes(form, extent)?;
-                let is_integer = matches!(form, Form::Signed | Form::Unsigned | Form::Hex);
+                let is_integer =
+                    matches!(form, ValueForm::Signed | ValueForm::Unsigned | ValueForm::Hex);
                 if let Some(number) = self.numbers.get_mut(at).filter(|_| is_integer) {
                     *number = integer(bytes);
                 }
@@ -136,7 +137,7 @@ impl<'a> Reading<'a> {
             return Err(Stop(Ending::TooMany));
         }
         let end = slot as u32 + 1;
-        self.slots.push(Slot { field: field as u16, kind, start: 0, length: 0, end });
+        self.slots.push(ValueSlot { field: field as u16, kind, start: 0, length: 0, end });
         Ok(slot)
     }
 
@@ -149,8 +150,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Returns the bytes of a value; for a text without its terminator.
-    fn bytes(&mut self, form: Form, extent: Extent) -> Result<&'a [u8], Stop> {
-        let unit = if form == Form::Utf16 { 2 } else { 1 };
+    fn bytes(&mut self, form: ValueForm, extent: Extent) -> Result<&'a [u8], Stop> {
+        let unit = if form == ValueForm::Utf16 { 2 } else { 1 };
         let bytes = match extent {
             Extent::Bytes(count) => self.take(u64::from(count))?,
             Extent::Pointer => self.take(self.p.pointer_size() as u64)?,
@@ -182,8 +183,8 @@ impl<'a> Reading<'a> {
             }
         };
         Ok(match form {
-            Form::Utf16 => utf16_bytes(bytes),
-            Form::Ansi => until_zero(bytes),
+            ValueForm::Utf16 => utf16_bytes(bytes),
+            ValueForm::Ansi => until_zero(bytes),
             _ => bytes,
         })
     }
@@ -202,11 +203,11 @@ impl<'a> Reading<'a> {
         self.numbers.get(usize::from(field)).copied().unwrap_or(0)
     }
 
-    fn terminated(&mut self, form: Form) -> &'a [u8] {
+    fn terminated(&mut self, form: ValueForm) -> &'a [u8] {
         let rest = self.p.rest();
         self.start = self.size - rest.len();
         let (text, unit) =
-            if form == Form::Utf16 { (utf16_bytes(rest), 2) } else { (until_zero(rest), 1) };
+            if form == ValueForm::Utf16 { (utf16_bytes(rest), 2) } else { (until_zero(rest), 1) };
         // Without a terminator, the text ends with the payload, possibly inside a character.
         let used = if text.len() + unit > rest.len() { rest.len() } else { text.len() + unit };
         let _ = self.p.skip(used);
@@ -239,17 +240,17 @@ mod tests {
         FieldPlan { name: "x".into(), kind, count, map: None }
     }
 
-    fn value(form: Form, extent: Extent) -> FieldPlan {
+    fn value(form: ValueForm, extent: Extent) -> FieldPlan {
         field(FieldKind::Value(form, extent), Count::Single)
     }
 
     fn u16_field() -> FieldPlan {
-        value(Form::Unsigned, Extent::Bytes(2))
+        value(ValueForm::Unsigned, Extent::Bytes(2))
     }
 
     fn read(all: Vec<FieldPlan>, top_level: usize, payload: &[u8]) -> (Ending, usize) {
         let fields = Fields::new(all, top_level).unwrap();
-        let mut reader = Reader::default();
+        let mut reader = FieldReader::default();
         let ending = reader.read(&fields, payload, 8);
         (ending, reader.slots.len())
     }
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     fn an_array_that_claims_more_than_can_be_is_given_up() {
         let none = FieldKind::Structure { first: 2, members: 1 };
-        let empty = FieldKind::Value(Form::Binary, Extent::Bytes(0));
+        let empty = FieldKind::Value(ValueForm::Binary, Extent::Bytes(0));
         let fields = vec![u16_field(), field(none, Count::Field(0)), field(empty, Count::Field(0))];
         let (ending, slots) = read(fields, 2, &[0xFF, 0xFF]);
         assert_eq!((ending, slots), (Ending::TooMany, 1));
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_array_ends_where_the_payload_does() {
-        let kind = FieldKind::Value(Form::Unsigned, Extent::Bytes(4));
+        let kind = FieldKind::Value(ValueForm::Unsigned, Extent::Bytes(4));
         let fields = vec![u16_field(), field(kind, Count::Field(0))];
         assert_eq!(read(fields.clone(), 2, &[2, 0, 1, 1, 1, 1, 2, 2, 2, 2]), (Ending::Whole(0), 4));
         assert_eq!(read(fields, 2, &[9, 0, 1, 1, 1, 1, 2, 2, 2, 2]), (Ending::Short, 1));
@@ -280,11 +281,11 @@ mod tests {
 
     #[test]
     fn text_without_terminator_ends_with_the_payload() {
-        for form in [Form::Utf16, Form::Ansi] {
+        for form in [ValueForm::Utf16, ValueForm::Ansi] {
             let fields = vec![value(form, Extent::Terminated)];
             assert_eq!(read(fields, 1, b"a\0b".as_slice()).1, 1);
         }
-        let fields = vec![value(Form::Utf16, Extent::Terminated)];
+        let fields = vec![value(ValueForm::Utf16, Extent::Terminated)];
         assert_eq!(read(fields, 1, b"a\0b").0, Ending::Whole(0));
     }
 
@@ -299,20 +300,20 @@ mod tests {
             Extent::TokenUser,
             Extent::Characters(0xFFFF),
         ] {
-            let fields = vec![value(Form::Utf16, extent)];
+            let fields = vec![value(ValueForm::Utf16, extent)];
             assert_eq!(read(fields, 1, &[0xFF; 9]).0, Ending::Short, "{extent:?}");
         }
-        let number = value(Form::Signed, Extent::Bytes(8));
+        let number = value(ValueForm::Signed, Extent::Bytes(8));
         for extent in [Extent::BytesOf(0), Extent::CharactersOf(0)] {
-            let fields = vec![number.clone(), value(Form::Utf16, extent)];
+            let fields = vec![number.clone(), value(ValueForm::Utf16, extent)];
             assert_eq!(read(fields, 2, &[0xFF; 16]).0, Ending::Short, "{extent:?}");
         }
     }
 
     #[test]
     fn pointers_are_as_wide_as_those_of_the_event() {
-        let fields = Fields::new(vec![value(Form::Hex, Extent::Pointer)], 1).unwrap();
-        let mut reader = Reader::default();
+        let fields = Fields::new(vec![value(ValueForm::Hex, Extent::Pointer)], 1).unwrap();
+        let mut reader = FieldReader::default();
         assert_eq!(reader.read(&fields, &[1; 8], 4), Ending::Whole(4));
         assert_eq!(reader.read(&fields, &[1; 8], 8), Ending::Whole(0));
     }

@@ -1,7 +1,7 @@
 //! Reads extended items between the header and payload of a manifest event, and the schemas that TraceLogging events
 //! carry in them (TraceLoggingProvider.h).
 
-use super::fields::{Count, Extent, FieldKind, FieldPlan, Fields, Form, Length, reading};
+use super::fields::{Count, Extent, FieldKind, FieldPlan, Fields, Length, ValueForm, reading};
 use crate::etl::Guid;
 use crate::payload::Payload;
 
@@ -93,12 +93,12 @@ fn text<'a>(p: &mut Payload<'a>) -> &'a [u8] {
 }
 
 /// Field, with its members if it is a structure.
-struct Parsed {
+struct ParsedField {
     plan: FieldPlan,
     members: Vec<Self>,
 }
 
-fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
+fn field(p: &mut Payload<'_>, depth: usize) -> Option<ParsedField> {
     let name: Box<str> = String::from_utf8_lossy(text(p)).into();
     let kind = p.u8()?;
     let mut out_type = 0;
@@ -115,9 +115,9 @@ fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
         CUSTOM => {
             let size = p.u16()?;
             p.skip(usize::from(size))?;
-            let kind = FieldKind::Value(Form::Binary, Extent::Counted);
+            let kind = FieldKind::Value(ValueForm::Binary, Extent::Counted);
             let plan = FieldPlan { name, kind, count: Count::Single, map: None };
-            return Some(Parsed { plan, members: Vec::new() });
+            return Some(ParsedField { plan, members: Vec::new() });
         }
         _ => Count::Single,
     };
@@ -129,20 +129,20 @@ fn field(p: &mut Payload<'_>, depth: usize) -> Option<Parsed> {
         let members: Option<Vec<_>> = (0..out_type).map(|_| field(p, depth + 1)).collect();
         // The position is known once all are in one list.
         let kind = FieldKind::Structure { first: 0, members: out_type.into() };
-        return Some(Parsed {
+        return Some(ParsedField {
             plan: FieldPlan { name, kind, count, map: None },
             members: members?,
         });
     }
     let (kind, count) = value(in_type, out_type, count)?;
-    Some(Parsed { plan: FieldPlan { name, kind, count, map: None }, members: Vec::new() })
+    Some(ParsedField { plan: FieldPlan { name, kind, count, map: None }, members: Vec::new() })
 }
 
 fn value(in_type: u8, out_type: u8, count: Count) -> Option<(FieldKind, Count)> {
     let (form, extent) = match (in_type, out_type) {
         // An array of characters is one text.
         (4 | 6, OUT_CHARACTER) => {
-            let form = if in_type == 4 { Form::Ansi } else { Form::Utf16 };
+            let form = if in_type == 4 { ValueForm::Ansi } else { ValueForm::Utf16 };
             let extent = match count {
                 Count::Fixed(count) => Extent::Characters(count),
                 Count::Prefixed => Extent::CountedCharacters,
@@ -150,22 +150,22 @@ fn value(in_type: u8, out_type: u8, count: Count) -> Option<(FieldKind, Count)> 
             };
             return Some((FieldKind::Value(form, extent), Count::Single));
         }
-        (4, OUT_BOOLEAN) => (Form::Bool, Extent::Bytes(1)),
+        (4, OUT_BOOLEAN) => (ValueForm::Bool, Extent::Bytes(1)),
         // A binary has its length in front of it rather than in the schema.
-        (14, _) => (Form::Binary, Extent::Counted),
+        (14, _) => (ValueForm::Binary, Extent::Counted),
         _ => reading(in_type.into(), out_type.into(), Length::OfType)?,
     };
     Some((FieldKind::Value(form, extent), count))
 }
 
 /// Flattens the fields into a list: fields of the event first, then the members of each structure.
-fn flat(top_level: Vec<Parsed>) -> Option<Vec<FieldPlan>> {
+fn flat(top_level: Vec<ParsedField>) -> Option<Vec<FieldPlan>> {
     let mut fields: Vec<FieldPlan> = Vec::new();
     let mut waiting = Vec::new();
     let mut level = top_level;
     let mut next = 0;
     loop {
-        for Parsed { plan, members } in level {
+        for ParsedField { plan, members } in level {
             if matches!(plan.kind, FieldKind::Structure { .. }) {
                 waiting.push((fields.len(), members));
             }
@@ -233,7 +233,7 @@ pub mod tests {
         Some(plans.map(|field| (field.name.to_string(), field.kind, field.count)).collect())
     }
 
-    fn of(name: &str, form: Form, extent: Extent, count: Count) -> (String, FieldKind, Count) {
+    fn of(name: &str, form: ValueForm, extent: Extent, count: Count) -> (String, FieldKind, Count) {
         (name.to_owned(), FieldKind::Value(form, extent), count)
     }
 
@@ -248,7 +248,7 @@ pub mod tests {
 
     #[test]
     fn arrays_have_their_count_in_the_schema_or_in_the_payload() {
-        let number = |name, count| of(name, Form::Unsigned, Extent::Bytes(4), count);
+        let number = |name, count| of(name, ValueForm::Unsigned, Extent::Bytes(4), count);
         let fields = fields(b"a\0\x08b\0\x28\x03\0c\0\x48").unwrap();
         let counts = [
             number("a", Count::Single),
@@ -262,10 +262,10 @@ pub mod tests {
     fn out_types_make_characters_and_booleans() {
         let fields = fields(b"a\0\x86\x02b\0\xC4\x02c\0\x84\x03d\0\x0E").unwrap();
         let expected = [
-            of("a", Form::Utf16, Extent::Characters(1), Count::Single),
-            of("b", Form::Ansi, Extent::CountedCharacters, Count::Single),
-            of("c", Form::Bool, Extent::Bytes(1), Count::Single),
-            of("d", Form::Binary, Extent::Counted, Count::Single),
+            of("a", ValueForm::Utf16, Extent::Characters(1), Count::Single),
+            of("b", ValueForm::Ansi, Extent::CountedCharacters, Count::Single),
+            of("c", ValueForm::Bool, Extent::Bytes(1), Count::Single),
+            of("d", ValueForm::Binary, Extent::Counted, Count::Single),
         ];
         assert_eq!(fields, expected);
     }
@@ -273,7 +273,7 @@ pub mod tests {
     #[test]
     fn a_custom_field_is_bytes_with_a_count() {
         let fields = fields(b"a\0\x61\x02\0xyb\0\x08").unwrap();
-        assert_eq!(fields[0], of("a", Form::Binary, Extent::Counted, Count::Single));
+        assert_eq!(fields[0], of("a", ValueForm::Binary, Extent::Counted, Count::Single));
         assert_eq!(fields.len(), 2);
     }
 

@@ -7,7 +7,7 @@ mod trace_header;
 
 use std::borrow::Cow;
 
-pub use self::trace_header::{TimeZone, TraceHeader};
+pub use self::trace_header::{TimeZone, TraceHeader, behind_pointers, header_offset};
 use crate::etl::{Event, Guid};
 
 /// Reads fields in sequence; every read returns `None` if the payload is too short.
@@ -86,8 +86,12 @@ impl<'a> Payload<'a> {
 
     /// Reads UTF-16 text up to its terminator, or to the end of the payload if there is none.
     pub fn utf16(&mut self) -> String {
-        let units = self.rest.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-        let text: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+        let text: Vec<u16> = self
+            .rest
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .take_while(|unit| *unit != 0)
+            .collect();
         let used = (text.len() + 1) * 2;
         self.rest = self.rest.get(used..).unwrap_or_default();
         String::from_utf16_lossy(&text)

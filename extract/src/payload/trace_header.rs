@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, Weekday};
 
 use super::{Field, Payload};
-use crate::etl::{Clock, ClockKind, Event, EventId, Session};
+use crate::etl::{Clock, ClockKind, Event, EventId, SessionLayout};
 use crate::filetime::{date_time, of_date_time};
 
 /// Fields of the trace header.
@@ -47,6 +47,39 @@ pub struct TraceHeader {
     pub base: i64,
 }
 
+/// Offsets of the fields of the trace header.
+pub mod header_offset {
+    pub const BUFFER_SIZE: usize = 0;
+    pub const VERSION: usize = 4;
+    pub const OS_BUILD: usize = 8;
+    pub const CPU_COUNT: usize = 12;
+    pub const END_TIME: usize = 16;
+    pub const TIMER_RESOLUTION: usize = 24;
+    pub const MAXIMUM_FILE_SIZE: usize = 28;
+    pub const LOG_FILE_MODE: usize = 32;
+    pub const BUFFERS_WRITTEN: usize = 36;
+    pub const POINTER_SIZE: usize = 44;
+    pub const EVENTS_LOST: usize = 48;
+    pub const CPU_MHZ: usize = 52;
+    /// Pointers to the names of session and file, which mean nothing on disk.
+    pub const POINTERS: usize = 56;
+
+    // Offsets from the end of the pointers. The time zone ends at 172; in files of both pointer sizes, times are
+    // aligned to 8 bytes.
+    pub const TIME_ZONE: usize = 0;
+    pub const BOOT_TIME: usize = 176;
+    pub const PERF_FREQ: usize = 184;
+    pub const START_TIME: usize = 192;
+    pub const CLOCK_TYPE: usize = 200;
+    pub const BUFFERS_LOST: usize = 204;
+    pub const END: usize = 208;
+}
+
+/// Returns the offset of a field whose offset is counted from the end of the pointers.
+pub const fn behind_pointers(offset: usize, pointer_size: usize) -> usize {
+    header_offset::POINTERS + 2 * pointer_size + offset
+}
+
 /// Longest plausible interval of the system timer, 100 ns; real systems have at most 15.625 ms.
 const MAX_TIMER_STEP: i64 = 10_000_000;
 
@@ -56,57 +89,53 @@ impl TraceHeader {
 
     /// Time zone names are between the zone's numbers; session and file names come last.
     pub const FIELDS: &[Field] = &[
-        Field::Bytes(56),
+        Field::Bytes(header_offset::POINTERS),
         Field::Pointers(2),
-        Field::Bytes(4),
-        Field::Unread(64),
-        Field::Bytes(20),
-        Field::Unread(64),
-        Field::Bytes(56),
+        Field::Bytes(BIAS_BYTES),
+        Field::Unread(NAME_BYTES),
+        Field::Bytes(CHANGE_BYTES),
+        Field::Unread(NAME_BYTES),
+        Field::Bytes(header_offset::END - BIAS_BYTES - NAME_BYTES - CHANGE_BYTES - NAME_BYTES),
         Field::Utf16,
         Field::Utf16,
     ];
 
     /// Decodes the payload of [`Self::EVENT`].
     pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::of(event);
+        let at = |offset: usize| {
+            let mut rest = Payload::of(event);
+            rest.skip(offset)?;
+            Some(rest)
+        };
+        let u32_at = |offset| at(offset)?.u32();
+        let i64_at = |offset| at(offset)?.i64();
+        let behind = |offset| behind_pointers(offset, event.pointer_size);
         Some(Self {
-            buffer_size: p.u32()?,
-            version: [p.u8()?, p.u8()?, p.u8()?, p.u8()?],
-            os_build: p.u32()?,
-            cpu_count: p.u32()?,
-            end_time: p.i64()?,
-            timer_resolution: p.u32()?,
-            maximum_file_size: p.u32()?,
-            log_file_mode: p.u32()?,
-            buffers_written: p.u32()?,
-            pointer_size: {
-                p.skip(4)?; // start buffers
-                p.u32()?
-            },
-            events_lost: p.u32()?,
-            cpu_mhz: p.u32()?,
-            time_zone: {
-                // Logger and file name pointers, which mean nothing on disk.
-                p.skip(2 * event.pointer_size)?;
-                TimeZone::decode(&mut p)?
-            },
-            boot_time: {
-                // The time zone ends at 244 (236), and in both layouts times are aligned to 8 bytes.
-                p.skip(4)?;
-                p.i64()?
-            },
-            perf_freq: p.i64()?,
-            start_time: p.i64()?,
-            clock_type: p.u32()?,
-            buffers_lost: p.u32()?,
+            buffer_size: u32_at(header_offset::BUFFER_SIZE)?,
+            version: u32_at(header_offset::VERSION)?.to_le_bytes(),
+            os_build: u32_at(header_offset::OS_BUILD)?,
+            cpu_count: u32_at(header_offset::CPU_COUNT)?,
+            end_time: i64_at(header_offset::END_TIME)?,
+            timer_resolution: u32_at(header_offset::TIMER_RESOLUTION)?,
+            maximum_file_size: u32_at(header_offset::MAXIMUM_FILE_SIZE)?,
+            log_file_mode: u32_at(header_offset::LOG_FILE_MODE)?,
+            buffers_written: u32_at(header_offset::BUFFERS_WRITTEN)?,
+            pointer_size: u32_at(header_offset::POINTER_SIZE)?,
+            events_lost: u32_at(header_offset::EVENTS_LOST)?,
+            cpu_mhz: u32_at(header_offset::CPU_MHZ)?,
+            time_zone: TimeZone::decode(&mut at(behind(header_offset::TIME_ZONE))?)?,
+            boot_time: i64_at(behind(header_offset::BOOT_TIME))?,
+            perf_freq: i64_at(behind(header_offset::PERF_FREQ))?,
+            start_time: i64_at(behind(header_offset::START_TIME))?,
+            clock_type: u32_at(behind(header_offset::CLOCK_TYPE))?,
+            buffers_lost: u32_at(behind(header_offset::BUFFERS_LOST))?,
             base: event.time,
         })
     }
 
     /// Returns what matters for finding the session's buffers.
-    pub fn session(&self) -> Session {
-        Session { buffer_size: self.buffer_size, log_file_mode: self.log_file_mode }
+    pub fn session(&self) -> SessionLayout {
+        SessionLayout { buffer_size: self.buffer_size, log_file_mode: self.log_file_mode }
     }
 
     /// Returns the session's clock; `None` if its type or frequency makes no sense.
@@ -131,13 +160,13 @@ impl TraceHeader {
 pub struct TimeZone {
     /// UTC = local time + bias, minutes, without daylight saving time.
     pub bias: i32,
-    standard: Change,
-    daylight: Change,
+    standard: ClockChange,
+    daylight: ClockChange,
 }
 
 /// Change of the clocks (a SYSTEMTIME and its bias).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Change {
+struct ClockChange {
     /// 0: every year, on the given weekday of the month, the `day`th one (5: last).
     year: u16,
     /// 0: the clocks never change.
@@ -149,6 +178,12 @@ struct Change {
     bias: i32,
 }
 
+/// Bytes of a bias.
+const BIAS_BYTES: usize = 4;
+
+/// Bytes of a change: a SYSTEMTIME and a bias.
+const CHANGE_BYTES: usize = 16 + BIAS_BYTES;
+
 /// Bytes of a zone name: 32 UTF-16 units.
 const NAME_BYTES: usize = 64;
 
@@ -159,9 +194,9 @@ impl TimeZone {
     pub fn decode(p: &mut Payload<'_>) -> Option<Self> {
         let bias = p.u32()? as i32;
         p.skip(NAME_BYTES)?;
-        let standard = Change::decode(p)?;
+        let standard = ClockChange::decode(p)?;
         p.skip(NAME_BYTES)?;
-        let daylight = Change::decode(p)?;
+        let daylight = ClockChange::decode(p)?;
         Some(Self { bias, standard, daylight })
     }
 
@@ -184,8 +219,8 @@ impl TimeZone {
         changes.sort_unstable();
         // The first entry has the offset just before the first change.
         let begin = changes.first().map_or(first, |change| first.min(*change - 1));
-        let offsets = std::iter::once(begin).chain(changes);
-        let mut offsets: Vec<_> = offsets.map(|at| (at, self.offset_at(at))).collect();
+        let mut offsets: Vec<_> =
+            std::iter::once(begin).chain(changes).map(|at| (at, self.offset_at(at))).collect();
         offsets.dedup_by_key(|(_, offset)| *offset);
         offsets
     }
@@ -202,7 +237,7 @@ impl TimeZone {
 
     /// Returns the offsets without and with daylight saving time. A damaged file may claim any bias.
     fn offset_pair(&self) -> (i32, i32) {
-        let offset = |change: Change| self.bias.saturating_add(change.bias).saturating_neg();
+        let offset = |change: ClockChange| self.bias.saturating_add(change.bias).saturating_neg();
         (offset(self.standard), offset(self.daylight))
     }
 
@@ -218,7 +253,7 @@ impl TimeZone {
     }
 }
 
-impl Change {
+impl ClockChange {
     fn decode(p: &mut Payload<'_>) -> Option<Self> {
         let (year, month, weekday) = (p.u16()?, p.u16()?, p.u16()?);
         let (day, hour, minute) = (p.u16()?, p.u16()?, p.u16()?);
@@ -247,8 +282,8 @@ impl Change {
 mod tests {
     use super::*;
 
-    fn change(month: u16, day: u16, hour: u16, bias: i32) -> Change {
-        Change { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
+    fn change(month: u16, day: u16, hour: u16, bias: i32) -> ClockChange {
+        ClockChange { year: 0, month, weekday: 0, day, hour, minute: 0, bias }
     }
 
     fn filetime(text: &str) -> i64 {
@@ -319,7 +354,8 @@ mod tests {
 
     #[test]
     fn a_rule_with_a_year_holds_in_that_year() {
-        let once = |month, day, hour, bias| Change { year: 2024, ..change(month, day, hour, bias) };
+        let once =
+            |month, day, hour, bias| ClockChange { year: 2024, ..change(month, day, hour, bias) };
         let zone =
             TimeZone { bias: 180, standard: once(2, 18, 0, 0), daylight: once(10, 20, 0, -60) };
         let (first, last) = (filetime("2024-02-18 01:00"), filetime("2024-02-18 03:00"));

@@ -19,13 +19,13 @@ pub trait EventFamily: Default {
 
     /// Decodes one event of [`Self::EVENTS`] into the columns and, if it can have a stack or belongs to a process, into
     /// a timeline row. Returns `None` if the payload is too short.
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()>;
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()>;
 
     /// Returns the payload fields of an event, for a copy without texts. Bytes after the fields may contain texts.
     fn fields(event: &Event<'_>) -> &'static [Field];
 
     /// Finishes the columns at the end of the trace.
-    fn finish(&mut self, _shared: &mut Shared) {}
+    fn finish(&mut self, _shared: &mut PassState) {}
 }
 
 /// Family with events that do not depend on others, so that threads can gather their rows in batches.
@@ -73,7 +73,7 @@ pub(crate) use gathered_columns;
 
 /// What an event says about a process, image or method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum LifeEvent {
     /// It started, or was loaded.
     Begin,
     End,
@@ -83,7 +83,7 @@ pub enum Action {
 
 /// State shared by the families.
 #[derive(Default)]
-pub struct Shared {
+pub struct PassState {
     pub timeline: Timeline,
     /// Diagnostics of the pass.
     pub diagnostics: Diagnostics,

@@ -10,7 +10,7 @@ mod family;
 mod timeline;
 
 pub use self::classes::{id_in_file, id_in_session, kernel_classes};
-pub use self::family::{Action, EventFamily, GatheredFamily, NameInterner, Shared};
+pub use self::family::{EventFamily, GatheredFamily, LifeEvent, NameInterner, PassState};
 pub use self::timeline::{IdSource, Timeline, UNKNOWN_ID};
 pub(crate) use family::gathered_columns;
 

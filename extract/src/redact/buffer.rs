@@ -2,7 +2,7 @@
 
 use super::names::Placeholders;
 use crate::collect::FamilyIndex;
-use crate::etl::{BUFFER_HEADER_SIZE, Event, EventId, Framed, frame, is_end};
+use crate::etl::{BUFFER_HEADER_SIZE, Event, EventFrame, EventId, buffer_offset, frame, is_end};
 use crate::kernel::Sid;
 use crate::payload::{Field, Payload, TraceHeader, utf16_bytes};
 use crate::stacks::item_fields;
@@ -41,7 +41,7 @@ impl Redaction {
 
     /// Overwrites the texts of the event at the start; returns where the next one is, or `None` if it cannot be framed.
     fn event(&mut self, bytes: &mut [u8], time: &mut i64) -> Option<usize> {
-        let Framed { event, header, size, stride } = frame(bytes, *time).ok()?;
+        let EventFrame { event, header, size, stride } = frame(bytes, *time).ok()?;
         *time = event.time;
         let Event { pointer_size, .. } = event;
         let mut fields = match event.id {
@@ -65,7 +65,11 @@ impl Redaction {
 
 /// Overwrites leftovers of the session's memory in a buffer header.
 pub fn header(bytes: &mut [u8]) {
-    for unread in [8..12, 32..40, 56..BUFFER_HEADER_SIZE] {
+    for unread in [
+        buffer_offset::CURRENT..buffer_offset::REFERENCES,
+        buffer_offset::NEXT_BUFFER..buffer_offset::PROCESSOR,
+        buffer_offset::LINKS..BUFFER_HEADER_SIZE,
+    ] {
         if let Some(field) = bytes.get_mut(unread) {
             field.fill(0);
         }

@@ -51,8 +51,12 @@ pub fn redact(
     let content = open.uncompressed_bytes();
     limits.check_content(input, open.len(), content).map_err(ExtractError::from)?;
     observer.on_started(open.len());
-    let buffers = open.index.buffers.iter().chain(&open.index.duplicates);
-    let buffers = buffers.map(|buffer| (buffer.offset, Region::Buffer(*buffer)));
+    let buffers = open
+        .index
+        .buffers
+        .iter()
+        .chain(&open.index.duplicates)
+        .map(|buffer| (buffer.offset, Region::Buffer(*buffer)));
     let skipped = open.index.skipped.iter().map(|range| (range.offset, Region::Skipped(*range)));
     let mut regions: Vec<(u64, Region)> = buffers.chain(skipped).collect();
     regions.sort_by_key(|(offset, _)| *offset);

@@ -48,8 +48,10 @@ impl Placeholders {
     fn component(&mut self, units: &mut [u16]) {
         // All known names are ASCII.
         let ascii = units.iter().map(|unit| u8::try_from(*unit).ok().filter(u8::is_ascii));
-        let lower = ascii.map(|byte| byte.map_or('\u{FFFF}', char::from));
-        let lower = lower.collect::<String>().to_ascii_lowercase();
+        let lower = ascii
+            .map(|byte| byte.map_or('\u{FFFF}', char::from))
+            .collect::<String>()
+            .to_ascii_lowercase();
         if units.is_empty() || is_known(&lower) {
             return;
         }

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use super::fragments::{FragmentRef, Fragments};
 use super::gathered::GatheredStacks;
-use super::parts::{FrameBytes, Part, PartFrames, carried_parts};
+use super::parts::{FrameBytes, LoggedPart, PartFrames, carried_parts};
 use super::runtime::RuntimeStacks;
-use super::stays::{Completed, KernelStack, LastPart, Stays, Thread, UserPart};
+use super::stays::{KernelStack, LastPart, StackCompletion, Stays, Thread, UserPart};
 use crate::etl::{Event, StackPart};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
@@ -61,7 +61,7 @@ enum StackOwner {
 
 /// Part of an event that has not been read yet.
 struct WaitingPart {
-    part: Part,
+    part: LoggedPart,
     fragment: FragmentRef,
     /// Raw times at which the kernel part and the user part were written, if the user part belongs to another event.
     shared: Option<(i64, i64)>,
@@ -185,7 +185,7 @@ impl EventStacks {
     /// Attaches a part to its event, or lets it wait for the event. Parts of events that are not kept are not interned.
     pub fn offer(
         &mut self,
-        part: Part,
+        part: LoggedPart,
         frames: PartFrames<'_>,
         event: &Event<'_>,
         timeline: &mut Timeline,
@@ -205,7 +205,7 @@ impl EventStacks {
         } else {
             self.dropped += 1;
         }
-        let Part { event_time, pid, tid, is_user, is_whole, .. } = part;
+        let LoggedPart { event_time, pid, tid, is_user, is_whole, .. } = part;
         let (thread, written) = (Thread::new(pid, tid), event.time);
         let Self { stays, fragments, .. } = self;
         match stack {
@@ -228,7 +228,7 @@ impl EventStacks {
         let mut end = None;
         for part in parts.iter(event.time) {
             let StackPart { written, is_user, frames: bytes, number, .. } = part;
-            let part = Part::with_event(&part, event.processor);
+            let part = LoggedPart::with_event(&part, event.processor);
             let row = if has_row { Some(row) } else { self.row_of(&part, timeline) };
             // A later event of the same stay may need a user part even if the event it came with is not kept.
             if row.is_some() || is_user {
@@ -358,19 +358,26 @@ impl EventStacks {
             return;
         }
         let completed = self.stays.take_completed();
-        for Completed { stack, thread, part } in &completed {
+        for StackCompletion { stack, thread, part } in &completed {
             let (written, fragment) = ((stack.written, part.written), part.fragment);
             match stack.owner {
                 StackOwner::Row(row) => self.share(row as usize, fragment, written),
                 StackOwner::Kept(number) => self.for_kept.push((number, fragment)),
                 StackOwner::AtTime => {
                     let (pid, tid, event_time) = (thread.pid(), thread.tid(), stack.event_time);
-                    let part =
-                        Part { event_time, pid, tid, processor: 0, is_user: true, is_whole: true };
+                    let part = LoggedPart {
+                        event_time,
+                        pid,
+                        tid,
+                        processor: 0,
+                        is_user: true,
+                        is_whole: true,
+                    };
                     let part = WaitingPart { part, fragment, shared: Some(written) };
-                    match event_time < now {
-                        true => self.attach_late(&part, timeline),
-                        false => self.let_wait(part),
+                    if event_time < now {
+                        self.attach_late(&part, timeline);
+                    } else {
+                        self.let_wait(part);
                     }
                 }
             }
@@ -403,9 +410,10 @@ impl EventStacks {
         }
         self.first_waiting = i64::MAX;
         for waiting in std::mem::take(&mut self.waiting) {
-            match waiting.part.event_time < now {
-                true => self.attach_late(&waiting, timeline),
-                false => self.let_wait(waiting),
+            if waiting.part.event_time < now {
+                self.attach_late(&waiting, timeline);
+            } else {
+                self.let_wait(waiting);
             }
         }
     }
@@ -434,7 +442,13 @@ impl EventStacks {
         }
     }
 
-    fn attach(&mut self, row: usize, part: &Part, fragment: FragmentRef, timeline: &mut Timeline) {
+    fn attach(
+        &mut self,
+        row: usize,
+        part: &LoggedPart,
+        fragment: FragmentRef,
+        timeline: &mut Timeline,
+    ) {
         self.put(row, fragment);
         timeline.take_ids(row, part.pid, part.tid);
     }
@@ -443,7 +457,7 @@ impl EventStacks {
     ///
     /// An event without thread is found by its processor, where the kernel part is logged. If two events of one thread
     /// have the same time, the first kernel part and the first user part go to the first event.
-    fn row_of(&self, part: &Part, timeline: &Timeline) -> Option<usize> {
+    fn row_of(&self, part: &LoggedPart, timeline: &Timeline) -> Option<usize> {
         let (mut same_thread, mut free) = (None, None);
         let (mut same_processor, mut any_processor) = (None, None);
         timeline.rows_at(part.event_time, |row| {
@@ -483,13 +497,13 @@ impl EventStacks {
 const MAX_OPEN: usize = 4096;
 
 /// Match id and thread.
-type Key = (u64, u32);
+type MatchKey = (u64, u32);
 
 /// Values waiting for the user part of their stack, by match id and thread.
 pub struct Matches<T> {
-    open: FxHashMap<Key, Vec<T>>,
+    open: FxHashMap<MatchKey, Vec<T>>,
     /// Keys in order of arrival. If there are too many, the oldest is removed.
-    order: VecDeque<Key>,
+    order: VecDeque<MatchKey>,
 }
 
 impl<T> Default for Matches<T> {
@@ -547,7 +561,7 @@ mod tests {
         payload.extend(<[u32; 2]>::from(thread).iter().flat_map(|id| id.to_le_bytes()));
         payload.extend(frames);
         let event = Event { time, processor, id: WALK, payload: &payload, ..Event::default() };
-        let (part, frames) = Part::decode(&event).unwrap();
+        let (part, frames) = LoggedPart::decode(&event).unwrap();
         stacks.offer(part, frames, &event, timeline);
     }
 

@@ -274,19 +274,19 @@ impl Fragments {
 struct NumberedLists {
     /// Numbers of the lists kept here.
     known: NumberSet,
-    places: Vec<Place>,
+    places: Vec<ListRange>,
     addresses: Vec<[u8; 8]>,
 }
 
 /// Range of a list in the addresses of all lists, packed into eight bytes. There may be millions of lists, and more
 /// than 2³² addresses.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place(u64);
+struct ListRange(u64);
 
 /// Bits for the length of a list: an event has less than 64 KiB.
 const LENGTH_BITS: u32 = 16;
 
-impl Place {
+impl ListRange {
     /// Packs a range; `None` if the list is too long, or too far from the first one.
     fn new(start: usize, length: usize) -> Option<Self> {
         let is_far = start as u64 >> (u64::BITS - LENGTH_BITS) != 0;
@@ -308,13 +308,13 @@ impl NumberedLists {
             return true;
         }
         let Self { known, places, addresses } = self;
-        let Some(place) = Place::new(addresses.len(), list.len()) else { return false };
+        let Some(place) = ListRange::new(addresses.len(), list.len()) else { return false };
         if number >= MAX_REPEATED {
             return false;
         }
         known.insert(at);
         if places.len() <= at {
-            places.resize(at + 1, Place::default());
+            places.resize(at + 1, ListRange::default());
         }
         places[at] = place;
         addresses.extend_from_slice(list);
@@ -380,11 +380,11 @@ pub mod tests {
 
     #[test]
     fn a_place_has_more_than_32_bits_and_a_list_that_is_longer_than_an_event_has_none() {
-        let place = |start, length| Place::new(start, length).map(Place::range);
+        let place = |start, length| ListRange::new(start, length).map(ListRange::range);
         let start = 5 << 32;
         assert_eq!(place(start, 8_190), Some(start..start + 8_190));
         assert_eq!((place(start, 1 << 16), place(1 << 48, 1)), (None, None));
-        assert_eq!(Place::default().range(), 0..0);
+        assert_eq!(ListRange::default().range(), 0..0);
     }
 
     #[test]

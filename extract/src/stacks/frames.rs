@@ -39,8 +39,10 @@ impl StackTable {
         let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::new).collect();
         // Looked up all at once, so that the fetches of uncached entries overlap.
         let known: Vec<_> = fingerprints.iter().map(|stack| self.numbers.find(*stack)).collect();
-        let stacks = stacks.iter().zip(fingerprints).zip(known);
         stacks
+            .iter()
+            .zip(fingerprints)
+            .zip(known)
             .map(|((frames, fingerprint), known)| {
                 known.unwrap_or_else(|| self.row(frames, fingerprint))
             })

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::fragments::{FragmentRef, Fragments};
-use super::parts::Part;
+use super::parts::LoggedPart;
 use super::stays::LastPart;
 use crate::etl::{Event, MAX_REPEATED};
 use crate::number_set::NumberSet;
@@ -47,7 +47,8 @@ impl GatheredStacks {
             }
             *slot = FragmentRef::numbered(number, part.is_user);
             timeline.take_ids(row, part.pid, part.tid);
-            last = LastPart::new(&Part::with_event(&part, event.processor), *slot, part.written);
+            last =
+                LastPart::new(&LoggedPart::with_event(&part, event.processor), *slot, part.written);
         }
         self.parts.resize(row, [FragmentRef::NONE; 2]);
         self.parts.push(stack);

@@ -26,19 +26,19 @@ use self::events::SharedPart;
 pub use self::fragments::{FragmentRef, Fragments, KeyKind};
 pub use self::frames::{FrameInterner, FrameKey, StackTable};
 pub use self::gathered::{GatheredStacks, has_numbered_stack};
-pub use self::modules::{AddressSpaces, Located, Mapping};
+pub use self::modules::{AddressSpaces, Mapping, TimedLocation};
 use self::parts::{
-    FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
-    key_frames,
+    FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, LoggedPart, PartFrames, USER_PART,
+    WALK, key_frames,
 };
 pub use self::parts::{StackUse, carried_names, item_fields, repeated_frames, stack_part};
-pub use self::resolver::{KeptRows, LookedUp, StackLookUp, StackNumbers, StackResolver};
+pub use self::resolver::{KeptRows, LookedUp, StackLookUp, StackNumbering, StackResolver};
 use self::runtime::{PRIVATE_WALK, RUNTIME_WALK};
 pub use self::runtime::{RUNTIME, RuntimeThread, RuntimeUse};
-use self::stays::{Completed, KernelStack, Stays, Thread};
+use self::stays::{KernelStack, StackCompletion, Stays, Thread};
 use crate::etl::{Event, EventId, EventLoss, WarningKind};
 use crate::payload::Field;
-use crate::raw::{EventFamily, Shared, Timeline};
+use crate::raw::{EventFamily, PassState, Timeline};
 use handlescope_model::Table;
 use handlescope_model::rules::LossTimes;
 
@@ -75,8 +75,11 @@ impl KeptStacks {
 
     /// Removes user parts of other events from stacks where events are missing between the parts.
     pub fn withdraw_across(&mut self, losses: &[EventLoss]) {
-        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
-        let spans: Vec<_> = certain.filter_map(|loss| Some(loss.span?.bounds())).collect();
+        let spans: Vec<_> = losses
+            .iter()
+            .filter(|loss| !loss.is_doubtful)
+            .filter_map(|loss| Some(loss.span?.bounds()))
+            .collect();
         if spans.is_empty() {
             return;
         }
@@ -112,10 +115,10 @@ impl EventFamily for KeptStacks {
         }
     }
 
-    fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+    fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => {
-                let (part, frames) = Part::decode(event)?;
+                let (part, frames) = LoggedPart::decode(event)?;
                 self.events.offer(part, frames, event, &mut shared.timeline);
                 if let Some(all) = &mut self.all {
                     all.add(part, frames, event);
@@ -135,7 +138,7 @@ impl EventFamily for KeptStacks {
         Some(())
     }
 
-    fn finish(&mut self, shared: &mut Shared) {
+    fn finish(&mut self, shared: &mut PassState) {
         let (early, unresolved) = self.events.finish(&mut shared.timeline);
         if let Some(all) = &mut self.all {
             all.finish();
@@ -215,8 +218,8 @@ impl AllStacks {
         self.fragments.define(key, frames, pointer_size);
     }
 
-    pub fn add(&mut self, part: Part, frames: PartFrames<'_>, event: &Event<'_>) {
-        let Part { event_time, pid, tid, processor, is_user, is_whole } = part;
+    pub fn add(&mut self, part: LoggedPart, frames: PartFrames<'_>, event: &Event<'_>) {
+        let LoggedPart { event_time, pid, tid, processor, is_user, is_whole } = part;
         let fragment = self.fragments.add(frames, event.pointer_size, is_user);
         // Thread 0 is the idle thread, which runs on every processor at once.
         let group = (event_time, tid, if tid == 0 { processor } else { 0 });
@@ -249,7 +252,7 @@ impl AllStacks {
             return;
         }
         let completed = self.stays.take_completed();
-        for Completed { stack, part, .. } in &completed {
+        for StackCompletion { stack, part, .. } in &completed {
             let Some(joined) = self.stacks.get_mut(stack.owner as usize) else { continue };
             if !joined.parts.iter().any(|part| part.is_user()) {
                 joined.parts.push(part.fragment.shared());

@@ -25,7 +25,7 @@ pub struct Mapping {
 
 /// Location of an address, and the time range in which it is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Located {
+pub struct TimedLocation {
     /// Module and offset from its base; `None` outside of all modules.
     pub location: Option<(u32, u64)>,
     /// Whether the module was loaded at the time, rather than shortly before or after.
@@ -72,9 +72,10 @@ impl AddressSpaces {
     }
 
     /// Locates an address of a process at a time.
-    pub fn locate(&self, pid: u32, address: u64, time: i64) -> Located {
+    pub fn locate(&self, pid: u32, address: u64, time: i64) -> TimedLocation {
         let pid = if self.is_kernel(address) { 0 } else { pid };
-        let mut located = Located { location: None, is_live: false, from: i64::MIN, to: i64::MAX };
+        let mut located =
+            TimedLocation { location: None, is_live: false, from: i64::MIN, to: i64::MAX };
         let Some(space) = self.spaces.get(&pid) else { return located };
         let mut newest: Option<(bool, i64, &Mapping)> = None;
         for mapping in space.covering(address) {

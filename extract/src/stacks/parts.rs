@@ -15,7 +15,7 @@ pub const KEY_USER: EventId = EventId::Hook(0x1826);
 
 /// Stack part, and the event it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct LoggedPart {
     /// Raw time of the event.
     pub event_time: i64,
     /// Process id. It comes before the thread id here, unlike in event headers.
@@ -58,7 +58,7 @@ pub enum PartFrames<'a> {
     Key(u64),
 }
 
-impl Part {
+impl LoggedPart {
     /// Creates a part that came with its event, logged on this processor.
     pub fn with_event(part: &StackPart<'_>, processor: u16) -> Self {
         let StackPart { event_time, pid, tid, is_user, frames, number, .. } = *part;
@@ -102,7 +102,7 @@ pub fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
         return None;
     }
     let frames = match event.id {
-        WALK => match Part::decode(event)? {
+        WALK => match LoggedPart::decode(event)? {
             (_, PartFrames::Here(frames)) => frames,
             (_, PartFrames::Key(_)) => return None,
         },
@@ -118,7 +118,7 @@ pub fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
     if event.id != WALK || event.pointer_size != StackPart::POINTER_SIZE {
         return None;
     }
-    let (Part { event_time, pid, tid, is_user, .. }, frames) = Part::decode(event)?;
+    let (LoggedPart { event_time, pid, tid, is_user, .. }, frames) = LoggedPart::decode(event)?;
     let PartFrames::Here(FrameBytes { bytes, .. }) = frames else { return None };
     let frames = bytes.as_chunks::<8>().0.as_flattened();
     let written = event.time;
@@ -198,7 +198,7 @@ impl StackUse {
     /// Returns `None` for an event that is unrelated to stacks or too short.
     pub fn new(event: &Event<'_>) -> Option<Self> {
         match event.id {
-            WALK | KEY_KERNEL | KEY_USER => Part::decode(event).map(|(part, frames)| {
+            WALK | KEY_KERNEL | KEY_USER => LoggedPart::decode(event).map(|(part, frames)| {
                 let key = match frames {
                     PartFrames::Here(_) => None,
                     PartFrames::Key(key) => Some(key),

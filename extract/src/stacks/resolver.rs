@@ -12,7 +12,9 @@ use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameCode, FrameKey, StackTable};
 use super::modules::AddressSpaces;
-use super::shard::{Answers, Context, NewStack, NotedMethod, Query, Request, Shard};
+use super::shard::{
+    AddressContext, Answers, NewStack, NotedMethod, Query, StackRequest, StackShard,
+};
 use crate::number_set::NumberSet;
 use crate::raw::Timeline;
 use crate::side_by_side::side_by_side;
@@ -26,7 +28,7 @@ const NUMBERED_AT_ONCE: usize = 64;
 /// time range in which it holds.
 pub struct StackResolver<'a> {
     look_up: StackLookUp<'a>,
-    numbers: StackNumbers<'a>,
+    numbers: StackNumbering<'a>,
 }
 
 /// First half of the work: looking up stack parts and their frames.
@@ -34,13 +36,13 @@ pub struct StackResolver<'a> {
 /// The answers are in shards, chosen by the process and the most distinctive stack part. So several threads can look up
 /// and resolve the stacks of many events at once. Each shard numbers what it meets by itself.
 pub struct StackLookUp<'a> {
-    context: Context<'a>,
-    shards: Vec<Shard>,
+    context: AddressContext<'a>,
+    shards: Vec<StackShard>,
 }
 
 /// Second half of the work: numbering stacks and frames. Numbers are given in the order of the events, so they do not
 /// depend on the number of shards.
-pub struct StackNumbers<'a> {
+pub struct StackNumbering<'a> {
     table: &'a mut StackTable,
     shards: Vec<NumberedShard>,
     group: StackGroup,
@@ -97,10 +99,10 @@ impl<'a> StackResolver<'a> {
         let shards = threads.max(1);
         Self {
             look_up: StackLookUp {
-                context: Context { fragments, spaces, methods },
-                shards: (0..shards).map(|_| Shard::default()).collect(),
+                context: AddressContext { fragments, spaces, methods },
+                shards: (0..shards).map(|_| StackShard::default()).collect(),
             },
-            numbers: StackNumbers {
+            numbers: StackNumbering {
                 table,
                 shards: (0..shards).map(|_| NumberedShard::default()).collect(),
                 group: StackGroup::default(),
@@ -111,7 +113,7 @@ impl<'a> StackResolver<'a> {
     }
 
     /// Returns both halves, for one thread each.
-    pub fn halves(&mut self) -> (&mut StackLookUp<'a>, &mut StackNumbers<'a>) {
+    pub fn halves(&mut self) -> (&mut StackLookUp<'a>, &mut StackNumbering<'a>) {
         (&mut self.look_up, &mut self.numbers)
     }
 
@@ -185,7 +187,7 @@ impl StackLookUp<'_> {
             };
             let (parts, pid, time) = (stacks.parts(at), *pid, *time);
             if parts[0] != FragmentRef::NONE {
-                let request = Request { position, row: *row, parts, pid, time };
+                let request = StackRequest { position, row: *row, parts, pid, time };
                 shards[shard_of(parts, pid, count)].requests.push(request);
             }
         }
@@ -200,7 +202,7 @@ impl StackLookUp<'_> {
     }
 }
 
-impl StackNumbers<'_> {
+impl StackNumbering<'_> {
     /// Appends the stack of each looked-up row, in order; `None` for an event without a stack.
     pub fn rows(&mut self, looked_up: &LookedUp<'_>, stacks: &mut Vec<Option<u32>>) {
         let LookedUp { rows, answers } = looked_up;

@@ -14,7 +14,7 @@ use crate::prefetch::prefetch;
 
 /// Inputs for resolving addresses.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub struct AddressContext<'a> {
     pub fragments: &'a Fragments,
     /// Modules that addresses may be in.
     pub spaces: &'a AddressSpaces,
@@ -37,7 +37,7 @@ const LOOKED_UP_AT_ONCE: usize = 32;
 
 /// Event of a batch with a stack to look up.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct StackRequest {
     /// Position of the event in its batch.
     pub position: u32,
     /// Row of the timeline.
@@ -50,7 +50,7 @@ pub struct Request {
 /// Parts of a stack, and its process.
 type StackKey = (FragmentRef, FragmentRef, u32);
 
-impl Request {
+impl StackRequest {
     fn key(&self) -> StackKey {
         key(self.parts, self.pid)
     }
@@ -62,7 +62,7 @@ fn key([first, second]: [FragmentRef; 2], pid: u32) -> StackKey {
 
 /// Answer, with the raw times for which it holds.
 #[derive(Debug, Clone, Copy)]
-struct Answer {
+struct StackAnswer {
     /// First time; the smallest number if there is no bound.
     from: i64,
     /// First time at which it no longer holds; the largest number if there is no bound.
@@ -71,7 +71,7 @@ struct Answer {
     stack: Option<u32>,
 }
 
-impl Answer {
+impl StackAnswer {
     fn holds(&self, time: i64) -> bool {
         self.from <= time && time < self.to
     }
@@ -79,12 +79,12 @@ impl Answer {
 
 /// Distinct time ranges in which answers hold, numbered from 1. There are few.
 #[derive(Default)]
-struct Spans {
+struct AnswerSpans {
     spans: Vec<(i64, i64)>,
     numbers: HashMap<(i64, i64), NonZeroU32>,
 }
 
-impl Spans {
+impl AnswerSpans {
     fn number(&mut self, from: i64, to: i64) -> Option<NonZeroU32> {
         let Self { spans, numbers } = self;
         if let Some(number) = numbers.get(&(from, to)) {
@@ -105,13 +105,13 @@ impl Spans {
 ///
 /// There are hundreds of thousands of questions, and each event looks one up at random. The time ranges of answers are
 /// kept separately, so that an answer takes eight bytes.
-struct Memory<K> {
+struct AnswerMemory<K> {
     first: HashMap<K, StoredAnswer>,
     more: HashMap<K, Vec<StoredAnswer>>,
-    spans: Spans,
+    spans: AnswerSpans,
 }
 
-/// [`Answer`] packed into eight bytes.
+/// [`StackAnswer`] packed into eight bytes.
 #[derive(Debug, Clone, Copy)]
 struct StoredAnswer {
     /// Number of the stack, plus one.
@@ -119,14 +119,14 @@ struct StoredAnswer {
     span: NonZeroU32,
 }
 
-impl<K> Default for Memory<K> {
+impl<K> Default for AnswerMemory<K> {
     fn default() -> Self {
-        Self { first: HashMap::new(), more: HashMap::new(), spans: Spans::default() }
+        Self { first: HashMap::new(), more: HashMap::new(), spans: AnswerSpans::default() }
     }
 }
 
-impl<K: Copy + Eq + Hash> Memory<K> {
-    fn get(&self, key: K, time: i64) -> Option<Answer> {
+impl<K: Copy + Eq + Hash> AnswerMemory<K> {
+    fn get(&self, key: K, time: i64) -> Option<StackAnswer> {
         self.get_from(self.first(key)?, key, time)
     }
 
@@ -136,7 +136,7 @@ impl<K: Copy + Eq + Hash> Memory<K> {
     }
 
     /// Returns the answer for a time, which may be the first one.
-    fn get_from(&self, first: StoredAnswer, key: K, time: i64) -> Option<Answer> {
+    fn get_from(&self, first: StoredAnswer, key: K, time: i64) -> Option<StackAnswer> {
         let first = self.answer(first)?;
         if first.holds(time) {
             return Some(first);
@@ -145,12 +145,12 @@ impl<K: Copy + Eq + Hash> Memory<K> {
         more.find(|answer| answer.holds(time))
     }
 
-    fn answer(&self, stored: StoredAnswer) -> Option<Answer> {
+    fn answer(&self, stored: StoredAnswer) -> Option<StackAnswer> {
         let (from, to) = self.spans.get(stored.span)?;
-        Some(Answer { from, to, stack: stored.stack.map(|stack| stack.get() - 1) })
+        Some(StackAnswer { from, to, stack: stored.stack.map(|stack| stack.get() - 1) })
     }
 
-    fn put(&mut self, key: K, answer: Answer) {
+    fn put(&mut self, key: K, answer: StackAnswer) {
         let Some(span) = self.spans.number(answer.from, answer.to) else { return };
         let stack = answer.stack.and_then(|stack| NonZeroU32::new(stack + 1));
         let stored = StoredAnswer { stack, span };
@@ -163,9 +163,9 @@ impl<K: Copy + Eq + Hash> Memory<K> {
     }
 }
 
-/// Location of an address, with the raw times for which it holds, as in [`Answer`].
+/// Location of an address, with the raw times for which it holds, as in [`StackAnswer`].
 #[derive(Debug, Clone, Copy)]
-struct Located {
+struct TimedFrame {
     frame: FrameCode,
     from: i64,
     to: i64,
@@ -186,16 +186,16 @@ const WAYS: usize = 2;
 /// of their process.
 struct RecentAddresses {
     sets: Vec<RecentSet>,
-    spans: Spans,
+    spans: AnswerSpans,
 }
 
 /// As large as a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct RecentSet([Recent; WAYS]);
+struct RecentSet([RecentFrame; WAYS]);
 
 #[derive(Debug, Clone, Copy)]
-struct Recent {
+struct RecentFrame {
     address: u64,
     frame: FrameCode,
     pid: u32,
@@ -205,8 +205,9 @@ struct Recent {
 
 impl Default for RecentAddresses {
     fn default() -> Self {
-        let empty = Recent { address: 0, frame: FrameCode::from_number(0), pid: 0, span: None };
-        Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: Spans::default() }
+        let empty =
+            RecentFrame { address: 0, frame: FrameCode::from_number(0), pid: 0, span: None };
+        Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: AnswerSpans::default() }
     }
 }
 
@@ -215,15 +216,19 @@ impl RecentAddresses {
         spread(address ^ u64::from(pid).rotate_left(40), RECENT_SETS)
     }
 
-    fn find(&self, pid: u32, address: u64) -> Option<Recent> {
+    fn find(&self, pid: u32, address: u64) -> Option<RecentFrame> {
         let RecentSet(ways) = &self.sets[Self::set(pid, address)];
         ways.iter().find(|recent| recent.address == address && recent.pid == pid).copied()
     }
 
     /// Returns the location if it holds at a time.
-    fn located(&self, Recent { frame, span, .. }: Recent, time: i64) -> Option<Located> {
+    fn located(
+        &self,
+        RecentFrame { frame, span, .. }: RecentFrame,
+        time: i64,
+    ) -> Option<TimedFrame> {
         let (from, to) = self.spans.get(span?)?;
-        (from <= time && time < to).then_some(Located { frame, from, to })
+        (from <= time && time < to).then_some(TimedFrame { frame, from, to })
     }
 
     /// Prefetches the set of an address that will be looked up soon.
@@ -231,25 +236,25 @@ impl RecentAddresses {
         prefetch(&self.sets[Self::set(pid, address)..]);
     }
 
-    fn put(&mut self, pid: u32, address: u64, located: Located) {
-        let Located { frame, from, to } = located;
+    fn put(&mut self, pid: u32, address: u64, located: TimedFrame) {
+        let TimedFrame { frame, from, to } = located;
         let RecentSet(ways) = &mut self.sets[Self::set(pid, address)];
         // An address has one place; its old answer no longer holds.
         if ways[0].address != address || ways[0].pid != pid {
             ways[1] = ways[0];
         }
-        ways[0] = Recent { address, frame, pid, span: self.spans.number(from, to) };
+        ways[0] = RecentFrame { address, frame, pid, span: self.spans.number(from, to) };
     }
 }
 
 /// Some of the answers, with the shard's own numbers for stacks.
 #[derive(Default)]
-pub struct Shard {
+pub struct StackShard {
     /// Events for [`Self::answer`] to look up, ordered by position.
-    pub requests: Vec<Request>,
+    pub requests: Vec<StackRequest>,
     /// Answers not taken yet.
     pub answers: Answers,
-    stacks: Memory<StackKey>,
+    stacks: AnswerMemory<StackKey>,
     /// Number of stacks so far.
     count: u32,
     recent: RecentAddresses,
@@ -312,9 +317,13 @@ pub struct NotedMethod {
     pub method: u32,
 }
 
-impl Shard {
+impl StackShard {
     /// Looks up the stacks of all requested events. `more` returns the stack parts beyond the second for a row's event.
-    pub fn answer<'q>(&mut self, more: impl Fn(u32) -> &'q [FragmentRef], context: &Context<'_>) {
+    pub fn answer<'q>(
+        &mut self,
+        more: impl Fn(u32) -> &'q [FragmentRef],
+        context: &AddressContext<'_>,
+    ) {
         let mut requests = std::mem::take(&mut self.requests);
         let mut new = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         let mut known = Vec::with_capacity(LOOKED_UP_AT_ONCE);
@@ -332,7 +341,7 @@ impl Shard {
             let parts = || new.iter().flat_map(|request| request.parts);
             parts().for_each(|part| context.fragments.fetch_place(part));
             parts().for_each(|part| context.fragments.fetch(part));
-            for Request { position, row, parts, pid, time } in new.drain(..).copied() {
+            for StackRequest { position, row, parts, pid, time } in new.drain(..).copied() {
                 self.look_up(position, &Query { parts, more: more(row), pid, time }, context);
             }
         }
@@ -340,12 +349,12 @@ impl Shard {
         self.requests = requests;
     }
 
-    fn note(&mut self, position: u32, answer: Answer) {
+    fn note(&mut self, position: u32, answer: StackAnswer) {
         self.answers.stacks.extend(answer.stack.map(|stack| (position, stack)));
     }
 
     /// Looks up the stack of the event at a position, and resolves it if new.
-    pub fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
+    pub fn look_up(&mut self, position: u32, query: &Query<'_>, context: &AddressContext<'_>) {
         let Query { parts, more, pid, time } = *query;
         if parts[0] == FragmentRef::NONE {
             return;
@@ -363,9 +372,14 @@ impl Shard {
     }
 
     /// Joins the frames of the parts to a new stack.
-    fn join(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) -> Answer {
+    fn join(
+        &mut self,
+        position: u32,
+        query: &Query<'_>,
+        context: &AddressContext<'_>,
+    ) -> StackAnswer {
         let Query { parts, more, pid, time } = *query;
-        let mut joined = Answer { from: i64::MIN, to: i64::MAX, stack: None };
+        let mut joined = StackAnswer { from: i64::MIN, to: i64::MAX, stack: None };
         let start = self.answers.frames.len();
         let parts = || {
             parts.iter().chain(more).map(|part| {
@@ -382,7 +396,7 @@ impl Shard {
         for addresses in parts() {
             for (address, space) in addresses {
                 let recent = self.recent.find(space, address);
-                if let Some(Recent { frame, span: span @ Some(_), .. }) = recent
+                if let Some(RecentFrame { frame, span: span @ Some(_), .. }) = recent
                     && span == last_span
                 {
                     self.answers.frames.push(frame);
@@ -413,9 +427,9 @@ impl Shard {
         pid: u32,
         address: u64,
         time: i64,
-        context: &Context<'_>,
-    ) -> Located {
-        let Context { spaces, methods, .. } = *context;
+        context: &AddressContext<'_>,
+    ) -> TimedFrame {
+        let AddressContext { spaces, methods, .. } = *context;
         let mut located = spaces.locate(pid, address, time);
         let mut managed = methods.locate(pid, address, time);
         let (mut from, mut to) = (located.from.max(managed.from), located.to.min(managed.to));
@@ -441,7 +455,7 @@ impl Shard {
         if let (Some(_), Some(method)) = (module, method) {
             self.answers.methods.push(NotedMethod { position, frame, method });
         }
-        let located = Located { frame: self.code(frame), from, to };
+        let located = TimedFrame { frame: self.code(frame), from, to };
         self.recent.put(pid, address, located);
         located
     }

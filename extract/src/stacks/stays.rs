@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::fragments::FragmentRef;
-use super::parts::Part;
+use super::parts::LoggedPart;
 
 /// Thread, by process and thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ pub struct KernelStack<T> {
 
 /// Stack completed by a user part of an earlier event.
 #[derive(Debug, Clone, Copy)]
-pub struct Completed<T> {
+pub struct StackCompletion<T> {
     pub stack: KernelStack<T>,
     pub thread: Thread,
     pub part: UserPart,
@@ -71,7 +71,7 @@ pub enum LastPart {
 
 impl LastPart {
     /// Creates it; `None` for a kernel part that no user part follows.
-    pub fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
+    pub fn new(part: &LoggedPart, fragment: FragmentRef, written: i64) -> Option<Self> {
         let thread = Thread::new(part.pid, part.tid);
         match (part.is_user, part.is_whole) {
             (true, _) => Some(Self::User { thread, fragment, written }),
@@ -102,7 +102,7 @@ pub struct Stays<T> {
     /// Number of waiting stacks in all threads.
     waiting: usize,
     /// Completed stacks that were not taken yet.
-    completed: Vec<Completed<T>>,
+    completed: Vec<StackCompletion<T>>,
 }
 
 /// A thread's state since it entered the kernel.
@@ -202,12 +202,12 @@ impl<T: Copy> Stays<T> {
     }
 
     /// Returns the stacks completed since the last call.
-    pub fn take_completed(&mut self) -> Vec<Completed<T>> {
+    pub fn take_completed(&mut self) -> Vec<StackCompletion<T>> {
         std::mem::take(&mut self.completed)
     }
 
     /// Gives back the memory of [`Self::take_completed`].
-    pub fn reuse(&mut self, mut completed: Vec<Completed<T>>) {
+    pub fn reuse(&mut self, mut completed: Vec<StackCompletion<T>>) {
         completed.clear();
         self.completed = completed;
     }
@@ -240,14 +240,20 @@ impl<T: Copy> Stays<T> {
 
 impl<T: Copy> Stay<T> {
     /// Lets the user parts written before a time decide. Returns how many stacks stopped waiting.
-    fn settle(&mut self, thread: Thread, time: i64, completed: &mut Vec<Completed<T>>) -> usize {
+    fn settle(
+        &mut self,
+        thread: Thread,
+        time: i64,
+        completed: &mut Vec<StackCompletion<T>>,
+    ) -> usize {
         if self.parts.first().is_none_or(|part| part.written >= time) {
             return 0;
         }
         let count = self.parts.partition_point(|part| part.written < time);
-        let decided = match self.waiting.is_empty() {
-            true => 0,
-            false => (0..count).map(|at| self.decide(thread, self.parts[at], completed)).sum(),
+        let decided = if self.waiting.is_empty() {
+            0
+        } else {
+            (0..count).map(|at| self.decide(thread, self.parts[at], completed)).sum()
         };
         self.parts.drain(..count);
         decided
@@ -255,7 +261,12 @@ impl<T: Copy> Stay<T> {
 
     /// Adds a user part that will decide later. If there are too many, the first one decides now. Returns how many
     /// stacks stopped waiting.
-    fn take(&mut self, thread: Thread, part: UserPart, completed: &mut Vec<Completed<T>>) -> usize {
+    fn take(
+        &mut self,
+        thread: Thread,
+        part: UserPart,
+        completed: &mut Vec<StackCompletion<T>>,
+    ) -> usize {
         let mut decided = 0;
         if self.parts.len() >= MAX_PARTS {
             let first = self.parts.remove(0);
@@ -280,7 +291,7 @@ impl<T: Copy> Stay<T> {
         &mut self,
         thread: Thread,
         part: UserPart,
-        completed: &mut Vec<Completed<T>>,
+        completed: &mut Vec<StackCompletion<T>>,
     ) -> usize {
         let mut decided = 0;
         while let Some(stack) = self.waiting.front().copied() {
@@ -290,7 +301,7 @@ impl<T: Copy> Stay<T> {
             self.waiting.pop_front();
             decided += 1;
             if part.event_time < stack.event_time {
-                completed.push(Completed { stack, thread, part });
+                completed.push(StackCompletion { stack, thread, part });
             }
         }
         decided

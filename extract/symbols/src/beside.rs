@@ -160,7 +160,7 @@ mod tests {
     use zip::write::{SimpleFileOptions, ZipWriter};
 
     use super::*;
-    use crate::Outcome;
+    use crate::SearchOutcome;
     use crate::fixture::{TestPdb, cabinet, names_from};
 
     fn folder_with(names: &[&str]) -> TempDir {
@@ -242,8 +242,8 @@ mod tests {
         let folders = symbols_beside(&folder.path().join("a.etl"));
         let (chain, outcome) = names_from(folders, &pdb, 1 << 30);
         assert_eq!(chain.first().map(|frame| &*frame.function), Some("Work"));
-        assert_eq!(outcome, Outcome::Resolved { file, was_converted: false });
-        assert_eq!(names_from(Vec::new(), &pdb, 1 << 30).1, Outcome::NoSymbolPath);
+        assert_eq!(outcome, SearchOutcome::Resolved { file, was_converted: false });
+        assert_eq!(names_from(Vec::new(), &pdb, 1 << 30).1, SearchOutcome::NoSymbolPath);
     }
 
     fn zip_with(folder: &TempDir, name: &str, content: &[u8]) -> PathBuf {
@@ -283,12 +283,12 @@ mod tests {
                 let (chain, outcome) = names_from(vec![path.clone()], &pdb, 1 << 30);
                 assert_eq!(chain.first().map(|frame| &*frame.function), Some("Work"), "{path:?}");
                 let file = path.join(format!("{parent}/{store}"));
-                assert_eq!(outcome, Outcome::Resolved { file, was_converted: false });
+                assert_eq!(outcome, SearchOutcome::Resolved { file, was_converted: false });
             }
         }
         for archive in [zip_with, seven_zip_with, cabinet_with] {
             let path = archive(&folder, &format!("elsewhere/{store}"), &pdb.bytes());
-            assert_eq!(names_from(vec![path], &pdb, 1 << 30).1, Outcome::NotFound);
+            assert_eq!(names_from(vec![path], &pdb, 1 << 30).1, SearchOutcome::NotFound);
         }
     }
 

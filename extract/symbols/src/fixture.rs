@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::pdb::msf::MsfWriter;
 use super::{
-    FrameChain, ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
+    FrameChain, ModuleIdentity, PdbIdentity, SearchOutcome, SymbolPath, Symbolizer,
+    SymbolizerOptions,
 };
 
 /// The content of a test PDB.
@@ -161,7 +162,11 @@ fn u32s(values: &[u32]) -> Vec<u8> {
 }
 
 /// Resolves a name with symbols from these locations; also returns where the symbols were found.
-pub fn names_from(locations: Vec<PathBuf>, pdb: &TestPdb, max_bytes: u64) -> (FrameChain, Outcome) {
+pub fn names_from(
+    locations: Vec<PathBuf>,
+    pdb: &TestPdb,
+    max_bytes: u64,
+) -> (FrameChain, SearchOutcome) {
     let cache = tempfile::tempdir().expect("a folder");
     let options = SymbolizerOptions {
         symcache_folder: Some(cache.path().to_owned()),

@@ -70,6 +70,8 @@ pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::module::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, SymbolizerOptions};
 pub use self::path::{SymbolPath, SymbolPathProblem, default_store};
-pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
+pub use self::report::{
+    MissingAt, ModuleReport, SearchFailure, SearchOutcome, SymbolFileError, SymbolOrigin,
+};
 pub use self::switches::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::symbolizer::Symbolizer;

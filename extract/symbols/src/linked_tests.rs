@@ -19,7 +19,7 @@ use super::*;
 const EXECUTABLE: u32 = 0x2000_0000;
 
 /// A linked image.
-struct Linked {
+struct LinkedImage {
     image: PathBuf,
     pdb: PathBuf,
     module: ModuleIdentity,
@@ -27,7 +27,7 @@ struct Linked {
     code: std::ops::Range<u64>,
 }
 
-impl Linked {
+impl LinkedImage {
     fn new(image: PathBuf, pdb: PathBuf) -> Self {
         let bytes = fs::read(&image).expect("an image");
         let header = Header::parse(&bytes).expect("an image");
@@ -83,7 +83,7 @@ impl Linked {
 }
 
 /// Returns the images of the sample with their PDBs.
-fn sample() -> Vec<Linked> {
+fn sample() -> Vec<LinkedImage> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let pdb_of = |name: &str| {
         let pdb = if name == "ntoskrnl" { "ntkrnlmp" } else { name };
@@ -96,7 +96,7 @@ fn sample() -> Vec<Linked> {
         .map(|entry| entry.path())
         .filter_map(|image| {
             let pdb = pdb_of(&image.file_stem()?.to_string_lossy())?;
-            Some(Linked::new(image, pdb))
+            Some(LinkedImage::new(image, pdb))
         })
         .collect()
 }
@@ -108,7 +108,7 @@ fn run<'a>(folder: &Path, program: &str, arguments: impl IntoIterator<Item = &'a
 }
 
 /// Compiles and links a module.
-fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&str]) -> Linked {
+fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&str]) -> LinkedImage {
     fs::write(folder.join("m.cpp"), source).expect("a source file");
     let target = format!("--target={target}-pc-windows-msvc");
     let fixed = [
@@ -136,11 +136,11 @@ fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&st
         "m.obj",
     ];
     run(folder, "lld-link", fixed.iter().chain(link));
-    Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
+    LinkedImage::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
 /// Asserts that the exports agree with the PDB and returns how many addresses they name.
-fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
+fn assert_exports_agree_with_the_pdb(linked: &LinkedImage) -> usize {
     let (by_pdb, _) = linked.names_from(&linked.pdb);
     let (by_image, report) = linked.names_from(&linked.image);
     let mut named = 0;
@@ -152,7 +152,7 @@ fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
         assert_eq!(function, expected, "{} {rva:#x}", linked.module.name);
     }
     if named > 0 {
-        assert!(matches!(report.outcome, Outcome::ResolvedFromExports { .. }), "{report}");
+        assert!(matches!(report.outcome, SearchOutcome::ResolvedFromExports { .. }), "{report}");
         assert!(report.named >= named && report.requested == linked.code.clone().count());
     }
     named
@@ -173,7 +173,7 @@ fn an_image_of_another_build_is_refused() {
         linked.module.timestamp = linked.module.timestamp.map(|timestamp| timestamp ^ 1);
         let (names, report) = linked.names_from(&linked.image);
         assert!(names.iter().all(|chain| chain.is_empty()));
-        assert_eq!(report.outcome, Outcome::NotFound);
+        assert_eq!(report.outcome, SearchOutcome::NotFound);
         let [error] = report.refused.as_slice() else { panic!("one refused file: {report}") };
         assert!(matches!(**error, SymbolFileError::WrongImage { .. }), "{report}");
     }
@@ -189,7 +189,7 @@ fn an_image_is_read_from_the_path_that_symbol_stores_have() {
     fs::create_dir_all(&folder_of_build).expect("a folder");
     fs::copy(&linked.image, folder_of_build.join(&linked.module.name)).expect("a copy");
     let (_, report) = linked.names(folder.path(), false);
-    assert!(matches!(report.outcome, Outcome::ResolvedFromExports { .. }), "{report}");
+    assert!(matches!(report.outcome, SearchOutcome::ResolvedFromExports { .. }), "{report}");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_says_less() {
 }
 
 /// Compiles and links a module from several object files whose functions are interleaved.
-fn link_many(folder: &Path) -> Linked {
+fn link_many(folder: &Path) -> LinkedImage {
     let source = |part: usize| {
         format!(
             r#"
@@ -297,7 +297,7 @@ fn link_many(folder: &Path) -> Linked {
         "/nologo /nodefaultlib /dll /noentry /debug /opt:noref,noicf /out:m.dll /pdb:m.pdb";
     let options: Vec<&str> = options.split(' ').collect();
     run(folder, "lld-link", options.iter().chain(&objects));
-    Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
+    LinkedImage::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
 #[needs_linker]
@@ -336,7 +336,7 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
         assert_eq!(chain, &whole[place], "{:#x}", addresses[place]);
     }
     let was_converted = |report: Vec<ModuleReport>| match report[0].outcome {
-        Outcome::Resolved { was_converted, .. } => was_converted,
+        SearchOutcome::Resolved { was_converted, .. } => was_converted,
         _ => false,
     };
     let last = symbolizer(0, "in turn");
@@ -381,7 +381,7 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
     for _ in 0..2 {
         assert_eq!(without.resolve(&linked.module, &addresses), rest);
         let report = without.report().remove(0);
-        assert_eq!((report.origin, report.refused.len()), (Some(Origin::Symcache), 0));
+        assert_eq!((report.origin, report.refused.len()), (Some(SymbolOrigin::Symcache), 0));
     }
     fs::copy(&linked.pdb, build.join("m.pdb")).expect("a copy");
     assert_eq!(session().resolve(&linked.module, &addresses), whole);
@@ -438,7 +438,10 @@ fn sources_with(stream: &str, content: &str) -> Vec<String> {
     let linked =
         link(folder.path(), "x86_64", NESTED, &["-fdebug-compilation-dir=C:/build"], &[&option]);
     let (names, report) = linked.names_from(&linked.pdb);
-    assert!(matches!(report.outcome, Outcome::Resolved { .. } | Outcome::NotFound), "{report}");
+    assert!(
+        matches!(report.outcome, SearchOutcome::Resolved { .. } | SearchOutcome::NotFound),
+        "{report}"
+    );
     let mut sources: Vec<String> = names
         .iter()
         .flat_map(|chain| chain.iter())

@@ -12,30 +12,30 @@ use rustc_hash::FxHashMap;
 
 use super::beside::PackedSymbols;
 use super::identity::StoreKey;
-use super::report::Origin;
-use super::server::install::{self, Form};
+use super::report::SymbolOrigin;
+use super::server::install::{self, FileForm};
 
 /// Searches the folders of a symbol path and remembers what they contain.
 pub struct LocalFolders {
     /// Each folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
-    listings: FxHashMap<PathBuf, Listing>,
+    listings: FxHashMap<PathBuf, FolderListing>,
     /// The symbols in roots that are archives.
     pub packed: PackedSymbols,
 }
 
 /// A file that may be the PDB or lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct FileCandidate {
     pub path: PathBuf,
-    pub form: Form,
+    pub form: FileForm,
     /// The member, if the file is an archive.
     pub member: Option<String>,
-    pub origin: Origin,
+    pub origin: SymbolOrigin,
 }
 
 /// Entries of a folder by lower-case name.
-type Listing = FxHashMap<String, Vec<PathBuf>>;
+type FolderListing = FxHashMap<String, Vec<PathBuf>>;
 
 impl LocalFolders {
     pub fn new(roots: Vec<(PathBuf, bool)>) -> Self {
@@ -43,29 +43,32 @@ impl LocalFolders {
     }
 
     /// Returns all files that could be the PDB, best first. Their identity is not checked.
-    pub fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
+    pub fn find(&mut self, key: &StoreKey) -> Vec<FileCandidate> {
         let mut candidates = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             if root.is_file() {
                 let members = self.packed.find(&root, key).into_iter();
-                candidates.extend(members.map(|member| Candidate {
+                candidates.extend(members.map(|member| FileCandidate {
                     path: root.clone(),
-                    form: Form::Plain,
+                    form: FileForm::Plain,
                     member: Some(member),
-                    origin: Origin::Folder(root.clone()),
+                    origin: SymbolOrigin::Folder(root.clone()),
                 }));
                 continue;
             }
             let named = self.entries(&root, &key.name);
-            let origin =
-                if is_plain { Origin::Folder(root.clone()) } else { Origin::Cache(root.clone()) };
+            let origin = if is_plain {
+                SymbolOrigin::Folder(root.clone())
+            } else {
+                SymbolOrigin::Cache(root.clone())
+            };
             let origin = || origin.clone();
             let candidate =
-                |path: PathBuf, form| Candidate { path, form, member: None, origin: origin() };
+                |path: PathBuf, form| FileCandidate { path, form, member: None, origin: origin() };
             let mut folders: Vec<PathBuf> = Vec::new();
             let first_tier = self.entries(&root, key.first_tier());
-            let in_tiers = first_tier.iter().flat_map(|tier| self.entries(tier, &key.name));
-            let in_tiers: Vec<PathBuf> = in_tiers.collect();
+            let in_tiers: Vec<PathBuf> =
+                first_tier.iter().flat_map(|tier| self.entries(tier, &key.name)).collect();
             for folder in in_tiers.iter().chain(&named).filter(|path| path.is_dir()) {
                 // There are few entries: one per build of the module.
                 let index = key.index.to_ascii_lowercase();
@@ -77,14 +80,14 @@ impl LocalFolders {
                 folders.push(exact);
             }
             for mut files in folders.iter().map(|folder| listing(folder)) {
-                for form in Form::ALL {
+                for form in FileForm::ALL {
                     let name = form.name(&key.name).map(|name| name.to_ascii_lowercase());
                     let paths = name.and_then(|name| files.remove(&name)).into_iter().flatten();
                     candidates.extend(paths.map(|path| candidate(path, form)));
                 }
             }
             if is_plain {
-                candidates.extend(named.into_iter().map(|path| candidate(path, Form::Plain)));
+                candidates.extend(named.into_iter().map(|path| candidate(path, FileForm::Plain)));
             }
         }
         candidates.retain(|candidate| candidate.path.is_file());
@@ -103,8 +106,8 @@ impl LocalFolders {
 }
 
 /// Lists a folder; one that cannot be listed counts as empty.
-fn listing(folder: &Path) -> Listing {
-    let mut listing = Listing::default();
+fn listing(folder: &Path) -> FolderListing {
+    let mut listing = FolderListing::default();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
         listing.entry(name).or_default().push(entry.path());

@@ -81,12 +81,12 @@ pub struct SymcacheNames {
     /// The PDB the symcaches were made from. It is read for the locations of source files when one is first requested.
     pdb: Option<PathBuf>,
     source_server: OnceLock<SourceServer>,
-    texts: Mutex<Texts>,
+    texts: Mutex<FrameTextPool>,
 }
 
 /// Texts that many frames share.
 #[derive(Default)]
-struct Texts {
+struct FrameTextPool {
     /// Readable names, keyed by address and length of the name in the symcache, which does not move.
     names: FxHashMap<(usize, usize), Arc<str>>,
     files: FxHashMap<String, SourceFile>,
@@ -163,7 +163,7 @@ fn start_of(location: &SourceLocation<'_, '_>) -> u64 {
 fn chain(
     locations: &[SourceLocation<'_, '_>],
     rva: u64,
-    texts: &mut Texts,
+    texts: &mut FrameTextPool,
     source_of: &dyn Fn(&str) -> Option<String>,
 ) -> FrameChain {
     let Some((physical, inlined)) = locations.split_last() else { return FrameChain::default() };
@@ -182,7 +182,7 @@ fn chain(
     frames.collect()
 }
 
-impl Texts {
+impl FrameTextPool {
     /// Returns the readable name; each name is demangled once.
     fn name(&mut self, name: &str) -> Arc<str> {
         let key = (name.as_ptr() as usize, name.len());

@@ -70,9 +70,10 @@ impl DownloadBudget {
     /// Spends bytes; fails once the budget is exceeded.
     pub fn spend(&self, bytes: u64) -> Result<(), SymbolFileError> {
         let spent = self.spent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        match spent > self.limit {
-            true => Err(SymbolFileError::TooManyDownloads { limit: self.limit }),
-            false => Ok(()),
+        if spent > self.limit {
+            Err(SymbolFileError::TooManyDownloads { limit: self.limit })
+        } else {
+            Ok(())
         }
     }
 
@@ -135,7 +136,7 @@ impl SymbolObserver for NoSymbolObserver {}
 
 /// Observers of a search, which can cancel it.
 #[derive(Clone, Copy)]
-pub struct Watch<'a> {
+pub struct SearchWatch<'a> {
     pub observer: &'a dyn SymbolObserver,
     pub cancel: &'a Cancel,
 }

@@ -227,8 +227,8 @@ fn normal(entry: &str) -> String {
     if pieces(entry).next().is_some_and(is_of_another_system) {
         return String::new();
     }
-    let pieces = pieces(entry).filter(|piece| !is_of_another_system(piece));
-    let pieces: Vec<String> = pieces.map(with_plain_scheme).collect();
+    let pieces: Vec<String> =
+        pieces(entry).filter(|piece| !is_of_another_system(piece)).map(with_plain_scheme).collect();
     match pieces.as_slice() {
         [address] if is_address(address) => format!("srv*{address}"),
         pieces => pieces.join("*"),
@@ -276,9 +276,8 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
         _ if is("symsrv") => 2,
         _ => 1,
     };
-    let folder = |(at, piece): (usize, &&str)| match at < first_folder {
-        true => (*piece).to_owned(),
-        false => folder_based_on(piece, base),
+    let folder = |(at, piece): (usize, &&str)| {
+        if at < first_folder { (*piece).to_owned() } else { folder_based_on(piece, base) }
     };
     pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
 }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::server::install::Form;
+use crate::server::install::FileForm;
 
 /// Name of the file in a store.
 pub const FILE_NAME: &str = "file.ptr";
@@ -60,7 +60,7 @@ pub fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError>
         return Err(PointerError::Unreachable(shown()));
     }
     // A store may have been compressed after the pointer was written.
-    let mut forms = [Form::Plain, Form::Cabinet].into_iter().filter_map(|form| {
+    let mut forms = [FileForm::Plain, FileForm::Cabinet].into_iter().filter_map(|form| {
         let name = form.name(file.file_name()?.to_str()?)?;
         Some(file.with_file_name(name)).filter(|file| file.is_file())
     });

@@ -20,7 +20,7 @@ pub struct ModuleReport {
     /// The requested module.
     pub module: ModuleIdentity,
     /// Outcome of the search.
-    pub outcome: Outcome,
+    pub outcome: SearchOutcome,
     /// Files that were refused, even if another file was used in the end.
     pub refused: Vec<Arc<SymbolFileError>>,
     /// Places that could not be searched, such as an unreachable server. A server that was given up appears only once,
@@ -30,8 +30,8 @@ pub struct ModuleReport {
     pub missing: Vec<MissingAt>,
     /// Servers that were not asked because they had been given up before.
     pub skipped: Vec<String>,
-    /// Where the file of [`Outcome::Resolved`] came from.
-    pub origin: Option<Origin>,
+    /// Where the file of [`SearchOutcome::Resolved`] came from.
+    pub origin: Option<SymbolOrigin>,
     /// Why a converted symcache could not be kept for the next session.
     pub unsaved: Option<Arc<SymbolFileError>>,
     /// Number of distinct addresses requested in the module.
@@ -42,7 +42,7 @@ pub struct ModuleReport {
 
 /// Outcome of the search for the symbols of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SearchOutcome {
     /// Symbols were found.
     Resolved {
         /// The file they come from: the PDB, or a symcache whose PDB is no longer on the path.
@@ -67,7 +67,7 @@ pub enum Outcome {
 
 /// The part of the symbol path that had the symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SymbolOrigin {
     /// A plain folder.
     Folder(PathBuf),
     /// A cache or store, filled for example by a download of an earlier session.
@@ -78,7 +78,7 @@ pub enum Origin {
     Symcache,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SymbolOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => write!(f, "folder {}", Untrusted(folder)),
@@ -216,7 +216,7 @@ impl SymbolFileError {
 
 impl ModuleReport {
     /// Creates a report that has only the outcome.
-    pub fn new(module: ModuleIdentity, outcome: Outcome) -> Self {
+    pub fn new(module: ModuleIdentity, outcome: SearchOutcome) -> Self {
         Self {
             module,
             outcome,
@@ -242,18 +242,21 @@ impl ModuleReport {
             .skipped
             .iter()
             .map(|server| format!("{server}: not asked again after its failures"));
-        let unsaved = self.unsaved.iter().map(|error| Chain(error.as_ref()).to_string());
+        let unsaved = self.unsaved.iter().map(|error| ErrorChain(error.as_ref()).to_string());
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }
 
     /// Returns the reasons why found files were not used, each with its causes.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
-        self.refused.iter().map(|error| Chain(error.as_ref()).to_string())
+        self.refused.iter().map(|error| ErrorChain(error.as_ref()).to_string())
     }
 
     /// Whether the module's frames can have names.
     pub fn is_resolved(&self) -> bool {
-        matches!(self.outcome, Outcome::Resolved { .. } | Outcome::ResolvedFromExports { .. })
+        matches!(
+            self.outcome,
+            SearchOutcome::Resolved { .. } | SearchOutcome::ResolvedFromExports { .. }
+        )
     }
 }
 
@@ -261,27 +264,31 @@ impl fmt::Display for ModuleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", Untrusted(&self.module.name))?;
         match (&self.outcome, &self.module.pdb) {
-            (Outcome::Resolved { file, .. }, _) => write!(f, "symbols from {}", Untrusted(file))?,
-            (Outcome::ResolvedFromExports { file }, _) => {
+            (SearchOutcome::Resolved { file, .. }, _) => {
+                write!(f, "symbols from {}", Untrusted(file))?
+            }
+            (SearchOutcome::ResolvedFromExports { file }, _) => {
                 write!(f, "no pdb, exports from {}", Untrusted(file))?;
             }
-            (Outcome::NoPdbIdentity, _) => f.write_str("no pdb identity in the trace")?,
-            (Outcome::UnusableName, pdb) => {
+            (SearchOutcome::NoPdbIdentity, _) => f.write_str("no pdb identity in the trace")?,
+            (SearchOutcome::UnusableName, pdb) => {
                 let name = pdb.as_ref().map_or("", PdbIdentity::file_name);
                 write!(f, "the pdb name '{}' cannot be a file name", Untrusted(name))?;
             }
-            (Outcome::NoSymbolPath, _) => f.write_str("no symbol path is set")?,
-            (Outcome::NotFound, Some(pdb)) => write!(f, "{pdb} not found on the symbol path")?,
-            (Outcome::NotFound, None) => f.write_str("not found on the symbol path")?,
+            (SearchOutcome::NoSymbolPath, _) => f.write_str("no symbol path is set")?,
+            (SearchOutcome::NotFound, Some(pdb)) => {
+                write!(f, "{pdb} not found on the symbol path")?
+            }
+            (SearchOutcome::NotFound, None) => f.write_str("not found on the symbol path")?,
         }
         self.troubles().try_for_each(|trouble| write!(f, "; {trouble}"))
     }
 }
 
 /// An error with all its sources on one line.
-pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
+pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'static));
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut next = Some(self.0);
         let mut separator = "";

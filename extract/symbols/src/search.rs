@@ -8,22 +8,22 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use handlescope_model::PageWatch;
 use handlescope_model::guard::lock;
+use handlescope_model::{Cancelled, PageWatch};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
-use super::local::{Candidate, LocalFolders};
+use super::local::{FileCandidate, LocalFolders};
 use super::module::{CodeAddress, ModuleSymbols, SymcacheNames};
-use super::options::{SymbolizerOptions, Watch};
+use super::options::{SearchWatch, SymbolizerOptions};
 use super::path::{self, SymbolPath};
 use super::pdb::pe::ExportTable;
 use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
 use super::pdb::{Conversion, PdbFile};
 use super::pointer::{self, PointerError};
-use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::report::{ModuleReport, SearchNotes, SearchOutcome, SymbolFileError, SymbolOrigin};
 use super::server::download_lock::Semaphore;
-use super::server::install::{Form, Install};
+use super::server::install::{FileForm, Install};
 use super::server::{self, Downloads};
 
 /// Maximum bytes of PDBs that are converted at the same time, unless a single one is larger. A conversion takes about
@@ -56,8 +56,8 @@ pub struct Search {
 #[derive(Clone)]
 pub struct SearchResult {
     pub symbols: Option<Arc<ModuleSymbols>>,
-    outcome: Outcome,
-    origin: Option<Origin>,
+    outcome: SearchOutcome,
+    origin: Option<SymbolOrigin>,
     notes: SearchNotes,
     unsaved: Option<Arc<SymbolFileError>>,
     /// Whether no further parts of the PDB can be read.
@@ -69,15 +69,29 @@ pub struct SearchResult {
 pub struct SearchLimits<'a> {
     /// Whether servers may be asked.
     pub may_download: bool,
-    pub watch: Watch<'a>,
+    pub watch: SearchWatch<'a>,
+}
+
+/// Why a search ended without a result; a later call continues from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchStop {
+    Cancelled,
+    /// Only servers are left, and the limits forbid asking them.
+    NeedsServer,
+}
+
+impl From<Cancelled> for SearchStop {
+    fn from(_: Cancelled) -> Self {
+        Self::Cancelled
+    }
 }
 
 /// Searches in progress or done, by what is searched for.
-pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
+pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<SearchProgress>>>>);
 
 /// Progress of a search.
 #[derive(Clone, Default)]
-pub enum Progress {
+pub enum SearchProgress {
     #[default]
     New,
     /// No local folder has the file.
@@ -92,8 +106,12 @@ impl Search {
         let downloads = Downloads::new(path, &options);
         let beside = options.beside.iter().cloned();
         let closed = beside.clone().chain(options.closed_folders.clone()).collect();
-        let usual = options.usual_caches.iter().filter(|cache| cache.is_dir());
-        let usual: Vec<_> = usual.map(|cache| (cache.clone(), false)).collect();
+        let usual: Vec<_> = options
+            .usual_caches
+            .iter()
+            .filter(|cache| cache.is_dir())
+            .map(|cache| (cache.clone(), false))
+            .collect();
         let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
         let folder = options.symcache_folder.or(path_cache).or_else(path::platform_cache);
         Self {
@@ -114,33 +132,34 @@ impl Search {
         }
     }
 
-    /// Returns the symbols of a module, from its PDB or else its image. Returns `None` if the limits forbid what that
-    /// takes; a later call continues from there.
+    /// Returns the symbols of a module, from its PDB or else its image.
     pub fn symbols(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
-    ) -> Option<SearchResult> {
+    ) -> Result<SearchResult, SearchStop> {
         if self.is_empty {
-            return Some(SearchResult::nothing(Outcome::NoSymbolPath));
+            return Ok(SearchResult::nothing(SearchOutcome::NoSymbolPath));
         }
         let pdb = match &module.pdb {
             Some(pdb) => self.pdb(pdb, &instructions(module, addresses), limits)?,
-            None => SearchResult::nothing(Outcome::NoPdbIdentity),
+            None => SearchResult::nothing(SearchOutcome::NoPdbIdentity),
         };
-        match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
-            Some(image) => Some(pdb.or(self.image(&image))),
-            None => Some(pdb),
-        }
+        Ok(match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
+            Some(image) => pdb.or(self.image(&image)),
+            None => pdb,
+        })
     }
 
     /// Returns the report on a module so far.
     pub fn report(&self, module: &ModuleIdentity) -> ModuleReport {
         let pdb = match &module.pdb {
-            _ if self.is_empty => SearchResult::nothing(Outcome::NoSymbolPath),
-            Some(pdb) => self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(Outcome::NotFound)),
-            None => SearchResult::nothing(Outcome::NoPdbIdentity),
+            _ if self.is_empty => SearchResult::nothing(SearchOutcome::NoSymbolPath),
+            Some(pdb) => {
+                self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(SearchOutcome::NotFound))
+            }
+            None => SearchResult::nothing(SearchOutcome::NoPdbIdentity),
         };
         let image = ImageIdentity::new(module).filter(|_| pdb.symbols.is_none());
         let result = match image.and_then(|image| self.images.known(&image)) {
@@ -159,31 +178,35 @@ impl Search {
         pdb: &PdbIdentity,
         addresses: &[u32],
         limits: SearchLimits<'_>,
-    ) -> Option<SearchResult> {
+    ) -> Result<SearchResult, SearchStop> {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
-            let result = SearchResult::nothing(Outcome::UnusableName);
-            *progress = Progress::Done(result.clone());
-            return Some(result);
+            let result = SearchResult::nothing(SearchOutcome::UnusableName);
+            *progress = SearchProgress::Done(result.clone());
+            return Ok(result);
         };
         let request = PdbRequest { key: &key, pdb, addresses, limits };
         loop {
             let next = match &mut *progress {
-                Progress::Done(result) if result.may_grow_by_search(addresses) => {
+                SearchProgress::Done(result) if result.may_grow_by_search(addresses) => {
                     let mut next = self.find(&request)?;
-                    if let Progress::Done(result) = &mut next {
+                    if let SearchProgress::Done(result) = &mut next {
                         result.is_final = true;
                     }
                     next
                 }
-                Progress::Done(result) => {
+                SearchProgress::Done(result) => {
                     self.extend(&request, result);
-                    return Some(result.clone());
+                    return Ok(result.clone());
                 }
-                Progress::New => self.find(&request)?,
-                Progress::OnlyServersLeft(_) if !limits.may_download => return None,
-                Progress::OnlyServersLeft(result) => self.download(&request, result.clone())?,
+                SearchProgress::New => self.find(&request)?,
+                SearchProgress::OnlyServersLeft(_) if !limits.may_download => {
+                    return Err(SearchStop::NeedsServer);
+                }
+                SearchProgress::OnlyServersLeft(result) => {
+                    self.download(&request, result.clone())?
+                }
             };
             *progress = next;
         }
@@ -191,7 +214,7 @@ impl Search {
 
     /// Converts the parts of a PDB at further addresses. If that fails, their functions stay unknown.
     fn extend(&self, request: &PdbRequest<'_>, result: &mut SearchResult) {
-        let Outcome::Resolved { file, .. } = result.outcome.clone() else { return };
+        let SearchOutcome::Resolved { file, .. } = result.outcome.clone() else { return };
         if result.covers(request.addresses) || result.is_final {
             return;
         }
@@ -203,83 +226,85 @@ impl Search {
         }
     }
 
-    /// Searches the local places; returns `None` if cancelled.
-    fn find(&self, request: &PdbRequest<'_>) -> Option<Progress> {
-        let mut result = SearchResult::nothing(Outcome::NotFound);
+    /// Searches the local places.
+    fn find(&self, request: &PdbRequest<'_>) -> Result<SearchProgress, Cancelled> {
+        let mut result = SearchResult::nothing(SearchOutcome::NotFound);
         for candidate in self.local(request.key) {
             if self.take(&candidate, request, &mut result)? {
                 self.note_download(request.pdb, &mut result);
-                return Some(Progress::Done(result));
+                return Ok(SearchProgress::Done(result));
             }
         }
         if self.store_is_on_path
             && let Some((symcaches, path)) = self.store.open(request.key, request.pdb)
         {
             result.succeed(symcaches, path, true);
-            result.origin = Some(Origin::Symcache);
+            result.origin = Some(SymbolOrigin::Symcache);
         }
         if self.downloads.is_offline() || result.covers(request.addresses) {
-            return Some(Progress::Done(result));
+            return Ok(SearchProgress::Done(result));
         }
-        Some(Progress::OnlyServersLeft(result))
+        Ok(SearchProgress::OnlyServersLeft(result))
     }
 
     /// Adds the notes of an earlier download in this session, because a file in a cache may come from it.
     fn note_download(&self, pdb: &PdbIdentity, result: &mut SearchResult) {
         let Some(fetched) = self.downloads.fetched(pdb) else { return };
         result.notes.extend(&fetched.notes);
-        if let (Some((path, address)), Outcome::Resolved { file, .. }) =
+        if let (Some((path, address)), SearchOutcome::Resolved { file, .. }) =
             (&fetched.file, &result.outcome)
             && path == file
         {
-            result.origin = Some(Origin::Server(address.clone()));
+            result.origin = Some(SymbolOrigin::Server(address.clone()));
         }
     }
 
-    /// Asks the servers; returns `None` if cancelled.
-    fn download(&self, request: &PdbRequest<'_>, mut result: SearchResult) -> Option<Progress> {
+    /// Asks the servers.
+    fn download(
+        &self,
+        request: &PdbRequest<'_>,
+        mut result: SearchResult,
+    ) -> Result<SearchProgress, Cancelled> {
         let PdbRequest { key, pdb, limits, .. } = *request;
         let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
-        let fetched = downloads.fetched(pdb)?;
+        let fetched = downloads.fetched(pdb).ok_or(Cancelled)?;
         result.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
-            let origin = Origin::Server(address);
+            let origin = SymbolOrigin::Server(address);
             // A pointer may have led to a compressed file.
-            let form = Form::from_target(&path);
-            let candidate = Candidate { path, form, member: None, origin };
+            let form = FileForm::from_target(&path);
+            let candidate = FileCandidate { path, form, member: None, origin };
             self.take(&candidate, request, &mut result)?;
         }
-        result.is_final = result.origin == Some(Origin::Symcache);
-        Some(Progress::Done(result))
+        result.is_final = result.origin == Some(SymbolOrigin::Symcache);
+        Ok(SearchProgress::Done(result))
     }
 
-    /// Uses a file if it is the right PDB; otherwise notes why not. Returns `None` if cancelled.
+    /// Uses a file if it is the right PDB; otherwise notes why not. Returns whether it is used.
     fn take(
         &self,
-        candidate: &Candidate,
+        candidate: &FileCandidate,
         request: &PdbRequest<'_>,
         result: &mut SearchResult,
-    ) -> Option<bool> {
+    ) -> Result<bool, Cancelled> {
         let PdbRequest { key, pdb, limits, .. } = *request;
-        if limits.watch.cancel.is_cancelled() {
-            return None;
-        }
+        limits.watch.cancel.check()?;
         let file = self.file_of(candidate, key, pdb);
         match file.and_then(|file| self.load(&file, request, result)) {
             Ok(()) => {
                 result.origin = Some(candidate.origin.clone());
-                if let (Some(member), Outcome::Resolved { file, .. }) =
+                if let (Some(member), SearchOutcome::Resolved { file, .. }) =
                     (&candidate.member, &mut result.outcome)
                 {
                     *file = candidate.path.join(member);
                 }
-                Some(true)
+                Ok(true)
             }
-            Err(_) if limits.watch.cancel.is_cancelled() => None,
+            Err(_) if limits.watch.cancel.is_cancelled() => Err(Cancelled),
             Err(error) => {
                 result.notes.refused.push(Arc::new(error));
-                Some(false)
+                Ok(false)
             }
         }
     }
@@ -293,9 +318,11 @@ impl Search {
         let PdbRequest { key, pdb, addresses, limits } = *request;
         let stamp = FileStamp::new(file).map_err(SymbolFileError::io("read", file))?;
         let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
-        let known = [stored, result.symcaches().cloned()].into_iter().flatten();
-        let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
-        let known: Vec<_> = known.collect();
+        let known: Vec<_> = [stored, result.symcaches().cloned()]
+            .into_iter()
+            .flatten()
+            .filter(|symcaches| symcaches.source.size == stamp.size)
+            .collect();
         let opened = PdbFile::open(file)?;
         // A build may overwrite the PDB while it is read.
         let watch = PageWatch::start();
@@ -330,26 +357,26 @@ impl Search {
     fn image(&self, image: &ImageIdentity) -> SearchResult {
         let slot = self.images.slot(image);
         let mut progress = lock(&slot);
-        if let Progress::Done(result) = &*progress {
+        if let SearchProgress::Done(result) = &*progress {
             return result.clone();
         }
-        let mut result = SearchResult::nothing(Outcome::NotFound);
+        let mut result = SearchResult::nothing(SearchOutcome::NotFound);
         let files = StoreKey::from_image(image).map(|key| self.local(&key));
-        for Candidate { path, form, member, origin } in files.unwrap_or_default() {
-            if form != Form::Plain || member.is_some() {
+        for FileCandidate { path, form, member, origin } in files.unwrap_or_default() {
+            if form != FileForm::Plain || member.is_some() {
                 continue;
             }
             match ExportTable::open(&path, image) {
                 Ok(exports) => {
                     result.symbols = Some(Arc::new(ModuleSymbols::Exports(exports)));
-                    result.outcome = Outcome::ResolvedFromExports { file: path };
+                    result.outcome = SearchOutcome::ResolvedFromExports { file: path };
                     result.origin = Some(origin);
                     break;
                 }
                 Err(error) => result.notes.refused.push(Arc::new(error)),
             }
         }
-        *progress = Progress::Done(result.clone());
+        *progress = SearchProgress::Done(result.clone());
         result
     }
 
@@ -357,7 +384,7 @@ impl Search {
     pub fn prepare<'a>(
         &self,
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
-        watch: Watch<'_>,
+        watch: SearchWatch<'_>,
     ) {
         if self.downloads.is_offline() {
             return;
@@ -397,9 +424,9 @@ impl Search {
 
     fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
         match &*lock(&self.pdbs.slot(pdb)) {
-            Progress::New => !self.is_local(key, pdb),
-            Progress::OnlyServersLeft(_) => true,
-            Progress::Done(_) => false,
+            SearchProgress::New => !self.is_local(key, pdb),
+            SearchProgress::OnlyServersLeft(_) => true,
+            SearchProgress::Done(_) => false,
         }
     }
 
@@ -419,14 +446,14 @@ impl Search {
     }
 
     /// Returns the files in local places that may be the PDB or image, best first.
-    fn local(&self, key: &StoreKey) -> Vec<Candidate> {
+    fn local(&self, key: &StoreKey) -> Vec<FileCandidate> {
         let mut candidates = lock(&self.folders).find(key);
         candidates.retain(|candidate| self.stays(candidate, &candidate.path));
         candidates
     }
 
     /// Whether a file is inside the folder where it was found, if that folder is closed.
-    fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
+    fn stays(&self, candidate: &FileCandidate, file: &Path) -> bool {
         self.closed_folder(candidate).is_none_or(|folder| {
             let (file, folder) = (file.canonicalize(), folder.canonicalize());
             file.is_ok_and(|file| folder.is_ok_and(|folder| file.starts_with(folder)))
@@ -434,15 +461,15 @@ impl Search {
     }
 
     /// Returns the closed folder where a candidate was found, if any.
-    fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
-        let Origin::Folder(origin) = &candidate.origin else { return None };
+    fn closed_folder(&self, candidate: &FileCandidate) -> Option<&PathBuf> {
+        let SymbolOrigin::Folder(origin) = &candidate.origin else { return None };
         self.closed.iter().find(|folder| *folder == origin)
     }
 
     /// Returns the PDB of a candidate, unpacked into a cache if necessary.
     fn file_of(
         &self,
-        candidate: &Candidate,
+        candidate: &FileCandidate,
         key: &StoreKey,
         pdb: &PdbIdentity,
     ) -> Result<PathBuf, SymbolFileError> {
@@ -451,15 +478,15 @@ impl Search {
             return lock(&self.folders).packed.unpack(&path, member, key, self.max_bytes);
         }
         let mut form = candidate.form;
-        if form == Form::Pointer {
+        if form == FileForm::Pointer {
             path = self.target_of(candidate)?;
-            form = Form::from_target(&path);
+            form = FileForm::from_target(&path);
         }
-        if form == Form::Plain {
+        if form == FileForm::Plain {
             return Ok(path);
         }
         let install = Install {
-            form: Form::Cabinet,
+            form: FileForm::Cabinet,
             caches: self.cache.iter().cloned().collect(),
             key: key.clone(),
             pdb: pdb.clone(),
@@ -471,7 +498,7 @@ impl Search {
     }
 
     /// Returns the file that a candidate points to.
-    fn target_of(&self, candidate: &Candidate) -> Result<PathBuf, SymbolFileError> {
+    fn target_of(&self, candidate: &FileCandidate) -> Result<PathBuf, SymbolFileError> {
         let path = &candidate.path;
         let mut text = Vec::new();
         File::open(path)
@@ -511,7 +538,7 @@ fn instructions(module: &ModuleIdentity, addresses: &[CodeAddress]) -> Vec<u32> 
 }
 
 impl SearchResult {
-    fn nothing(outcome: Outcome) -> Self {
+    fn nothing(outcome: SearchOutcome) -> Self {
         let notes = SearchNotes::default();
         Self { symbols: None, outcome, origin: None, notes, unsaved: None, is_final: false }
     }
@@ -531,13 +558,13 @@ impl SearchResult {
 
     /// Whether there are only symcaches, of other parts, so that it is worth searching for the PDB itself again.
     fn may_grow_by_search(&self, addresses: &[u32]) -> bool {
-        self.origin == Some(Origin::Symcache) && !self.is_final && !self.covers(addresses)
+        self.origin == Some(SymbolOrigin::Symcache) && !self.is_final && !self.covers(addresses)
     }
 
     fn succeed(&mut self, symcaches: Symcaches, file: PathBuf, was_converted: bool) {
         let names = SymcacheNames::new(symcaches, Some(file.clone()));
         self.symbols = Some(Arc::new(ModuleSymbols::Symcache(names)));
-        self.outcome = Outcome::Resolved { file, was_converted };
+        self.outcome = SearchOutcome::Resolved { file, was_converted };
     }
 
     /// Combines the failed search for the PDB with that for the image. If both failed, the outcome is that of the PDB,
@@ -553,7 +580,7 @@ impl SearchResult {
 }
 
 impl<K: Clone + Eq + Hash> Slots<K> {
-    pub fn slot(&self, key: &K) -> Arc<Mutex<Progress>> {
+    pub fn slot(&self, key: &K) -> Arc<Mutex<SearchProgress>> {
         lock(&self.0).entry(key.clone()).or_default().clone()
     }
 
@@ -562,7 +589,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         for slot in lock(&self.0).values() {
             let mut progress = lock(slot);
             if !progress.is_resolved() {
-                *progress = Progress::New;
+                *progress = SearchProgress::New;
             }
         }
     }
@@ -571,13 +598,15 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     fn known(&self, key: &K) -> Option<SearchResult> {
         let slot = lock(&self.0).get(key)?.clone();
         match &*lock(&slot) {
-            Progress::Done(result) | Progress::OnlyServersLeft(result) => Some(result.clone()),
-            Progress::New => None,
+            SearchProgress::Done(result) | SearchProgress::OnlyServersLeft(result) => {
+                Some(result.clone())
+            }
+            SearchProgress::New => None,
         }
     }
 }
 
-impl Progress {
+impl SearchProgress {
     /// Whether symbols were found already.
     pub fn is_resolved(&self) -> bool {
         matches!(self, Self::Done(result) if result.symbols.is_some())

@@ -11,10 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::ModuleIdentity;
 use super::module::{CodeAddress, FrameChain};
-use super::options::{NoSymbolObserver, SymbolObserver, SymbolizerOptions, Watch};
+use super::options::{NoSymbolObserver, SearchWatch, SymbolObserver, SymbolizerOptions};
 use super::path::SymbolPath;
 use super::report::ModuleReport;
-use super::search::{Search, SearchLimits};
+use super::search::{Search, SearchLimits, SearchStop};
 
 /// Resolves addresses of modules along a symbol path and remembers what it found.
 ///
@@ -42,11 +42,11 @@ impl Symbolizer {
     /// The first call for a module finds and converts its PDB, which may take seconds, or downloads it, which may take
     /// minutes. Later calls only look up names; failures are remembered.
     pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<FrameChain> {
-        let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
+        let watch = SearchWatch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
         let limits = SearchLimits { may_download: true, watch };
         let addresses: Vec<CodeAddress> = rvas.iter().copied().map(CodeAddress::from).collect();
         let chains = self.resolve_module(module, &addresses, limits);
-        chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
+        chains.unwrap_or_else(|_| vec![FrameChain::default(); rvas.len()])
     }
 
     /// Downloads, but does not convert, the PDBs of modules that are in no local place, several at a time. The next
@@ -57,7 +57,7 @@ impl Symbolizer {
         observer: &dyn SymbolObserver,
         cancel: &Cancel,
     ) {
-        self.search.prepare(modules, Watch { observer, cancel });
+        self.search.prepare(modules, SearchWatch { observer, cancel });
     }
 
     /// Returns how many PDBs of modules would be requested from servers: those that are in no local place, except those
@@ -87,13 +87,13 @@ impl Symbolizer {
         self.requested.all().into_iter().map(report).collect()
     }
 
-    /// Resolves addresses of a module; returns `None` if the limits forbid what that takes.
+    /// Resolves addresses of a module.
     fn resolve_module(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
-    ) -> Option<Vec<FrameChain>> {
+    ) -> Result<Vec<FrameChain>, SearchStop> {
         self.requested.note(module, iter::empty());
         let result = self.search.symbols(module, addresses, limits)?;
         let chains = match &result.symbols {
@@ -102,7 +102,7 @@ impl Symbolizer {
         };
         let is_named = chains.iter().map(|chain| !chain.is_empty());
         self.requested.note(module, addresses.iter().map(|address| address.rva).zip(is_named));
-        Some(chains)
+        Ok(chains)
     }
 }
 
@@ -125,15 +125,19 @@ fn in_order(
     sorted.sort_unstable();
     sorted.dedup();
     let chains = resolve(&sorted);
-    let indexes = addresses.iter().map(|address| sorted.binary_search(address).ok());
-    indexes.map(|index| chains.get(index?).cloned()).map(Option::unwrap_or_default).collect()
+    addresses
+        .iter()
+        .map(|address| sorted.binary_search(address).ok())
+        .map(|index| chains.get(index?).cloned())
+        .map(Option::unwrap_or_default)
+        .collect()
 }
 
 /// A batch of requests and its progress.
-struct Batch<'a> {
+struct ResolveBatch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
-    watch: Watch<'a>,
+    watch: SearchWatch<'a>,
     answers: Vec<OnceLock<Vec<FrameChain>>>,
     done: AtomicUsize,
 }
@@ -150,8 +154,8 @@ impl Symbolizer {
         observer: &dyn SymbolObserver,
         cancel: &Cancel,
     ) -> Vec<Vec<FrameChain>> {
-        let watch = Watch { observer, cancel };
-        let batch = Batch {
+        let watch = SearchWatch { observer, cancel };
+        let batch = ResolveBatch {
             symbolizer: self,
             requests,
             watch,
@@ -179,7 +183,7 @@ impl Symbolizer {
     }
 }
 
-impl Batch<'_> {
+impl ResolveBatch<'_> {
     fn work(&self, indexes: &[usize], threads: usize, may_download: bool) {
         let next = AtomicUsize::new(0);
         let run = || {
@@ -209,7 +213,7 @@ impl Batch<'_> {
             return;
         };
         let limits = SearchLimits { may_download, watch: self.watch };
-        if let Some(chains) = self.symbolizer.resolve_module(module, addresses, limits) {
+        if let Ok(chains) = self.symbolizer.resolve_module(module, addresses, limits) {
             // Each index is handed out only once.
             let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;

@@ -119,7 +119,7 @@ fn a_pdb_of_another_build_is_refused_and_the_matching_pdb_behind_it_taken() {
     let symbolizer = folders.symbolizer();
     assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
     let refusal = report(&symbolizer);
-    assert_eq!(refusal.outcome, Outcome::NotFound);
+    assert_eq!(refusal.outcome, SearchOutcome::NotFound);
     let [error] = refusal.refused.as_slice() else { panic!("one refused file: {refusal}") };
     assert!(matches!(**error, SymbolFileError::WrongIdentity { .. }), "{refusal}");
 
@@ -147,7 +147,7 @@ fn the_second_session_reads_the_symcache() {
         let symbolizer = folders.symbolizer();
         assert_eq!(names(&symbolizer, &pdb().module("a.pdb"), &[0x1012]), ["NtOpen+0x2"]);
         let file = folders.path("plain/a.pdb");
-        assert_eq!(report(&symbolizer).outcome, Outcome::Resolved { file, was_converted });
+        assert_eq!(report(&symbolizer).outcome, SearchOutcome::Resolved { file, was_converted });
     }
 }
 
@@ -222,7 +222,7 @@ fn a_hostile_name_reaches_no_folder() {
     for name in ["..", "", r"x\..", "a.pdb\0", "c:"] {
         let module = pdb().module(name);
         assert_eq!(names(&symbolizer, &module, &[0x1010]), ["-"]);
-        assert_eq!(report(&symbolizer).outcome, Outcome::UnusableName, "{name:?}");
+        assert_eq!(report(&symbolizer).outcome, SearchOutcome::UnusableName, "{name:?}");
     }
     assert!(files(&folders.path("symcaches")).is_empty());
 }
@@ -247,7 +247,7 @@ fn the_report_names_the_missing_pdbs() {
 
     let symbolizer = folders.symbolizer_on(";");
     names(&symbolizer, &module, &[0x1010]);
-    assert_eq!(report(&symbolizer).outcome, Outcome::NoSymbolPath);
+    assert_eq!(report(&symbolizer).outcome, SearchOutcome::NoSymbolPath);
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn threads_that_want_the_same_pdb_convert_it_once() {
     });
     let was_converted = false;
     let file = folders.path("plain/a.pdb");
-    assert_eq!(report(&symbolizer).outcome, Outcome::Resolved { file, was_converted });
+    assert_eq!(report(&symbolizer).outcome, SearchOutcome::Resolved { file, was_converted });
     assert_eq!((report(&symbolizer).requested, report(&symbolizer).named), (1, 1));
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use cab::Cabinet;
 
 use super::container::{Container, ContainerError, ContainerLimits, refused_name};
-use super::unpack::{SevenZipMembers, Watch, Zip, copy};
+use super::unpack::{SevenZipMembers, UnpackWatch, Zip, copy};
 use crate::file::open_file;
 use crate::guard::quietly;
 use crate::noting::Reason;
@@ -24,10 +24,10 @@ pub struct AnyArchive<'a> {
     path: &'a Path,
     /// Size of the file, bytes.
     packed: u64,
-    content: Content,
+    content: ArchiveContent,
 }
 
-enum Content {
+enum ArchiveContent {
     Zip(Box<Zip>),
     SevenZip(Box<Container>),
     Cabinet(Box<Cabinet<BufReader<File>>>),
@@ -46,11 +46,11 @@ impl<'a> AnyArchive<'a> {
         (&mut file).take(SEVENZ_MAGIC.len() as u64).read_to_end(&mut magic).map_err(open)?;
         file.rewind().map_err(open)?;
         let content = if magic.starts_with(ZIP_MAGIC) {
-            Content::Zip(Box::new(Zip::open(path, file)?))
+            ArchiveContent::Zip(Box::new(Zip::open(path, file)?))
         } else if magic == SEVENZ_MAGIC {
-            Content::SevenZip(Box::new(Container::open(path, limits)?))
+            ArchiveContent::SevenZip(Box::new(Container::open(path, limits)?))
         } else if magic.starts_with(CABINET_MAGIC) {
-            Content::Cabinet(Box::new(open_cabinet(path, file)?))
+            ArchiveContent::Cabinet(Box::new(open_cabinet(path, file)?))
         } else {
             return Ok(None);
         };
@@ -60,12 +60,15 @@ impl<'a> AnyArchive<'a> {
     /// Names of the members.
     pub fn names(&self) -> Vec<String> {
         match &self.content {
-            Content::Zip(zip) => zip.names.clone(),
-            Content::SevenZip(container) => {
-                let files = container.archive.files.iter().filter(|entry| !entry.is_directory);
-                files.map(|entry| entry.name.clone()).collect()
-            }
-            Content::Cabinet(cabinet) => cabinet_names(cabinet),
+            ArchiveContent::Zip(zip) => zip.names.clone(),
+            ArchiveContent::SevenZip(container) => container
+                .archive
+                .files
+                .iter()
+                .filter(|entry| !entry.is_directory)
+                .map(|entry| entry.name.clone())
+                .collect(),
+            ArchiveContent::Cabinet(cabinet) => cabinet_names(cabinet),
         }
     }
 
@@ -77,28 +80,28 @@ impl<'a> AnyArchive<'a> {
         self,
         name: &'a str,
         limits: &ContainerLimits,
-    ) -> Result<Member<'a>, ContainerError> {
+    ) -> Result<PackedMember<'a>, ContainerError> {
         let Self { path, packed, content } = self;
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let (size, content_bytes, source) = match content {
-            Content::SevenZip(container) => {
+            ArchiveContent::SevenZip(container) => {
                 let index = container.archive.files.iter().position(|entry| entry.name == name);
                 let indexes = index.into_iter().collect();
                 let members = SevenZipMembers::choose(path, *container, indexes, limits)?;
                 let size = members.entries().map(|(_, size)| size).sum();
-                return Ok(Member {
+                return Ok(PackedMember {
                     path,
                     name,
                     size,
-                    source: Source::SevenZip(Box::new(members)),
+                    source: MemberSource::SevenZip(Box::new(members)),
                 });
             }
-            Content::Zip(mut zip) => {
+            ArchiveContent::Zip(mut zip) => {
                 let member = zip.archive.by_name(name);
                 let size = member.map_err(|error| damaged(path, name, &error))?.size();
-                (size, size, Source::Zip(zip))
+                (size, size, MemberSource::Zip(zip))
             }
-            Content::Cabinet(cabinet) => {
+            ArchiveContent::Cabinet(cabinet) => {
                 // Unpacking a member also unpacks the files before it in its folder.
                 let folder = cabinet
                     .folder_entries()
@@ -107,30 +110,30 @@ impl<'a> AnyArchive<'a> {
                 let sizes = folder.file_entries().map(|file| u64::from(file.uncompressed_size()));
                 let file = cabinet.get_file_entry(name);
                 let size = file.map_or(0, |file| u64::from(file.uncompressed_size()));
-                (size, sizes.sum(), Source::Cabinet(cabinet))
+                (size, sizes.sum(), MemberSource::Cabinet(cabinet))
             }
         };
         limits.check_size(path, name, size)?;
         limits.check_content(path, packed, content_bytes)?;
-        Ok(Member { path, name, size, source })
+        Ok(PackedMember { path, name, size, source })
     }
 }
 
 /// A member that the limits allow to be unpacked.
-pub struct Member<'a> {
+pub struct PackedMember<'a> {
     path: &'a Path,
     name: &'a str,
     size: u64,
-    source: Source<'a>,
+    source: MemberSource<'a>,
 }
 
-enum Source<'a> {
+enum MemberSource<'a> {
     Zip(Box<Zip>),
     SevenZip(Box<SevenZipMembers<'a>>),
     Cabinet(Box<Cabinet<BufReader<File>>>),
 }
 
-impl Member<'_> {
+impl PackedMember<'_> {
     /// Returns the unpacked size that the archive claims, bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -142,20 +145,20 @@ impl Member<'_> {
     /// If the member is damaged or its size differs from what the archive claims, the file cannot be written, or
     /// `watch`
     /// stops it.
-    pub fn unpack(self, mut target: &File, watch: Watch<'_>) -> Result<(), ContainerError> {
+    pub fn unpack(self, mut target: &File, watch: UnpackWatch<'_>) -> Result<(), ContainerError> {
         let Self { path, name, size, source } = self;
         match source {
-            Source::SevenZip(members) => {
+            MemberSource::SevenZip(members) => {
                 let target = target.try_clone().map_err(|error| damaged(path, name, &error))?;
                 members.unpack(&[target], watch)
             }
-            Source::Zip(mut zip) => {
+            MemberSource::Zip(mut zip) => {
                 let member = zip.archive.by_name(name);
                 let mut member = member.map_err(|error| damaged(path, name, &error))?;
                 copy(&mut member, &mut target, size, watch)
                     .map_err(|error| damaged(path, name, &error))
             }
-            Source::Cabinet(mut cabinet) => {
+            MemberSource::Cabinet(mut cabinet) => {
                 of_cabinet(|| copy(&mut cabinet.read_file(name)?, &mut target, size, watch))
                     .map_err(|error| damaged(path, name, &error))
             }

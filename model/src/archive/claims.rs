@@ -14,7 +14,7 @@ use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type, thrift};
 
 use super::container::ContainerLimits;
-use crate::guard::Panicked;
+use crate::guard::CaughtPanic;
 use crate::noting::{PolarsReason, Reason};
 
 /// Size of the trailer after the footer: the footer's length and the format's magic.
@@ -74,7 +74,7 @@ pub enum TableProblem {
     Decoder(#[from] PolarsError),
     /// The decoder panics on some damaged tables.
     #[error("the Parquet decoder cannot read it")]
-    Panicked(#[from] Panicked),
+    Panicked(#[from] CaughtPanic),
 }
 
 /// Reads and checks the footer, with its trailer, of a table of this size.
@@ -133,7 +133,7 @@ pub fn check_pages(
 ) -> Result<(), TableProblem> {
     let mut seen = 0;
     while seen < values {
-        let page = Page::next(&mut pages).ok_or(TableProblem::PageHeader)?;
+        let page = PageClaims::next(&mut pages).ok_or(TableProblem::PageHeader)?;
         seen += i64::from(page.values);
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             left.checked_sub(page.unpacked.into())
@@ -147,14 +147,14 @@ pub fn check_pages(
 }
 
 /// Relevant fields of a page header.
-struct Page {
+struct PageClaims {
     /// Number of values; 0 for a dictionary.
     values: u32,
     /// Unpacked size, bytes.
     unpacked: u32,
 }
 
-impl Page {
+impl PageClaims {
     /// Reads a page header and skips the page; `None` if that is not possible.
     fn next(pages: &mut &[u8]) -> Option<Self> {
         let mut protocol = TCompactInputProtocol::new(&mut *pages, PAGE_HEADER);

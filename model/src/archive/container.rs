@@ -140,8 +140,9 @@ impl ContainerLimits {
         path: &Path,
         blocks: impl IntoIterator<Item = &'a Block>,
     ) -> Result<(), ContainerError> {
-        let coders = blocks.into_iter().flat_map(|block| &block.coders);
-        let needed = coders
+        let needed = blocks
+            .into_iter()
+            .flat_map(|block| &block.coders)
             .map(|coder| decoder_memory(coder.encoder_method_id(), coder.properties()))
             .max()
             .unwrap_or_default();

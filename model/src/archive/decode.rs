@@ -33,14 +33,14 @@ pub struct ParquetTable<'a> {
 }
 
 /// A row group and the rows to decode from it.
-struct Part<'a> {
+struct RowGroupPart<'a> {
     group: &'a RowGroupMetadata,
     rows: Option<Bitmap>,
     /// Number of these rows.
     height: usize,
 }
 
-impl Part<'_> {
+impl RowGroupPart<'_> {
     /// Returns the error for a column that has `rows` rows here instead.
     fn problem(&self, rows: usize) -> TableProblem {
         TableProblem::Values { actual: rows as i64, expected: self.height as i64 }
@@ -56,7 +56,7 @@ impl ParquetTable<'_> {
     ) -> Result<Option<Column>, TableProblem> {
         let Some(field) = self.schema.get(name) else { return Ok(None) };
         let left = AtomicU64::new(self.most);
-        let decoder = Decoder { table: self, field, left: &left };
+        let decoder = ColumnDecoder { table: self, field, left: &left };
         let parts = self.parts(rows);
         match DataType::from_arrow_field(field) {
             DataType::Int32 => decoder.numbers::<Int32Type>(&parts),
@@ -76,7 +76,7 @@ impl ParquetTable<'_> {
         if DataType::from_arrow_field(field) != DataType::UInt32 {
             return Err(TableProblem::ColumnType(name.to_owned()));
         }
-        let decoder = Decoder { table: self, field, left: &AtomicU64::new(self.most) };
+        let decoder = ColumnDecoder { table: self, field, left: &AtomicU64::new(self.most) };
         let copy = |from: &[u32], to: &mut [u8]| {
             for (from, to) in from.iter().zip(to) {
                 *to = u8::try_from(*from).unwrap_or(u8::MAX);
@@ -99,7 +99,7 @@ impl ParquetTable<'_> {
         })
     }
 
-    fn parts(&self, rows: Option<&Bitmap>) -> Vec<Part<'_>> {
+    fn parts(&self, rows: Option<&Bitmap>) -> Vec<RowGroupPart<'_>> {
         let mut first = 0;
         let parts = self.metadata.row_groups.iter().map(|group| {
             let rows = rows.map(|rows| {
@@ -108,23 +108,26 @@ impl ParquetTable<'_> {
             });
             first += group.num_rows();
             let height = rows.as_ref().map_or(group.num_rows(), Bitmap::set_bits);
-            Part { group, rows, height }
+            RowGroupPart { group, rows, height }
         });
         parts.filter(|part| part.height > 0).collect()
     }
 }
 
 /// One column being decoded.
-struct Decoder<'a> {
+struct ColumnDecoder<'a> {
     table: &'a ParquetTable<'a>,
     field: &'a ArrowField,
     /// Bytes that its pages may still unpack to.
     left: &'a AtomicU64,
 }
 
-impl Decoder<'_> {
+impl ColumnDecoder<'_> {
     /// Decodes a column of numbers.
-    fn numbers<T: PolarsNumericType>(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem>
+    fn numbers<T: PolarsNumericType>(
+        &self,
+        parts: &[RowGroupPart<'_>],
+    ) -> Result<Column, TableProblem>
     where
         ChunkedArray<T>: IntoColumn,
     {
@@ -138,7 +141,7 @@ impl Decoder<'_> {
     /// memory, because zeroed pages that are never touched take none.
     fn values<T: PolarsNumericType, U: Clone + Default + Send>(
         &self,
-        parts: &[Part<'_>],
+        parts: &[RowGroupPart<'_>],
         copy: impl Fn(&[T::Native], &mut [U]) + Sync,
     ) -> Result<(Vec<U>, Option<Bitmap>), TableProblem> {
         let height = parts.iter().map(|part| part.height).sum();
@@ -170,9 +173,10 @@ impl Decoder<'_> {
                 }
                 filled += array.len();
             }
-            match filled == part.height {
-                true => Ok(validity.map(Bitmap::from)),
-                false => Err(part.problem(filled)),
+            if filled == part.height {
+                Ok(validity.map(Bitmap::from))
+            } else {
+                Err(part.problem(filled))
             }
         });
         let validities = validities?;
@@ -191,26 +195,25 @@ impl Decoder<'_> {
     }
 
     /// Decodes a column of another type into one chunk.
-    fn others(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem> {
+    fn others(&self, parts: &[RowGroupPart<'_>]) -> Result<Column, TableProblem> {
         let arrays = side_by_side(parts.iter().collect(), |part| {
             let arrays = self.arrays(part)?;
             let height: usize = arrays.iter().map(|array| array.len()).sum();
             if height == part.height { Ok(arrays) } else { Err(part.problem(height)) }
         });
         let arrays: Vec<Box<dyn Array>> = arrays?.into_iter().flatten().collect();
-        let series = match arrays.is_empty() {
-            true => {
-                Series::new_empty(self.field.name.clone(), &DataType::from_arrow_field(self.field))
-            }
-            false => Series::try_from((self.field, arrays))?,
+        let series = if arrays.is_empty() {
+            Series::new_empty(self.field.name.clone(), &DataType::from_arrow_field(self.field))
+        } else {
+            Series::try_from((self.field, arrays))?
         };
         Ok(series.rechunk().into_column())
     }
 
     /// Decodes the selected rows of a row group.
-    fn arrays(&self, part: &Part<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
-        let chunks = part.group.columns_under_root_iter(&self.field.name);
-        let chunks: Vec<&ColumnChunkMetadata> = chunks.into_iter().flatten().collect();
+    fn arrays(&self, part: &RowGroupPart<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
+        let chunks: Vec<&ColumnChunkMetadata> =
+            part.group.columns_under_root_iter(&self.field.name).into_iter().flatten().collect();
         let mut columns = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
             let bytes = (self.table.read)(chunk.byte_range())?;

@@ -95,7 +95,7 @@ struct PackedTable {
 
 /// Parses how a table of contents is packed.
 fn packed_table(bytes: &[u8]) -> Option<PackedTable> {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = HeaderBytes(bytes);
     bytes.expect(&[id::PACKED_TABLE, id::PACK_INFO])?;
     bytes.number()?;
     let streams = bytes.number().filter(|streams| (1..=MAX_STREAMS).contains(streams))?;
@@ -120,9 +120,9 @@ fn packed_table(bytes: &[u8]) -> Option<PackedTable> {
 }
 
 /// The rest of a header.
-struct Bytes<'a>(&'a [u8]);
+struct HeaderBytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl HeaderBytes<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -238,9 +238,9 @@ mod tests {
             (&[0xC1, 0, 2], 0x1_0200),
             (&[0xFF, 1, 0, 0, 0, 0, 0, 0, 0x80], 0x8000_0000_0000_0001),
         ] {
-            assert_eq!(Bytes(bytes).number(), Some(number), "{bytes:?}");
+            assert_eq!(HeaderBytes(bytes).number(), Some(number), "{bytes:?}");
         }
-        assert_eq!(Bytes(&[0x81]).number(), None);
+        assert_eq!(HeaderBytes(&[0x81]).number(), None);
     }
 
     #[test]

@@ -16,13 +16,13 @@ use super::hybrid;
 use super::numbers::{add_plain, data_page, min_max, statistics};
 
 /// Lists of numbers without nulls.
-pub struct Lists<'a> {
+pub struct NumberLists<'a> {
     /// Index of the number at which each list starts, and the end of the last list.
     offsets: &'a [i64],
     numbers: &'a [u32],
 }
 
-impl<'a> Lists<'a> {
+impl<'a> NumberLists<'a> {
     /// Returns the lists of a column; `None` for a column of another type or with nulls.
     pub fn new(array: &'a dyn Array) -> Option<Self> {
         let lists = array.as_any().downcast_ref::<ListArray<i64>>()?;

@@ -20,7 +20,7 @@ const HEADING: &str = "table\trows\tbytes\tcrc32\n";
 
 /// A table as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredTable {
     pub rows: u64,
     pub content: Content,
 }
@@ -34,7 +34,7 @@ pub struct Content {
 
 /// The tables of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Manifest(Vec<(Table, Stored)>);
+pub struct Manifest(Vec<(Table, StoredTable)>);
 
 /// Ways in which a table differs from what was written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Content {
     }
 }
 
-impl Stored {
+impl StoredTable {
     /// Compares the entry with a member of the archive.
     pub fn check(&self, now: Content) -> Result<(), ContentProblem> {
         let written = self.content;
@@ -71,11 +71,11 @@ impl Stored {
 }
 
 impl Manifest {
-    pub fn get(&self, table: Table) -> Option<Stored> {
+    pub fn get(&self, table: Table) -> Option<StoredTable> {
         self.0.iter().find(|(of, _)| *of == table).map(|(_, stored)| *stored)
     }
 
-    pub fn insert(&mut self, table: Table, stored: Stored) {
+    pub fn insert(&mut self, table: Table, stored: StoredTable) {
         self.0.retain(|(of, _)| *of != table);
         self.0.push((table, stored));
     }
@@ -85,7 +85,7 @@ impl Manifest {
         let stored = Table::ALL.iter().filter_map(|table| Some((table, self.get(*table)?)));
         HEADING.to_owned()
             + &stored
-                .map(|(table, Stored { rows, content })| {
+                .map(|(table, StoredTable { rows, content })| {
                     let Content { bytes, crc32 } = content;
                     format!("{}\t{rows}\t{bytes}\t{crc32:08x}\n", table.name())
                 })
@@ -102,7 +102,8 @@ impl Manifest {
             };
             let crc32 = u32::from_str_radix(crc32, 16).ok()?;
             let content = Content { bytes: bytes.parse().ok()?, crc32 };
-            manifest.insert(Table::named(table)?, Stored { rows: rows.parse().ok()?, content });
+            manifest
+                .insert(Table::named(table)?, StoredTable { rows: rows.parse().ok()?, content });
         }
         (manifest.0.len() == Table::ALL.len()).then_some(manifest)
     }
@@ -121,7 +122,7 @@ mod tests {
         let mut manifest = Manifest::default();
         for (number, table) in (1..).zip(Table::ALL) {
             let content = Content { bytes: 100 * u64::from(number), crc32: 0xAB_0000 + number };
-            manifest.insert(table, Stored { rows: number.into(), content });
+            manifest.insert(table, StoredTable { rows: number.into(), content });
         }
         manifest
     }
@@ -156,7 +157,7 @@ mod tests {
             (Content { crc32: 1, ..before.content }, ContentProblem::Checksum),
         ] {
             assert_eq!(before.check(now), Err(reason));
-            changed.insert(Table::Objects, Stored { content: now, ..before });
+            changed.insert(Table::Objects, StoredTable { content: now, ..before });
             assert_ne!(changed.id(), whole().id());
         }
         assert_eq!(before.check(before.content), Ok(()));

@@ -17,7 +17,7 @@ use crate::guard::lock;
 const PART_BYTES: usize = 1 << 18;
 
 /// An opened archive.
-pub struct Members {
+pub struct ArchiveMembers {
     archive: Archive,
     source: Mutex<BufReader<File>>,
 }
@@ -41,7 +41,7 @@ impl MemberBytes {
     }
 }
 
-impl Members {
+impl ArchiveMembers {
     pub fn new(archive: Archive, source: BufReader<File>) -> Self {
         Self { archive, source: Mutex::new(source) }
     }

@@ -18,7 +18,7 @@ use polars_parquet::write::{
 use rayon::prelude::*;
 
 use super::encoding::choose_encoding;
-use super::lists::Lists;
+use super::lists::NumberLists;
 use super::numbers::{Number, NumberColumn};
 
 /// Rows per row group: large enough for good compression, small enough to build in parts.
@@ -174,7 +174,7 @@ fn pages(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
         .or_else(|| number_pages::<u64>(array, of_type))
         .or_else(|| number_pages::<u16>(array, of_type))
         .or_else(|| number_pages::<u8>(array, of_type))
-        .or_else(|| Lists::new(array).map(|lists| lists.pages(of_type, PAGE_BYTES)))
+        .or_else(|| NumberLists::new(array).map(|lists| lists.pages(of_type, PAGE_BYTES)))
 }
 
 /// Returns the pages of a column of this number type.

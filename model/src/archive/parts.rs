@@ -28,8 +28,8 @@ struct TableFile<'a, W: Write> {
 
 impl<'a, W: Write> TableFile<'a, W> {
     fn new(table: Table, next: NextPart<'a>, out: W) -> PolarsResult<Self> {
-        let columns = table.columns().iter();
-        let schema: Schema = columns.map(|c| (c.name.into(), c.dtype.dtype())).collect();
+        let schema: Schema =
+            table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
         // A list is one column within another; making it non-nullable gains nothing.
         let is_nullable = |name: &str| {
             table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)
@@ -80,9 +80,9 @@ fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
 
 /// A reader of a table's bytes that encodes each part once the bytes before it are taken.
 pub struct EncodedParts<'a> {
-    file: TableFile<'a, Encoded>,
+    file: TableFile<'a, EncodedBytes>,
     /// Bytes of the last part; those before `taken` were handed out.
-    encoded: Encoded,
+    encoded: EncodedBytes,
     taken: usize,
     /// Why reading ended early.
     failed: Option<PolarsError>,
@@ -90,9 +90,9 @@ pub struct EncodedParts<'a> {
 
 /// Bytes that are encoded but not yet taken.
 #[derive(Clone, Default)]
-struct Encoded(Rc<RefCell<Vec<u8>>>);
+struct EncodedBytes(Rc<RefCell<Vec<u8>>>);
 
-impl Write for Encoded {
+impl Write for EncodedBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().write(bytes)
     }
@@ -104,7 +104,7 @@ impl Write for Encoded {
 
 impl<'a> EncodedParts<'a> {
     pub fn new(table: Table, next: NextPart<'a>) -> PolarsResult<Self> {
-        let encoded = Encoded::default();
+        let encoded = EncodedBytes::default();
         let file = TableFile::new(table, next, encoded.clone())?;
         Ok(Self { file, encoded, taken: 0, failed: None })
     }

@@ -13,8 +13,8 @@ use super::claims::{ArchiveLimits, TableProblem};
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::decode::ParquetTable;
 use super::error::ArchiveError;
-use super::manifest::{self, Content, ContentProblem, Manifest, Stored};
-use super::members::{MemberBytes, Members};
+use super::manifest::{self, Content, ContentProblem, Manifest, StoredTable};
+use super::members::{ArchiveMembers, MemberBytes};
 use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, RowSet, Sparse};
@@ -29,7 +29,7 @@ const FEW: usize = 4;
 
 /// A table of the archive, shared by the readers of its columns.
 #[derive(Clone)]
-struct Member {
+struct TableMember {
     content: MemberBytes,
     metadata: FileMetadataRef,
     schema: Arc<ArrowSchema>,
@@ -42,9 +42,9 @@ struct Member {
 pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
-    archive: Members,
+    archive: ArchiveMembers,
     manifest: Manifest,
-    members: Mutex<HashMap<Table, Member>>,
+    members: Mutex<HashMap<Table, TableMember>>,
     columns: Mutex<HashMap<ColumnOf, Column>>,
     info: Mutex<Option<Arc<TraceInfo>>>,
     /// Columns of codes, one byte per row.
@@ -145,9 +145,12 @@ impl Trace {
             }
             Ok(true)
         });
-        copied.map(drop).map_err(|error| match is_full_disk(&error) {
-            true => packing(to.path(), &error),
-            false => packing(&self.path, &error),
+        copied.map(drop).map_err(|error| {
+            if is_full_disk(&error) {
+                packing(to.path(), &error)
+            } else {
+                packing(&self.path, &error)
+            }
         })
     }
 
@@ -182,13 +185,12 @@ impl Trace {
         if let Some(column) = lock(&self.columns).get(&key) {
             return Ok(column.clone());
         }
-        let column = match table.is_derived() {
-            true => self.derive(table, spec)?,
-            false => {
-                let column = self.decode(table, spec, None)?;
-                self.check_references(table, spec, &column)?;
-                column
-            }
+        let column = if table.is_derived() {
+            self.derive(table, spec)?
+        } else {
+            let column = self.decode(table, spec, None)?;
+            self.check_references(table, spec, &column)?;
+            column
         };
         lock(&self.columns).insert(key, column.clone());
         lock(&self.parts).remove(&key);
@@ -197,9 +199,10 @@ impl Trace {
 
     fn derive(&self, table: Table, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
         let column = derived::event_column(self, spec)?;
-        match !spec.nullable && column.null_count() > 0 {
-            true => Err(self.damaged(table, &format!("column {} has nulls", spec.name))),
-            false => Ok(column),
+        if !spec.nullable && column.null_count() > 0 {
+            Err(self.damaged(table, &format!("column {} has nulls", spec.name)))
+        } else {
+            Ok(column)
         }
     }
 
@@ -355,9 +358,10 @@ impl Trace {
         if version == SCHEMA_VERSION {
             return Ok(());
         }
-        let remedy = match version > SCHEMA_VERSION {
-            true => "use a newer handlescope",
-            false => "extract the trace again",
+        let remedy = if version > SCHEMA_VERSION {
+            "use a newer handlescope"
+        } else {
+            "extract the trace again"
         };
         Err(ArchiveError::Layout {
             path: self.path.clone(),
@@ -394,7 +398,7 @@ impl Trace {
     }
 
     /// Returns the manifest's entry for a table; the manifest lists all tables.
-    fn stored(&self, table: Table) -> Result<Stored, ArchiveError> {
+    fn stored(&self, table: Table) -> Result<StoredTable, ArchiveError> {
         self.manifest.get(table).ok_or_else(|| self.missing(&table.member()))
     }
 
@@ -407,7 +411,7 @@ impl Trace {
         self.archive.entries().iter().find(|entry| entry.name == member)
     }
 
-    fn member(&self, table: Table) -> Result<Member, ArchiveError> {
+    fn member(&self, table: Table) -> Result<TableMember, ArchiveError> {
         let mut members = lock(&self.members);
         if let Some(member) = members.get(&table) {
             return Ok(member.clone());
@@ -422,7 +426,7 @@ impl Trace {
                 }
                 _ => {
                     let schema = Arc::new(infer_schema(&metadata)?);
-                    Ok(Member { content, metadata, schema })
+                    Ok(TableMember { content, metadata, schema })
                 }
             }
         };
@@ -486,7 +490,7 @@ impl Trace {
         table: Table,
         read: impl FnOnce(&ParquetTable<'_>) -> Result<T, TableProblem>,
     ) -> Result<T, ArchiveError> {
-        let Member { content, metadata, schema } = self.member(table)?;
+        let TableMember { content, metadata, schema } = self.member(table)?;
         let most = self.limits.most_of_column(content.len());
         let bytes = |range| self.bytes(&content, range);
         let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read: &bytes };
@@ -543,7 +547,7 @@ fn made_once<T>(
 }
 
 /// Opens an extract and checks its table of contents before anything is unpacked.
-fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, ArchiveError> {
+fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<ArchiveMembers, ArchiveError> {
     let Container { archive, source, packed } = Container::open(path, limits)?;
     let tables = Table::ALL.map(Table::member);
     let is_member_of_extract =
@@ -552,9 +556,10 @@ fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, Archiv
     if !archive.files.iter().any(|entry| entry.name == trace) {
         let path = path.to_path_buf();
         // Tables without the trace table are the remains of an extract.
-        return Err(match archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
-            true => ArchiveError::Missing { path, member: trace },
-            false => ArchiveError::NotAnExtract { path },
+        return Err(if archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
+            ArchiveError::Missing { path, member: trace }
+        } else {
+            ArchiveError::NotAnExtract { path }
         });
     }
     let content = archive.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
@@ -563,7 +568,7 @@ fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, Archiv
     }
     limits.check_content(path, packed, content)?;
     limits.check_decoders(path, &archive.blocks)?;
-    Ok(Members::new(archive, source))
+    Ok(ArchiveMembers::new(archive, source))
 }
 
 /// Runs the Parquet decoder, which panics on some damaged tables. The member's checksum catches accidental damage

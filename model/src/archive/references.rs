@@ -31,9 +31,10 @@ pub fn check_counts(
     rows: u64,
 ) -> Result<(), Misfit> {
     let claimed: u64 = column.u32()?.iter().flatten().map(u64::from).sum();
-    match claimed <= rows {
-        true => Ok(()),
-        false => Err(Misfit::Count { name: spec.name, claimed, counted: counted.name(), rows }),
+    if claimed <= rows {
+        Ok(())
+    } else {
+        Err(Misfit::Count { name: spec.name, claimed, counted: counted.name(), rows })
     }
 }
 

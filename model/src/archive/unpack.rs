@@ -17,7 +17,7 @@ use crate::untrusted::Untrusted;
 const BUFFER: usize = 256 << 10;
 
 /// Receives the number of bytes unpacked since the last call; an error stops the work.
-pub type Watch<'a> = &'a dyn Fn(u64) -> io::Result<()>;
+pub type UnpackWatch<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
 /// Members of a 7z archive that the limits allow to be unpacked.
 pub struct SevenZipMembers<'a> {
@@ -45,12 +45,12 @@ impl<'a> SevenZipMembers<'a> {
         blocks.sort_unstable();
         blocks.dedup();
         // Unpacking a member also unpacks the members before it in its block.
-        let entries = archive
+        let content = archive
             .files
             .iter()
             .enumerate()
-            .filter(|(index, _)| block_of(*index).is_some_and(|block| blocks.contains(&block)));
-        let content = entries.fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
+            .filter(|(index, _)| block_of(*index).is_some_and(|block| blocks.contains(&block)))
+            .fold(0u64, |sum, (_, entry)| sum.saturating_add(entry.size));
         limits.check_content(path, container.packed, content)?;
         let blocks_read = blocks.iter().filter_map(|block| archive.blocks.get(*block));
         limits.check_decoders(path, blocks_read)?;
@@ -64,7 +64,7 @@ impl<'a> SevenZipMembers<'a> {
     }
 
     /// Unpacks the members into `files`, one file per member in the order of [`Self::entries`].
-    pub fn unpack(mut self, files: &[File], watch: Watch<'_>) -> Result<(), ContainerError> {
+    pub fn unpack(mut self, files: &[File], watch: UnpackWatch<'_>) -> Result<(), ContainerError> {
         let Container { archive, source, .. } = &mut self.container;
         let names = self.indexes.iter().map(|index| archive.files.get(*index));
         let mut left: Vec<(&str, &File)> =
@@ -118,7 +118,7 @@ pub fn copy(
     reader: &mut dyn Read,
     target: &mut dyn Write,
     size: u64,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> io::Result<()> {
     let copied = copy_at_most(size, reader, target, watch).map_err(|error| match error {
         CopyError::Read(error) | CopyError::Stopped(error) => error,
@@ -141,7 +141,7 @@ pub enum CopyError {
     Write(io::Error),
     /// There are more bytes than the limit.
     TooLong,
-    /// The [`Watch`] stopped the copy.
+    /// The [`UnpackWatch`] stopped the copy.
     Stopped(io::Error),
 }
 
@@ -150,7 +150,7 @@ pub fn copy_at_most(
     most: u64,
     reader: &mut dyn Read,
     target: &mut dyn Write,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<u64, CopyError> {
     let mut buffer = vec![0; BUFFER];
     let mut copied = 0;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::error::ArchiveError;
-use super::manifest::{self, Content, Manifest, Stored};
+use super::manifest::{self, Content, Manifest, StoredTable};
 use super::parquet::ParquetFile;
 use super::parts::{EncodedParts, write_parts};
 use crate::cancel::Cancel;
@@ -118,7 +118,7 @@ impl ArchiveWriter {
         let mut parts = EncodedParts::new(table, &mut next).map_err(not_encoded)?;
         let content = self.push_until_stopped(&table.member(), &mut parts);
         let rows = parts.finish().map_err(not_encoded)?;
-        self.note_table(table, Stored { rows, content: content? });
+        self.note_table(table, StoredTable { rows, content: content? });
         Ok(())
     }
 
@@ -130,12 +130,12 @@ impl ArchiveWriter {
         let EncodedTable { table, rows, content } = encoded;
         let content = BufReader::with_capacity(BUFFER, content);
         let content = self.push_until_stopped(&table.member(), content)?;
-        self.note_table(table, Stored { rows, content });
+        self.note_table(table, StoredTable { rows, content });
         Ok(())
     }
 
     /// Records a written table for the manifest.
-    pub fn note_table(&mut self, table: Table, stored: Stored) {
+    pub fn note_table(&mut self, table: Table, stored: StoredTable) {
         self.manifest.insert(table, stored);
     }
 
@@ -153,7 +153,7 @@ impl ArchiveWriter {
         content: impl Read,
     ) -> Result<Content, ArchiveError> {
         let cancel = self.encoder.cancel.clone();
-        self.push(member, &mut Stopped { inner: content, cancel })
+        self.push(member, &mut Cancellable { inner: content, cancel })
             .map_err(|e| packing(&self.encoder.path, &e))
     }
 
@@ -187,9 +187,12 @@ impl ArchiveWriter {
         let output = output.into_inner().map_err(|e| io(e.into_error()))?;
         output.file().sync_all().map_err(io)?;
         let size = output.file().metadata().map_err(io)?.len();
-        output.persist(&path).map_err(|source| match path.exists() {
-            true => ArchiveError::Replace { path: path.clone(), source },
-            false => io(source),
+        output.persist(&path).map_err(|source| {
+            if path.exists() {
+                ArchiveError::Replace { path: path.clone(), source }
+            } else {
+                io(source)
+            }
         })?;
         Ok(size)
     }
@@ -211,12 +214,12 @@ impl ArchiveWriter {
 }
 
 /// A reader or writer that fails once the work is cancelled.
-struct Stopped<T> {
+struct Cancellable<T> {
     inner: T,
     cancel: Cancel,
 }
 
-impl<T: Read> Read for Stopped<T> {
+impl<T: Read> Read for Cancellable<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.cancel.check().map_err(io::Error::other)?;
@@ -229,7 +232,7 @@ impl<T: Read> Read for Stopped<T> {
     }
 }
 
-impl<T: Write> Write for Stopped<T> {
+impl<T: Write> Write for Cancellable<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.cancel.check().map_err(io::Error::other)?;
         self.inner.write(bytes)
@@ -254,7 +257,7 @@ impl TableEncoder {
     ) -> Result<EncodedTable, ArchiveError> {
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
         let mut noting = Noting::new(&mut content);
-        let out = BufWriter::new(Stopped { inner: &mut noting, cancel: self.cancel.clone() });
+        let out = BufWriter::new(Cancellable { inner: &mut noting, cancel: self.cancel.clone() });
         let rows = match write_parts(table, &mut next, out) {
             Ok(rows) => rows,
             Err(source) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::numbered::{EventTable, Numbering, Part};
+use super::numbered::{EventPart, EventTable, Numbering};
 use crate::archive::{ArchiveError, Trace};
 use crate::column::{Number, Numbers, RowSet, Sparse};
 use crate::index::{ProcessIdx, StackIdx};
@@ -50,11 +50,11 @@ impl<T: Number> EventValues<T> {
     #[inline]
     pub fn get(&self, event: usize) -> Option<T> {
         match self.numbering.part(event) {
-            (Part::Opened, row) => self.opened.get(row),
-            (Part::Ended, row) => self.ended.get(row),
-            (Part::Created, row) => self.created.get(row),
-            (Part::Deleted, row) => self.deleted.get(row),
-            (Part::Changed, row) => self.changed.get(row),
+            (EventPart::Opened, row) => self.opened.get(row),
+            (EventPart::Ended, row) => self.ended.get(row),
+            (EventPart::Created, row) => self.created.get(row),
+            (EventPart::Deleted, row) => self.deleted.get(row),
+            (EventPart::Changed, row) => self.changed.get(row),
         }
     }
 }
@@ -70,7 +70,7 @@ impl<T: Number> OpenedValues<T> {
     #[inline]
     pub fn get(&self, event: usize) -> Option<T> {
         match self.numbering.part(event) {
-            (Part::Opened, row) => self.values.get(row),
+            (EventPart::Opened, row) => self.values.get(row),
             _ => None,
         }
     }
@@ -107,7 +107,7 @@ impl EventProcesses {
     /// Returns the process whose thread made the call: always for duplicates, otherwise only if it is not the owner.
     pub fn caller(&self, event: usize) -> Option<ProcessIdx> {
         match self.process.numbering.part(event).0 {
-            Part::Opened | Part::Ended => self.caller.get(event),
+            EventPart::Opened | EventPart::Ended => self.caller.get(event),
             _ => None,
         }
     }
@@ -115,7 +115,7 @@ impl EventProcesses {
     #[inline]
     fn is_inherited(&self, event: usize) -> bool {
         let (part, row) = self.process.numbering.part(event);
-        part == Part::Opened && self.table.origin(row) == Some(Origin::Inherit)
+        part == EventPart::Opened && self.table.origin(row) == Some(Origin::Inherit)
     }
 }
 
@@ -131,9 +131,9 @@ impl EventHandles {
         let (part, row) = self.table.numbering.part(event);
         let key = || self.key.get(row).filter(|_| !self.table.state(row).is_view());
         match part {
-            Part::Opened => key(),
-            Part::Ended => self.ended_key.get(row).or_else(key),
-            Part::Created | Part::Deleted | Part::Changed => None,
+            EventPart::Opened => key(),
+            EventPart::Ended => self.ended_key.get(row).or_else(key),
+            EventPart::Created | EventPart::Deleted | EventPart::Changed => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use polars::prelude::Column;
 pub use self::columns::{
     EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
 };
-pub use self::numbered::{EventTable, Numbering, Part, State};
+pub use self::numbered::{AcquisitionState, EventPart, EventTable, Numbering};
 pub use self::order::EventOrder;
 pub use self::times::EventTimes;
 use crate::archive::{ArchiveError, Trace};
@@ -94,11 +94,12 @@ impl MadeColumn<'_> {
 
     /// Builds a column of numbers; if all are null, it costs nothing.
     fn of_some<T: Number>(&self, value: impl Fn(usize) -> Option<T>) -> Column {
-        let values = self.events.iter().map(|event| value(*event as usize));
-        let values: Vec<Option<T>> = values.collect();
-        match values.iter().any(Option::is_some) {
-            true => Option::<T>::column(self.spec.name, values),
-            false => self.spec.nulls(values.len()),
+        let values: Vec<Option<T>> =
+            self.events.iter().map(|event| value(*event as usize)).collect();
+        if values.iter().any(Option::is_some) {
+            Option::<T>::column(self.spec.name, values)
+        } else {
+            self.spec.nulls(values.len())
         }
     }
 

@@ -25,7 +25,7 @@ const STATES_AT_ONCE: usize = 1 << 16;
 
 /// What an event is: the opening or end of an acquisition, an object event, or a reference change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum EventPart {
     Opened,
     Ended,
     Created,
@@ -45,16 +45,16 @@ pub struct Numbering {
 impl Numbering {
     /// Returns what an event is, and its row among the acquisitions, the objects or the reference changes.
     #[inline]
-    pub fn part(self, event: usize) -> (Part, usize) {
+    pub fn part(self, event: usize) -> (EventPart, usize) {
         let of_pair = |number: usize, first, second| {
             (if number.is_multiple_of(2) { first } else { second }, number / 2)
         };
         if event < self.acquisitions {
-            of_pair(event, Part::Opened, Part::Ended)
+            of_pair(event, EventPart::Opened, EventPart::Ended)
         } else if event < self.objects {
-            of_pair(event - self.acquisitions, Part::Created, Part::Deleted)
+            of_pair(event - self.acquisitions, EventPart::Created, EventPart::Deleted)
         } else {
-            (Part::Changed, event - self.objects)
+            (EventPart::Changed, event - self.objects)
         }
     }
 
@@ -93,7 +93,7 @@ pub struct EventTable {
     /// For each acquisition, the code of how it ended.
     end: Arc<[u8]>,
     /// For each acquisition, the facts that most queries need.
-    states: Vec<State>,
+    states: Vec<AcquisitionState>,
     changed: Numbers<ObjectIdx>,
     delta: Numbers<i32>,
     pub numbering: Numbering,
@@ -107,9 +107,9 @@ pub struct EventTable {
 
 /// Facts about a handle or view, as flags. Most queries need only these, and there may be tens of millions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State(u8);
+pub struct AcquisitionState(u8);
 
-impl State {
+impl AcquisitionState {
     /// The trace has the event that opened it.
     const OPENED: u8 = 1;
     /// The trace has the event that ended it.
@@ -243,30 +243,35 @@ impl EventTable {
         is_view: bool,
         in_rundown: &Flags,
         (has_opening, has_end): (bool, bool),
-    ) -> State {
+    ) -> AcquisitionState {
         let (origin, end) = (self.origin(row), self.end(row));
         let is_closed = matches!(end, Some(End::Closed | End::AtExit));
         let flags = [
-            (origin.is_some_and(Origin::is_in_trace) && has_opening, State::OPENED),
-            (is_closed && has_end, State::ENDED),
-            (is_view, State::VIEW),
-            (matches!(origin, Some(Origin::Duplicate | Origin::Inherit)), State::COPY),
-            (end == Some(End::Open), State::OPEN),
-            (end == Some(End::AtExit) && origin != Some(Origin::Inherit), State::AT_EXIT),
-            (end.is_some_and(|end| end.unseen().is_some()), State::UNSEEN),
-            (in_rundown.get(row), State::LISTED),
+            (origin.is_some_and(Origin::is_in_trace) && has_opening, AcquisitionState::OPENED),
+            (is_closed && has_end, AcquisitionState::ENDED),
+            (is_view, AcquisitionState::VIEW),
+            (matches!(origin, Some(Origin::Duplicate | Origin::Inherit)), AcquisitionState::COPY),
+            (end == Some(End::Open), AcquisitionState::OPEN),
+            (
+                end == Some(End::AtExit) && origin != Some(Origin::Inherit),
+                AcquisitionState::AT_EXIT,
+            ),
+            (end.is_some_and(|end| end.unseen().is_some()), AcquisitionState::UNSEEN),
+            (in_rundown.get(row), AcquisitionState::LISTED),
         ];
-        State(flags.into_iter().filter(|(is, _)| *is).fold(0, |state, (_, flag)| state | flag))
+        AcquisitionState(
+            flags.into_iter().filter(|(is, _)| *is).fold(0, |state, (_, flag)| state | flag),
+        )
     }
 
     /// Returns the facts about a handle or view.
     #[inline]
-    pub fn state(&self, acquisition: usize) -> State {
-        self.states.get(acquisition).copied().unwrap_or(State(0))
+    pub fn state(&self, acquisition: usize) -> AcquisitionState {
+        self.states.get(acquisition).copied().unwrap_or(AcquisitionState(0))
     }
 
     /// Returns the facts about all handles and views, by row.
-    pub fn states(&self) -> &[State] {
+    pub fn states(&self) -> &[AcquisitionState] {
         &self.states
     }
 
@@ -316,11 +321,14 @@ impl EventTable {
     #[inline]
     fn is_event(&self, number: usize) -> bool {
         let (state, is_ending) = (self.state(number / 2), !number.is_multiple_of(2));
-        match is_ending {
-            false => state.is_opened(),
-            // One unmap may end several views and counts as the event of the last one. Most traces have no views.
-            true if self.unmapped_with.is_empty() => state.is_ended(),
-            true => state.is_ended() && !self.unmapped_with.contains_key(&((number / 2) as u32)),
+        if !is_ending {
+            return state.is_opened();
+        }
+        // One unmap may end several views and counts as the event of the last one. Most traces have no views.
+        if self.unmapped_with.is_empty() {
+            state.is_ended()
+        } else {
+            state.is_ended() && !self.unmapped_with.contains_key(&((number / 2) as u32))
         }
     }
 
@@ -339,9 +347,10 @@ impl EventTable {
             let (mut from, mut to) = (0, self.changed.len());
             while from < to {
                 let middle = from.midpoint(to);
-                match self.changed.get(middle).is_some_and(|of| of.0 < object) {
-                    true => from = middle + 1,
-                    false => to = middle,
+                if self.changed.get(middle).is_some_and(|of| of.0 < object) {
+                    from = middle + 1;
+                } else {
+                    to = middle;
                 }
             }
             from
@@ -378,9 +387,10 @@ impl EventTable {
             return None;
         }
         // Most traces have no views.
-        let last = match self.unmapped_with.is_empty() {
-            true => None,
-            false => self.unmapped_with.get(&(acquisition as u32)),
+        let last = if self.unmapped_with.is_empty() {
+            None
+        } else {
+            self.unmapped_with.get(&(acquisition as u32))
         };
         Some(self.numbering.ending(last.map_or(acquisition, |last| *last as usize)))
     }
@@ -388,18 +398,19 @@ impl EventTable {
     /// Returns the kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
         match self.numbering.part(event) {
-            (Part::Opened, row) => Some(match self.state(row) {
+            (EventPart::Opened, row) => Some(match self.state(row) {
                 state if state.is_copy() => EventKind::HandleDuplicate,
                 state if state.is_view() => EventKind::Map,
                 _ => EventKind::HandleCreate,
             }),
-            (Part::Ended, row) if self.state(row).is_view() => Some(EventKind::Unmap),
-            (Part::Ended, _) => Some(EventKind::HandleClose),
-            (Part::Created, _) => Some(EventKind::ObjectCreate),
-            (Part::Deleted, _) => Some(EventKind::ObjectDelete),
-            (Part::Changed, row) => Some(match self.delta.get(row)? < 0 {
-                true => EventKind::Dereference,
-                false => EventKind::Reference,
+            (EventPart::Ended, row) if self.state(row).is_view() => Some(EventKind::Unmap),
+            (EventPart::Ended, _) => Some(EventKind::HandleClose),
+            (EventPart::Created, _) => Some(EventKind::ObjectCreate),
+            (EventPart::Deleted, _) => Some(EventKind::ObjectDelete),
+            (EventPart::Changed, row) => Some(if self.delta.get(row)? < 0 {
+                EventKind::Dereference
+            } else {
+                EventKind::Reference
             }),
         }
     }
@@ -407,7 +418,7 @@ impl EventTable {
     /// Returns the change of the reference count.
     pub fn delta(&self, event: usize) -> Option<i32> {
         match self.numbering.part(event) {
-            (Part::Changed, row) => self.delta.get(row),
+            (EventPart::Changed, row) => self.delta.get(row),
             _ => None,
         }
     }
@@ -415,7 +426,7 @@ impl EventTable {
     /// Returns the event that ended what an event opened.
     pub fn closing(&self, event: usize) -> Option<usize> {
         match self.numbering.part(event) {
-            (Part::Opened, row) => self.ending(row),
+            (EventPart::Opened, row) => self.ending(row),
             _ => None,
         }
     }
@@ -424,15 +435,15 @@ impl EventTable {
     #[inline]
     pub fn is_leaked(&self, event: usize) -> bool {
         let (part, row) = self.numbering.part(event);
-        part == Part::Opened && self.state(row).is_leaked()
+        part == EventPart::Opened && self.state(row).is_leaked()
     }
 
     /// Whether a close or unmap happened because the process ended; or, for an opening, whether only that closed it.
     #[inline]
     pub fn is_closed_at_exit(&self, event: usize) -> bool {
         match self.numbering.part(event) {
-            (Part::Opened, row) => self.state(row).is_closed_at_exit(),
-            (Part::Ended, row) => self.end(row) == Some(End::AtExit),
+            (EventPart::Opened, row) => self.state(row).is_closed_at_exit(),
+            (EventPart::Ended, row) => self.end(row) == Some(End::AtExit),
             _ => false,
         }
     }
@@ -441,7 +452,7 @@ impl EventTable {
     #[inline]
     pub fn closed_unseen(&self, event: usize) -> Option<ClosedUnseen> {
         match self.numbering.part(event) {
-            (Part::Opened, row) => self.end(row)?.unseen(),
+            (EventPart::Opened, row) => self.end(row)?.unseen(),
             _ => None,
         }
     }
@@ -533,8 +544,5 @@ fn times_unless(
     has_none: impl Fn(&u8) -> bool,
 ) -> Result<Option<Numbers<i64>>, ArchiveError> {
     let without = codes.iter().filter(|code| has_none(code)).count() as u64;
-    match trace.null_count(times)? == Some(without) {
-        true => Ok(None),
-        false => trace.values(times).map(Some),
-    }
+    if trace.null_count(times)? == Some(without) { Ok(None) } else { trace.values(times).map(Some) }
 }

@@ -1,7 +1,7 @@
 //! The order of the events of all objects: openings and ends of acquisitions, object events and reference changes,
 //! merged by time within each object.
 
-use super::numbered::{EventTable, Part};
+use super::numbered::{EventPart, EventTable};
 use crate::archive::{ArchiveError, Trace};
 use crate::index::{EventIdx, ObjectIdx, sentinel};
 use crate::table::Table;
@@ -58,7 +58,7 @@ impl EventOrder {
             order.destroy.push(at(times.destroy_event(object)));
             for (at, event) in (first as u32..).zip(&events) {
                 order.events.push(*event as u32);
-                if let (Part::Ended, row) = table.numbering.part(*event) {
+                if let (EventPart::Ended, row) = table.numbering.part(*event) {
                     order.ended_at[row] = at;
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use super::numbered::{EventTable, Part};
+use super::numbered::{EventPart, EventTable};
 use crate::archive::{ArchiveError, Trace};
 use crate::column::{Numbers, RowSet, Sparse};
 use crate::index::{EventIdx, ObjectIdx, ProcessIdx};
@@ -35,7 +35,7 @@ enum Phase {
 }
 
 /// Sort key of an event among those of its object.
-type Place = (i64, Phase, usize);
+type ObjectOrder = (i64, Phase, usize);
 
 impl EventTimes {
     /// Reads the times of all events.
@@ -67,11 +67,11 @@ impl EventTimes {
     #[inline]
     pub fn get(&self, event: usize) -> Option<i64> {
         match self.table.numbering.part(event) {
-            (Part::Opened, row) => self.opened_ns.get(row),
-            (Part::Ended, row) => self.ended_ns.get(row),
-            (Part::Created, row) => self.created_ns.get(row),
-            (Part::Deleted, row) => self.deleted_ns.get(row),
-            (Part::Changed, row) => self.changed_ns.get(row),
+            (EventPart::Opened, row) => self.opened_ns.get(row),
+            (EventPart::Ended, row) => self.ended_ns.get(row),
+            (EventPart::Created, row) => self.created_ns.get(row),
+            (EventPart::Deleted, row) => self.deleted_ns.get(row),
+            (EventPart::Changed, row) => self.changed_ns.get(row),
         }
     }
 
@@ -111,20 +111,24 @@ impl EventTimes {
     }
 
     /// Returns the sort key of an event among those of its object.
-    fn place(&self, event: usize, object: ObjectIdx) -> Place {
+    fn place(&self, event: usize, object: ObjectIdx) -> ObjectOrder {
         let time_ns = self.get(event).unwrap_or_default();
         let (part, row) = self.table.numbering.part(event);
         let phase = match part {
-            Part::Opened => Phase::Opened,
-            Part::Ended => {
+            EventPart::Opened => Phase::Opened,
+            EventPart::Ended => {
                 let opened_ns = self.table.opening(row).and_then(|opening| self.get(opening));
                 if opened_ns == Some(time_ns) { Phase::EndedAtOnce } else { Phase::Ended }
             }
-            Part::Created => Phase::Created,
-            Part::Deleted => Phase::Deleted,
-            Part::Changed => Phase::Changed,
+            EventPart::Created => Phase::Created,
+            EventPart::Deleted => Phase::Deleted,
+            EventPart::Changed => Phase::Changed,
         };
-        let row = if part == Part::Created || part == Part::Deleted { object.row() } else { row };
+        let row = if part == EventPart::Created || part == EventPart::Deleted {
+            object.row()
+        } else {
+            row
+        };
         (time_ns, phase, row)
     }
 
@@ -137,8 +141,8 @@ impl EventTimes {
         let is_ended_before = |pair: &[usize]| {
             let is = |event: usize| self.table.numbering.part(event).0;
             self.get(pair[0]) == self.get(pair[1])
-                && is(pair[0]) == Part::Ended
-                && is(pair[1]) == Part::Opened
+                && is(pair[0]) == EventPart::Ended
+                && is(pair[1]) == EventPart::Opened
         };
         if added.windows(2).any(is_ended_before)
             && let Some(sources) = self.sources.get_or_init(|| Sources::load(trace).ok())
@@ -152,7 +156,7 @@ impl EventTimes {
         let numbering = self.table.numbering;
         let copied: HashSet<_> = events
             .iter()
-            .filter(|event| numbering.part(**event).0 == Part::Opened)
+            .filter(|event| numbering.part(**event).0 == EventPart::Opened)
             .filter_map(|event| {
                 let (_, row) = numbering.part(*event);
                 let slot = handle_slot(sources.source_key.get(row)?);
@@ -162,7 +166,7 @@ impl EventTimes {
         events.sort_by_cached_key(|event| {
             let (time_ns, mut phase, place) = self.place(*event, object);
             let (part, row) = numbering.part(*event);
-            if part == Part::Ended {
+            if part == EventPart::Ended {
                 let slot = handle_slot(sources.key.get(row).unwrap_or_default());
                 if copied.contains(&(Some(time_ns), sources.process.get(row), slot)) {
                     phase = Phase::EndedAtOnce;

@@ -13,10 +13,10 @@ mod target;
 pub use self::handle::{handle_slot, is_kernel_handle};
 pub use self::leak::{is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view};
 pub use self::losses::LossTimes;
-pub use self::object::{DeriveScratch, Derived, ObjectEvents, derive, has_overlap};
+pub use self::object::{DeriveScratch, ObjectEvents, ObjectTraits, derive, has_overlap};
 pub use self::resource::{
-    Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
-    is_never_freed, is_of_pages,
+    RecordingMethod, about, backed_by, has_bytes, has_lasting_names, is_freed,
+    is_named_by_allocator, is_never_freed, is_of_pages,
 };
 pub use self::target::NamedTarget;
 use crate::tables::EventKind;

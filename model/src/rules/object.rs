@@ -26,7 +26,7 @@ pub trait ObjectEvents {
 
 /// Derived properties of one object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Derived {
+pub struct ObjectTraits {
     /// Whether more than one process created, duplicated, referenced or mapped it.
     pub is_multiprocess: bool,
     /// Whether two handles were open at once.
@@ -38,22 +38,26 @@ pub struct Derived {
 pub struct DeriveScratch {
     /// For each event of the object, the event that closed what it opened, or [`sentinel`].
     pub closing: Vec<u32>,
-    few: Vec<(Owner, u32)>,
-    many: HashMap<Owner, VecDeque<u32>>,
+    few: Vec<(HandleOwner, u32)>,
+    many: HashMap<HandleOwner, VecDeque<u32>>,
 }
 
 /// Process and handle value, both of which a close must match.
-type Owner = (Option<ProcessIdx>, u64);
+type HandleOwner = (Option<ProcessIdx>, u64);
 
 /// For objects with more events than this, open handles are looked up in a hash table instead of a list.
 const MAX_SCANNED: usize = 64;
 
 /// Derives the properties of one object from its events `rows`, given in time order.
-pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
+pub fn derive(
+    events: &impl ObjectEvents,
+    rows: &[u32],
+    scratch: &mut DeriveScratch,
+) -> ObjectTraits {
     pair(events, rows, scratch);
     let closing = scratch.closing.iter().map(|at| Some(*at).filter(|at| *at != sentinel()));
     let paired = (0..).zip(rows).zip(closing);
-    Derived {
+    ObjectTraits {
         is_multiprocess: is_multiprocess(events, rows),
         is_overlapped: has_overlap(
             paired.map(|((at, row), closing)| (at, events.kind(*row), closing)),
@@ -151,14 +155,14 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
 /// registers.
 #[cold]
 #[inline(never)]
-fn add_to(many: &mut HashMap<Owner, VecDeque<u32>>, owner: Owner, at: u32) {
+fn add_to(many: &mut HashMap<HandleOwner, VecDeque<u32>>, owner: HandleOwner, at: u32) {
     many.entry(owner).or_default().push_back(at);
 }
 
 /// Returns the process and handle that a close of the opened handle must match.
 // Inlined, because returning in memory would read in one piece what was just written in several, which stalls.
 #[inline(always)]
-fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
+fn owner(events: &impl ObjectEvents, row: u32) -> HandleOwner {
     let inherited_by = match events.kind(row) {
         EventKind::HandleDuplicate => events.inherited_by(row),
         _ => None,
@@ -206,7 +210,7 @@ mod tests {
     }
 
     /// Derives the object, and the close of each event.
-    fn derived(rows: &[Row]) -> (Derived, Vec<Option<u32>>) {
+    fn derived(rows: &[Row]) -> (ObjectTraits, Vec<Option<u32>>) {
         let mut scratch = DeriveScratch::default();
         let order: Vec<u32> = (0..rows.len() as u32).collect();
         let derived = derive(&Rows(rows), &order, &mut scratch);

@@ -78,7 +78,7 @@ pub const fn backed_by(kind: ResourceKind) -> Option<ResourceKind> {
 
 /// How the events of allocations are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recording {
+pub enum RecordingMethod {
     /// A heap session, for chosen processes.
     HeapSession,
     /// Virtual memory events of the kernel.
@@ -87,7 +87,7 @@ pub enum Recording {
     Provider,
 }
 
-impl Recording {
+impl RecordingMethod {
     pub const ALL: [Self; 3] = [Self::HeapSession, Self::VirtualMemory, Self::Provider];
 
     /// Returns how a kind is recorded.
@@ -109,8 +109,7 @@ mod tests {
     use super::*;
 
     fn kinds(of: impl Fn(ResourceKind) -> bool) -> Vec<&'static str> {
-        let kinds = ResourceKind::ALL.into_iter().filter(|kind| of(*kind));
-        kinds.map(ResourceKind::name).collect()
+        ResourceKind::ALL.into_iter().filter(|kind| of(*kind)).map(ResourceKind::name).collect()
     }
 
     #[test]
@@ -129,11 +128,12 @@ mod tests {
 
     #[test]
     fn each_kind_has_a_single_way_of_recording() {
-        let recorded = |way: Recording| way.kinds().map(ResourceKind::name).collect::<Vec<_>>();
-        assert_eq!(recorded(Recording::HeapSession), ["heap"]);
-        assert_eq!(recorded(Recording::VirtualMemory), ["commit", "reserve"]);
-        assert_eq!(recorded(Recording::Provider), ["resource", "gdi", "user"]);
-        let count: usize = Recording::ALL.into_iter().map(|way| way.kinds().count()).sum();
+        let recorded =
+            |way: RecordingMethod| way.kinds().map(ResourceKind::name).collect::<Vec<_>>();
+        assert_eq!(recorded(RecordingMethod::HeapSession), ["heap"]);
+        assert_eq!(recorded(RecordingMethod::VirtualMemory), ["commit", "reserve"]);
+        assert_eq!(recorded(RecordingMethod::Provider), ["resource", "gdi", "user"]);
+        let count: usize = RecordingMethod::ALL.into_iter().map(|way| way.kinds().count()).sum();
         assert_eq!(count, ResourceKind::ALL.len());
     }
 
@@ -148,8 +148,11 @@ mod tests {
     #[test]
     fn an_allocation_is_freed_or_lost_or_neither() {
         let ends = |of: fn(ResourceEnd) -> bool| {
-            let ends = ResourceEnd::ALL.into_iter().filter(|end| of(*end));
-            ends.map(ResourceEnd::name).collect::<Vec<_>>()
+            ResourceEnd::ALL
+                .into_iter()
+                .filter(|end| of(*end))
+                .map(ResourceEnd::name)
+                .collect::<Vec<_>>()
         };
         assert_eq!(ends(is_never_freed), ["open", "at_exit"]);
         assert_eq!(ends(is_freed), ["freed", "reallocated"]);

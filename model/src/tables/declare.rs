@@ -64,11 +64,10 @@ macro_rules! table {
             pub fn into_frame(self) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
                 let height = self.len();
                 polars::prelude::DataFrame::new(height, vec![
-                    $( match <$ty as $crate::column::Cell>::NULLABLE && self.$column.is_empty() {
-                        true => Self::$column.spec().nulls(height),
-                        false => {
-                            <$ty as $crate::column::Cell>::column(stringify!($column), self.$column)
-                        }
+                    $( if <$ty as $crate::column::Cell>::NULLABLE && self.$column.is_empty() {
+                        Self::$column.spec().nulls(height)
+                    } else {
+                        <$ty as $crate::column::Cell>::column(stringify!($column), self.$column)
                     }, )+
                 ])
             }

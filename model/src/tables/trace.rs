@@ -122,8 +122,11 @@ pub struct UtcOffsets {
 impl UtcOffsets {
     /// Returns the offsets of a trace.
     pub fn new(info: &TraceInfo) -> Self {
-        let changes = info.utc_offsets.as_deref().unwrap_or_default().split(',');
-        let changes: Vec<(i64, i32)> = changes
+        let changes: Vec<(i64, i32)> = info
+            .utc_offsets
+            .as_deref()
+            .unwrap_or_default()
+            .split(',')
             .map_while(|text| {
                 let (from, minutes) = text.split_once(':')?;
                 Some((from.parse().ok()?, minutes.parse().ok()?))

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use handlescope_extract::{
-    CompleteError, Completed, ExtractOptions, NoObserver, StackChoice, complete,
+    AdditionCounts, CompleteError, ExtractOptions, NoObserver, StackChoice, complete,
 };
 use handlescope_model::tables::{Modules, TraceInfos};
 use handlescope_model::{Cancel, Table, TableRows, Trace};
@@ -36,7 +36,7 @@ fn completed_with(
     further: &[PathBuf],
     locate: &mut dyn FnMut(&str) -> Option<PathBuf>,
     to: &Path,
-) -> Result<Completed, CompleteError> {
+) -> Result<AdditionCounts, CompleteError> {
     let mut out = File::create(to).unwrap();
     complete(from, further, locate, &mut out, &NoObserver, &Cancel::default())
 }

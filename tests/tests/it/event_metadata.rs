@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use handlescope_extract::OpenRecording;
 use handlescope_extract::etl::{Event, EventId, Guid, Selector};
 use handlescope_extract::metadata::{
-    Decoder, FieldKind, FieldPlan, Fields, Learned, MapKind, SchemaId, SchemaSource, line,
+    Decoder, FieldKind, FieldPlan, Fields, LearnOutcome, MapKind, SchemaId, SchemaSource, line,
 };
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
@@ -52,7 +52,7 @@ impl MetadataReading {
     }
 
     fn event(&mut self, event: &Event<'_>, ns: i64) {
-        if self.decoder.learn(event) == Learned::Taken
+        if self.decoder.learn(event) == LearnOutcome::Taken
             && let EventId::Classic { opcode, .. } = event.id
         {
             self.records[usize::from(opcode == 33)] += 1;

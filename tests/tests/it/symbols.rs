@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_symbols::{
-    ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
+    ModuleIdentity, PdbIdentity, SearchOutcome, SymbolPath, Symbolizer, SymbolizerOptions,
 };
 use handlescope_tests::binary::Shell;
 use handlescope_tests::data::{SharedTrace, faults};
@@ -151,7 +151,7 @@ fn the_pdbs_of_one_trace_do_not_serve_another() {
             module.name
         );
     }
-    assert!(symbolizer.report().iter().all(|report| report.outcome == Outcome::NotFound));
+    assert!(symbolizer.report().iter().all(|report| report.outcome == SearchOutcome::NotFound));
 }
 
 #[needs_data]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use handlescope_model::rules::{WITH_HANDLE, handle_slot, has_overlap};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{EventIdx, EventTimes, Part, Table};
+use handlescope_model::{EventIdx, EventPart, EventTimes, Table};
 
 use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
@@ -59,12 +59,12 @@ fn keep_opened(
         let mut has_kept = false;
         mask.restrict(table.height(), table.events(selected.object()), |event| {
             match table.numbering.part(event) {
-                (Part::Opened, row) => {
+                (EventPart::Opened, row) => {
                     let is_kept = is_kept(row);
                     has_kept |= is_kept;
                     is_kept
                 }
-                (Part::Ended, _) => false,
+                (EventPart::Ended, _) => false,
                 _ => true,
             }
         });

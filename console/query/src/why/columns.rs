@@ -5,9 +5,9 @@ use std::sync::Arc;
 use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{Acquisitions, Processes};
 use handlescope_model::{
-    AcquisitionIdx, ArchiveError, EventColumns, EventHandles, EventKind, EventProcesses,
-    EventTimes, EventValues, Numbers, ObjectIdx, OpenedValues, Part, ProcessIdx, RowSet, StackIdx,
-    Table, Trace, ViewValues,
+    AcquisitionIdx, ArchiveError, EventColumns, EventHandles, EventKind, EventPart, EventProcesses,
+    EventTimes, EventValues, Numbers, ObjectIdx, OpenedValues, ProcessIdx, RowSet, StackIdx, Table,
+    Trace, ViewValues,
 };
 
 use crate::context::FileContext;
@@ -136,7 +136,7 @@ impl HandleEvents {
     }
 
     pub fn is_opening(&self, event: usize) -> bool {
-        self.times.table.numbering.part(event).0 == Part::Opened
+        self.times.table.numbering.part(event).0 == EventPart::Opened
     }
 
     /// Returns the value of the handle that an event opened or closed.

@@ -3,7 +3,7 @@
 use std::io;
 
 use handlescope_model::Untrusted;
-use handlescope_symbols::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure};
+use handlescope_symbols::{MissingAt, ModuleReport, SearchFailure, SearchOutcome, SymbolOrigin};
 use indicatif::HumanCount;
 
 use super::index;
@@ -112,22 +112,22 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<AnswerTable<'
 }
 
 /// Declares the columns of a place that has symbols.
-fn place_columns<'a>() -> Columns<'a, &'a Origin> {
+fn place_columns<'a>() -> Columns<'a, &'a SymbolOrigin> {
     const PLACE: &str = "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or \
                          address";
-    let mut columns = Columns::<&Origin>::default();
+    let mut columns = Columns::<&SymbolOrigin>::default();
     columns.member("kind", PLACE, |origin| match origin {
-        Origin::Folder(_) => "folder",
-        Origin::Cache(_) => "cache",
-        Origin::Server(_) => "server",
-        Origin::Symcache => "symcache",
+        SymbolOrigin::Folder(_) => "folder",
+        SymbolOrigin::Cache(_) => "cache",
+        SymbolOrigin::Server(_) => "server",
+        SymbolOrigin::Symcache => "symcache",
     });
     columns.member("place", PLACE, |origin| match origin {
-        Origin::Folder(folder) | Origin::Cache(folder) => {
+        SymbolOrigin::Folder(folder) | SymbolOrigin::Cache(folder) => {
             Some(folder.to_string_lossy().into_owned())
         }
-        Origin::Server(address) => Some(address.clone()),
-        Origin::Symcache => None,
+        SymbolOrigin::Server(address) => Some(address.clone()),
+        SymbolOrigin::Symcache => None,
     });
     columns
 }
@@ -164,12 +164,12 @@ fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
 fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
     let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
     let (status, file) = match &symbols.report.outcome {
-        Outcome::Resolved { file, .. } => ("pdb", text(file)),
-        Outcome::ResolvedFromExports { file } => ("exports", text(file)),
-        Outcome::NoPdbIdentity => ("no_pdb_identity", None),
-        Outcome::UnusableName => ("unusable_name", None),
-        Outcome::NoSymbolPath => ("no_symbol_path", None),
-        Outcome::NotFound => ("not_found", None),
+        SearchOutcome::Resolved { file, .. } => ("pdb", text(file)),
+        SearchOutcome::ResolvedFromExports { file } => ("exports", text(file)),
+        SearchOutcome::NoPdbIdentity => ("no_pdb_identity", None),
+        SearchOutcome::UnusableName => ("unusable_name", None),
+        SearchOutcome::NoSymbolPath => ("no_symbol_path", None),
+        SearchOutcome::NotFound => ("not_found", None),
     };
     (if symbols.is_stored() { "stored" } else { status }, file)
 }
@@ -188,12 +188,14 @@ fn search(symbols: &ModuleSymbols) -> String {
 fn outcome(report: &ModuleReport) -> String {
     let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
     let outcome = match &report.outcome {
-        Outcome::Resolved { .. } => origin,
-        Outcome::ResolvedFromExports { file } => format!("no pdb, exports of {}", Untrusted(file)),
-        Outcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
-        Outcome::UnusableName => "the name of the pdb cannot be a file name".to_owned(),
-        Outcome::NoSymbolPath => "no symbol path is set".to_owned(),
-        Outcome::NotFound => "not found".to_owned(),
+        SearchOutcome::Resolved { .. } => origin,
+        SearchOutcome::ResolvedFromExports { file } => {
+            format!("no pdb, exports of {}", Untrusted(file))
+        }
+        SearchOutcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
+        SearchOutcome::UnusableName => "the name of the pdb cannot be a file name".to_owned(),
+        SearchOutcome::NoSymbolPath => "no symbol path is set".to_owned(),
+        SearchOutcome::NotFound => "not found".to_owned(),
     };
     let missing = report.missing.iter().map(|missing| match missing.is_remembered {
         true if missing.is_refused => {

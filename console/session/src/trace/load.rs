@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use handlescope_extract::{ExtractError, is_trace};
-use handlescope_model::guard::{Panicked, quietly};
+use handlescope_model::guard::{CaughtPanic, quietly};
 use handlescope_model::tables::Warnings;
 use handlescope_model::{
     ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
@@ -135,7 +135,7 @@ impl Loading {
 
 /// Turns a panic while loading a file into its error, so that the other files still load.
 fn caught<T>(path: &Path, load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
-    quietly(load).unwrap_or_else(|Panicked { message, location }| {
+    quietly(load).unwrap_or_else(|CaughtPanic { message, location }| {
         Err(LoadError::Panicked { path: path.to_path_buf(), message, location })
     })
 }

@@ -1,7 +1,7 @@
 //! Caveats about answers on allocations.
 
 use handlescope_extract::is_loss_of_provider;
-use handlescope_model::rules::Recording;
+use handlescope_model::rules::RecordingMethod;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ArchiveError, Table, Trace};
 
@@ -19,11 +19,11 @@ const RECORD_PAGES: &str =
 const RECORD_OTHERS: &str = "for other resources record the provider of their events";
 
 /// How to record what is missing.
-fn remedy(recording: Recording) -> &'static str {
+fn remedy(recording: RecordingMethod) -> &'static str {
     match recording {
-        Recording::HeapSession => RECORD_HEAPS,
-        Recording::VirtualMemory => RECORD_PAGES,
-        Recording::Provider => RECORD_OTHERS,
+        RecordingMethod::HeapSession => RECORD_HEAPS,
+        RecordingMethod::VirtualMemory => RECORD_PAGES,
+        RecordingMethod::Provider => RECORD_OTHERS,
     }
 }
 
@@ -93,8 +93,8 @@ impl ResourceFacts {
     }
 
     /// Whether a kind is requested that is recorded this way.
-    fn has_requested(&self, recording: Recording) -> bool {
-        self.requested.iter().any(|kind| Recording::of(*kind) == recording)
+    fn has_requested(&self, recording: RecordingMethod) -> bool {
+        self.requested.iter().any(|kind| RecordingMethod::of(*kind) == recording)
     }
 
     /// Sums a count over all requested kinds.
@@ -111,7 +111,7 @@ impl Caveat {
     ) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
-        if facts.has_requested(Recording::Provider)
+        if facts.has_requested(RecordingMethod::Provider)
             && let Some(losses) = counted(trace, is_loss_of_provider)?
         {
             let text = format!(
@@ -145,7 +145,7 @@ impl Caveat {
             );
             add(CaveatKind::ProcessesUnknown, text);
         }
-        for recording in Recording::ALL {
+        for recording in RecordingMethod::ALL {
             let kinds: Vec<ResourceKind> = recording.kinds().collect();
             let [allocations, without] = [
                 facts.sum(&kinds, |kind| kind.allocations),
@@ -159,7 +159,7 @@ impl Caveat {
 
 /// Returns the text for when nothing that was requested was recorded.
 fn without_events(facts: &ResourceFacts) -> String {
-    let remedies: Vec<&str> = Recording::ALL
+    let remedies: Vec<&str> = RecordingMethod::ALL
         .into_iter()
         .filter(|recording| facts.has_requested(*recording))
         .map(remedy)

@@ -371,7 +371,7 @@ fn troubles(reports: &[ModuleReport]) -> Vec<String> {
 mod tests {
     use std::env;
 
-    use handlescope_symbols::{Outcome, PdbIdentity, SearchFailure};
+    use handlescope_symbols::{PdbIdentity, SearchFailure, SearchOutcome};
 
     use super::*;
     use crate::settings::SettingChoices;
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_server_out_of_reach_is_named() {
-        let mut silent = ModuleReport::new(module("a.dll", None), Outcome::NotFound);
+        let mut silent = ModuleReport::new(module("a.dll", None), SearchOutcome::NotFound);
         silent.failures =
             vec![SearchFailure { location: "https://x".into(), reason: "timed out".into() }];
         let texts = troubles(&[silent]);

@@ -41,7 +41,7 @@ struct FakeRunning {
     further: Option<PathBuf>,
 }
 
-const LOST: Stats = Stats { buffers_written: 24, events_lost: 3, buffers_lost: 1 };
+const LOST: SessionStats = SessionStats { buffers_written: 24, events_lost: 3, buffers_lost: 1 };
 
 impl Recorder for Fake {
     fn start(
@@ -88,11 +88,11 @@ impl Running for FakeRunning {
         None
     }
 
-    fn stats(&self) -> Result<Stats, SessionError> {
+    fn stats(&self) -> Result<SessionStats, SessionError> {
         Ok(LOST)
     }
 
-    fn stop(self: Box<Self>) -> Result<Stopped, SessionError> {
+    fn stop(self: Box<Self>) -> Result<RecordingEnd, SessionError> {
         self.stopped.set(true);
         let further = self.further.map_or_else(FurtherTraces::default, |trace| {
             let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +101,7 @@ impl Running for FakeRunning {
             FurtherTraces::new(vec![file], Some(SessionError::TooMany), folder)
         });
         let unmerged = self.is_unmerged.then_some(MergeError::NoLibrary { library: "No.dll" });
-        Ok(Stopped { stats: LOST, unmerged, further })
+        Ok(RecordingEnd { stats: LOST, unmerged, further })
     }
 }
 
@@ -221,10 +221,10 @@ fn a_session_that_is_lost_ends_the_recording_with_an_error() {
         fn header(&self) -> Option<&SessionHeader> {
             None
         }
-        fn stats(&self) -> Result<Stats, SessionError> {
+        fn stats(&self) -> Result<SessionStats, SessionError> {
             SessionError::check("ControlTraceW", 4201).map(|()| LOST)
         }
-        fn stop(self: Box<Self>) -> Result<Stopped, SessionError> {
+        fn stop(self: Box<Self>) -> Result<RecordingEnd, SessionError> {
             Err(SessionError::NotElevated)
         }
     }

@@ -19,13 +19,13 @@ const MAX_TEXT: usize = 0xFFFE;
 /// Texts of a dump, of which only so many bytes are read in all: texts that overlap can be longer than the file, each of
 /// them as long as a text may be.
 pub struct TextReader<'d> {
-    dump: &'d Container<'d>,
+    dump: &'d Minidump<'d>,
     /// Bytes that further texts may have.
     rest: usize,
 }
 
 impl<'d> TextReader<'d> {
-    pub fn new(dump: &'d Container<'d>, bytes: usize) -> Self {
+    pub fn new(dump: &'d Minidump<'d>, bytes: usize) -> Self {
         Self { dump, rest: bytes }
     }
 
@@ -42,7 +42,7 @@ impl<'d> TextReader<'d> {
 }
 
 /// A minidump whose directory is known.
-pub struct Container<'d> {
+pub struct Minidump<'d> {
     bytes: &'d [u8],
     pub header: MINIDUMP_HEADER,
     streams: HashMap<u32, MINIDUMP_DIRECTORY>,
@@ -58,13 +58,13 @@ pub struct Refusal {
 
 /// The bytes of a stream, as far as the file has them.
 #[derive(Debug, Clone, Copy)]
-pub struct Stream<'d> {
+pub struct DumpStream<'d> {
     pub bytes: &'d [u8],
     /// Bytes from the start of the file.
     pub offset: u64,
 }
 
-impl<'d> Container<'d> {
+impl<'d> Minidump<'d> {
     /// Reads header and directory; a cut directory is counted.
     pub fn open(bytes: &'d [u8], findings: &mut Diagnostics) -> Result<Self, Refusal> {
         let header: MINIDUMP_HEADER = bytes
@@ -102,7 +102,7 @@ impl<'d> Container<'d> {
         &self,
         kind: MINIDUMP_STREAM_TYPE,
         findings: &mut Diagnostics,
-    ) -> Option<Stream<'d>> {
+    ) -> Option<DumpStream<'d>> {
         let location = self.streams.get(&(kind as u32))?.location;
         let (start, length) = (location.rva as usize, location.data_size as usize);
         let rest = self.bytes.get(start..).unwrap_or_default();
@@ -110,7 +110,7 @@ impl<'d> Container<'d> {
             findings.count(WarningKind::CutStream, Some(start as u64));
         }
         let bytes = rest.get(..length).unwrap_or(rest);
-        Some(Stream { bytes, offset: start as u64 })
+        Some(DumpStream { bytes, offset: start as u64 })
     }
 
     /// A structure at a place of the file.
@@ -137,7 +137,7 @@ impl<'d> Container<'d> {
     }
 }
 
-impl<'d> Stream<'d> {
+impl<'d> DumpStream<'d> {
     /// A structure at a place of the stream.
     pub fn read<T>(&self, place: usize) -> Option<T>
     where
@@ -161,14 +161,14 @@ impl<'d> Stream<'d> {
         size: usize,
         count: u32,
         findings: &mut Diagnostics,
-    ) -> impl Iterator<Item = Stream<'d>> + use<'d> {
+    ) -> impl Iterator<Item = DumpStream<'d>> + use<'d> {
         let rest = self.bytes.get(start..).unwrap_or_default();
         let entries = rest.chunks_exact(size.max(1));
         let present = entries.len().min(count as usize);
         let missing = u64::from(count) - present as u64;
         let end = self.offset + (start + present * size) as u64;
         findings.add(WarningKind::MissingEntries, missing, Some(end));
-        entries.take(present).enumerate().map(move |(index, bytes)| Stream {
+        entries.take(present).enumerate().map(move |(index, bytes)| DumpStream {
             bytes,
             offset: self.offset + (start + index * size) as u64,
         })
@@ -184,7 +184,12 @@ where
 
 /// Text in UTF-16 up to its end, or to a NUL.
 pub fn utf16(bytes: &[u8]) -> String {
-    let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
-    let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+    let units: Vec<u16> = bytes
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit))
+        .take_while(|unit| *unit != 0)
+        .collect();
     String::from_utf16_lossy(&units)
 }

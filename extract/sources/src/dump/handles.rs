@@ -8,10 +8,10 @@ use minidump_common::format::{
     MINIDUMP_HANDLE_DESCRIPTOR, MINIDUMP_HANDLE_DESCRIPTOR_2, MINIDUMP_STREAM_TYPE,
 };
 
-use super::container::{Container, Stream, TextReader};
+use super::container::{DumpStream, Minidump, TextReader};
 use super::information;
 use super::process::ProcessFacts;
-use crate::operations::{OpenHandle, OpenHandles, OpenList};
+use crate::operations::{ListedHandle, OpenHandleList, OpenList};
 
 /// Handles that a process of Windows can have.
 const MAX_HANDLES: u32 = 1 << 24;
@@ -24,13 +24,13 @@ const ENTRIES_PER_CHECK: u32 = 1 << 12;
 
 /// Open handles with their types and names.
 #[derive(Default)]
-pub struct HandleList {
-    pub open: OpenHandles,
+pub struct DescriptorList {
+    pub open: OpenHandleList,
     /// Whether the dump has all entries that the list should have.
     pub is_complete: bool,
 }
 
-impl HandleList {
+impl DescriptorList {
     /// The handle values, if these are all.
     pub fn values(&self) -> Option<HashSet<u64>> {
         self.is_complete.then(|| self.open.handles.iter().map(|handle| handle.handle).collect())
@@ -42,7 +42,7 @@ impl HandleList {
 
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
     pub fn new(
-        dump: &Container<'_>,
+        dump: &Minidump<'_>,
         facts: &ProcessFacts,
         cancel: &Cancel,
         findings: &mut Diagnostics,
@@ -58,7 +58,7 @@ impl HandleList {
         };
         let beyond = count.saturating_sub(MAX_HANDLES);
         findings.add(WarningKind::MissingEntries, beyond.into(), Some(stream.offset));
-        let mut reading = Reading::new(dump, facts);
+        let mut reading = DescriptorReader::new(dump, facts);
         let most = count.min(MAX_HANDLES);
         let entries = stream.entries(start as usize, size as usize, most, findings);
         let mut present = 0;
@@ -74,13 +74,13 @@ impl HandleList {
 }
 
 /// Descriptors being read.
-struct Reading<'d> {
-    dump: &'d Container<'d>,
+struct DescriptorReader<'d> {
+    dump: &'d Minidump<'d>,
     mask: u64,
     /// Smallest handle value: file descriptors of other systems than Windows start with 0.
     least: u64,
     known: HashSet<u64>,
-    open: OpenHandles,
+    open: OpenHandleList,
     /// Type ids by place of the name.
     type_ids: HashMap<u32, TypeId>,
     /// Names by place; those without text have none.
@@ -88,14 +88,14 @@ struct Reading<'d> {
     texts: TextReader<'d>,
 }
 
-impl<'d> Reading<'d> {
-    fn new(dump: &'d Container<'d>, facts: &ProcessFacts) -> Self {
+impl<'d> DescriptorReader<'d> {
+    fn new(dump: &'d Minidump<'d>, facts: &ProcessFacts) -> Self {
         Self {
             dump,
             mask: facts.mask(),
             least: u64::from(facts.other_system.is_none()),
             known: HashSet::new(),
-            open: OpenHandles::default(),
+            open: OpenHandleList::default(),
             type_ids: HashMap::new(),
             names_at: HashMap::new(),
             texts: TextReader::new(dump, MAX_NAME_BYTES),
@@ -103,7 +103,7 @@ impl<'d> Reading<'d> {
     }
 
     /// Adds the handle of a descriptor. In Windows a value of 0 is no handle, and one value is one handle.
-    fn add(&mut self, entry: &Stream<'_>, findings: &mut Diagnostics) {
+    fn add(&mut self, entry: &DumpStream<'_>, findings: &mut Diagnostics) {
         let raw: Option<MINIDUMP_HANDLE_DESCRIPTOR> = self.dump.read(entry.offset as usize);
         let Some(raw) = raw.filter(|raw| raw.handle & self.mask >= self.least) else {
             findings.count(WarningKind::BadDumpEntry, Some(entry.offset));
@@ -118,7 +118,7 @@ impl<'d> Reading<'d> {
         let name = self.name(raw.object_name_rva, entry.offset, findings);
         let information = self.information(entry, findings);
         let name = name.or_else(|| Some(self.open.name(&information?)));
-        self.open.handles.push(OpenHandle {
+        self.open.handles.push(ListedHandle {
             handle,
             process: 0,
             type_id,
@@ -127,12 +127,12 @@ impl<'d> Reading<'d> {
             attributes: Some(raw.attributes),
             handle_count: Some(raw.handle_count),
             pointer_count: Some(raw.pointer_count),
-            ..OpenHandle::default()
+            ..ListedHandle::default()
         });
     }
 
     /// Returns what the object information of a descriptor names, and counts damage in it.
-    fn information(&self, entry: &Stream<'_>, findings: &mut Diagnostics) -> Option<String> {
+    fn information(&self, entry: &DumpStream<'_>, findings: &mut Diagnostics) -> Option<String> {
         if entry.bytes.len() < size_of::<MINIDUMP_HANDLE_DESCRIPTOR_2>() {
             return None;
         }

@@ -10,7 +10,7 @@ use minidump_common::format::{
     MINIDUMP_HANDLE_OBJECT_INFORMATION, MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE as Kind,
 };
 
-use super::container::Container;
+use super::container::Minidump;
 
 /// The longest chain of object information: there are ten kinds of it.
 const MAX_CHAIN: usize = 64;
@@ -19,7 +19,7 @@ const MAX_CHAIN: usize = 64;
 const RUNNING: i32 = 0x103;
 
 /// A structure that has ids.
-struct Layout {
+struct IdLayout {
     kind: Kind,
     /// Bytes, with pointers of 4 and of 8 bytes.
     sizes: [u32; 2],
@@ -29,15 +29,15 @@ struct Layout {
     status: Option<u64>,
 }
 
-const LAYOUTS: [Layout; 4] = [
-    Layout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2, status: Some(0) },
-    Layout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4, status: Some(0) },
-    Layout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5, status: Some(1) },
-    Layout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0, status: None },
+const LAYOUTS: [IdLayout; 4] = [
+    IdLayout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2, status: Some(0) },
+    IdLayout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4, status: Some(0) },
+    IdLayout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5, status: Some(1) },
+    IdLayout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0, status: None },
 ];
 
 /// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.
-pub fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
+pub fn of(dump: &Minidump<'_>, rva: u32) -> (Option<String>, bool) {
     let (mut text, mut next) = (None, rva);
     for _ in 0..MAX_CHAIN {
         if next == 0 {
@@ -53,7 +53,7 @@ pub fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
 
 /// The process or thread that an element names.
 fn named(
-    dump: &Container<'_>,
+    dump: &Minidump<'_>,
     rva: u32,
     head: &MINIDUMP_HANDLE_OBJECT_INFORMATION,
 ) -> Option<String> {

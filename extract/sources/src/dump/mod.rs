@@ -33,13 +33,15 @@ use handlescope_model::{Cancel, FrameIdx, PageWatch, open_file};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use symbolic::common::ByteView;
 
-use self::container::{Container, Refusal};
-use self::handles::HandleList;
+use self::container::{Minidump, Refusal};
+use self::handles::DescriptorList;
 use self::modules::{ModuleSpace, file_name};
 use self::operations::{HandleOperation, put_in_order};
 use self::process::ProcessFacts;
 use crate::SourceError;
-use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_events};
+use crate::operations::{
+    Operation, OperationEntry, OperationHandles, OperationTables, event_counts, stack_events,
+};
 
 /// Beginning of the names of kinds of events.
 const SOURCE: &str = "minidump";
@@ -91,7 +93,7 @@ pub fn extract(
     let identity = SourceIdentity::new(path).map_err(opened)?;
     observer.on_started(identity.size);
     let bytes = ByteView::map_file(input.file).map_err(opened)?;
-    let source = Source { path, name: &input.name, identity: &identity };
+    let source = DumpSource { path, name: &input.name, identity: &identity };
     let watch = PageWatch::start();
     let tables = tables(&bytes, source, cancel);
     // What is read of a file that changes may be damaged.
@@ -106,7 +108,7 @@ pub fn extract(
 
 /// Where a dump came from.
 #[derive(Clone, Copy)]
-struct Source<'s> {
+struct DumpSource<'s> {
     path: &'s Path,
     /// File name of the dump, also when it lay in an archive.
     name: &'s str,
@@ -114,10 +116,14 @@ struct Source<'s> {
 }
 
 /// Converts a minidump.
-fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, SourceError> {
+fn tables(
+    bytes: &[u8],
+    source: DumpSource<'_>,
+    cancel: &Cancel,
+) -> Result<OperationTables, SourceError> {
     let path = || source.path.to_path_buf();
     let mut findings = Diagnostics::default();
-    let dump = Container::open(bytes, &mut findings).map_err(|Refusal { reason, offset }| {
+    let dump = Minidump::open(bytes, &mut findings).map_err(|Refusal { reason, offset }| {
         SourceError::BadDump { path: path(), reason, offset }
     })?;
     let streams =
@@ -126,37 +132,38 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, S
     if !streams.into_iter().any(|kind| dump.has(kind)) {
         return Err(SourceError::NoHandleData { path: path(), system: facts.other_system });
     }
-    let list = HandleList::new(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
+    let list =
+        DescriptorList::new(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
     let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)
         .map_err(ExtractError::from)?;
     let mut operations = operations.unwrap_or_default();
-    let values = list.as_ref().and_then(HandleList::values);
+    let values = list.as_ref().and_then(DescriptorList::values);
     put_in_order(&mut operations, values.as_ref(), &mut findings);
     let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
     let modules = ModuleSpace::new(&dump, facts.mask(), pid, &mut findings);
-    let mut conversion = Conversion {
+    let mut conversion = OperationConverter {
         modules,
         stacks: Interner::default(),
         pids: vec![pid],
         rows: HashMap::from([(pid, 0)]),
     };
-    let history: Vec<Entry> =
+    let history: Vec<OperationEntry> =
         operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
     cancel.check().map_err(ExtractError::from)?;
-    let history: Vec<&Entry> = history.iter().collect();
-    let open = list.as_ref().map(HandleList::list);
-    let handles = Handles::new(&history, |_| false, open, &mut findings);
+    let history: Vec<&OperationEntry> = history.iter().collect();
+    let open = list.as_ref().map(DescriptorList::list);
+    let handles = OperationHandles::new(&history, |_| false, open, &mut findings);
     let event_counts = event_counts(&history, SOURCE);
     let info = info(source, &dump, &facts, history.len());
     let stack_events = stack_events(&history, &conversion.pids);
     let processes = conversion.processes(&facts);
-    let Conversion { modules, stacks, .. } = conversion;
+    let OperationConverter { modules, stacks, .. } = conversion;
     let stacks: Stacks = stacks
         .iter()
         .map(|stack| Stack { frames: stack.iter().copied().map(FrameIdx).collect() })
         .collect();
     let open = list.unwrap_or_default().open;
-    Ok(Tables {
+    Ok(OperationTables {
         info,
         processes,
         modules: modules.modules,
@@ -169,7 +176,7 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, S
         frames: modules.frames,
         event_counts,
         warnings: findings.warnings(),
-        ..Tables::default()
+        ..OperationTables::default()
     })
 }
 
@@ -183,7 +190,7 @@ fn most_frequent_pid(operations: &[HandleOperation]) -> Option<u32> {
 }
 
 /// Rows of what operations refer to.
-struct Conversion {
+struct OperationConverter {
     modules: ModuleSpace,
     stacks: Interner<u32>,
     /// The pid of each process; the first is that of the dump.
@@ -192,8 +199,8 @@ struct Conversion {
     rows: HashMap<u32, u32>,
 }
 
-impl Conversion {
-    fn entry(&mut self, operation: &HandleOperation, findings: &mut Diagnostics) -> Entry {
+impl OperationConverter {
+    fn entry(&mut self, operation: &HandleOperation, findings: &mut Diagnostics) -> OperationEntry {
         if operation.operation == Operation::BadReference {
             findings.count(WarningKind::BadReference, None);
         }
@@ -201,7 +208,7 @@ impl Conversion {
             operation.addresses.iter().map(|address| self.modules.frame(*address)).collect();
         let stack = (!frames.is_empty()).then(|| self.stacks.intern(&frames));
         let process = self.process(operation.pid);
-        Entry {
+        OperationEntry {
             handle: handle_slot(operation.handle),
             shown_handle: operation.handle,
             operation: operation.operation,
@@ -243,8 +250,8 @@ impl Conversion {
 
 /// The row of the trace table: the session starts when the dump was written.
 fn info(
-    source: Source<'_>,
-    dump: &Container<'_>,
+    source: DumpSource<'_>,
+    dump: &Minidump<'_>,
     facts: &ProcessFacts,
     events: usize,
 ) -> TraceInfo {

@@ -9,7 +9,7 @@ use minidump_common::format::{
     VS_FFI_SIGNATURE, VS_FIXEDFILEINFO,
 };
 
-use super::container::{Container, Stream, TextReader};
+use super::container::{DumpStream, Minidump, TextReader};
 
 /// Modules that are read. A process has some hundred.
 const MAX_MODULES: u32 = 1 << 14;
@@ -44,7 +44,7 @@ pub struct ModuleSpace {
 
 impl ModuleSpace {
     /// Reads the modules of a process, which is row 0 of the processes.
-    pub fn new(dump: &Container<'_>, mask: u64, pid: u32, findings: &mut Diagnostics) -> Self {
+    pub fn new(dump: &Minidump<'_>, mask: u64, pid: u32, findings: &mut Diagnostics) -> Self {
         let mut space = Self {
             modules: Modules::default(),
             loads: ModuleLoads::default(),
@@ -63,7 +63,7 @@ impl ModuleSpace {
 
     fn add_loaded(
         &mut self,
-        dump: &Container<'_>,
+        dump: &Minidump<'_>,
         texts: &mut TextReader<'_>,
         findings: &mut Diagnostics,
     ) {
@@ -90,7 +90,7 @@ impl ModuleSpace {
 
     fn add_unloaded(
         &mut self,
-        dump: &Container<'_>,
+        dump: &Minidump<'_>,
         texts: &mut TextReader<'_>,
         findings: &mut Diagnostics,
     ) {
@@ -174,9 +174,9 @@ impl ModuleSpace {
 
 /// A module with its first address and its size.
 fn module(
-    dump: &Container<'_>,
+    dump: &Minidump<'_>,
     texts: &mut TextReader<'_>,
-    entry: &Stream<'_>,
+    entry: &DumpStream<'_>,
     findings: &mut Diagnostics,
 ) -> Option<(u64, u64, Module)> {
     let raw: MINIDUMP_MODULE = dump.read(usize::try_from(entry.offset).ok()?)?;
@@ -212,9 +212,9 @@ fn module(
 }
 
 /// The identity of a PDB; nothing in a record of another kind, `None` where the record cannot be read.
-fn code_view(dump: &Container<'_>, rva: u32, size: u32) -> Option<Option<CV_INFO_PDB70>> {
+fn code_view(dump: &Minidump<'_>, rva: u32, size: u32) -> Option<Option<CV_INFO_PDB70>> {
     let record = dump.slice(rva.into(), size.min(MAX_CODE_VIEW).into())?;
-    let record = Stream { bytes: record, offset: rva.into() };
+    let record = DumpStream { bytes: record, offset: rva.into() };
     if record.read::<u32>(0)? != CvSignature::Pdb70 as u32 {
         return Some(None);
     }

@@ -12,7 +12,7 @@ use handlescope_model::{Cancel, Cancelled};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use scroll::Pread;
 
-use super::container::{Container, Stream};
+use super::container::{DumpStream, Minidump};
 use crate::operations::Operation;
 
 /// Operations that are read. Handle tracing keeps far fewer of a process.
@@ -52,7 +52,7 @@ pub struct HandleOperation {
 
 /// Reads the operations in the order in which they stand; `None` for a dump without them.
 pub fn operations(
-    dump: &Container<'_>,
+    dump: &Minidump<'_>,
     mask: u64,
     cancel: &Cancel,
     findings: &mut Diagnostics,
@@ -87,7 +87,7 @@ pub fn operations(
 struct Unreadable;
 
 /// Reads an entry; an unused one is nothing.
-fn operation(entry: &Stream<'_>, mask: u64) -> Result<Option<HandleOperation>, Unreadable> {
+fn operation(entry: &DumpStream<'_>, mask: u64) -> Result<Option<HandleOperation>, Unreadable> {
     let raw: RawOperation = entry.read(0).ok_or(Unreadable)?;
     let operation = match raw.operation {
         0 => return Ok(None),
@@ -101,8 +101,9 @@ fn operation(entry: &Stream<'_>, mask: u64) -> Result<Option<HandleOperation>, U
     if depth > room.min(MAX_DEPTH) {
         return Err(Unreadable);
     }
-    let addresses = (0..depth).map_while(|index| entry.read(HEAD_BYTES + index * 8));
-    let addresses = addresses.take_while(|address: &u64| *address != 0);
+    let addresses = (0..depth)
+        .map_while(|index| entry.read(HEAD_BYTES + index * 8))
+        .take_while(|address: &u64| *address != 0);
     Ok(Some(HandleOperation {
         handle: raw.handle & mask,
         operation,

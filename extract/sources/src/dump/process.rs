@@ -8,7 +8,7 @@ use minidump_common::format::{
 };
 use scroll::{LE, Pread};
 
-use super::container::{Container, utf16};
+use super::container::{Minidump, utf16};
 
 /// Ranges of memory that are looked through. A process of some gigabytes has some thousand.
 const MAX_RANGES: usize = 1 << 20;
@@ -55,7 +55,7 @@ const OTHER_SYSTEMS: [(PlatformId, &str); 6] = [
 ];
 
 impl ProcessFacts {
-    pub fn of(dump: &Container<'_>, findings: &mut Diagnostics) -> Self {
+    pub fn of(dump: &Minidump<'_>, findings: &mut Diagnostics) -> Self {
         let mut facts = Self::default();
         facts.add_system(dump, findings);
         facts.add_misc(dump, findings);
@@ -68,7 +68,7 @@ impl ProcessFacts {
         if self.pointer_size == 4 { u32::MAX.into() } else { u64::MAX }
     }
 
-    fn add_system(&mut self, dump: &Container<'_>, findings: &mut Diagnostics) {
+    fn add_system(&mut self, dump: &Minidump<'_>, findings: &mut Diagnostics) {
         let stream = dump.stream(MINIDUMP_STREAM_TYPE::SystemInfoStream, findings);
         let info = stream.and_then(|stream| stream.read::<MINIDUMP_SYSTEM_INFO>(0));
         let Some(info) = info else { return };
@@ -99,7 +99,7 @@ impl ProcessFacts {
         };
     }
 
-    fn add_misc(&mut self, dump: &Container<'_>, findings: &mut Diagnostics) {
+    fn add_misc(&mut self, dump: &Minidump<'_>, findings: &mut Diagnostics) {
         let stream = dump.stream(MINIDUMP_STREAM_TYPE::MiscInfoStream, findings);
         let info = stream.and_then(|stream| Some((stream, stream.read::<MINIDUMP_MISC_INFO>(0)?)));
         let Some((stream, info)) = info else { return };
@@ -128,7 +128,7 @@ impl ProcessFacts {
 }
 
 /// Places in structures of a process, which depend on its pointers.
-struct Layout {
+struct ProcessLayout {
     pointer: usize,
     /// ProcessEnvironmentBlock in TEB.
     peb: u64,
@@ -138,17 +138,19 @@ struct Layout {
     command_line: u64,
 }
 
-const LAYOUT_32: Layout = Layout { pointer: 4, peb: 0x30, parameters: 0x10, command_line: 0x40 };
-const LAYOUT_64: Layout = Layout { pointer: 8, peb: 0x60, parameters: 0x20, command_line: 0x70 };
+const LAYOUT_32: ProcessLayout =
+    ProcessLayout { pointer: 4, peb: 0x30, parameters: 0x10, command_line: 0x40 };
+const LAYOUT_64: ProcessLayout =
+    ProcessLayout { pointer: 8, peb: 0x60, parameters: 0x20, command_line: 0x70 };
 
 /// The command line, by way of the first thread's environment block: thread → process → its parameters.
-fn command_line(dump: &Container<'_>, pointer_size: u32) -> Option<String> {
+fn command_line(dump: &Minidump<'_>, pointer_size: u32) -> Option<String> {
     let layout = if pointer_size == 4 { LAYOUT_32 } else { LAYOUT_64 };
     let threads =
         dump.stream(MINIDUMP_STREAM_TYPE::ThreadListStream, &mut Diagnostics::default())?;
     let (first, _) = threads.list(THREAD_BYTES)?;
     let thread: MINIDUMP_THREAD = threads.read(first)?;
-    let memory = Memory::of(dump)?;
+    let memory = ProcessMemory::of(dump)?;
     let pointer = |address: u64| memory.pointer(address, layout.pointer);
     let process = pointer(thread.teb.checked_add(layout.peb)?)?;
     let parameters = pointer(process.checked_add(layout.parameters)?)?;
@@ -160,14 +162,14 @@ fn command_line(dump: &Container<'_>, pointer_size: u32) -> Option<String> {
 }
 
 /// The memory of the process, of which only the ranges are read.
-struct Memory<'d> {
-    dump: &'d Container<'d>,
+struct ProcessMemory<'d> {
+    dump: &'d Minidump<'d>,
     /// First address, bytes, and place in the file, ascending.
     ranges: Vec<(u64, u64, u64)>,
 }
 
-impl<'d> Memory<'d> {
-    fn of(dump: &'d Container<'d>) -> Option<Self> {
+impl<'d> ProcessMemory<'d> {
+    fn of(dump: &'d Minidump<'d>) -> Option<Self> {
         let mut ranges = Vec::new();
         let mut unused = Diagnostics::default();
         let full = dump.stream(MINIDUMP_STREAM_TYPE::Memory64ListStream, &mut unused);

@@ -61,31 +61,34 @@ fn long_handles(descriptors: &[(u64, u32, u32, u32)]) -> Vec<u8> {
     bytes
 }
 
-fn converted(bytes: &[u8]) -> Result<Tables, SourceError> {
+fn converted(bytes: &[u8]) -> Result<OperationTables, SourceError> {
     let identity =
         SourceIdentity { size: bytes.len() as u64, modified_ns: None, content: String::new() };
-    let source = Source { path: Path::new("a.dmp"), name: "a.dmp", identity: &identity };
+    let source = DumpSource { path: Path::new("a.dmp"), name: "a.dmp", identity: &identity };
     tables(bytes, source, &Cancel::default())
 }
 
-fn tables_of(streams: &[(Kind, Vec<u8>)]) -> Tables {
+fn tables_of(streams: &[(Kind, Vec<u8>)]) -> OperationTables {
     converted(&dump(streams)).expect("a dump")
 }
 
 /// Number and place of the warnings of a kind.
-fn warned(tables: &Tables, kind: WarningKind) -> (u64, Option<u64>) {
+fn warned(tables: &OperationTables, kind: WarningKind) -> (u64, Option<u64>) {
     let warning = tables.warnings.iter().find(|warning| warning.kind == kind.text());
     warning.map_or((0, None), |warning| (warning.count, warning.first_offset))
 }
 
-fn acquisitions(tables: &Tables) -> Vec<Acquisition> {
+fn acquisitions(tables: &OperationTables) -> Vec<Acquisition> {
     tables.handles.tables.acquisitions.rows().collect()
 }
 
 /// Values of the handles that the dump lists as open.
-fn listed(tables: &Tables) -> Vec<u64> {
-    let rows = acquisitions(tables).into_iter();
-    rows.filter(|row| row.in_rundown == Some(true)).map(|row| row.key).collect()
+fn listed(tables: &OperationTables) -> Vec<u64> {
+    acquisitions(tables)
+        .into_iter()
+        .filter(|row| row.in_rundown == Some(true))
+        .map(|row| row.key)
+        .collect()
 }
 
 #[test]

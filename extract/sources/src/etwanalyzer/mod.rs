@@ -14,7 +14,7 @@ pub use self::write::{SaveError, SaveOptions, is_for_etwanalyzer, save};
 
 /// A part of an extract that we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Member {
+pub enum ExtractMember {
     /// Machine, session and processes.
     Main,
     /// Modules and their PDBs.
@@ -25,7 +25,7 @@ pub enum Member {
     Handle,
 }
 
-impl Member {
+impl ExtractMember {
     pub const ALL: [Self; 4] = [Self::Main, Self::Modules, Self::HandleStacks, Self::Handle];
 
     /// Suffix after the base name, without the extension.
@@ -51,13 +51,13 @@ pub const DERIVED: &str = "_Derived_";
 ///
 /// The exact name wins. If the archive was renamed, a derived part is found by its suffix, and the main part by the
 /// prefix the derived parts share.
-pub fn find<'a>(member: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn find<'a>(member: ExtractMember, base: &str, names: &[&'a str]) -> Option<&'a str> {
     let exact = member.name(base);
     let mut names = names.iter().copied();
     if let Some(name) = names.clone().find(|name| *name == exact) {
         return Some(name);
     }
-    if member != Member::Main {
+    if member != ExtractMember::Main {
         return names.find(|name| stem(name).ends_with(member.suffix()));
     }
     let derived = names.clone().find_map(|name| {
@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn the_exact_name_wins() {
         let names = ["x_Derived_Handle.json", "a_Derived_Handle.json", "x.json", "a.json"];
-        assert_eq!(find(Member::Handle, "a", &names), Some("a_Derived_Handle.json"));
-        assert_eq!(find(Member::Main, "a", &names), Some("a.json"));
+        assert_eq!(find(ExtractMember::Handle, "a", &names), Some("a_Derived_Handle.json"));
+        assert_eq!(find(ExtractMember::Main, "a", &names), Some("a.json"));
     }
 
     #[test]
@@ -99,19 +99,19 @@ mod tests {
             "old.json",
             "old_Derived_FileIO.json",
         ];
-        assert_eq!(find(Member::Handle, "new", &names), Some("old_Derived_Handle.json"));
+        assert_eq!(find(ExtractMember::Handle, "new", &names), Some("old_Derived_Handle.json"));
         assert_eq!(
-            find(Member::HandleStacks, "new", &names),
+            find(ExtractMember::HandleStacks, "new", &names),
             Some("old_Derived_HandleStacks.json")
         );
-        assert_eq!(find(Member::Main, "new", &names), Some("old.json"));
-        assert_eq!(find(Member::Modules, "new", &names), None);
+        assert_eq!(find(ExtractMember::Main, "new", &names), Some("old.json"));
+        assert_eq!(find(ExtractMember::Modules, "new", &names), None);
     }
 
     #[test]
     fn an_archive_with_a_single_part_has_a_main_part() {
-        assert_eq!(find(Member::Main, "new", &["notes.txt", "old.json"]), Some("old.json"));
-        assert_eq!(find(Member::Main, "new", &["old_Derived_Handle.json"]), None);
-        assert_eq!(find(Member::Main, "new", &[]), None);
+        assert_eq!(find(ExtractMember::Main, "new", &["notes.txt", "old.json"]), Some("old.json"));
+        assert_eq!(find(ExtractMember::Main, "new", &["old_Derived_Handle.json"]), None);
+        assert_eq!(find(ExtractMember::Main, "new", &[]), None);
     }
 }

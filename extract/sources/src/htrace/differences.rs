@@ -7,9 +7,9 @@
 //! starts, it is the last.
 
 use super::output::{Fact, Output};
-use super::timeline::{END, Position, START, Span, Timeline, distance};
-use super::window::{Unknown, Window};
-use crate::operations::Entry;
+use super::timeline::{CountSpan, END, HandleTimeline, START, SequencePosition, distance};
+use super::window::{SnapshotWindow, UnknownEvents};
+use crate::operations::OperationEntry;
 
 /// Maximum number of starts tried for a chain, so that no text takes hours.
 const STARTS: i64 = 1 << 20;
@@ -25,21 +25,21 @@ pub struct Differences {
     /// First event that each difference covers, by fact.
     starts: Vec<i64>,
     /// Range in which each fact may have been printed, by fact.
-    spans: Vec<Span>,
+    spans: Vec<CountSpan>,
     /// Start of each fact's chain if a later start is possible, by fact.
     later: Vec<i64>,
     /// Equally good positions of each snapshot, by fact.
-    allowed: Vec<Option<Span>>,
+    allowed: Vec<Option<CountSpan>>,
     /// Number of chains with differences that fit nowhere.
     pub contradictions: usize,
     looks: u64,
 }
 
 /// Snapshots and differences at known distances.
-struct Chain {
+struct SnapshotChain {
     links: Vec<Link>,
     /// Range of possible starts.
-    span: Span,
+    span: CountSpan,
 }
 
 /// A fact in a chain.
@@ -52,13 +52,13 @@ struct Link {
     is_snapshot: bool,
 }
 
-impl Chain {
-    fn new(link: Link, span: Span) -> Self {
+impl SnapshotChain {
+    fn new(link: Link, span: CountSpan) -> Self {
         Self { links: vec![link], span: span.after(-link.after) }
     }
 
     /// Adds a fact `new` events after the last one, unless its time does not allow that.
-    fn add(&mut self, fact: usize, new: i64, is_snapshot: bool, span: Span) -> bool {
+    fn add(&mut self, fact: usize, new: i64, is_snapshot: bool, span: CountSpan) -> bool {
         let after = self.links.last().map_or(0, |link| link.after.saturating_add(new)).min(END);
         let Some(span) = self.span.and(span.after(-after)) else { return false };
         self.span = span;
@@ -68,7 +68,7 @@ impl Chain {
 }
 
 impl Differences {
-    pub fn new(facts: &[Fact], timeline: &Timeline) -> Self {
+    pub fn new(facts: &[Fact], timeline: &HandleTimeline) -> Self {
         let mut differences = Self {
             times: vec![0; facts.len()],
             starts: vec![START; facts.len()],
@@ -86,8 +86,9 @@ impl Differences {
         for (number, fact) in facts.iter().enumerate() {
             if let Some((chain, start)) = chains.next_if(|(chain, _)| chain.first() == Some(number))
             {
-                let room = Span { first: floor, last: END }.after(-chain.lead());
-                let starts = start.map_or_else(|| chain.starts(room, facts, timeline), Span::at);
+                let room = CountSpan { first: floor, last: END }.after(-chain.lead());
+                let starts =
+                    start.map_or_else(|| chain.starts(room, facts, timeline), CountSpan::at);
                 differences.put(chain, starts, previous, facts, timeline);
             }
             match &fact.output {
@@ -134,36 +135,36 @@ impl Differences {
     }
 
     /// Returns the range in which a fact may have been printed.
-    pub fn span(&self, fact: usize) -> Span {
-        self.spans.get(fact).copied().unwrap_or(Span::ALL)
+    pub fn span(&self, fact: usize) -> CountSpan {
+        self.spans.get(fact).copied().unwrap_or(CountSpan::ALL)
     }
 
     /// Returns the positions of a snapshot that fit as well as the chosen one.
-    pub fn allowed(&self, fact: usize) -> Span {
-        self.allowed.get(fact).copied().flatten().unwrap_or(Span::at(self.time(fact)))
+    pub fn allowed(&self, fact: usize) -> CountSpan {
+        self.allowed.get(fact).copied().flatten().unwrap_or(CountSpan::at(self.time(fact)))
     }
 
     /// Adds the opens of a difference that are not known yet.
-    pub fn add_opens(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
+    pub fn add_opens(&self, fact: usize, facts: &[Fact], timeline: &mut HandleTimeline) {
         let Some(Fact { step, output: Output::Difference { opens, .. }, .. }) = facts.get(fact)
         else {
             return;
         };
         let first = self.starts.get(fact).copied().unwrap_or(START);
-        let window = Window::of(timeline, first, self.time(fact));
-        let Unknown { opens: mut unknown, closes } =
+        let window = SnapshotWindow::of(timeline, first, self.time(fact));
+        let UnknownEvents { opens: mut unknown, closes } =
             window.explain(opens).unwrap_or_else(|| window.unknown(opens));
         // If a handle was open before, it must have been closed, in these events or earlier, to be opened again. If no
         // unknown events are left for that close, the difference lists an open that is already known.
-        let last_of = |(position, open): &(Position, Entry)| {
+        let last_of = |(position, open): &(SequencePosition, OperationEntry)| {
             timeline.last_of(open.handle, *position).filter(|(_, last)| last.is_same(open))
         };
         let earliest = first - (self.time(fact) - self.allowed(fact).first);
         unknown.retain(|open| last_of(open).is_none_or(|(span, _)| span.last < earliest));
         let later = self.later.get(fact).copied().unwrap_or(START);
-        let is_open = |open: &(Position, Entry)| {
+        let is_open = |open: &(SequencePosition, OperationEntry)| {
             last_of(open).is_some_and(|(span, _)| {
-                let before = timeline.unknown(Span { first: span.last, last: first });
+                let before = timeline.unknown(CountSpan { first: span.last, last: first });
                 span.last >= later && before.is_none_or(|number| number < span.last)
             })
         };
@@ -171,14 +172,14 @@ impl Differences {
         if (unknown.len() + reopened + closes) as i64 > window.missing() {
             unknown.retain(|open| !is_open(open));
         }
-        let span = Span { first, last: self.time(fact) - 1 };
+        let span = CountSpan { first, last: self.time(fact) - 1 };
         for (position, open) in unknown {
             timeline.add(position, span, *step, open);
         }
     }
 
-    fn chains(&self, facts: &[Fact], timeline: &Timeline) -> Vec<Chain> {
-        let mut chains: Vec<Chain> = Vec::new();
+    fn chains(&self, facts: &[Fact], timeline: &HandleTimeline) -> Vec<SnapshotChain> {
+        let mut chains: Vec<SnapshotChain> = Vec::new();
         let mut did_not_run = false;
         for (number, fact) in facts.iter().enumerate() {
             did_not_run &= !fact.may_have_run;
@@ -195,13 +196,14 @@ impl Differences {
             }
             // Without an earlier snapshot, the text starts later than tracing.
             let after = new.filter(|_| chains.is_empty()).unwrap_or_default();
-            let mut chain = Chain::new(Link { fact: number, after, is_snapshot }, span);
+            let mut chain = SnapshotChain::new(Link { fact: number, after, is_snapshot }, span);
             if let Output::Enabled = fact.output {
                 let first =
                     timeline.known.first_key_value().map_or(END, |(position, _)| position.0);
-                chain.span = match timeline.is_since_beginning {
-                    true => Span::at(0),
-                    false => Span { first: START, last: first },
+                chain.span = if timeline.is_since_beginning {
+                    CountSpan::at(0)
+                } else {
+                    CountSpan { first: START, last: first }
                 };
             }
             chains.push(chain);
@@ -213,16 +215,16 @@ impl Differences {
     /// for the next chain.
     fn bounded_starts(
         &mut self,
-        chains: &[Chain],
+        chains: &[SnapshotChain],
         facts: &[Fact],
-        timeline: &Timeline,
+        timeline: &HandleTimeline,
     ) -> Vec<Option<i64>> {
         let mut next = END;
         let mut starts: Vec<Option<i64>> = Vec::with_capacity(chains.len());
         for chain in chains.iter().rev() {
             let is_bounded = chain.span.last != END && chain.opens(facts).next().is_some();
             starts.push(is_bounded.then(|| {
-                let room = Span { first: START, last: next - chain.length() };
+                let room = CountSpan { first: START, last: next - chain.length() };
                 let starts = chain.starts(room, facts, timeline);
                 next = self.start(chain, starts, START, facts, timeline);
                 next
@@ -236,15 +238,16 @@ impl Differences {
     /// counts its events.
     fn put(
         &mut self,
-        chain: &Chain,
-        starts: Span,
+        chain: &SnapshotChain,
+        starts: CountSpan,
         previous: i64,
         facts: &[Fact],
-        timeline: &Timeline,
+        timeline: &HandleTimeline,
     ) {
-        let start = match starts.first == starts.last {
-            true => starts.first,
-            false => self.start(chain, starts, previous, facts, timeline),
+        let start = if starts.first == starts.last {
+            starts.first
+        } else {
+            self.start(chain, starts, previous, facts, timeline)
         };
         for (link, window) in chain.windows(start, previous) {
             let starts = self.times.get_mut(link.fact).zip(self.starts.get_mut(link.fact));
@@ -260,11 +263,11 @@ impl Differences {
     /// Returns the best start of a chain.
     fn start(
         &mut self,
-        chain: &Chain,
-        starts: Span,
+        chain: &SnapshotChain,
+        starts: CountSpan,
         previous: i64,
         facts: &[Fact],
-        timeline: &Timeline,
+        timeline: &HandleTimeline,
     ) -> i64 {
         // Without a difference, assume that events printed only later also happened later.
         if chain.opens(facts).next().is_none() {
@@ -272,13 +275,13 @@ impl Differences {
             return starts.first;
         }
         // The fewest unknown events, and the starts with that number.
-        let (mut fewest, mut best) = (None, Span::at(starts.last));
+        let (mut fewest, mut best) = (None, CountSpan::at(starts.last));
         for start in (starts.first.max(starts.last - STARTS)..=starts.last).rev() {
             let Some(unknown) = self.unknown(chain, start, previous, facts, timeline) else {
                 continue;
             };
             if fewest.is_none_or(|fewest| unknown < fewest) {
-                (fewest, best) = (Some(unknown), Span::at(start));
+                (fewest, best) = (Some(unknown), CountSpan::at(start));
             } else if fewest == Some(unknown) {
                 best.first = start;
             }
@@ -299,7 +302,7 @@ impl Differences {
     }
 
     /// Records the starts of a chain that fit as well as the chosen one.
-    fn allow(&mut self, chain: &Chain, starts: Span) {
+    fn allow(&mut self, chain: &SnapshotChain, starts: CountSpan) {
         for link in &chain.links {
             if let Some(allowed) = self.allowed.get_mut(link.fact) {
                 *allowed = Some(starts.after(link.after));
@@ -310,17 +313,17 @@ impl Differences {
     /// Returns the number of a chain's opens that are in no full listing; `None` if the chain cannot start there.
     fn unknown(
         &mut self,
-        chain: &Chain,
+        chain: &SnapshotChain,
         start: i64,
         previous: i64,
         facts: &[Fact],
-        timeline: &Timeline,
+        timeline: &HandleTimeline,
     ) -> Option<usize> {
         let mut unknown = 0;
         for (link, window) in chain.windows(start, previous) {
             self.looks += 1;
             let Some(opens) = opens(facts, link.fact) else { continue };
-            let window = Window::of(timeline, window.first, window.last);
+            let window = SnapshotWindow::of(timeline, window.first, window.last);
             self.looks += window.len() as u64;
             unknown += window.explain(opens)?.opens.len();
         }
@@ -328,7 +331,7 @@ impl Differences {
     }
 }
 
-impl Chain {
+impl SnapshotChain {
     /// Returns the first fact.
     fn first(&self) -> Option<usize> {
         self.links.first().map(|link| link.fact)
@@ -349,11 +352,11 @@ impl Chain {
     }
 
     /// Returns the range of possible starts within `room`. Both ends are finite, unless the chain has no differences.
-    fn starts(&self, room: Span, facts: &[Fact], timeline: &Timeline) -> Span {
+    fn starts(&self, room: CountSpan, facts: &[Fact], timeline: &HandleTimeline) -> CountSpan {
         let span = self.span.and(room).unwrap_or(self.span);
         let Some(opens) = self.opens(facts).next() else {
             let last = if span.last == END { span.first } else { span.last };
-            return Span { last, ..span };
+            return CountSpan { last, ..span };
         };
         let first_known = timeline.known.first_key_value().map_or(0, |(position, _)| position.0);
         let known_until = timeline.known.last_key_value().map_or(0, |(position, _)| position.0 + 1);
@@ -362,25 +365,25 @@ impl Chain {
         let last = if span.last == END { span.first.max(known_until) + new } else { span.last };
         // Before all known events, all starts are equally good.
         let first = span.first.max(last.min(first_known).saturating_sub(self.length() + 1));
-        Span { first, last }
+        CountSpan { first, last }
     }
 
-    fn opens<'a>(&self, facts: &'a [Fact]) -> impl Iterator<Item = &'a [Entry]> {
+    fn opens<'a>(&self, facts: &'a [Fact]) -> impl Iterator<Item = &'a [OperationEntry]> {
         self.links.iter().filter_map(|link| opens(facts, link.fact))
     }
 
     /// Returns each link with the events since the previous snapshot. Those of the first link start at `previous`,
     /// unless it counts them.
-    fn windows(&self, start: i64, previous: i64) -> impl Iterator<Item = (&Link, Span)> {
+    fn windows(&self, start: i64, previous: i64) -> impl Iterator<Item = (&Link, CountSpan)> {
         let mut before = if self.lead() > 0 { start } else { previous.min(start) };
         self.links.iter().map(move |link| {
             let last = start.saturating_add(link.after);
-            (link, Span { first: std::mem::replace(&mut before, last), last })
+            (link, CountSpan { first: std::mem::replace(&mut before, last), last })
         })
     }
 
     /// Whether there are known events between the two positions a snapshot has for two starts.
-    fn is_open_between(&self, left: i64, right: i64, timeline: &Timeline) -> bool {
+    fn is_open_between(&self, left: i64, right: i64, timeline: &HandleTimeline) -> bool {
         self.links.iter().filter(|link| link.is_snapshot).any(|link| {
             let [left, right] = [left, right].map(|start| (start.saturating_add(link.after), 0));
             timeline.known.range(left..right.max(left)).next().is_some()
@@ -388,7 +391,7 @@ impl Chain {
     }
 }
 
-fn opens(facts: &[Fact], fact: usize) -> Option<&[Entry]> {
+fn opens(facts: &[Fact], fact: usize) -> Option<&[OperationEntry]> {
     match &facts.get(fact)?.output {
         Output::Difference { opens, .. } => Some(opens),
         _ => None,
@@ -396,9 +399,9 @@ fn opens(facts: &[Fact], fact: usize) -> Option<&[Entry]> {
 }
 
 /// Returns the range in which each fact may have been printed, from the full listings around it.
-fn spans(facts: &[Fact], timeline: &Timeline) -> Vec<Span> {
+fn spans(facts: &[Fact], timeline: &HandleTimeline) -> Vec<CountSpan> {
     let time = |number: usize| timeline.times.get(number).copied().flatten();
-    let mut spans = vec![Span::ALL; facts.len()];
+    let mut spans = vec![CountSpan::ALL; facts.len()];
     // The last full listing, and whether the program has been stopped since.
     let (mut last, mut is_same) = (None, false);
     for (number, (fact, span)) in facts.iter().zip(&mut spans).enumerate() {
@@ -407,7 +410,7 @@ fn spans(facts: &[Fact], timeline: &Timeline) -> Vec<Span> {
             (last, is_same) = (Some(time), true);
         }
         if let Some(last) = last {
-            *span = Span { first: last, last: if is_same { last } else { END } };
+            *span = CountSpan { first: last, last: if is_same { last } else { END } };
         }
     }
     let (mut next, mut is_same) = (None, false);
@@ -416,7 +419,7 @@ fn spans(facts: &[Fact], timeline: &Timeline) -> Vec<Span> {
             (next, is_same) = (Some(time), true);
         }
         if let Some(next) = next {
-            let until = Span { first: if is_same { next } else { START }, last: next };
+            let until = CountSpan { first: if is_same { next } else { START }, last: next };
             *span = span.and(until).unwrap_or(*span);
         }
         is_same &= !fact.may_have_run;

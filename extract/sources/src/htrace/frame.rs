@@ -6,14 +6,14 @@ use super::grammar::{hex, without_quote};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLine<'a> {
     pub address: u64,
-    pub location: Location<'a>,
+    pub location: CodeLocation<'a>,
     /// Length of the offset in characters; the same in all lines of a debugger.
     pub offset_digits: usize,
 }
 
 /// Where an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Location<'a> {
+pub enum CodeLocation<'a> {
     Function {
         module: &'a str,
         function: &'a str,
@@ -50,22 +50,22 @@ impl<'a> FrameLine<'a> {
 }
 
 /// Parses the text after the address.
-fn location(text: &str) -> (Location<'_>, usize) {
+fn location(text: &str) -> (CodeLocation<'_>, usize) {
     let text = without_comment(text);
     let is_module = |name: &str| !name.is_empty() && !name.contains([' ', '+']);
     if let Some((module, rest)) = text.split_once('!').filter(|(module, _)| is_module(module)) {
         let (function, offset, digits) = split_offset(rest);
         return match function {
-            "" => (Location::Unknown, digits),
-            function => (Location::Function { module, function, offset }, digits),
+            "" => (CodeLocation::Unknown, digits),
+            function => (CodeLocation::Function { module, function, offset }, digits),
         };
     }
     match split_offset(text) {
         // Without symbols or module, the debugger repeats the address: `+0x4aa4fe76`.
         (module, Some(rva), digits) if is_module(module) => {
-            (Location::Module { module, rva }, digits)
+            (CodeLocation::Module { module, rva }, digits)
         }
-        (_, _, digits) => (Location::Unknown, digits),
+        (_, _, digits) => (CodeLocation::Unknown, digits),
     }
 }
 
@@ -99,12 +99,12 @@ fn without_comment(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn frame(line: &str) -> Option<(u64, Location<'_>)> {
+    fn frame(line: &str) -> Option<(u64, CodeLocation<'_>)> {
         FrameLine::parse(line).map(|frame| (frame.address, frame.location))
     }
 
-    fn function<'a>(module: &'a str, function: &'a str, offset: u64) -> Location<'a> {
-        Location::Function { module, function, offset: Some(offset) }
+    fn function<'a>(module: &'a str, function: &'a str, offset: u64) -> CodeLocation<'a> {
+        CodeLocation::Function { module, function, offset: Some(offset) }
     }
 
     #[test]
@@ -137,7 +137,8 @@ mod tests {
             let line = format!("0x1: my_app!{name}+0x1f");
             assert_eq!(frame(&line), Some((1, function("my_app", name, 0x1F))), "{line}");
             let line = format!("0x1: my_app!{name}");
-            let location = Location::Function { module: "my_app", function: name, offset: None };
+            let location =
+                CodeLocation::Function { module: "my_app", function: name, offset: None };
             assert_eq!(frame(&line), Some((1, location)), "{line}");
         }
     }
@@ -146,12 +147,12 @@ mod tests {
     fn without_symbols_there_is_a_module_or_nothing() {
         assert_eq!(
             frame("0x1234: clr+0x34"),
-            Some((0x1234, Location::Module { module: "clr", rva: 0x34 }))
+            Some((0x1234, CodeLocation::Module { module: "clr", rva: 0x34 }))
         );
         for line in
             ["0x1234:", "0x1234", "0x1234: +0x1234", "0x1234: +1234", "0x1234: why is that!"]
         {
-            assert_eq!(frame(line), Some((0x1234, Location::Unknown)), "{line}");
+            assert_eq!(frame(line), Some((0x1234, CodeLocation::Unknown)), "{line}");
         }
     }
 
@@ -160,7 +161,7 @@ mod tests {
         for comment in ["  <--- here + there", " // 0x1 + 0x2", " <- leak!", " [c:\\a.cpp @ 12]"] {
             for (name, offset) in [("a!f+0x2", Some(2)), ("a!f", None)] {
                 let line = format!("0x1: {name}{comment}");
-                let location = Location::Function { module: "a", function: "f", offset };
+                let location = CodeLocation::Function { module: "a", function: "f", offset };
                 assert_eq!(frame(&line), Some((1, location)), "{line}");
             }
         }

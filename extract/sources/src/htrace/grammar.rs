@@ -8,18 +8,18 @@ use crate::operations::Operation;
 
 /// Commands at a prompt, which determine the output that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Typed {
+pub struct PromptCommands {
     /// Whether the program may run before the next prompt.
     pub runs: bool,
     /// The requested listing, if there is only one and it is not from `-diff`.
-    pub listing: Option<Listing>,
+    pub listing: Option<ListingKind>,
     /// Whether `!handle` lists handles of only one type.
     pub is_of_type: bool,
 }
 
 /// Kind of an `!htrace` listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listing {
+pub enum ListingKind {
     All,
     /// Entries of one handle value, possibly limited in number.
     Handle {
@@ -55,7 +55,7 @@ pub enum Statement<'a> {
     /// A listing of `-diff` follows, with the number of entries since the previous snapshot if the line has it.
     SincePrevious { new: Option<u64> },
     /// A prompt, and what was typed at it.
-    Prompt(Typed),
+    Prompt(PromptCommands),
     /// A line before a listing; it ends any previous listing.
     Break,
 }
@@ -182,7 +182,7 @@ fn count(line: &str, name: &str) -> Option<u64> {
 }
 
 /// Parses the commands at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
-fn typed(line: &str) -> Option<Typed> {
+fn typed(line: &str) -> Option<PromptCommands> {
     /// Longest prompt.
     const MAX_LENGTH: usize = 24;
     let (prompt, commands) = line.split_once('>')?;
@@ -190,10 +190,10 @@ fn typed(line: &str) -> Option<Typed> {
     let is_prompt = prompt.len() <= MAX_LENGTH
         && prompt.bytes().all(|byte| byte.is_ascii_alphanumeric() || b": _".contains(&byte))
         && (has_thread || ["kd", "lkd"].contains(&prompt));
-    is_prompt.then(|| Typed::of(commands))
+    is_prompt.then(|| PromptCommands::of(commands))
 }
 
-impl Typed {
+impl PromptCommands {
     fn of(commands: &str) -> Self {
         let mut typed = Self { runs: false, listing: None, is_of_type: false };
         let mut listings = 0;
@@ -210,9 +210,10 @@ impl Typed {
             listings += 1;
             // Handle 0 means all handles.
             let is_handle = hex(argument).is_some_and(|(handle, _)| handle != 0);
-            typed.listing = Some(match is_handle {
-                true => Listing::Handle { is_limited: arguments.next().is_some() },
-                false => Listing::All,
+            typed.listing = Some(if is_handle {
+                ListingKind::Handle { is_limited: arguments.next().is_some() }
+            } else {
+                ListingKind::All
             });
         }
         typed.listing = typed.listing.filter(|_| listings == 1);
@@ -326,10 +327,10 @@ mod tests {
         let displayed = "Displayed 0x13 stack traces for outstanding handles opened since the previous snapshot.";
         assert_eq!(Statement::parse(displayed), count(None, 0x13));
         for (line, runs, listing) in [
-            ("0:000> !htrace", false, Some(Listing::All)),
-            ("0:000> !htrace 0", false, Some(Listing::All)),
-            ("0:000> !htrace 7CC", false, Some(Listing::Handle { is_limited: false })),
-            ("0:000> !htrace 7CC 2", false, Some(Listing::Handle { is_limited: true })),
+            ("0:000> !htrace", false, Some(ListingKind::All)),
+            ("0:000> !htrace 0", false, Some(ListingKind::All)),
+            ("0:000> !htrace 7CC", false, Some(ListingKind::Handle { is_limited: false })),
+            ("0:000> !htrace 7CC 2", false, Some(ListingKind::Handle { is_limited: true })),
             ("0:000> !htrace -diff; !handle 0 f", false, None),
             ("0:000> !htrace; !htrace 4", false, None),
             ("0:000> !htrace -snapshot; g", true, None),
@@ -341,7 +342,7 @@ mod tests {
             ("0: kd:x86> g", true, None),
             ("lkd> !process", true, None),
         ] {
-            let typed = Typed { runs, listing, is_of_type: false };
+            let typed = PromptCommands { runs, listing, is_of_type: false };
             assert_eq!(Statement::parse(line), Some(Statement::Prompt(typed)), "{line}");
         }
         for (line, expected) in [

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 
 use super::grammar::{hex, word};
-use super::output::Step;
-use crate::operations::{OpenHandle, OpenHandles};
+use super::output::CommandStep;
+use crate::operations::{ListedHandle, OpenHandleList};
 
 /// The output of one command.
 #[derive(Debug, Default)]
 pub struct HandleOutput {
-    pub handles: Vec<OpenHandle>,
+    pub handles: Vec<ListedHandle>,
     /// Number of handles by type, if the text has nothing more.
     pub counts: Vec<(String, u64)>,
     /// Number of lines that start a handle, even one without any details.
     begun: u64,
     /// The last line: how many handles there are.
     total: Option<u64>,
-    handle: Option<OpenHandle>,
+    handle: Option<ListedHandle>,
     /// Whether the text has any details about that handle.
     is_described: bool,
     /// Whether the table of counts continues.
@@ -35,13 +35,13 @@ impl HandleOutput {
     }
 
     /// Takes a line; names are taken from `raw`. Returns whether the line belongs to the output.
-    pub fn line(&mut self, text: &str, raw: &str, open: &mut OpenHandles) -> bool {
+    pub fn line(&mut self, text: &str, raw: &str, open: &mut OpenHandleList) -> bool {
         if let Some(handle) = header(text) {
             self.end_handle();
             self.is_in_counts = false;
             self.begun += 1;
             self.is_described = false;
-            self.handle = Some(OpenHandle { handle, ..OpenHandle::default() });
+            self.handle = Some(ListedHandle { handle, ..ListedHandle::default() });
             return true;
         }
         if let Some(total) = total(text) {
@@ -87,7 +87,7 @@ fn total(text: &str) -> Option<u64> {
 }
 
 /// Parses a property of a handle; returns whether the line is one.
-fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles) -> bool {
+fn field(handle: &mut ListedHandle, text: &str, raw: &str, open: &mut OpenHandleList) -> bool {
     let number = |name: &str| word(text, name).and_then(|rest| rest.parse::<u32>().ok());
     let mask = |name: &str| {
         let (mask, _) = hex(word(text, name)?)?;
@@ -99,8 +99,11 @@ fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles)
         let name = word(raw.trim(), "Name").unwrap_or(name);
         handle.name = (!["", "<none>"].contains(&name)).then(|| open.name(name)).or(handle.name);
     } else if let Some(ids) = word(text, "Thread Id") {
-        let ids = ids.split([',', ' ']).next().and_then(|ids| ids.split_once('.'));
-        let ids = ids.and_then(|(process, thread)| Some((hex(process)?, hex(thread)?)));
+        let ids = ids
+            .split([',', ' '])
+            .next()
+            .and_then(|ids| ids.split_once('.'))
+            .and_then(|(process, thread)| Some((hex(process)?, hex(thread)?)));
         if let Some(((process, ""), (thread, ""))) = ids {
             let name = || open.name(&format!("thread {thread} of process {process}"));
             handle.name = Some(handle.name.unwrap_or_else(name));
@@ -121,7 +124,7 @@ fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles)
 
 /// What a command listed, and when.
 #[derive(Debug)]
-pub struct Listing {
+pub struct HandleListing {
     output: HandleOutput,
     /// Whether all handles of the process are listed.
     is_whole: bool,
@@ -132,7 +135,7 @@ pub struct Listing {
     process: u32,
 }
 
-impl Listing {
+impl HandleListing {
     pub fn new(output: HandleOutput, is_of_type: bool, steps: usize) -> Self {
         let is_whole = !is_of_type && output.begun > 0 && output.total == Some(output.begun);
         Self { output, is_whole, steps, may_run: true, process: 0 }
@@ -141,12 +144,16 @@ impl Listing {
 
 /// Finds the process of each listing: that of the last entry before it, or else of the next. Moves the listing after
 /// the steps that follow while the program is stopped.
-pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce() -> u32) {
+pub fn place(
+    listings: &mut [HandleListing],
+    steps: &[CommandStep],
+    only_process: impl FnOnce() -> u32,
+) {
     if listings.is_empty() {
         return;
     }
-    let owners = steps.iter().map(|step| Some(step.output.entries().next()?.process));
-    let owners: Vec<Option<u32>> = owners.collect();
+    let owners: Vec<Option<u32>> =
+        steps.iter().map(|step| Some(step.output.entries().next()?.process)).collect();
     let first = owners.iter().flatten().next().copied().unwrap_or_else(only_process);
     let mut last = first;
     let mut before = vec![first];
@@ -169,15 +176,15 @@ pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce
 /// Adds the handles of all listings. `known` gives the step in which each event is first known, out of `steps` steps.
 /// Returns whether the last listing has all handles open at the end; `None` if there are no listings.
 pub fn add(
-    listings: &[Listing],
+    listings: &[HandleListing],
     known: &[usize],
     steps: usize,
-    open: &mut OpenHandles,
+    open: &mut OpenHandleList,
 ) -> Option<bool> {
     // Last row of each handle, by process.
     let mut last: HashMap<u32, HashMap<u64, usize>> = HashMap::new();
     for listing in listings {
-        let Listing { process, .. } = *listing;
+        let HandleListing { process, .. } = *listing;
         let last = last.entry(process).or_default();
         let outdated = if listing.is_whole { std::mem::take(last) } else { HashMap::new() };
         outdated.into_values().for_each(|row| open.handles[row].is_outdated = true);
@@ -187,7 +194,7 @@ pub fn add(
             if let Some(row) = last.insert(handle.handle, open.handles.len()) {
                 open.handles[row].is_outdated = true;
             }
-            open.handles.push(OpenHandle { process, before, ..*handle });
+            open.handles.push(ListedHandle { process, before, ..*handle });
         }
     }
     let counted = listings.last()?;
@@ -205,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_handle_has_what_the_command_says_of_it() {
-        let (mut output, mut open) = (HandleOutput::default(), OpenHandles::default());
+        let (mut output, mut open) = (HandleOutput::default(), OpenHandleList::default());
         let text = "Handle 0000000000000a44\n  Type         \tALPC Port\n  Attributes   \t0\n  GrantedAccess\t0x1f0001:\n\
                     \x20        Delete,ReadControl\n  HandleCount  \t2\n  PointerCount \t65535\n\
                     \x20 Name         \t\\RPC Control\\a  b\n  No object specific information available\n\
@@ -221,12 +228,12 @@ mod tests {
         assert_eq!((port.handle_count, port.pointer_count), (Some(2), Some(65535)));
         assert_eq!(open.types().name, ["ALPC Port", "Thread"]);
         assert_eq!(open.names().name, [r"\RPC Control\a  b", "thread 43 of process 26"]);
-        assert!(Listing::new(output, false, 0).is_whole);
+        assert!(HandleListing::new(output, false, 0).is_whole);
     }
 
     #[test]
     fn a_word_about_a_handle_is_no_output() {
-        let (mut output, mut open) = (HandleOutput::default(), OpenHandles::default());
+        let (mut output, mut open) = (HandleOutput::default(), OpenHandleList::default());
         for line in ["Handle 34 is odd", "Handle", "Handles", "3 Handles of a door", "Type\tFile"] {
             assert!(!output.line(line, line, &mut open), "{line}");
         }

@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::differences::Differences;
-use super::output::{Fact, Output, Step};
-use super::timeline::{Position, Timeline};
+use super::output::{CommandStep, Fact, Output};
+use super::timeline::{HandleTimeline, SequencePosition};
 use super::window;
-use crate::operations::Entry;
+use crate::operations::OperationEntry;
 
 /// Maximum number of events assumed missing between two listings.
 const WIDEST: i64 = 1 << 12;
@@ -23,8 +23,8 @@ const TRIALS: usize = 20_000_000;
 
 /// The events of all listings in the order they happened.
 #[derive(Debug, Default)]
-pub struct History {
-    events: Vec<Entry>,
+pub struct HandleHistory {
+    events: Vec<OperationEntry>,
     /// The first step that proves that each event has happened, ascending.
     known: Vec<usize>,
     snapshots: Vec<u32>,
@@ -35,14 +35,14 @@ pub struct History {
 /// Events of one process since a start of tracing, and the snapshots among them.
 struct Stretch {
     /// Events with the first step that proves that they have happened.
-    events: Vec<(usize, Entry)>,
+    events: Vec<(usize, OperationEntry)>,
     /// Step of each snapshot, and the number of events before it.
     snapshots: Vec<(usize, usize)>,
     uncertain: u64,
 }
 
-impl History {
-    pub fn new(steps: Vec<Step>) -> Self {
+impl HandleHistory {
+    pub fn new(steps: Vec<CommandStep>) -> Self {
         let mut uncertain = 0;
         // The events of a process keep their order. Events of several processes are ordered by when they are known.
         let (mut events, mut snapshots) = (Vec::new(), Vec::new());
@@ -94,14 +94,14 @@ impl History {
     }
 
     /// The events in the order they happened.
-    pub fn events(&self) -> impl Iterator<Item = &Entry> {
+    pub fn events(&self) -> impl Iterator<Item = &OperationEntry> {
         self.events.iter()
     }
 }
 
 impl Stretch {
     fn new(facts: &[Fact]) -> Self {
-        let mut timeline = Timeline::new(facts);
+        let mut timeline = HandleTimeline::new(facts);
         let differences = fitted(facts, &mut timeline);
         timeline.index();
         for (number, fact) in facts.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Stretch {
                 Output::Enabled | Output::Snapshot | Output::All { .. } => {}
             }
         }
-        let positions: Vec<&Position> = timeline.known.keys().collect();
+        let positions: Vec<&SequencePosition> = timeline.known.keys().collect();
         let is_snapshot = |(_, fact): &(usize, &Fact)| matches!(fact.output, Output::Snapshot);
         let (spans, mut uncertain) = (timeline.spans(), 0);
         let snapshots = facts.iter().enumerate().filter(is_snapshot).map(|(number, fact)| {
@@ -123,7 +123,7 @@ impl Stretch {
             (fact.step, positions.partition_point(|position| **position < start))
         });
         let snapshots = snapshots.collect();
-        let mut events: Vec<(usize, Entry)> = timeline.known.into_values().collect();
+        let mut events: Vec<(usize, OperationEntry)> = timeline.known.into_values().collect();
         // When an event is known, all events before it have happened.
         let mut first = events.last().map_or(0, |(step, _)| *step);
         for (step, _) in events.iter_mut().rev() {
@@ -136,7 +136,7 @@ impl Stretch {
 
 /// Finds the positions of all differences. If full listings have no events in common, the differences determine how
 /// many events are missing in between.
-fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
+fn fitted(facts: &[Fact], timeline: &mut HandleTimeline) -> Differences {
     let mut differences = Differences::new(facts, timeline);
     let mut trials = TRIALS / (timeline.known.len() + facts.len()).max(1);
     for gap in 0..timeline.gaps() {
@@ -159,9 +159,9 @@ fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
 
 /// Groups the facts in the steps by process. Steps without entries belong to the process of the next listing, or else
 /// of the last one.
-fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
-    let entries = steps.iter().flat_map(|step| step.output.entries());
-    let processes: BTreeSet<u32> = entries.map(|entry| entry.process).collect();
+fn facts_of_processes(mut steps: Vec<CommandStep>) -> BTreeMap<u32, Vec<Fact>> {
+    let processes: BTreeSet<u32> =
+        steps.iter().flat_map(|step| step.output.entries()).map(|entry| entry.process).collect();
     if processes.len() > 1 {
         // The text does not tell the number of traced entries of each process.
         for step in &mut steps {

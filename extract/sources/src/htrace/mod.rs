@@ -26,7 +26,7 @@ use std::path::Path;
 
 pub use self::grammar::Statement;
 pub use self::handle::HandleOutput;
-use self::parser::Parser;
+use self::parser::HtraceParser;
 use self::tables::Entries;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary};
@@ -34,8 +34,10 @@ use handlescope_model::Cancel;
 use handlescope_model::rules::is_exit_function;
 use handlescope_model::tables::TraceInfo;
 
-use crate::operations::{Entry, Handles, Tables, event_counts, stack_events};
-use crate::text::{Lines, Progress, TextFile, each_line, line_warnings};
+use crate::operations::{
+    OperationEntry, OperationHandles, OperationTables, event_counts, stack_events,
+};
+use crate::text::{Lines, ReadProgress, TextFile, each_line, line_warnings};
 
 /// Prefix of the names of event kinds.
 const SOURCE: &str = "htrace";
@@ -61,8 +63,11 @@ pub fn extract(
 }
 
 /// Parses the lines of a text into entries.
-fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<(Entries, Diagnostics)> {
-    let mut parser = Parser::default();
+fn parse(
+    lines: Lines<impl Read>,
+    progress: &ReadProgress<'_>,
+) -> io::Result<(Entries, Diagnostics)> {
+    let mut parser = HtraceParser::default();
     each_line(lines, progress, |line| parser.line(line))?;
     let (entries, mut findings) = parser.finish();
     findings.add(WarningKind::LossyText, progress.replaced.get(), None);
@@ -70,23 +75,23 @@ fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<(Entrie
 }
 
 /// Returns the handles. A close counts as process exit if its stack shows that.
-fn handles(entries: &Entries, findings: &mut Diagnostics) -> Handles {
-    let history: Vec<&Entry> = entries.history.events().collect();
+fn handles(entries: &Entries, findings: &mut Diagnostics) -> OperationHandles {
+    let history: Vec<&OperationEntry> = entries.history.events().collect();
     let is_exit = |stack| entries.has_function(stack, is_exit_function);
-    Handles::new(&history, is_exit, entries.open_list(), findings)
+    OperationHandles::new(&history, is_exit, entries.open_list(), findings)
 }
 
 /// Returns the tables of the entries; `source` tells where they come from.
-fn tables(source: TraceInfo, mut entries: Entries, mut findings: Diagnostics) -> Tables {
+fn tables(source: TraceInfo, mut entries: Entries, mut findings: Diagnostics) -> OperationTables {
     let handles = handles(&entries, &mut findings);
-    let history: Vec<&Entry> = entries.history.events().collect();
+    let history: Vec<&OperationEntry> = entries.history.events().collect();
     let event_counts = event_counts(&history, SOURCE);
     let processes = entries.process_table();
     let stack_events = stack_events(&history, &processes.pid);
     let (stacks, modules) = (entries.stack_table(), entries.module_table());
     let info = tables::info(source, &entries);
     let (frames, symbols) = entries.take_frames();
-    Tables {
+    OperationTables {
         info,
         processes,
         modules,
@@ -99,6 +104,6 @@ fn tables(source: TraceInfo, mut entries: Entries, mut findings: Diagnostics) ->
         symbols,
         event_counts,
         warnings: line_warnings(&findings),
-        ..Tables::default()
+        ..OperationTables::default()
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::operations::Entry;
+use crate::operations::OperationEntry;
 
 /// The output of one command.
 #[derive(Debug)]
-pub struct Step {
+pub struct CommandStep {
     pub output: Output,
     /// Whether the program may have run since the previous step.
     pub may_have_run: bool,
@@ -22,23 +22,23 @@ pub enum Output {
     /// snapshot.
     Difference {
         new: Option<u64>,
-        opens: Vec<Entry>,
+        opens: Vec<OperationEntry>,
     },
     /// All traced entries, `None` for unreadable ones. A cut listing lacks the oldest entries.
     All {
-        entries: Vec<Option<Entry>>,
+        entries: Vec<Option<OperationEntry>>,
         is_cut: bool,
     },
     /// A part: all entries of each handle value in it, and the number of traced entries if the text has it.
     Some {
-        entries: Vec<Entry>,
+        entries: Vec<OperationEntry>,
         traced: Option<u64>,
     },
 }
 
 impl Output {
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        let (all, some): (&[Option<Entry>], &[Entry]) = match self {
+    pub fn entries(&self) -> impl Iterator<Item = &OperationEntry> {
+        let (all, some): (&[Option<OperationEntry>], &[OperationEntry]) = match self {
             Self::Enabled | Self::Snapshot => (&[], &[]),
             Self::All { entries, .. } => (entries, &[]),
             Self::Difference { opens: entries, .. } | Self::Some { entries, .. } => (&[], entries),
@@ -46,8 +46,8 @@ impl Output {
         all.iter().flatten().chain(some)
     }
 
-    fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        let (all, some): (&mut [Option<Entry>], &mut [Entry]) = match self {
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut OperationEntry> {
+        let (all, some): (&mut [Option<OperationEntry>], &mut [OperationEntry]) = match self {
             Self::Enabled | Self::Snapshot => (&mut [], &mut []),
             Self::All { entries, .. } => (entries, &mut []),
             Self::Difference { opens: entries, .. } | Self::Some { entries, .. } => {
@@ -59,8 +59,8 @@ impl Output {
 
     /// Returns the part about one process.
     pub fn of_process(&self, process: u32) -> Self {
-        let is_of = |entry: &&Entry| entry.process == process;
-        let of = |entries: &[Entry]| entries.iter().filter(is_of).copied().collect();
+        let is_of = |entry: &&OperationEntry| entry.process == process;
+        let of = |entries: &[OperationEntry]| entries.iter().filter(is_of).copied().collect();
         match self {
             Self::Enabled => Self::Enabled,
             Self::Snapshot => Self::Snapshot,
@@ -98,8 +98,10 @@ pub fn assign_owners<'o>(
     let owners: Vec<Option<u32>> = outputs.iter().map(|output| owner(output, &is_pid)).collect();
     for (output, owner) in outputs.iter().zip(&owners) {
         let Some(owner) = *owner else { continue };
-        let others = output.entries().map(|entry| entry.process);
-        let others = others.filter(|process| *process != owner && is_pid(*process));
+        let others = output
+            .entries()
+            .map(|entry| entry.process)
+            .filter(|process| *process != owner && is_pid(*process));
         guests.extend(others.map(|process| (process, owner)));
         // A listing of one handle may have only entries of another process.
         if matches!(output, Output::All { .. } | Output::Difference { .. }) {

@@ -4,13 +4,13 @@ use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::rules::handle_slot;
 
 use super::frame::FrameLine;
-use super::grammar::{Listing, Statement, Typed};
+use super::grammar::{ListingKind, PromptCommands, Statement};
 use super::handle::{self, HandleOutput};
-use super::history::History;
-use super::output::{Output, Step, assign_owners};
+use super::history::HandleHistory;
+use super::output::{CommandStep, Output, assign_owners};
 use super::tables::Entries;
-use crate::operations::{Entry, Operation};
-use crate::text::{Line, tidy, without_marks};
+use crate::operations::{Operation, OperationEntry};
+use crate::text::{TextLine, tidy, without_marks};
 
 /// Maximum number of frames read of a stack. Debuggers keep 16, the kernel a few more.
 const MAX_FRAMES: usize = 1 << 10;
@@ -20,25 +20,25 @@ const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len(
 
 /// Reads lines in sequence. Offsets in `findings` are line numbers.
 #[derive(Default)]
-pub struct Parser {
+pub struct HtraceParser {
     entries: Entries,
     findings: Diagnostics,
     /// The entry being read.
-    entry: Option<Reading>,
+    entry: Option<PartialEntry>,
     /// Entries of the listing so far, newest first; `None` for unreadable ones.
-    listing: Vec<Option<Entry>>,
+    listing: Vec<Option<OperationEntry>>,
     /// Number of entries that tracing holds, from the end of a listing.
     parsed: Option<u64>,
     /// Command at the last prompt.
-    typed: Option<Typed>,
+    typed: Option<PromptCommands>,
     /// Whether the program may have run since the last step.
-    running: Running,
-    steps: Vec<Step>,
+    running: CommandState,
+    steps: Vec<CommandStep>,
     /// The `!handle` output being read, and that of earlier commands.
     handles: HandleOutput,
-    handle_listings: Vec<handle::Listing>,
+    handle_listings: Vec<handle::HandleListing>,
     /// Whether the program may have run since the last `!handle`.
-    running_since_handles: Running,
+    running_since_handles: CommandState,
     /// Kernel address of the process whose handles the kernel debugger lists.
     kernel_process: Option<u64>,
     /// What the last lines say about snapshots.
@@ -65,7 +65,7 @@ enum Taking {
 
 /// Which commands were typed since the last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Running {
+enum CommandState {
     /// None seen.
     #[default]
     Unknown,
@@ -74,14 +74,14 @@ enum Running {
     MayRun,
 }
 
-impl Running {
-    fn after(self, prompt: Typed) -> Self {
+impl CommandState {
+    fn after(self, prompt: PromptCommands) -> Self {
         if prompt.runs || self == Self::MayRun { Self::MayRun } else { Self::Stopped }
     }
 }
 
 /// An entry being read.
-struct Reading {
+struct PartialEntry {
     handle: u64,
     operation: Operation,
     thread: Option<u32>,
@@ -89,9 +89,9 @@ struct Reading {
     line: u64,
 }
 
-impl Parser {
+impl HtraceParser {
     /// Takes the next line.
-    pub fn line(&mut self, line: &Line<'_>) {
+    pub fn line(&mut self, line: &TextLine<'_>) {
         self.number = line.number;
         let was_in_listing = self.is_in_listing();
         self.read(line);
@@ -110,7 +110,7 @@ impl Parser {
         self.entry.is_some() || !self.listing.is_empty()
     }
 
-    fn read(&mut self, line: &Line<'_>) {
+    fn read(&mut self, line: &TextLine<'_>) {
         let text = tidy(&line.text);
         if !self.understands(&text, line)
             && let Some(text) = without_marks(&text)
@@ -120,7 +120,7 @@ impl Parser {
     }
 
     /// Takes a line; `text` is what the debugger printed. Returns whether the line is known.
-    fn understands(&mut self, text: &str, line: &Line<'_>) -> bool {
+    fn understands(&mut self, text: &str, line: &TextLine<'_>) -> bool {
         if self.entry.is_some()
             && let Some(frame) = FrameLine::parse(text)
         {
@@ -139,14 +139,14 @@ impl Parser {
         is_known
     }
 
-    fn statement(&mut self, statement: Option<Statement<'_>>, line: &Line<'_>) {
+    fn statement(&mut self, statement: Option<Statement<'_>>, line: &TextLine<'_>) {
         match statement {
             None => {}
             Some(Statement::Entry { handle, operation, rest }) => {
                 self.end_entry();
                 self.end_snapshot();
                 let (thread, process, line) = (None, None, line.number);
-                self.entry = Some(Reading { handle, operation, thread, process, line });
+                self.entry = Some(PartialEntry { handle, operation, thread, process, line });
                 if let Some(Statement::Ids { thread, process }) = Statement::parse(rest) {
                     self.ids(thread, process);
                 }
@@ -208,16 +208,16 @@ impl Parser {
 
     /// Adds the output of a command.
     fn step(&mut self, output: Output) {
-        let may_have_run = self.running != Running::Stopped;
+        let may_have_run = self.running != CommandState::Stopped;
         if let Some(last) = self.handle_listings.last_mut()
             && last.steps == self.steps.len()
         {
-            last.may_run = self.running_since_handles != Running::Stopped;
+            last.may_run = self.running_since_handles != CommandState::Stopped;
         }
-        self.steps.push(Step { output, may_have_run });
+        self.steps.push(CommandStep { output, may_have_run });
         // The program may run after the output of a command that resumes it.
         let runs = self.typed.is_some_and(|typed| typed.runs);
-        self.running = if runs { Running::MayRun } else { Running::Unknown };
+        self.running = if runs { CommandState::MayRun } else { CommandState::Unknown };
     }
 
     /// Ends the output of a command.
@@ -236,8 +236,8 @@ impl Parser {
             return;
         }
         let is_of_type = self.typed.is_some_and(|typed| typed.is_of_type);
-        self.handle_listings.push(handle::Listing::new(output, is_of_type, self.steps.len()));
-        self.running_since_handles = Running::Unknown;
+        self.handle_listings.push(handle::HandleListing::new(output, is_of_type, self.steps.len()));
+        self.running_since_handles = CommandState::Unknown;
     }
 
     /// Ends a snapshot that was not part of a difference.
@@ -256,7 +256,7 @@ impl Parser {
         let mut listings = std::mem::take(&mut self.handle_listings);
         handle::place(&mut listings, &self.steps, || self.entries.only_process());
         let steps = self.steps.len();
-        self.entries.history = History::new(std::mem::take(&mut self.steps));
+        self.entries.history = HandleHistory::new(std::mem::take(&mut self.steps));
         let known = self.entries.history.known();
         self.entries.has_all_open = handle::add(&listings, known, steps, &mut self.entries.open);
         self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);
@@ -281,7 +281,7 @@ impl Parser {
         }
     }
 
-    fn frame(&mut self, frame: &FrameLine<'_>, line: &Line<'_>) {
+    fn frame(&mut self, frame: &FrameLine<'_>, line: &TextLine<'_>) {
         let digits = frame.offset_digits;
         let is_usual = match self.offset_digits {
             Some(before) => before == digits,
@@ -301,7 +301,8 @@ impl Parser {
 
     /// Ends the current entry.
     fn end_entry(&mut self) {
-        let Some(Reading { handle, operation, thread, process, line }) = self.entry.take() else {
+        let Some(PartialEntry { handle, operation, thread, process, line }) = self.entry.take()
+        else {
             return;
         };
         let (stack, addresses) = self.entries.take_stack();
@@ -317,7 +318,7 @@ impl Parser {
         }
         let process = self.entries.process(process, self.kernel_process);
         let thread = thread.unwrap_or_default();
-        let entry = Entry {
+        let entry = OperationEntry {
             handle: handle_slot(handle),
             shown_handle: handle,
             operation,
@@ -351,11 +352,11 @@ impl Parser {
             let is_cut = count != Some(read);
             let requested = self.typed.and_then(|typed| typed.listing);
             let is_all = match requested {
-                Some(requested) => requested == Listing::All,
+                Some(requested) => requested == ListingKind::All,
                 None => parsed == Some(read) || has_several_handles(&listing),
             };
             if !is_all {
-                let is_limited = requested == Some(Listing::Handle { is_limited: true });
+                let is_limited = requested == Some(ListingKind::Handle { is_limited: true });
                 let entries = listing.into_iter().flatten().collect();
                 self.step(Output::Some { entries, traced: parsed.filter(|_| !is_limited) });
             } else if !listing.is_empty() {
@@ -366,7 +367,7 @@ impl Parser {
 }
 
 /// Whether a listing has more than one handle value.
-fn has_several_handles(listing: &[Option<Entry>]) -> bool {
+fn has_several_handles(listing: &[Option<OperationEntry>]) -> bool {
     let mut handles = listing.iter().flatten().map(|entry| entry.handle);
     let first = handles.next();
     handles.any(|handle| Some(handle) != first)

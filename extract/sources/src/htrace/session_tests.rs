@@ -84,11 +84,12 @@ impl Session {
         self.text += "0:001> g\n(44.10): Break instruction exception - code 80000003\n";
         for _ in 0..self.random(self.shape.run) {
             let handle = 4 * (1 + self.random(5));
-            let operation = match self.open.contains(&handle) {
-                true if self.random(8) > 0 => "CLOSE",
-                true => continue,
-                false if self.random(8) > 0 => "OPEN",
-                false => "BAD REF",
+            let is_open = self.open.contains(&handle);
+            let operation = match (is_open, self.random(8) > 0) {
+                (true, true) => "CLOSE",
+                (true, false) => continue,
+                (false, true) => "OPEN",
+                (false, false) => "BAD REF",
             };
             match operation {
                 "OPEN" => drop(self.open.insert(handle)),
@@ -201,8 +202,8 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         let cancel = Cancel::default();
         let text = session.text.as_bytes();
         let (mut entries, _) =
-            parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap();
-        let address = |entries: &Entries, entry: &Entry| {
+            parse(Lines::new(text), &ReadProgress::new(&NoObserver, &cancel)).unwrap();
+        let address = |entries: &Entries, entry: &OperationEntry| {
             let stack =
                 entry.stack.and_then(|row| entries.stack_table().frames.get(row as usize).cloned());
             stack.and_then(|frames| frames.first().copied())

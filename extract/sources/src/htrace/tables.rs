@@ -9,9 +9,9 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{FrameIdx, ModuleIdx};
 
-use super::frame::{FrameLine, Location};
-use super::history::History;
-use crate::operations::{OpenHandles, OpenList};
+use super::frame::{CodeLocation, FrameLine};
+use super::history::HandleHistory;
+use crate::operations::{OpenHandleList, OpenList};
 
 /// Returns the row of the trace table.
 pub fn info(source: TraceInfo, entries: &Entries) -> TraceInfo {
@@ -32,9 +32,9 @@ pub fn info(source: TraceInfo, entries: &Entries) -> TraceInfo {
 /// Entries read so far.
 #[derive(Default)]
 pub struct Entries {
-    pub history: History,
+    pub history: HandleHistory,
     /// What `!handle` lists, and, if it lists anything, whether that is everything open at the end.
-    pub open: OpenHandles,
+    pub open: OpenHandleList,
     pub has_all_open: Option<bool>,
     /// Kind and number of each process.
     processes: Interner<(ProcessKey, u64)>,
@@ -79,19 +79,19 @@ impl Entries {
         key.clear();
         key.extend_from_slice(&address.to_le_bytes());
         match location {
-            Location::Function { module, function, offset } => {
+            CodeLocation::Function { module, function, offset } => {
                 key.extend_from_slice(&[1, u8::from(offset.is_some())]);
                 key.extend_from_slice(&offset.unwrap_or_default().to_le_bytes());
                 key.extend_from_slice(module.as_bytes());
                 key.push(b'!');
                 key.extend_from_slice(function.as_bytes());
             }
-            Location::Module { module, rva } => {
+            CodeLocation::Module { module, rva } => {
                 key.push(2);
                 key.extend_from_slice(&rva.to_le_bytes());
                 key.extend_from_slice(module.as_bytes());
             }
-            Location::Unknown => {}
+            CodeLocation::Unknown => {}
         }
         let row = self.frames.intern(key);
         if row as usize == self.frame_rows.len() {
@@ -106,17 +106,17 @@ impl Entries {
         let mut module = |name: &str| Some(ModuleIdx(self.modules.intern(name.as_bytes())));
         let address = Some(frame.address);
         self.frame_rows.push(match frame.location {
-            Location::Function { module: name, offset, .. } => {
+            CodeLocation::Function { module: name, offset, .. } => {
                 // Without an offset, the address would look like the start of the function.
                 let address = address.filter(|_| offset.is_some());
                 Frame { module: module(name), address, ..Frame::default() }
             }
-            Location::Module { module: name, rva } => {
+            CodeLocation::Module { module: name, rva } => {
                 Frame { module: module(name), rva: Some(rva), address, ..Frame::default() }
             }
-            Location::Unknown => Frame { address, ..Frame::default() },
+            CodeLocation::Unknown => Frame { address, ..Frame::default() },
         });
-        if let Location::Function { function, offset, .. } = frame.location {
+        if let CodeLocation::Function { function, offset, .. } = frame.location {
             let (frame, function) = (FrameIdx(row), function.to_owned());
             self.symbols.push(Symbol { frame, function, offset, ..Symbol::default() });
         }
@@ -173,8 +173,11 @@ impl Entries {
                 [(ProcessKey::Pid, pid)] => {
                     let pid = pid as u32;
                     let path = self.programs.get(&pid).cloned().flatten();
-                    let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
-                    let name = name.unwrap_or_default().to_owned();
+                    let name = path
+                        .as_deref()
+                        .and_then(|path| path.rsplit(['\\', '/']).next())
+                        .unwrap_or_default()
+                        .to_owned();
                     Process { pid, name, image_path: path, ..Process::default() }
                 }
                 [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },

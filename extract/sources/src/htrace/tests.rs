@@ -45,7 +45,7 @@ Dumped 0x4 stack traces.
 
 fn read_text(text: &[u8]) -> (Entries, Diagnostics) {
     let cancel = Cancel::default();
-    parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap()
+    parse(Lines::new(text), &ReadProgress::new(&NoObserver, &cancel)).unwrap()
 }
 
 fn events(entries: &Entries) -> Vec<(char, u64)> {
@@ -195,8 +195,8 @@ fn output(command: &str, events: &str) -> String {
 fn history(session: &[(&str, &str)]) -> (String, Vec<u32>) {
     let text: String = session.iter().map(|(command, events)| output(command, events)).collect();
     let (entries, _) = read_text(text.as_bytes());
-    let events = events(&entries).into_iter();
-    let events: Vec<String> = events.map(|(kind, handle)| format!("{kind}{handle:x}")).collect();
+    let events: Vec<String> =
+        events(&entries).into_iter().map(|(kind, handle)| format!("{kind}{handle:x}")).collect();
     (events.join(" "), entries.history.snapshots().to_vec())
 }
 

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::output::{Fact, Output};
-use crate::operations::{Entry, Operation};
+use crate::operations::{Operation, OperationEntry};
 
 /// Number of an event, and an order among events without an exact number.
-pub type Position = (i64, u32);
+pub type SequencePosition = (i64, u32);
 
 /// Positions before and after all events. They are finite because spans are added and intersected; a few of them can be
 /// added without overflow.
@@ -31,12 +31,12 @@ const COMPARISONS: u64 = 2_000_000_000;
 
 /// Range of event counts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct CountSpan {
     pub first: i64,
     pub last: i64,
 }
 
-impl Span {
+impl CountSpan {
     pub const ALL: Self = Self { first: START, last: END };
 
     pub fn at(time: i64) -> Self {
@@ -63,32 +63,32 @@ pub fn distance(count: u64) -> i64 {
 }
 
 /// The known events of a process, and the times of full listings.
-pub struct Timeline {
+pub struct HandleTimeline {
     /// Events with the first step that shows them.
-    pub known: BTreeMap<Position, (usize, Entry)>,
+    pub known: BTreeMap<SequencePosition, (usize, OperationEntry)>,
     /// Number of events at the time of each full listing, or listing with the total, by fact.
     pub times: Vec<Option<i64>>,
     /// Whether 0 is the number of the first event since tracing began.
     pub is_since_beginning: bool,
-    of_handles: HashMap<u64, BTreeSet<Position>>,
+    of_handles: HashMap<u64, BTreeSet<SequencePosition>>,
     /// Ranges of numbers without known events, end excluded.
     unknown: Vec<(i64, i64)>,
     /// Possible numbers of events from differences and from listings of a handle.
-    loose: HashMap<Position, Span>,
+    loose: HashMap<SequencePosition, CountSpan>,
     /// Full listings without events in common with the previous one, and where they start.
     gaps: Vec<(usize, i64)>,
     comparisons: u64,
 }
 
 /// The possible numbers of events.
-pub struct Spans {
+pub struct EventSpans {
     firsts: Vec<i64>,
     lasts: Vec<i64>,
 }
 
-impl Spans {
+impl EventSpans {
     /// Whether some event may be before or after a time within `span`.
-    pub fn are_open(&self, span: Span) -> bool {
+    pub fn are_open(&self, span: CountSpan) -> bool {
         let begun = self.firsts.partition_point(|first| *first < span.last);
         let ended = self.lasts.partition_point(|last| *last < span.first);
         begun > ended
@@ -97,22 +97,22 @@ impl Spans {
 
 /// A full listing, with its end and its start.
 #[derive(Clone, Copy)]
-struct Placed {
+struct PlacedListing {
     time: i64,
     start: i64,
     is_cut: bool,
 }
 
 /// What is known about the time while visiting the facts.
-struct Clock {
-    now: Span,
+struct FactClock {
+    now: CountSpan,
     /// The last snapshot.
-    snapshot: Option<Span>,
+    snapshot: Option<CountSpan>,
     /// Whether the program has been stopped since then.
     is_at_snapshot: bool,
 }
 
-impl Clock {
+impl FactClock {
     fn advance(&mut self, fact: &Fact) {
         if fact.may_have_run {
             self.now.last = END;
@@ -134,7 +134,7 @@ impl Clock {
 
     /// Records the time of a listing.
     fn set(&mut self, time: i64) {
-        self.now = Span::at(time);
+        self.now = CountSpan::at(time);
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.last = snapshot.last.min(time);
             if self.is_at_snapshot {
@@ -144,7 +144,7 @@ impl Clock {
     }
 }
 
-impl Timeline {
+impl HandleTimeline {
     pub fn new(facts: &[Fact]) -> Self {
         let mut timeline = Self {
             known: BTreeMap::new(),
@@ -157,15 +157,15 @@ impl Timeline {
             comparisons: 0,
         };
         let differences = next_differences(facts);
-        let mut clock = Clock { now: Span::ALL, snapshot: None, is_at_snapshot: false };
-        let mut last: Option<Placed> = None;
+        let mut clock = FactClock { now: CountSpan::ALL, snapshot: None, is_at_snapshot: false };
+        let mut last: Option<PlacedListing> = None;
         for (number, fact) in facts.iter().enumerate() {
             clock.advance(fact);
             let (entries, is_cut) = match &fact.output {
                 Output::All { entries, is_cut } => (entries, *is_cut),
                 Output::Some { traced: Some(traced), .. } => {
                     let time = timeline.time_since_beginning(*traced);
-                    let time = time.filter(|time| Span::at(*time).and(clock.now).is_some());
+                    let time = time.filter(|time| CountSpan::at(*time).and(clock.now).is_some());
                     time.into_iter().for_each(|time| clock.set(time));
                     timeline.set_time(number, time);
                     continue;
@@ -174,9 +174,9 @@ impl Timeline {
             };
             // The count of the next difference also limits the time of this listing.
             let next = differences.get(number).copied().flatten().zip(clock.snapshot);
-            let until = next.map_or(Span::ALL, |(next, snapshot)| {
+            let until = next.map_or(CountSpan::ALL, |(next, snapshot)| {
                 let at = snapshot.after(distance(next.new));
-                if next.may_have_run { Span { first: START, ..at } } else { at }
+                if next.may_have_run { CountSpan { first: START, ..at } } else { at }
             });
             let allowed = clock.now.and(until).unwrap_or(clock.now);
             let length = entries.len() as i64;
@@ -193,7 +193,7 @@ impl Timeline {
                     timeline.gaps.push((number, start));
                 }
                 timeline.insert(fact.step, entries, start);
-                last = Some(Placed { time, start, is_cut });
+                last = Some(PlacedListing { time, start, is_cut });
                 timeline.set_time(number, Some(time));
             }
         }
@@ -212,14 +212,19 @@ impl Timeline {
     }
 
     /// Returns the time of a listing that follows another one.
-    fn time_of(&mut self, entries: &[Option<Entry>], last: Placed, allowed: Span) -> i64 {
+    fn time_of(
+        &mut self,
+        entries: &[Option<OperationEntry>],
+        last: PlacedListing,
+        allowed: CountSpan,
+    ) -> i64 {
         let length = entries.len() as i64;
         // Tracing cannot show events again after dropping them.
         let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
         let behind = last.time + length;
-        let times = Span { first: earliest, last: behind };
-        for allowed in [allowed, Span::ALL] {
-            let Some(Span { first, last: until }) = times.and(allowed) else { continue };
+        let times = CountSpan { first: earliest, last: behind };
+        for allowed in [allowed, CountSpan::ALL] {
+            let Some(CountSpan { first, last: until }) = times.and(allowed) else { continue };
             if let Some(time) = (first..=until).find(|time| self.continues(entries, last, *time)) {
                 return time;
             }
@@ -232,7 +237,12 @@ impl Timeline {
     }
 
     /// Whether a listing can end at a time after all known events.
-    fn continues(&mut self, entries: &[Option<Entry>], last: Placed, time: i64) -> bool {
+    fn continues(
+        &mut self,
+        entries: &[Option<OperationEntry>],
+        last: PlacedListing,
+        time: i64,
+    ) -> bool {
         let start = time - entries.len() as i64;
         let common = (last.time - start).max(0) as usize;
         let (common, new) = entries.split_at(common.min(entries.len()));
@@ -250,13 +260,13 @@ impl Timeline {
     /// Whether each handle value opened by the new entries was closed before, and the other way round.
     fn alternates(
         &mut self,
-        common: &[Option<Entry>],
-        new: &[Option<Entry>],
+        common: &[Option<OperationEntry>],
+        new: &[Option<OperationEntry>],
         start: i64,
         time: i64,
     ) -> bool {
         let mut firsts: HashMap<u64, Operation> = HashMap::new();
-        let changes = |entry: &&Entry| entry.operation != Operation::BadReference;
+        let changes = |entry: &&OperationEntry| entry.operation != Operation::BadReference;
         for entry in new.iter().flatten().filter(changes) {
             firsts.entry(entry.handle).or_insert(entry.operation);
         }
@@ -308,7 +318,7 @@ impl Timeline {
     }
 
     /// Returns the first number in a span without a known event, or else the last such number before it.
-    pub fn unknown(&self, span: Span) -> Option<i64> {
+    pub fn unknown(&self, span: CountSpan) -> Option<i64> {
         let at = self.unknown.partition_point(|&(_, end)| end <= span.first);
         let within = self.unknown.get(at).map(|&(start, _)| start.max(span.first));
         within.filter(|number| *number < span.last).or_else(|| {
@@ -319,14 +329,14 @@ impl Timeline {
     }
 
     /// Returns the possible numbers of an event.
-    pub fn span_of(&self, position: Position) -> Span {
-        self.loose.get(&position).copied().unwrap_or(Span::at(position.0))
+    pub fn span_of(&self, position: SequencePosition) -> CountSpan {
+        self.loose.get(&position).copied().unwrap_or(CountSpan::at(position.0))
     }
 
     /// Returns the possible numbers of each event.
-    pub fn spans(&self) -> Spans {
+    pub fn spans(&self) -> EventSpans {
         let spans = || self.known.keys().map(|position| self.span_of(*position));
-        let mut spans = Spans {
+        let mut spans = EventSpans {
             firsts: spans().map(|span| span.first).collect(),
             lasts: spans().map(|span| span.last).collect(),
         };
@@ -337,7 +347,13 @@ impl Timeline {
 
     /// Adds an event after all others with the number of `position`, which is before the next number. Its true number
     /// is within `span`.
-    pub fn add(&mut self, position: Position, span: Span, step: usize, entry: Entry) -> Position {
+    pub fn add(
+        &mut self,
+        position: SequencePosition,
+        span: CountSpan,
+        step: usize,
+        entry: OperationEntry,
+    ) -> SequencePosition {
         let last =
             self.known.range(..=(position.0, u32::MAX)).next_back().map(|(position, _)| *position);
         let behind =
@@ -350,17 +366,21 @@ impl Timeline {
     }
 
     /// Returns the last event of a handle value before a position, with its possible numbers.
-    pub fn last_of(&self, handle: u64, before: Position) -> Option<(Span, &Entry)> {
+    pub fn last_of(
+        &self,
+        handle: u64,
+        before: SequencePosition,
+    ) -> Option<(CountSpan, &OperationEntry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
         self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }
 
     /// Returns the positions of a handle value's events.
-    pub fn positions_of(&self, handle: u64) -> impl Iterator<Item = Position> {
+    pub fn positions_of(&self, handle: u64) -> impl Iterator<Item = SequencePosition> {
         self.of_handles.get(&handle).into_iter().flatten().copied()
     }
 
-    fn insert(&mut self, step: usize, entries: &[Option<Entry>], start: i64) {
+    fn insert(&mut self, step: usize, entries: &[Option<OperationEntry>], start: i64) {
         for (time, entry) in (start..).zip(entries) {
             let Some(entry) = entry else { continue };
             let known = self.known.entry((time, 0)).or_insert((step, *entry));
@@ -370,7 +390,7 @@ impl Timeline {
     }
 
     /// Whether the previous listing contains all entries of a listing.
-    fn has(&mut self, entries: &[Option<Entry>], last: Placed) -> bool {
+    fn has(&mut self, entries: &[Option<OperationEntry>], last: PlacedListing) -> bool {
         let Some((&(first, _), _)) = self.known.first_key_value() else { return false };
         let length = entries.len() as i64;
         (first..=last.time - length).any(|start| {

@@ -6,28 +6,31 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::timeline::{Position, START, Span, Timeline};
-use crate::operations::{Entry, Operation};
+use super::timeline::{CountSpan, HandleTimeline, START, SequencePosition};
+use crate::operations::{Operation, OperationEntry};
 
 /// Events from a snapshot to a difference; some are known.
-pub struct Window<'a> {
+pub struct SnapshotWindow<'a> {
     first: i64,
     last: i64,
-    known: Vec<(Position, &'a Entry)>,
+    known: Vec<(SequencePosition, &'a OperationEntry)>,
 }
 
 /// Unknown events of a window that a difference needs.
-pub struct Unknown {
+pub struct UnknownEvents {
     /// Opens with their positions.
-    pub opens: Vec<(Position, Entry)>,
+    pub opens: Vec<(SequencePosition, OperationEntry)>,
     /// Number of known opens with an unlisted close.
     pub closes: usize,
 }
 
-impl<'a> Window<'a> {
-    pub fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
-        let known = timeline.known.range((first, 0)..(last.max(first), 0));
-        let known = known.map(|(&position, (_, entry))| (position, entry)).collect();
+impl<'a> SnapshotWindow<'a> {
+    pub fn of(timeline: &'a HandleTimeline, first: i64, last: i64) -> Self {
+        let known = timeline
+            .known
+            .range((first, 0)..(last.max(first), 0))
+            .map(|(&position, (_, entry))| (position, entry))
+            .collect();
         Self { first, last, known }
     }
 
@@ -43,7 +46,7 @@ impl<'a> Window<'a> {
 
     /// Returns the unknown events, if the listing fits these events. It must show all that were opened and not closed
     /// again, some of which may be unknown.
-    pub fn explain(&self, opens: &[Entry]) -> Option<Unknown> {
+    pub fn explain(&self, opens: &[OperationEntry]) -> Option<UnknownEvents> {
         let outstanding = self.outstanding();
         let listed: HashMap<u64, usize> =
             opens.iter().enumerate().map(|(at, open)| (open.handle, at)).collect();
@@ -65,26 +68,27 @@ impl<'a> Window<'a> {
         let opens = self.positions(opens, &is_known, &outstanding)?;
         let missing = (opens.len() + closes) as i64;
         (missing <= self.unknown_between(self.first.saturating_sub(1), self.last))
-            .then_some(Unknown { opens, closes })
+            .then_some(UnknownEvents { opens, closes })
     }
 
     /// Returns the unknown opens of a listing that may contradict known events.
-    pub fn unknown(&self, opens: &[Entry]) -> Unknown {
+    pub fn unknown(&self, opens: &[OperationEntry]) -> UnknownEvents {
         let known: HashSet<(u64, u32, u32)> = self
             .known
             .iter()
             .filter(|(_, entry)| entry.operation == Operation::Open)
             .map(|(_, entry)| (entry.handle, entry.thread, entry.addresses))
             .collect();
-        let is_new = |open: &&Entry| !known.contains(&(open.handle, open.thread, open.addresses));
+        let is_new =
+            |open: &&OperationEntry| !known.contains(&(open.handle, open.thread, open.addresses));
         // After the known events there.
         let position = (self.last.max(self.first) - 1, 1);
         let opens = opens.iter().filter(is_new).map(|open| (position, *open)).collect();
-        Unknown { opens, closes: 0 }
+        UnknownEvents { opens, closes: 0 }
     }
 
     /// Returns the opens that no other event of their handle value follows.
-    fn outstanding(&self) -> Vec<(Position, &'a Entry)> {
+    fn outstanding(&self) -> Vec<(SequencePosition, &'a OperationEntry)> {
         let mut touched = HashSet::new();
         let mut outstanding: Vec<_> = self
             .known
@@ -103,10 +107,10 @@ impl<'a> Window<'a> {
     /// are unknown. These are the last such positions, because other events may have come before.
     fn positions(
         &self,
-        opens: &[Entry],
+        opens: &[OperationEntry],
         is_known: &[bool],
-        outstanding: &[(Position, &Entry)],
-    ) -> Option<Vec<(Position, Entry)>> {
+        outstanding: &[(SequencePosition, &OperationEntry)],
+    ) -> Option<Vec<(SequencePosition, OperationEntry)>> {
         if is_known.iter().all(|is_known| *is_known) {
             return Some(Vec::new());
         }
@@ -166,23 +170,33 @@ impl<'a> Window<'a> {
     /// Returns the number of unknown events after `first` and before `last`.
     fn unknown_between(&self, first: i64, last: i64) -> i64 {
         let from = self.known.partition_point(|(position, _)| position.0 <= first);
-        let known = self.known.iter().skip(from).take_while(|(position, _)| position.0 < last);
-        let known = known.filter(|(position, _)| position.1 == 0).count() as i64;
+        let known = self
+            .known
+            .iter()
+            .skip(from)
+            .take_while(|(position, _)| position.0 < last)
+            .filter(|(position, _)| position.1 == 0)
+            .count() as i64;
         last.saturating_sub(first) - 1 - known
     }
 }
 
 /// Adds the entries of a listing that the timeline lacks. The listing was printed at a time within `span`.
-pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Timeline) {
-    let mut of_handles: BTreeMap<u64, Vec<Entry>> = BTreeMap::new();
+pub fn add_entries(
+    step: usize,
+    entries: &[OperationEntry],
+    span: CountSpan,
+    timeline: &mut HandleTimeline,
+) {
+    let mut of_handles: BTreeMap<u64, Vec<OperationEntry>> = BTreeMap::new();
     for entry in entries {
         of_handles.entry(entry.handle).or_default().push(*entry);
     }
     let first = timeline.known.first_key_value().map_or(0, |(position, _)| position.0);
     for (handle, printed) in of_handles {
-        let positions: Vec<Position> =
+        let positions: Vec<SequencePosition> =
             timeline.positions_of(handle).filter(|position| *position < (span.last, 0)).collect();
-        let known: Vec<Entry> =
+        let known: Vec<OperationEntry> =
             positions.iter().filter_map(|position| Some(timeline.known.get(position)?.1)).collect();
         let earliest = positions.partition_point(|position| *position < (span.first, 0));
         if (earliest.max(1)..=known.len()).any(|until| ends_with(known.get(..until), &printed)) {
@@ -196,16 +210,16 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
         for (position, entry) in common.iter_mut().zip(&printed).skip(tail) {
             *position = later.next_if(|(_, known)| known.is_same(entry)).map(|(at, _)| at);
         }
-        let common = common.into_iter().map(|known| positions.get(known?).copied());
-        let common: Vec<Option<Position>> = common.collect();
+        let common: Vec<Option<SequencePosition>> =
+            common.into_iter().map(|known| positions.get(known?).copied()).collect();
         // From each row on, the next known position.
         let mut next = None;
-        let mut nexts: Vec<Option<Position>> = Vec::with_capacity(common.len());
+        let mut nexts: Vec<Option<SequencePosition>> = Vec::with_capacity(common.len());
         for position in common.iter().rev() {
             next = position.or(next);
             nexts.push(next);
         }
-        let mut before: Option<Position> = None;
+        let mut before: Option<SequencePosition> = None;
         for ((entry, position), next) in printed.iter().zip(common).zip(nexts.into_iter().rev()) {
             if position.is_some() {
                 before = position;
@@ -214,9 +228,9 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
             let after = before.map_or(START, |position| position.0);
             // A gap before the handle's next event, or after the earliest time of the listing.
             let room = match (before, next) {
-                (_, None) => Span { first: span.first.max(first).max(after), ..span },
-                (None, Some(next)) => Span::at(next.0),
-                (Some(_), Some(next)) => Span { first: after, last: next.0 },
+                (_, None) => CountSpan { first: span.first.max(first).max(after), ..span },
+                (None, Some(next)) => CountSpan::at(next.0),
+                (Some(_), Some(next)) => CountSpan { first: after, last: next.0 },
             };
             // Where all events are known, none can be new.
             let Some(number) = timeline.unknown(room).filter(|number| *number >= after) else {
@@ -224,28 +238,28 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
             };
             let last = next.map_or(span.last, |next| timeline.span_of(next).last) - 1;
             let first = before.map_or(START, |position| timeline.span_of(position).first);
-            before = Some(timeline.add((number, 0), Span { first, last }, step, *entry));
+            before = Some(timeline.add((number, 0), CountSpan { first, last }, step, *entry));
         }
     }
 }
 
 /// Whether a sequence ends with the printed entries.
-fn ends_with(known: Option<&[Entry]>, printed: &[Entry]) -> bool {
+fn ends_with(known: Option<&[OperationEntry]>, printed: &[OperationEntry]) -> bool {
     let last = known.and_then(|known| known.get(known.len().checked_sub(printed.len())?..));
     last.is_some_and(|last| last.iter().zip(printed).all(|(known, entry)| known.is_same(entry)))
 }
 
 /// Returns the index in `known` of each printed event: aligned with all known events, or else with the last of them, if
 /// tracing dropped earlier entries.
-fn common(known: &[Entry], printed: &[Entry]) -> Vec<Option<usize>> {
+fn common(known: &[OperationEntry], printed: &[OperationEntry]) -> Vec<Option<usize>> {
     let mut rest = known.iter().enumerate().peekable();
-    let next = |entry: &Entry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);
+    let next = |entry: &OperationEntry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);
     let common: Vec<Option<usize>> = printed.iter().map(next).collect();
     if rest.next().is_none() {
         return common;
     }
     let mut rest = known.iter().enumerate().rev().peekable();
-    let last = |entry: &Entry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);
+    let last = |entry: &OperationEntry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);
     let mut common: Vec<Option<usize>> = printed.iter().rev().map(last).collect();
     common.reverse();
     common

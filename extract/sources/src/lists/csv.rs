@@ -4,7 +4,7 @@
 //! titles are `Process,PID,User,Handle,Type,Share Flags,Name,Access`, but its rows have process, pid, type, user,
 //! handle and name. System Informer quotes every value, and writes the visible columns in their order.
 
-use super::grammar::{Row, hex, is_type};
+use super::grammar::{HandleLine, hex, is_type};
 
 /// A row of a table: the handle, and its process if the table has it.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,16 +128,18 @@ impl CsvLayout {
 
 impl CsvRow {
     /// Returns the handle as a row of a list; its value is 0 if unknown.
-    pub fn row(&self) -> Row<'_> {
+    pub fn row(&self) -> HandleLine<'_> {
         let handle = self.handle.unwrap_or_default();
-        Row { handle, type_name: &self.type_name, name: &self.name }
+        HandleLine { handle, type_name: &self.type_name, name: &self.name }
     }
 }
 
 /// Returns program and pid of `notepad.exe (1234)`, or of a program with the pid in its own column.
 fn named(process: &str, pid: Option<u32>) -> (String, u32) {
-    let inside = process.strip_suffix(')').and_then(|process| process.rsplit_once(" ("));
-    let inside = inside.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
+    let inside = process
+        .strip_suffix(')')
+        .and_then(|process| process.rsplit_once(" ("))
+        .and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
     let (name, in_name) = inside.map_or((process, None), |(name, pid)| (name, Some(pid)));
     (name.trim().to_owned(), pid.or(in_name).unwrap_or_default())
 }

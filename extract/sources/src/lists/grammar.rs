@@ -39,7 +39,7 @@ const TYPE_WIDTH: usize = 13;
 
 /// A handle: `  48: File  (RW-)   C:\Windows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row<'a> {
+pub struct HandleLine<'a> {
     pub handle: u64,
     /// Empty for a type the program does not know.
     pub type_name: &'a str,
@@ -55,12 +55,12 @@ pub enum ListLine<'a> {
         name: &'a str,
         pid: u32,
     },
-    Row(Row<'a>),
+    Row(HandleLine<'a>),
     /// A handle found by a search, with its process.
     Found {
         name: &'a str,
         pid: u32,
-        row: Row<'a>,
+        row: HandleLine<'a>,
     },
     /// Counts follow.
     Summary,
@@ -98,7 +98,7 @@ impl<'a> ListLine<'a> {
     }
 }
 
-impl Row<'_> {
+impl HandleLine<'_> {
     /// Whether this is a type of Windows, so that the line is hardly anything else.
     pub fn has_known_type(&self) -> bool {
         TYPES.contains(&self.type_name)
@@ -134,13 +134,13 @@ fn process<'a>(name: &'a str, rest: &'a str) -> Option<ListLine<'a>> {
     let row = rest.match_indices(": ").find_map(|(at, _)| {
         let word = rest.get(..at)?.rsplit([' ', '\t']).next()?;
         let name = rest.get(at + 2..)?.trim();
-        Some(Row { handle: hex(word)?, type_name, name })
+        Some(HandleLine { handle: hex(word)?, type_name, name })
     });
     Some(ListLine::Found { name, pid, row: row? })
 }
 
 /// Parses `48: File  (RW-)   C:\Windows`.
-fn row(line: &str) -> Option<Row<'_>> {
+fn row(line: &str) -> Option<HandleLine<'_>> {
     let (handle, rest) = line.split_once(':')?;
     let handle = hex(handle)?;
     let (type_name, name) = type_of(rest.strip_prefix(' ')?.trim_start())?;
@@ -152,7 +152,7 @@ fn row(line: &str) -> Option<Row<'_>> {
             && flags[1..4].iter().all(|flag| b"RWD-".contains(flag))
     });
     let name = name.get(shared.map_or(0, str::len)..).unwrap_or_default().trim_start();
-    Some(Row { handle, type_name, name })
+    Some(HandleLine { handle, type_name, name })
 }
 
 /// Returns the type a text starts with, and what follows it. The type is padded to a width; only `ALPC Port` contains a
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn of_row<'a>(handle: u64, type_name: &'a str, name: &'a str) -> Option<ListLine<'a>> {
-        Some(ListLine::Row(Row { handle, type_name, name }))
+        Some(ListLine::Row(HandleLine { handle, type_name, name }))
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             process("System", 4)
         );
         assert_eq!(ListLine::parse("a b.exe pid: 12"), process("a b.exe", 12));
-        let row = |handle, type_name, name| Row { handle, type_name, name };
+        let row = |handle, type_name, name| HandleLine { handle, type_name, name };
         assert_eq!(
             ListLine::parse(r"explorer.exe       pid: 6088   type: File           6D4: C:\a b"),
             Some(ListLine::Found {

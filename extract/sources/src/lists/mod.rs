@@ -19,14 +19,16 @@ use handlescope_model::tables::{HANDLE_LIST, NO_CLOCK, Process, Processes, Trace
 
 use self::csv::CsvLayout;
 pub use self::grammar::is_title;
-use self::grammar::{ListLine, Row, is_type};
-use crate::operations::{Handles, OpenHandle, OpenHandles, OpenList, Tables};
-use crate::text::{Line, Lines, Progress, TextFile, each_line, line_warnings, tidy};
+use self::grammar::{HandleLine, ListLine, is_type};
+use crate::operations::{
+    ListedHandle, OpenHandleList, OpenList, OperationHandles, OperationTables,
+};
+use crate::text::{Lines, ReadProgress, TextFile, TextLine, each_line, line_warnings, tidy};
 
 /// Reads lines in sequence. Offsets in `findings` are line numbers.
 #[derive(Default)]
 pub struct ListParser {
-    open: OpenHandles,
+    open: OpenHandleList,
     findings: Diagnostics,
     /// Name and pid of each process, and the row of each.
     processes: Vec<(String, u32)>,
@@ -57,7 +59,7 @@ impl ListParser {
     }
 
     /// Takes the next line; returns whether it belongs to a list.
-    pub fn line(&mut self, line: &Line<'_>) -> bool {
+    pub fn line(&mut self, line: &TextLine<'_>) -> bool {
         self.number = line.number;
         let text = line.text.trim();
         if text.is_empty() {
@@ -188,7 +190,7 @@ impl ListParser {
     }
 
     /// Adds a handle with a value.
-    fn add(&mut self, process: u32, row: Row<'_>) {
+    fn add(&mut self, process: u32, row: HandleLine<'_>) {
         if self.known.insert((process, row.handle)) {
             self.push(process, row);
         } else {
@@ -196,17 +198,17 @@ impl ListParser {
         }
     }
 
-    fn push(&mut self, process: u32, row: Row<'_>) {
+    fn push(&mut self, process: u32, row: HandleLine<'_>) {
         let is_known = is_type(row.type_name);
         let type_id = is_known.then(|| self.open.type_id(row.type_name)).flatten();
         let name = (!row.name.is_empty()).then(|| self.open.name(row.name));
         let (handle, type_id) = (row.handle, type_id.unwrap_or_default());
-        self.open.handles.push(OpenHandle {
+        self.open.handles.push(ListedHandle {
             handle,
             process,
             type_id,
             name,
-            ..OpenHandle::default()
+            ..ListedHandle::default()
         });
     }
 
@@ -248,7 +250,7 @@ pub fn extract(
     file.extract(output, parse, |list, source| Ok(tables(list, source)))
 }
 
-fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<ListParser> {
+fn parse(lines: Lines<impl Read>, progress: &ReadProgress<'_>) -> io::Result<ListParser> {
     let mut parser = ListParser::default();
     each_line(lines, progress, |line| {
         parser.line(line);
@@ -258,10 +260,10 @@ fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<ListPar
 }
 
 /// Returns the tables of a list; `source` tells where it comes from.
-fn tables(mut list: ListParser, source: TraceInfo) -> Tables {
+fn tables(mut list: ListParser, source: TraceInfo) -> OperationTables {
     let open = OpenList { handles: &list.open.handles, is_complete: true };
-    let handles = Handles::new(&[], |_| false, Some(open), &mut list.findings);
-    Tables {
+    let handles = OperationHandles::new(&[], |_| false, Some(open), &mut list.findings);
+    OperationTables {
         info: TraceInfo {
             source_format: Some(HANDLE_LIST.to_owned()),
             clock: NO_CLOCK.to_owned(),
@@ -272,7 +274,7 @@ fn tables(mut list: ListParser, source: TraceInfo) -> Tables {
         names: list.open.names(),
         handles,
         warnings: line_warnings(&list.findings),
-        ..Tables::default()
+        ..OperationTables::default()
     }
 }
 

@@ -6,11 +6,11 @@ use super::*;
 fn read(text: &str) -> (Vec<String>, Vec<String>) {
     let mut parser = ListParser::default();
     for (number, text) in (1..).zip(text.lines()) {
-        parser.line(&Line { text: text.into(), number, is_ended: true, is_long: false });
+        parser.line(&TextLine { text: text.into(), number, is_ended: true, is_long: false });
     }
     let parser = parser.finish();
     let (types, names) = (parser.open.types(), parser.open.names());
-    let row = |handle: &OpenHandle| {
+    let row = |handle: &ListedHandle| {
         let (program, pid) = &parser.processes[handle.process as usize];
         let type_row = (handle.type_id.0 as usize).checked_sub(1);
         let type_name = type_row.map_or("?", |row| types.name.get(row).map_or("?", |name| name));

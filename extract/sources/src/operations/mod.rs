@@ -7,8 +7,8 @@ mod tables;
 
 use std::collections::HashMap;
 
-pub use self::open::{OpenHandle, OpenHandles, OpenList};
-pub use self::tables::{Tables, event_counts, stack_events};
+pub use self::open::{ListedHandle, OpenHandleList, OpenList};
+pub use self::tables::{OperationTables, event_counts, stack_events};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::history::{ExistingHandle, Histories, History};
 use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
@@ -26,7 +26,7 @@ pub enum Operation {
 
 /// An operation as recorded by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct OperationEntry {
     /// [`handle_slot`] of the value: `RegCloseKey` closes with a tag bit set.
     pub handle: u64,
     /// The handle value as shown by the source.
@@ -45,7 +45,7 @@ pub struct Entry {
     pub addresses: u32,
 }
 
-impl Entry {
+impl OperationEntry {
     /// Whether two entries of one process are the same event.
     pub fn is_same(&self, entry: &Self) -> bool {
         (self.shown_handle, self.operation, self.thread, self.addresses)
@@ -55,7 +55,7 @@ impl Entry {
 
 /// Open and close of a handle; either may be missing.
 #[derive(Debug, Clone, Copy, Default)]
-struct Life {
+struct HandleLife {
     /// Positions in the history.
     open: Option<u32>,
     close: Option<u32>,
@@ -72,7 +72,7 @@ struct Life {
 
 /// Columns of the handles.
 #[derive(Default)]
-pub struct Handles {
+pub struct OperationHandles {
     pub tables: Histories,
     /// Number of operations on the handles.
     pub events: u64,
@@ -80,11 +80,11 @@ pub struct Handles {
     pub closed_at_exit: u64,
 }
 
-impl Handles {
+impl OperationHandles {
     /// Makes an object for each lifetime of a handle value, because tracing does not show which handles share one.
     /// `is_exit` tells whether a stack shows process exit. `open` is `None` if the source does not list open handles.
     pub fn new(
-        history: &[&Entry],
+        history: &[&OperationEntry],
         is_exit: impl Fn(u32) -> bool,
         open: Option<OpenList<'_>>,
         findings: &mut Diagnostics,
@@ -103,20 +103,18 @@ impl Handles {
 
     fn add(
         &mut self,
-        life: Life,
-        history: &[&Entry],
-        open_handles: &[OpenHandle],
+        life: HandleLife,
+        history: &[&OperationEntry],
+        open_handles: &[ListedHandle],
         has_rundown: bool,
     ) {
-        let Life { open, close, is_reopened, at_exit, listed, described, is_unlisted } = life;
+        let HandleLife { open, close, is_reopened, at_exit, listed, described, is_unlisted } = life;
         let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(1));
         let mut events = Vec::new();
         for index in [open, close].into_iter().flatten() {
             let Some(entry) = history.get(index as usize) else { continue };
-            let kind = match Some(index) == open {
-                true => EventKind::HandleCreate,
-                false => EventKind::HandleClose,
-            };
+            let kind =
+                if Some(index) == open { EventKind::HandleCreate } else { EventKind::HandleClose };
             let leaked = is_leak(kind, closing.is_some() || is_reopened || is_unlisted);
             let closed_at_exit = at_exit
                 && (kind == EventKind::HandleClose || is_leak_at_exit(kind, false, at_exit));
@@ -164,33 +162,33 @@ impl Handles {
 
 /// Returns the lifetimes of all handle values, ordered by end, followed by those without an end, ordered by start.
 fn lives(
-    history: &[&Entry],
+    history: &[&OperationEntry],
     is_exit: impl Fn(u32) -> bool,
     findings: &mut Diagnostics,
-) -> Vec<Life> {
-    let (mut ended, mut open) = (Vec::new(), HashMap::<(u32, u64), Life>::new());
+) -> Vec<HandleLife> {
+    let (mut ended, mut open) = (Vec::new(), HashMap::<(u32, u64), HandleLife>::new());
     for (index, entry) in (0..).zip(history) {
         let handle = (entry.process, entry.handle);
         match entry.operation {
             Operation::BadReference => {}
             Operation::Open => {
-                let life = Life { open: Some(index), ..Life::default() };
+                let life = HandleLife { open: Some(index), ..HandleLife::default() };
                 if let Some(before) = open.insert(handle, life) {
                     findings.count(WarningKind::ReopenedHandle, None);
-                    ended.push(Life { is_reopened: true, ..before });
+                    ended.push(HandleLife { is_reopened: true, ..before });
                 }
             }
             Operation::Close => {
                 let life = open.remove(&handle).unwrap_or_else(|| {
                     findings.count(WarningKind::CloseWithoutObject, None);
-                    Life::default()
+                    HandleLife::default()
                 });
                 let at_exit = entry.stack.is_some_and(&is_exit);
-                ended.push(Life { close: Some(index), at_exit, ..life });
+                ended.push(HandleLife { close: Some(index), at_exit, ..life });
             }
         }
     }
-    let mut open: Vec<Life> = open.into_values().collect();
+    let mut open: Vec<HandleLife> = open.into_values().collect();
     open.sort_unstable_by_key(|life| life.open);
     ended.extend(open);
     ended
@@ -199,7 +197,12 @@ fn lives(
 /// Finds the lifetime of each listed handle: the last one that had started, and had not ended, when the handle was
 /// listed. If only one lifetime of a value is known, and it starts later, the handle still belongs to it: an earlier
 /// lifetime would have a close. Handles that no operation opened get a lifetime without operations.
-fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
+fn list(
+    lives: &mut Vec<HandleLife>,
+    history: &[&OperationEntry],
+    open: OpenList<'_>,
+    findings: &mut Diagnostics,
+) {
     let of_handles = lives_of_handles(lives, history);
     let mut unopened = Vec::new();
     for (row, handle) in (0..).zip(open.handles) {
@@ -221,7 +224,7 @@ fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings:
             None => {
                 let is_after_close = !of_handle.is_empty();
                 findings.add(WarningKind::ListedAfterClose, is_after_close.into(), None);
-                unopened.push(Life { listed: Some(row), ..Life::default() });
+                unopened.push(HandleLife { listed: Some(row), ..HandleLife::default() });
             }
         }
     }
@@ -233,7 +236,10 @@ fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings:
 }
 
 /// Returns the lifetimes of each handle of a process, ordered by start: the index of the open, or -1.
-fn lives_of_handles(lives: &[Life], history: &[&Entry]) -> HashMap<(u32, u64), Vec<(i64, usize)>> {
+fn lives_of_handles(
+    lives: &[HandleLife],
+    history: &[&OperationEntry],
+) -> HashMap<(u32, u64), Vec<(i64, usize)>> {
     let mut of_handles: HashMap<(u32, u64), Vec<(i64, usize)>> = HashMap::new();
     for (number, life) in lives.iter().enumerate() {
         let entry = life.open.or(life.close).and_then(|index| history.get(index as usize));

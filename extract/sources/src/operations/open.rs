@@ -12,7 +12,7 @@ const MAX_COUNTED: usize = 1 << 20;
 
 /// A handle listed as open.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct OpenHandle {
+pub struct ListedHandle {
     /// The value; 0 if the source only counts handles.
     pub handle: u64,
     /// Row of the process.
@@ -33,20 +33,20 @@ pub struct OpenHandle {
 /// The handles open after the last operation, as far as the source lists them.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenList<'h> {
-    pub handles: &'h [OpenHandle],
+    pub handles: &'h [ListedHandle],
     /// Whether the list is complete, so that a missing handle is closed.
     pub is_complete: bool,
 }
 
 /// Open handles being read, with the types and names they refer to.
 #[derive(Default)]
-pub struct OpenHandles {
-    pub handles: Vec<OpenHandle>,
+pub struct OpenHandleList {
+    pub handles: Vec<ListedHandle>,
     types: ByteInterner,
     names: ByteInterner,
 }
 
-impl OpenHandles {
+impl OpenHandleList {
     /// Returns the id of a type; `None` if there are too many types.
     pub fn type_id(&mut self, name: &str) -> Option<TypeId> {
         let has_room = self.types.count() < MAX_TYPES;
@@ -65,7 +65,7 @@ impl OpenHandles {
         let added = usize::try_from(count).unwrap_or(usize::MAX).min(room);
         let known = Some(type_name).filter(|name| !name.is_empty());
         let type_id = known.and_then(|name| self.type_id(name)).unwrap_or_default();
-        let handle = OpenHandle { process, type_id, ..OpenHandle::default() };
+        let handle = ListedHandle { process, type_id, ..ListedHandle::default() };
         self.handles.extend(std::iter::repeat_n(handle, added));
         count - added as u64
     }

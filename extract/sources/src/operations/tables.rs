@@ -10,18 +10,18 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{ArchiveWriter, Cancel, EventKind, ProcessIdx, StackIdx, Table};
 
-use super::{Entry, Handles, Operation};
+use super::{Operation, OperationEntry, OperationHandles};
 
 /// The content of the archive.
 #[derive(Default)]
-pub struct Tables {
+pub struct OperationTables {
     pub info: TraceInfo,
     pub processes: Processes,
     pub modules: Modules,
     pub module_loads: ModuleLoads,
     pub object_types: ObjectTypes,
     pub names: Names,
-    pub handles: Handles,
+    pub handles: OperationHandles,
     pub stacks: Stacks,
     pub stack_events: StackEvents,
     pub frames: Frames,
@@ -30,7 +30,7 @@ pub struct Tables {
     pub warnings: Vec<Warning>,
 }
 
-impl Tables {
+impl OperationTables {
     /// Writes the archive `output`, whose folder must exist.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Tables {
 }
 
 /// Returns every operation with its stack, including references to invalid handles.
-pub fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
+pub fn stack_events(history: &[&OperationEntry], pids: &[u32]) -> StackEvents {
     let mut events = StackEvents::default();
     for (index, entry) in (0..).zip(history) {
         let process = entry.caller.unwrap_or(entry.process);
@@ -99,7 +99,7 @@ pub fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
 }
 
 /// Counts the operations by kind; `source` is the prefix of the kinds.
-pub fn event_counts(history: &[&Entry], source: &str) -> EventCounts {
+pub fn event_counts(history: &[&OperationEntry], source: &str) -> EventCounts {
     // Sorted by kind.
     let kinds = [
         ("bad_ref", "BadReference", Operation::BadReference),

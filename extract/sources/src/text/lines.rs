@@ -11,7 +11,7 @@ use handlescope_model::Cancel;
 const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
-pub struct Line<'a> {
+pub struct TextLine<'a> {
     /// The text without its line end. Invalid UTF-8 is U+FFFD.
     pub text: Cow<'a, str>,
     /// Line number, from 1.
@@ -38,7 +38,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// If the text cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
+    pub fn next(&mut self) -> io::Result<Option<(TextLine<'_>, u64)>> {
         let Self { reader, line, number } = self;
         line.clear();
         let mut bytes = reader.by_ref().take(LINE_BYTES as u64).read_until(b'\n', line)? as u64;
@@ -57,7 +57,7 @@ impl<R: Read> Lines<R> {
             line.pop();
         }
         let text = String::from_utf8_lossy(line);
-        Ok(Some((Line { text, number: *number, is_ended, is_long }, bytes)))
+        Ok(Some((TextLine { text, number: *number, is_ended, is_long }, bytes)))
     }
 }
 
@@ -80,7 +80,7 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
 }
 
 /// Reports to the observer how many bytes were read.
-pub struct Progress<'a> {
+pub struct ReadProgress<'a> {
     observer: &'a dyn ExtractObserver,
     pub cancel: &'a Cancel,
     passed: Cell<u64>,
@@ -88,7 +88,7 @@ pub struct Progress<'a> {
     pub replaced: Cell<u64>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ReadProgress<'a> {
     pub fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
         Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
     }

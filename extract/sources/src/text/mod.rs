@@ -16,9 +16,9 @@ use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary, SourceI
 use handlescope_model::tables::{TraceInfo, Warning};
 use handlescope_model::{Cancel, open_file};
 
-pub use self::lines::{Line, Lines, Progress};
+pub use self::lines::{Lines, ReadProgress, TextLine};
 pub use self::tidy::{tidy, without_marks};
-use crate::operations::Tables;
+use crate::operations::OperationTables;
 
 /// Bytes of UTF-16 translated at once.
 const CHUNK: usize = 32 << 10;
@@ -57,7 +57,7 @@ fn utf16_order(start: &[u8]) -> Option<bool> {
 }
 
 /// Returns the content of a file as UTF-8 without byte order mark.
-pub fn utf8<'a>(mut file: File, progress: Rc<Progress<'a>>) -> io::Result<Box<dyn Read + 'a>> {
+pub fn utf8<'a>(mut file: File, progress: Rc<ReadProgress<'a>>) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     (&mut file).take(START).read_to_end(&mut start)?;
@@ -82,7 +82,10 @@ pub fn utf8<'a>(mut file: File, progress: Rc<Progress<'a>>) -> io::Result<Box<dy
 }
 
 /// Returns the lines of a file, or of its text if it is a web page.
-pub fn lines<'a>(file: File, progress: &Rc<Progress<'a>>) -> io::Result<Lines<Box<dyn Read + 'a>>> {
+pub fn lines<'a>(
+    file: File,
+    progress: &Rc<ReadProgress<'a>>,
+) -> io::Result<Lines<Box<dyn Read + 'a>>> {
     let mut text = utf8(file, Rc::clone(progress))?;
     let mut start = Vec::new();
     text.by_ref().take(PAGE_START).read_to_end(&mut start)?;
@@ -107,14 +110,14 @@ impl<'f> TextFile<'f> {
     pub fn extract<T>(
         self,
         output: &Path,
-        read: impl FnOnce(Lines<Box<dyn Read + 'f>>, &Progress<'f>) -> io::Result<T>,
-        tables: impl FnOnce(T, TraceInfo) -> Result<Tables, ExtractError>,
+        read: impl FnOnce(Lines<Box<dyn Read + 'f>>, &ReadProgress<'f>) -> io::Result<T>,
+        tables: impl FnOnce(T, TraceInfo) -> Result<OperationTables, ExtractError>,
     ) -> Result<ExtractSummary, ExtractError> {
         let begin = Instant::now();
         let TextFile { path, observer, cancel } = self;
         let identity = SourceIdentity::new(path).map_err(|source| opened(path, source))?;
         observer.on_started(identity.size);
-        let progress = Rc::new(Progress::new(observer, cancel));
+        let progress = Rc::new(ReadProgress::new(observer, cancel));
         let file = open_file(path).map_err(|source| opened(path, source))?;
         let found = lines(file, &progress).and_then(|lines| read(lines, &progress));
         let found = found.map_err(|source| unreadable(path, source, cancel))?;
@@ -131,8 +134,8 @@ impl<'f> TextFile<'f> {
 /// Reads all lines, and reports progress.
 pub fn each_line(
     mut lines: Lines<impl Read>,
-    progress: &Progress<'_>,
-    mut read: impl FnMut(&Line<'_>),
+    progress: &ReadProgress<'_>,
+    mut read: impl FnMut(&TextLine<'_>),
 ) -> io::Result<()> {
     let mut bytes = 0;
     while let Some((line, length)) = lines.next()? {
@@ -172,7 +175,7 @@ pub fn line_warnings(findings: &Diagnostics) -> Vec<Warning> {
 /// Translates UTF-16. Invalid characters become U+FFFD, and are counted.
 struct Utf16<'a, R> {
     inner: R,
-    progress: Rc<Progress<'a>>,
+    progress: Rc<ReadProgress<'a>>,
     big_endian: bool,
     /// Bytes read that do not make a complete character yet.
     rest: Vec<u8>,
@@ -252,7 +255,7 @@ mod tests {
         file.write_all(bytes).unwrap();
         let mut text = String::new();
         let cancel = Cancel::default();
-        let progress = Rc::new(Progress::new(&NoObserver, &cancel));
+        let progress = Rc::new(ReadProgress::new(&NoObserver, &cancel));
         utf8(file, progress).unwrap().read_to_string(&mut text).unwrap();
         text
     }

@@ -7,7 +7,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::columns::{AllocationColumns, AllocatorRow, AtRow, Owner, OwnerFinder};
+use super::columns::{AllocationColumns, AllocationOwner, AllocatorRow, AtRow, OwnerFinder};
 use super::exits::ExitSweeps;
 use crate::collect::Collector;
 use crate::described::{DescribedProvider, GuiChange, GuiClass, GuiRow, PUBLIC, ResourceRow};
@@ -18,22 +18,22 @@ use crate::raw::UNKNOWN_ID;
 
 /// Acquired resources.
 #[derive(Default)]
-pub struct Acquired {
+pub struct AcquiredResources {
     /// Allocator rows by owner, provider number and name number.
-    allocators: HashMap<(Owner, u32, u32), u32>,
+    allocators: HashMap<(AllocationOwner, u32, u32), u32>,
     /// Latest allocation by allocator and handle.
     latest: HashMap<(u32, u64), u32>,
     /// Previous allocation of a handle that was acquired again.
     before: HashMap<u32, u32>,
 }
 
-impl Acquired {
+impl AcquiredResources {
     /// Handles an event of `owner` that acquires or releases a resource, or cannot be followed.
     pub fn event(
         &mut self,
         collected: &Collector,
         change: AcquiredChange,
-        owner: Owner,
+        owner: AllocationOwner,
         mut at: AtRow<'_>,
     ) {
         let row = collected.shared.timeline.row[at.row] as usize;
@@ -70,7 +70,7 @@ impl Acquired {
         &mut self,
         collected: &Collector,
         event: &ResourceRow,
-        owner: Owner,
+        owner: AllocationOwner,
         columns: &mut AllocationColumns,
     ) -> u32 {
         let described = &collected.described;
@@ -95,7 +95,7 @@ const WIN32K: &str = "Microsoft-Windows-Win32k";
 #[derive(Default)]
 pub struct GuiHandles {
     /// Allocator rows by owner, class and type number.
-    allocators: HashMap<(Owner, GuiClass, u32), u32>,
+    allocators: HashMap<(AllocationOwner, GuiClass, u32), u32>,
     /// Allocations by session, class and value.
     open: HashMap<(u32, GuiClass, u32), u32>,
     sweeps: ExitSweeps,
@@ -115,7 +115,7 @@ impl GuiHandles {
         let Some(event) = collected.described.handles.get(row) else { return };
         let (caller_pid, time) = (timeline.pid[at.row], timeline.time[at.row]);
         let owner = match event.owner_pid {
-            PUBLIC => Owner::Pid(PUBLIC),
+            PUBLIC => AllocationOwner::Pid(PUBLIC),
             pid => finder.find(pid, time),
         };
         let allocator = self.allocator(owner, event, at.columns);
@@ -180,7 +180,12 @@ impl GuiHandles {
         }
     }
 
-    fn allocator(&mut self, owner: Owner, event: &GuiRow, columns: &mut AllocationColumns) -> u32 {
+    fn allocator(
+        &mut self,
+        owner: AllocationOwner,
+        event: &GuiRow,
+        columns: &mut AllocationColumns,
+    ) -> u32 {
         let GuiRow { class, type_id, .. } = *event;
         *self.allocators.entry((owner, class, type_id)).or_insert_with(|| {
             let (kind, name) = match class {

@@ -14,7 +14,7 @@ pub struct AllocatorRow {
     pub name: String,
     /// Name or GUID of the provider of its events.
     pub provider: Option<String>,
-    pub owner: Owner,
+    pub owner: AllocationOwner,
     /// Timeline row, or [`NONE`].
     pub created: u32,
     pub destroyed: u32,
@@ -35,7 +35,7 @@ pub struct Miss {
 
 /// Rarely set columns of an allocation. Unset ones are [`NONE`], so that a row takes 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct RareColumns {
     /// First part of the allocation this is a part of.
     pub part_of: u32,
     /// Allocation that a reallocation turned into this one.
@@ -46,7 +46,7 @@ pub struct Origin {
     pub free_call: u32,
 }
 
-impl Origin {
+impl RareColumns {
     /// Value for most allocations.
     pub const NONE: Self = Self { part_of: NONE, grown_from: NONE, caller: NONE, free_call: NONE };
 }
@@ -75,7 +75,7 @@ pub struct AllocationColumns {
     pub end: Vec<ResourceEnd>,
     /// Event that ended it, or [`NONE`].
     pub end_row: Vec<u32>,
-    origins: HashMap<u32, Origin>,
+    origins: HashMap<u32, RareColumns>,
     pub misses: Vec<Miss>,
 }
 
@@ -139,11 +139,11 @@ impl AllocationColumns {
     }
 
     /// Returns the rarely set columns of an allocation.
-    pub fn origin(&self, allocation: u32) -> Origin {
+    pub fn origin(&self, allocation: u32) -> RareColumns {
         if self.origins.is_empty() {
-            return Origin::NONE;
+            return RareColumns::NONE;
         }
-        self.origins.get(&allocation).copied().unwrap_or(Origin::NONE)
+        self.origins.get(&allocation).copied().unwrap_or(RareColumns::NONE)
     }
 
     /// Whether any allocation has an origin.
@@ -152,8 +152,8 @@ impl AllocationColumns {
     }
 
     /// Returns the rarely set columns of an allocation for writing.
-    pub fn origin_mut(&mut self, allocation: u32) -> &mut Origin {
-        self.origins.entry(allocation).or_insert(Origin::NONE)
+    pub fn origin_mut(&mut self, allocation: u32) -> &mut RareColumns {
+        self.origins.entry(allocation).or_insert(RareColumns::NONE)
     }
 
     /// Ends what is still open in processes that ended. What was freed after its process ended counts the same, because
@@ -163,8 +163,8 @@ impl AllocationColumns {
         end_of: impl Fn(u32) -> Option<i64>,
         time_of: impl Fn(usize) -> i64,
     ) {
-        let ends = self.allocators.iter().map(|allocator| end_of(allocator.owner.process()?));
-        let ends: Vec<Option<i64>> = ends.collect();
+        let ends: Vec<Option<i64>> =
+            self.allocators.iter().map(|allocator| end_of(allocator.owner.process()?)).collect();
         for allocation in 0..self.len() {
             let Some(end) = ends[self.allocator[allocation] as usize] else { continue };
             let is_at_exit = match self.end[allocation] {
@@ -218,13 +218,13 @@ const START_AHEAD_NS: i64 = 1_000_000_000;
 
 /// Lifetime of a process, or just a pid if no lifetime is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
+pub enum AllocationOwner {
     /// Row of the processes table.
     Process(u32),
     Pid(u32),
 }
 
-impl Owner {
+impl AllocationOwner {
     /// Returns the row of the processes table.
     pub fn process(self) -> Option<u32> {
         match self {
@@ -240,7 +240,7 @@ pub struct OwnerFinder<'a> {
     /// [`START_AHEAD_NS`] in ticks.
     ahead: i64,
     /// Cache of lifetimes by pid: millions of events come from few processes.
-    recent: [Recent; RECENT],
+    recent: [OnlyLifetime; RECENT],
 }
 
 /// Size of the cache [`OwnerFinder::recent`].
@@ -248,7 +248,7 @@ const RECENT: usize = 64;
 
 /// The only lifetime of a pid.
 #[derive(Debug, Clone, Copy)]
-struct Recent {
+struct OnlyLifetime {
     pid: u32,
     start: i64,
     row: u32,
@@ -257,36 +257,36 @@ struct Recent {
 impl<'a> OwnerFinder<'a> {
     /// Creates a finder; `clock` is the clock of the processes' times.
     pub fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
-        let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
+        let none = OnlyLifetime { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
         Self { index, ahead: clock.ticks(START_AHEAD_NS), recent: [none; RECENT] }
     }
 
     /// Finds the process alive at a time, both ends included, or else the one that ended last under the pid.
-    pub fn find(&mut self, pid: u32, time: i64) -> Owner {
+    pub fn find(&mut self, pid: u32, time: i64) -> AllocationOwner {
         // Pids are multiples of four.
         let Some(recent) = self.recent.get_mut(pid as usize / 4 % RECENT) else {
-            return Owner::Pid(pid);
+            return AllocationOwner::Pid(pid);
         };
         if recent.pid == pid && recent.start <= time {
-            return Owner::Process(recent.row);
+            return AllocationOwner::Process(recent.row);
         }
         if let Some((start, row)) = self.index.only_lifetime(pid) {
-            *recent = Recent { pid, start, row };
+            *recent = OnlyLifetime { pid, start, row };
         }
         self.known(pid, self.index.find_or_ended(pid, time))
     }
 
     /// Finds the process that is alive at a time, starts within a second, or ended last under the pid.
-    pub fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
+    pub fn find_for_memory(&mut self, pid: u32, time: i64) -> AllocationOwner {
         let alive = self.index.find(pid, time);
         let process = alive.or_else(|| self.index.starts_within(pid, time, self.ahead));
         self.known(pid, process.or_else(|| self.index.find_or_ended(pid, time)))
     }
 
-    fn known(&self, pid: u32, process: Option<u32>) -> Owner {
+    fn known(&self, pid: u32, process: Option<u32>) -> AllocationOwner {
         match process {
-            Some(row) if pid != UNKNOWN_ID => Owner::Process(row),
-            _ => Owner::Pid(pid),
+            Some(row) if pid != UNKNOWN_ID => AllocationOwner::Process(row),
+            _ => AllocationOwner::Pid(pid),
         }
     }
 }

@@ -22,21 +22,21 @@ const SWEEP_GAP_NS: i64 = 2_000_000;
 #[derive(Default)]
 pub struct ExitSweeps {
     /// By row of the process.
-    processes: HashMap<u32, Process>,
+    processes: HashMap<u32, ProcessHeapHandles>,
     /// Stacks of destroyed handles after which the program created handles.
     of_programs: HashSet<DestroyStack>,
 }
 
 #[derive(Default)]
-struct Process {
+struct ProcessHeapHandles {
     /// Number of open handles.
     open: usize,
     /// Handles destroyed since the last one was created, in time order.
-    last: Vec<Destroyed>,
+    last: Vec<HandleDestruction>,
 }
 
 #[derive(Clone, Copy)]
-struct Destroyed {
+struct HandleDestruction {
     allocation: u32,
     stack: Option<DestroyStack>,
 }
@@ -80,7 +80,7 @@ impl ExitSweeps {
         if let Some(process) = process {
             let stack = DestroyStack::from_row(collected, row);
             let process = self.processes.entry(process).or_default();
-            process.last.push(Destroyed { allocation, stack });
+            process.last.push(HandleDestruction { allocation, stack });
         }
     }
 
@@ -88,11 +88,11 @@ impl ExitSweeps {
     pub fn finish(self, collected: &Collector, clock: &Clock, columns: &mut AllocationColumns) {
         let timeline = &collected.shared.timeline;
         let gap = clock.ticks_apart(SWEEP_GAP_NS);
-        for (row, Process { open, last }) in self.processes {
+        for (row, ProcessHeapHandles { open, last }) in self.processes {
             let process = collected.processes.rows.get(row as usize);
             let Some(end) = process.and_then(|process| process.end) else { continue };
             let (mut until, mut thread) = (end, None);
-            for Destroyed { allocation, stack } in last.into_iter().rev() {
+            for HandleDestruction { allocation, stack } in last.into_iter().rev() {
                 let destroyed = columns.end_row[allocation as usize] as usize;
                 let (time, tid) = (timeline.time[destroyed], timeline.tid[destroyed]);
                 if time > end {

@@ -8,7 +8,7 @@
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::columns::{AllocationColumns, AllocatorRow, AtRow, Owner, bytes};
+use super::columns::{AllocationColumns, AllocationOwner, AllocatorRow, AtRow, bytes};
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::HeapChange;
@@ -16,10 +16,10 @@ use crate::raw::{RowKind, Timeline};
 
 /// Heaps of all processes with their live blocks.
 pub struct HeapBlocks {
-    numbers: HashMap<(Owner, u64), u32>,
+    numbers: HashMap<(AllocationOwner, u64), u32>,
     heaps: Vec<Heap>,
     /// Cache of heap numbers: millions of events come from few heaps.
-    last: [Option<(Owner, u64, u32)>; LAST],
+    last: [Option<(AllocationOwner, u64, u32)>; LAST],
 }
 
 /// Size of the cache [`HeapBlocks::last`].
@@ -44,10 +44,10 @@ impl Default for HeapBlocks {
 }
 
 impl HeapBlocks {
-    fn number(&mut self, owner: Owner, handle: u64) -> u32 {
+    fn number(&mut self, owner: AllocationOwner, handle: u64) -> u32 {
         let of_owner = match owner {
-            Owner::Process(row) => row,
-            Owner::Pid(pid) => pid,
+            AllocationOwner::Process(row) => row,
+            AllocationOwner::Pid(pid) => pid,
         };
         // Heaps begin at multiples of 64 KiB.
         let slot = (handle >> 16) as usize ^ (of_owner as usize).wrapping_mul(0x9E37);
@@ -71,7 +71,7 @@ impl HeapBlocks {
         &mut self,
         collected: &Collector,
         change: HeapChange,
-        owner: Owner,
+        owner: AllocationOwner,
         mut at: AtRow<'_>,
     ) {
         let timeline = &collected.shared.timeline;
@@ -116,7 +116,7 @@ struct Reallocation {
 }
 
 impl Heap {
-    fn create(&mut self, owner: Owner, handle: u64, at: &mut AtRow<'_>) {
+    fn create(&mut self, owner: AllocationOwner, handle: u64, at: &mut AtRow<'_>) {
         // If the handle is still in use, the destroy event of the old heap was lost.
         self.end_all(at);
         let created = at.row as u32;
@@ -125,7 +125,7 @@ impl Heap {
         self.is_destroyed = false;
     }
 
-    fn destroy(&mut self, owner: Owner, handle: u64, at: &mut AtRow<'_>) {
+    fn destroy(&mut self, owner: AllocationOwner, handle: u64, at: &mut AtRow<'_>) {
         let allocator = self.known_allocator(owner, handle, at.columns);
         self.end_all(at);
         self.is_destroyed = true;
@@ -145,7 +145,7 @@ impl Heap {
     /// was lost.
     fn allocator_for_block(
         &mut self,
-        owner: Owner,
+        owner: AllocationOwner,
         handle: u64,
         columns: &mut AllocationColumns,
     ) -> u32 {
@@ -159,7 +159,7 @@ impl Heap {
     /// Returns the allocator for an event that creates no block.
     fn known_allocator(
         &mut self,
-        owner: Owner,
+        owner: AllocationOwner,
         handle: u64,
         columns: &mut AllocationColumns,
     ) -> u32 {
@@ -265,7 +265,7 @@ impl Heap {
     }
 }
 
-fn of(owner: Owner, handle: u64) -> AllocatorRow {
+fn of(owner: AllocationOwner, handle: u64) -> AllocatorRow {
     AllocatorRow {
         kind: ResourceKind::Heap,
         name: format!("{handle:#x}"),

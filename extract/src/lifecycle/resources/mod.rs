@@ -11,8 +11,8 @@ mod pages;
 
 use handlescope_model::{Cancel, Cancelled, Poll};
 
-use self::acquired::{Acquired, GuiHandles};
-pub use self::columns::{AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner};
+use self::acquired::{AcquiredResources, GuiHandles};
+pub use self::columns::{AllocationColumns, AllocationOwner, AllocationStats, AllocatorRow, Miss};
 use self::columns::{AtRow, OwnerFinder};
 use self::heaps::HeapBlocks;
 use self::pages::Pages;
@@ -35,7 +35,7 @@ pub fn follow_resources(
     let mut columns = AllocationColumns::default();
     let mut heaps = HeapBlocks::default();
     let mut pages = Pages::default();
-    let mut acquired = Acquired::default();
+    let mut acquired = AcquiredResources::default();
     let mut gui = GuiHandles::default();
     let mut poll = Poll::new(cancel);
     for position in 0..timeline.len() {

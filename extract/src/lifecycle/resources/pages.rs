@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
-use super::columns::{AllocationColumns, AllocatorRow, AtRow, Origin, Owner, OwnerFinder, bytes};
+use super::columns::{
+    AllocationColumns, AllocationOwner, AllocatorRow, AtRow, OwnerFinder, RareColumns, bytes,
+};
 use crate::collect::Collector;
 use crate::kernel::RangeRow;
 use crate::lifecycle::attribution::NONE;
@@ -37,7 +39,7 @@ const ALLOCATOR: &str = "VirtualAlloc";
 /// Pages of all processes.
 #[derive(Default)]
 pub struct Pages {
-    spaces: HashMap<Owner, Space>,
+    spaces: HashMap<AllocationOwner, PageSpace>,
     allocations: Vec<PageAllocation>,
     /// Ended parts of allocations, in time order.
     ended: Vec<EndedPart>,
@@ -46,7 +48,7 @@ pub struct Pages {
 
 /// Pages of a process.
 #[derive(Default)]
-struct Space {
+struct PageSpace {
     reserved: Layer,
     committed: Layer,
     /// Regions that a release without a size frees, as end by start address. A region is a reservation or a
@@ -56,7 +58,7 @@ struct Space {
 
 #[derive(Default)]
 struct Layer {
-    ranges: Ranges,
+    ranges: AllocationRanges,
     /// Row of the allocator, once there is one.
     allocator: Option<u32>,
 }
@@ -106,7 +108,7 @@ impl Pages {
     /// `knows_all` says that the trace has all of the owner's reservations, because it has the owner's start.
     fn alloc(
         &mut self,
-        owner: Owner,
+        owner: AllocationOwner,
         caller: u32,
         range: RangeRow,
         knows_all: bool,
@@ -151,7 +153,7 @@ impl Pages {
         }
     }
 
-    fn free(&mut self, owner: Owner, range: RangeRow, at: &mut AtRow<'_>) {
+    fn free(&mut self, owner: AllocationOwner, range: RangeRow, at: &mut AtRow<'_>) {
         let row = at.row;
         let space = self.spaces.entry(owner).or_default();
         let (from, to) = match range.size {
@@ -213,8 +215,8 @@ impl Pages {
                 (columns.end[part as usize], columns.end_row[part as usize]) = (end, end_row);
                 let part_of = first.unwrap_or(NONE);
                 first = first.or(Some(part));
-                let origin = Origin { part_of, caller, free_call, ..Origin::NONE };
-                if origin != Origin::NONE {
+                let origin = RareColumns { part_of, caller, free_call, ..RareColumns::NONE };
+                if origin != RareColumns::NONE {
                     *columns.origin_mut(part) = origin;
                 }
             };
@@ -232,7 +234,7 @@ impl Pages {
     }
 }
 
-impl Space {
+impl PageSpace {
     /// Whether a call that only commits also reserves, as `VirtualAlloc` does if called without an address. The event
     /// does not record the requested address. If the process is older than the trace, there may be a reservation from
     /// before, so only whole multiples of the granularity count.
@@ -286,7 +288,7 @@ impl Layer {
     fn allocator(
         &mut self,
         kind: ResourceKind,
-        owner: Owner,
+        owner: AllocationOwner,
         columns: &mut AllocationColumns,
     ) -> u32 {
         *self.allocator.get_or_insert_with(|| {
@@ -321,21 +323,21 @@ fn pages(base: u64, size: u64) -> (u64, u64) {
 
 /// Ranges that do not overlap. The cost of a call depends only on what it changes, however many pieces there are.
 #[derive(Default)]
-pub struct Ranges {
+pub struct AllocationRanges {
     /// Ranges by start address.
-    pieces: BTreeMap<u64, Owned>,
+    pieces: BTreeMap<u64, OwnedRange>,
     /// Covered address ranges, merged, as end by start address.
     covered: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Owned {
+struct OwnedRange {
     /// Address after the range.
     end: u64,
     allocation: u32,
 }
 
-impl Ranges {
+impl AllocationRanges {
     /// Returns the allocation that owns an address.
     pub fn owner(&self, address: u64) -> Option<u32> {
         let (_, owned) = self.pieces.range(..=address).next_back()?;
@@ -362,14 +364,14 @@ impl Ranges {
     }
 
     /// Returns the ranges starting with the one that contains an address, or the next one.
-    fn from(&self, address: u64) -> impl Iterator<Item = (u64, Owned)> + '_ {
+    fn from(&self, address: u64) -> impl Iterator<Item = (u64, OwnedRange)> + '_ {
         let first = self.pieces.range(..=address).next_back();
         let first = first.filter(|(_, owned)| owned.end > address);
         let first = first.map_or(address, |(start, _)| *start);
         self.pieces.range(first..).map(|(start, owned)| (*start, *owned))
     }
 
-    fn first_from(&self, address: u64) -> Option<(u64, Owned)> {
+    fn first_from(&self, address: u64) -> Option<(u64, OwnedRange)> {
         self.from(address).next()
     }
 
@@ -382,7 +384,7 @@ impl Ranges {
         while let Some((start, owned)) = self.first_from(from).filter(|(start, _)| *start < to) {
             self.pieces.remove(&start);
             if start < from {
-                self.pieces.insert(start, Owned { end: from, ..owned });
+                self.pieces.insert(start, OwnedRange { end: from, ..owned });
             }
             if owned.end > to {
                 self.pieces.insert(to, owned);
@@ -404,9 +406,9 @@ impl Ranges {
     pub fn fill(&mut self, from: u64, to: u64, allocation: u32) -> u64 {
         let (mut all_from, mut all_to) = (from, to);
         let (mut at, mut bytes) = (to, 0);
-        let mut give = |pieces: &mut BTreeMap<u64, Owned>, start, end| {
+        let mut give = |pieces: &mut BTreeMap<u64, OwnedRange>, start, end| {
             if start < end {
-                pieces.insert(start, Owned { end, allocation });
+                pieces.insert(start, OwnedRange { end, allocation });
                 bytes += end - start;
             }
         };
@@ -447,7 +449,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    fn removed(ranges: &mut Ranges, from: u64, to: u64) -> Vec<(u32, u64)> {
+    fn removed(ranges: &mut AllocationRanges, from: u64, to: u64) -> Vec<(u32, u64)> {
         let mut lost = Vec::new();
         ranges.remove(from, to, |allocation, bytes| lost.push((allocation, bytes)));
         lost
@@ -455,7 +457,7 @@ mod tests {
 
     #[test]
     fn only_pages_without_owner_are_given() {
-        let mut ranges = Ranges::default();
+        let mut ranges = AllocationRanges::default();
         assert_eq!(ranges.fill(20, 30, 1), 10);
         assert_eq!(ranges.fill(40, 50, 2), 10);
         assert_eq!(ranges.fill(10, 60, 3), 30);
@@ -473,7 +475,7 @@ mod tests {
                 .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
-        let (mut ranges, mut pages) = (Ranges::default(), [None; 40]);
+        let (mut ranges, mut pages) = (AllocationRanges::default(), [None; 40]);
         for allocation in 0..4000 {
             let from = random(40);
             let to = (from + random(12)).min(40);
@@ -495,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_hole_leaves_both_sides() {
-        let mut ranges = Ranges::default();
+        let mut ranges = AllocationRanges::default();
         ranges.fill(0, 100, 1);
         assert_eq!(removed(&mut ranges, 40, 60), [(1, 20)]);
         assert_eq!(
@@ -509,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_range_ends_where_its_allocation_does() {
-        let mut ranges = Ranges::default();
+        let mut ranges = AllocationRanges::default();
         ranges.fill(0, 10, 1);
         ranges.fill(0, 20, 2);
         assert_eq!(

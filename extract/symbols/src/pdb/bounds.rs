@@ -155,7 +155,7 @@ const MAX_SCOPE_DEPTH: usize = 512;
 
 /// Size of a type's text.
 #[derive(Clone, Copy, Default)]
-struct Text {
+struct TextLength {
     length: u32,
     depth: u32,
 }
@@ -166,22 +166,26 @@ pub fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let types = file.type_information()?;
     let mut records = types.iter();
     // For every record, from the first index on.
-    let mut texts: Vec<Text> = Vec::new();
+    let mut texts: Vec<TextLength> = Vec::new();
     let mut first = None;
     while let Some(record) = records.next()? {
         let index = record.index().0;
         let first = *first.get_or_insert(index);
         // The formatter does not follow records of an unknown kind either.
         let Ok(data) = record.parse() else {
-            texts.push(Text::default());
+            texts.push(TextLength::default());
             continue;
         };
         let name = data.name().map_or(0, |name| u32::try_from(name.len()).unwrap_or(u32::MAX));
-        let mut text = Text { length: name.saturating_add(RECORD_TEXT), depth: 0 };
+        let mut text = TextLength { length: name.saturating_add(RECORD_TEXT), depth: 0 };
         for target in references(&data) {
             ensure_earlier(target.0, index)?;
-            let inner = target.0.checked_sub(first).and_then(|at| texts.get(at as usize));
-            let inner = inner.copied().unwrap_or_default();
+            let inner = target
+                .0
+                .checked_sub(first)
+                .and_then(|at| texts.get(at as usize))
+                .copied()
+                .unwrap_or_default();
             text.length = text.length.saturating_add(inner.length);
             text.depth = text.depth.max(inner.depth + 1);
         }

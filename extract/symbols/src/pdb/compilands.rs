@@ -30,7 +30,7 @@ const HEADER: usize = 64;
 /// Maximum bytes of compilands converted at once; the conversion takes about four times as much memory.
 const CONVERTED_AT_ONCE: usize = 64 << 20;
 
-type Reader<'p> = pdb::PDB<'p, Cursor<&'p [u8]>>;
+type PdbReader<'p> = pdb::PDB<'p, Cursor<&'p [u8]>>;
 
 /// The compilands of a PDB and where their code is.
 pub struct Compilands<'o, 'p> {
@@ -63,7 +63,7 @@ struct Contribution {
 }
 
 /// Compilands that are converted together, and the addresses that their functions cover.
-pub struct Part {
+pub struct CompilandGroup {
     compilands: Vec<usize>,
     pub ranges: Ranges,
 }
@@ -102,7 +102,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
     }
 
     /// Returns parts that cover the addresses, except those that are `covered` already.
-    pub fn parts(&self, addresses: &[u32], covered: &Ranges) -> Vec<Part> {
+    pub fn parts(&self, addresses: &[u32], covered: &Ranges) -> Vec<CompilandGroup> {
         let mut code: FxHashMap<usize, Vec<Range<u32>>> = FxHashMap::default();
         let mut gaps = Vec::new();
         for &address in addresses.iter().filter(|&&address| !covered.contains(address.into())) {
@@ -124,7 +124,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
             let size = self.all.get(compiland).map_or(0, Compiland::bytes);
             if bytes > 0 && bytes + size > CONVERTED_AT_ONCE {
                 let compilands = mem::take(&mut compilands);
-                parts.push(Part {
+                parts.push(CompilandGroup {
                     compilands,
                     ranges: mem::take(&mut ranges).into_iter().collect(),
                 });
@@ -134,7 +134,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
             compilands.push(compiland);
             ranges.extend(code);
         }
-        parts.push(Part { compilands, ranges: ranges.into_iter().collect() });
+        parts.push(CompilandGroup { compilands, ranges: ranges.into_iter().collect() });
         parts.retain(|part| !part.ranges.is_empty());
         parts
     }
@@ -154,7 +154,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
     }
 
     /// Builds a PDB with the functions and public symbols of a part.
-    pub fn pdb_of(&self, part: &Part) -> Result<Vec<u8>, pdb::Error> {
+    pub fn pdb_of(&self, part: &CompilandGroup) -> Result<Vec<u8>, pdb::Error> {
         let mut reader = self.pdb.inner().write();
         let kept = self.with_exporters(&part.compilands, &mut reader)?;
         let mut information = self.information.clone();
@@ -187,7 +187,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
     fn with_exporters(
         &self,
         compilands: &[usize],
-        reader: &mut Reader<'_>,
+        reader: &mut PdbReader<'_>,
     ) -> Result<FxHashSet<usize>, pdb::Error> {
         let mut kept: FxHashSet<usize> = compilands.iter().copied().collect();
         let mut names = FxHashSet::default();
@@ -285,7 +285,7 @@ fn exporters(mut subsections: &[u8]) -> Vec<pdb::StringRef> {
 }
 
 /// Returns the bytes of a stream; empty if it does not exist.
-fn bytes(reader: &mut Reader<'_>, number: u32) -> Result<Vec<u8>, pdb::Error> {
+fn bytes(reader: &mut PdbReader<'_>, number: u32) -> Result<Vec<u8>, pdb::Error> {
     let stream = reader.raw_stream(index(number))?;
     Ok(stream.map(|stream| stream.as_slice().to_vec()).unwrap_or_default())
 }

@@ -56,7 +56,7 @@ pub struct ExportTable {
     /// Executable sections.
     code: Vec<Range>,
     /// Functions sorted by start, without overlaps. Empty if the image has no list.
-    functions: Vec<Function>,
+    functions: Vec<UnwindFunction>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ struct Export {
 
 /// A function with a stack frame, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Function {
+struct UnwindFunction {
     range: Range,
     /// The part that the function starts with, possibly this one.
     main: Range,
@@ -100,7 +100,7 @@ impl ExportTable {
         expected: &ImageIdentity,
     ) -> Result<Self, SymbolFileError> {
         let read = || {
-            let image = Image::parse(bytes)?;
+            let image = ImageReader::parse(bytes)?;
             let is_right = expected.is(image.timestamp, image.size);
             let exports = if is_right { Some(image.exports()?) } else { None };
             Ok(((image.timestamp, u64::from(image.size)), exports))
@@ -130,10 +130,12 @@ impl ExportTable {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;
         let export = match self.location(rva, *section) {
-            Location::Function(function) => {
+            ExportLocation::Function(function) => {
                 self.nearest(rva, function.range).or_else(|| self.nearest(rva, function.main))?
             }
-            Location::Between(gap) => self.nearest(rva, gap).filter(|export| rva < export.end)?,
+            ExportLocation::Between(gap) => {
+                self.nearest(rva, gap).filter(|export| rva < export.end)?
+            }
         };
         Some(ResolvedFrame {
             source: None,
@@ -155,27 +157,27 @@ impl ExportTable {
         range.contains(nearest.start).then_some(nearest)
     }
 
-    fn location(&self, rva: u32, section: Range) -> Location {
+    fn location(&self, rva: u32, section: Range) -> ExportLocation {
         let behind = self.functions.partition_point(|function| function.range.start <= rva);
         let before = behind.checked_sub(1).and_then(|at| self.functions.get(at));
         if let Some(function) = before.filter(|function| function.range.contains(rva)) {
-            return Location::Function(*function);
+            return ExportLocation::Function(*function);
         }
         let next = self.functions.get(behind);
-        Location::Between(Range {
+        ExportLocation::Between(Range {
             start: before.map_or(section.start, |function| function.range.end.max(section.start)),
             end: next.map_or(section.end, |function| function.range.start.min(section.end)),
         })
     }
 }
 
-enum Location {
-    Function(Function),
+enum ExportLocation {
+    Function(UnwindFunction),
     Between(Range),
 }
 
 /// An image being read.
-struct Image<'a> {
+struct ImageReader<'a> {
     bytes: &'a [u8],
     machine: u16,
     timestamp: u32,
@@ -186,7 +188,7 @@ struct Image<'a> {
     functions: Option<DataDirectory>,
 }
 
-impl<'a> Image<'a> {
+impl<'a> ImageReader<'a> {
     /// Reads the headers.
     fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let header = Header::parse(bytes)?;
@@ -277,7 +279,7 @@ impl<'a> Image<'a> {
     }
 
     /// Returns the functions with stack frames.
-    fn functions(&self) -> Result<Vec<Function>, ParseError> {
+    fn functions(&self) -> Result<Vec<UnwindFunction>, ParseError> {
         let Some(directory) = self.functions.filter(|directory| directory.size != 0) else {
             return Ok(Vec::new());
         };
@@ -297,14 +299,14 @@ impl<'a> Image<'a> {
         Err("functions overlap".into())
     }
 
-    fn x64_functions(&self, directory: DataDirectory) -> Result<Vec<Function>, ParseError> {
+    fn x64_functions(&self, directory: DataDirectory) -> Result<Vec<UnwindFunction>, ParseError> {
         let data =
             ExceptionData::parse(self.bytes, directory, &self.sections, self.file_alignment)?;
         let mut functions = Vec::new();
         for entry in data.functions() {
             let entry = entry?;
             let main = self.main_part(&data, entry);
-            functions.push(Function { range: range(entry), main: range(main) });
+            functions.push(UnwindFunction { range: range(entry), main: range(main) });
         }
         Ok(functions)
     }
@@ -325,7 +327,7 @@ impl<'a> Image<'a> {
         function
     }
 
-    fn arm64_functions(&self, directory: DataDirectory) -> Result<Vec<Function>, ParseError> {
+    fn arm64_functions(&self, directory: DataDirectory) -> Result<Vec<UnwindFunction>, ParseError> {
         let data = ExceptionData::parse_arm64_with_opts(
             self.bytes,
             directory,
@@ -342,7 +344,7 @@ impl<'a> Image<'a> {
             };
             let start = entry.begin_address;
             let range = Range { start, end: start.saturating_add(length) };
-            functions.push(Function { range, main: range });
+            functions.push(UnwindFunction { range, main: range });
         }
         Ok(functions)
     }

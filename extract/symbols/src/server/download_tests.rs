@@ -273,7 +273,10 @@ fn many_pdbs_come_at_once_and_then_no_request_is_sent_any_more() {
     let reports = symbolizer.report();
     // 7.pdb and 17.pdb are missing.
     assert_eq!(
-        reports.iter().filter(|report| matches!(report.origin, Some(Origin::Server(_)))).count(),
+        reports
+            .iter()
+            .filter(|report| matches!(report.origin, Some(SymbolOrigin::Server(_))))
+            .count(),
         22
     );
     assert_eq!(reports.iter().filter(|report| !report.missing.is_empty()).count(), 2);
@@ -343,7 +346,7 @@ fn a_file_in_a_folder_is_not_requested() {
     symbolizer.prepare(&[pdb().module("a.pdb")], &NoSymbolObserver, &Cancel::default());
     assert_eq!(server.requests(), 0);
     assert!(is_named(&symbolizer, "a.pdb"));
-    let origin = Some(Origin::Folder(folder.path().to_owned()));
+    let origin = Some(SymbolOrigin::Folder(folder.path().to_owned()));
     assert_eq!(last_report(&symbolizer).origin, origin);
 }
 

@@ -8,7 +8,7 @@ use cab::Cabinet;
 use flate2::read::MultiGzDecoder;
 use handlescope_model::guard::quietly;
 use handlescope_model::output::named_in;
-use handlescope_model::unpack::{CopyError, Watch, copy_at_most};
+use handlescope_model::unpack::{CopyError, UnpackWatch, copy_at_most};
 use tempfile::NamedTempFile;
 
 use crate::identity::{PdbIdentity, StoreKey, TWO_TIERS};
@@ -16,11 +16,11 @@ use crate::options::DownloadBudget;
 use crate::pdb::PdbFile;
 use crate::pointer;
 use crate::report::SymbolFileError;
-use crate::server::partial::{self, Received};
+use crate::server::partial::{self, ReceivedFile};
 
 /// The forms in which stores keep a file, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FileForm {
     /// `NAME.pdb`
     Plain,
     /// `NAME.pd_`
@@ -29,7 +29,7 @@ pub enum Form {
     Pointer,
 }
 
-impl Form {
+impl FileForm {
     pub const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
 
     /// Returns the name of a file in this form.
@@ -63,16 +63,17 @@ impl Form {
 
 /// Returns the folder of a file in a cache, which may have two tiers.
 pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
-    let root = match cache.join(TWO_TIERS).is_file() {
-        true => cache.join(key.first_tier()),
-        false => cache.to_owned(),
+    let root = if cache.join(TWO_TIERS).is_file() {
+        cache.join(key.first_tier())
+    } else {
+        cache.to_owned()
     };
     root.join(&key.name).join(&key.index)
 }
 
 /// A PDB being installed.
 pub struct Install {
-    pub form: Form,
+    pub form: FileForm,
     /// Folders to store the PDB in: the first gets the file, the others get copies.
     pub caches: Vec<PathBuf>,
     pub key: StoreKey,
@@ -86,12 +87,12 @@ pub struct Install {
 
 impl Install {
     /// Moves a download into the cache if it is the right PDB; otherwise removes it.
-    pub fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
+    pub fn received(&self, received: ReceivedFile) -> Result<PathBuf, SymbolFileError> {
         let mut file = received;
         if file.source.encoding == "gzip" {
             file = self.unpacked(file, Packing::Gzip)?;
         }
-        if self.form == Form::Cabinet {
+        if self.form == FileForm::Cabinet {
             file = self.unpacked(file, Packing::Cabinet)?;
         }
         self.finish(file)
@@ -102,10 +103,14 @@ impl Install {
         self.finish(self.unpack(packed, Packing::Cabinet)?.into())
     }
 
-    fn unpacked(&self, packed: Received, packing: Packing) -> Result<Received, SymbolFileError> {
+    fn unpacked(
+        &self,
+        packed: ReceivedFile,
+        packing: Packing,
+    ) -> Result<ReceivedFile, SymbolFileError> {
         let file = self.unpack(packed.path(), packing);
         packed.discard();
-        file.map(Received::from)
+        file.map(ReceivedFile::from)
     }
 
     /// Unpacks into the folder for partial files, where remains of interrupted sessions are cleaned up.
@@ -118,7 +123,7 @@ impl Install {
         unpack(packed, packing, &folder, self.max_bytes, &spend, &self.shown)
     }
 
-    fn finish(&self, source: Received) -> Result<PathBuf, SymbolFileError> {
+    fn finish(&self, source: ReceivedFile) -> Result<PathBuf, SymbolFileError> {
         let opened = PdbFile::open_as(source.path(), &self.shown);
         if let Err(error) = opened.and_then(|file| file.verify(&self.pdb)) {
             source.discard();
@@ -155,7 +160,7 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
     fs::create_dir_all(&temporary)?;
     let mut copy = named_in(&temporary)?;
     io::copy(&mut fs::File::open(file)?, &mut copy)?;
-    Received::from(copy).persist(&target)
+    ReceivedFile::from(copy).persist(&target)
 }
 
 /// Maximum expansion of content larger than [`SMALL`]. PDBs compress to a fifth; anything beyond this limit is meant to
@@ -178,7 +183,7 @@ pub fn unpack(
     packing: Packing,
     folder: &Path,
     max_bytes: u64,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
     shown: &Path,
 ) -> Result<NamedTempFile, SymbolFileError> {
     let input = File::open(packed).map_err(SymbolFileError::io("read", shown))?;
@@ -217,7 +222,7 @@ fn from_cabinet(
     input: impl Read + Seek,
     output: &mut impl Write,
     limit: u64,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<(), CopyError> {
     let mut cabinet = Cabinet::new(input).map_err(CopyError::Read)?;
     let file = cabinet.folder_entries().flat_map(|folder| folder.file_entries()).next();
@@ -239,7 +244,7 @@ fn copy_expected(
     output: &mut impl Write,
     limit: u64,
     expected: Option<u64>,
-    watch: Watch<'_>,
+    watch: UnpackWatch<'_>,
 ) -> Result<(), CopyError> {
     let copied = copy_at_most(limit, input, output, watch)?;
     if expected.is_some_and(|expected| expected != copied) {
@@ -255,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_compressed_name_ends_in_an_underscore() {
-        let name = |name| Form::Cabinet.name(name);
+        let name = |name| FileForm::Cabinet.name(name);
         assert_eq!(name("a.pdb").as_deref(), Some("a.pd_"));
         assert_eq!(name("A.B.PDB").as_deref(), Some("A.B.PD_"));
         assert_eq!(name("ä.ö").as_deref(), Some("ä._"));

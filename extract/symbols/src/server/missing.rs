@@ -44,7 +44,7 @@ impl Absence {
 }
 
 /// The reason and when it was noted, in seconds since 1970.
-type Known = (Absence, u64);
+type AbsenceNote = (Absence, u64);
 
 /// The list of absent files, read on first use.
 pub struct MissingFiles {
@@ -52,7 +52,7 @@ pub struct MissingFiles {
     missing_for: Duration,
     refused_for: Duration,
     /// Entries by server, name and index.
-    known: Mutex<Option<FxHashMap<String, Known>>>,
+    known: Mutex<Option<FxHashMap<String, AbsenceNote>>>,
 }
 
 impl MissingFiles {
@@ -106,7 +106,7 @@ impl MissingFiles {
         }
     }
 
-    fn load(&self) -> FxHashMap<String, Known> {
+    fn load(&self) -> FxHashMap<String, AbsenceNote> {
         let mut known = FxHashMap::default();
         let Some(file) = &self.file else { return known };
         if fs::metadata(file).is_ok_and(|metadata| metadata.len() > MAX_BYTES) {
@@ -131,7 +131,7 @@ impl MissingFiles {
     }
 
     /// Rewrites the file without expired entries.
-    fn rewrite(&self, known: &FxHashMap<String, Known>) -> io::Result<()> {
+    fn rewrite(&self, known: &FxHashMap<String, AbsenceNote>) -> io::Result<()> {
         let file = self.file.as_deref().ok_or(io::ErrorKind::NotFound)?;
         let mut new = OutputFile::beside(file)?;
         let lines = known.iter().map(|(line, known)| entry(line, *known));
@@ -140,7 +140,7 @@ impl MissingFiles {
     }
 
     /// Whether an entry still counts. A time in the future comes from a clock that was set back since, so it does not.
-    fn is_fresh(&self, (absence, since): Known) -> bool {
+    fn is_fresh(&self, (absence, since): AbsenceNote) -> bool {
         now().checked_sub(since).is_some_and(|age| age < self.age_of(absence).as_secs())
     }
 
@@ -152,7 +152,7 @@ impl MissingFiles {
     }
 }
 
-fn entry(line: &str, (absence, since): Known) -> String {
+fn entry(line: &str, (absence, since): AbsenceNote) -> String {
     format!("{since}\t{}\t{line}\n", absence.word())
 }
 

@@ -33,15 +33,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::OnceCell;
 
 use crate::identity::{PdbIdentity, StoreKey, TWO_TIERS};
-use crate::options::{SymbolizerOptions, Watch};
+use crate::options::{SearchWatch, SymbolizerOptions};
 use crate::path::{Server, SymbolPath, without_secrets};
 use crate::pdb::PdbFile;
 use crate::pointer;
-use crate::report::{Chain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
+use crate::report::{ErrorChain, MissingAt, SearchFailure, SearchNotes, SymbolFileError};
 use crate::server::download_lock::{DownloadLock, Waiting};
-use crate::server::install::{Form, Install};
+use crate::server::install::{FileForm, Install};
 use crate::server::missing::{Absence, MissingFiles};
-use crate::server::transfer::{Failure, Request, Transfer};
+use crate::server::transfer::{Failure, ServerRequest, Transfer};
 use handlescope_model::Reason;
 use handlescope_model::guard::lock;
 use handlescope_model::output::{prepare_folder, temporary_folder};
@@ -58,7 +58,7 @@ const MAX_FAILURES: usize = 8;
 enum ConnectError {
     #[error("{}", Reason(.0))]
     Runtime(#[from] io::Error),
-    #[error("{}", Chain(.0))]
+    #[error("{}", ErrorChain(.0))]
     Client(#[from] reqwest::Error),
 }
 
@@ -68,7 +68,7 @@ pub struct Downloads {
     hosts: Vec<String>,
     options: SymbolizerOptions,
     missing: MissingFiles,
-    session: Mutex<Session>,
+    session: Mutex<ServerSession>,
     /// Folder for downloads if no cache is writable.
     spare: OnceLock<Option<TempDir>>,
     /// The client, created for the first download. The downloading thread holds the lock.
@@ -77,8 +77,8 @@ pub struct Downloads {
 
 /// What the session has learned so far.
 #[derive(Default)]
-struct Session {
-    fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
+struct ServerSession {
+    fetched: FxHashMap<PdbIdentity, Arc<FetchResult>>,
     /// Servers by address.
     servers: FxHashMap<String, ServerState>,
     /// Hosts that get no more requests, whatever the path.
@@ -99,7 +99,7 @@ struct ServerState {
 
 /// What the servers answered to a request.
 #[derive(Default)]
-pub struct Fetched {
+pub struct FetchResult {
     /// The file, and the address of the server it came from.
     pub file: Option<(PathBuf, String)>,
     pub notes: SearchNotes,
@@ -117,7 +117,7 @@ struct Asking<'a> {
     transfer: &'a Transfer,
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
-    watch: Watch<'a>,
+    watch: SearchWatch<'a>,
     /// Folders that the file will be stored in.
     caches: &'a [PathBuf],
     /// The right to download it, if we hold the lock.
@@ -161,7 +161,7 @@ impl Downloads {
     }
 
     /// Requests the files that were not requested in this session yet, from all servers.
-    pub fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
+    pub fn fetch(&self, requests: &[PdbRequest], watch: SearchWatch<'_>) {
         if self.is_offline() {
             return;
         }
@@ -199,7 +199,7 @@ impl Downloads {
     }
 
     /// Returns the result of an earlier request for the PDB.
-    pub fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
+    pub fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<FetchResult>> {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
@@ -213,11 +213,16 @@ impl Downloads {
         self.options.download_budget.renew();
     }
 
-    async fn fetch_pdb(&self, transfer: &Transfer, (key, pdb): &PdbRequest, watch: Watch<'_>) {
+    async fn fetch_pdb(
+        &self,
+        transfer: &Transfer,
+        (key, pdb): &PdbRequest,
+        watch: SearchWatch<'_>,
+    ) {
         if watch.cancel.is_cancelled() {
             return;
         }
-        let mut fetched = Fetched::default();
+        let mut fetched = FetchResult::default();
         watch.observer.started(pdb);
         for server in &self.servers {
             let caches = &self.caches(server);
@@ -398,7 +403,7 @@ impl Downloads {
         }
         let url = address(&server.url, &[TWO_TIERS])?;
         let is_given_up = || self.is_given_up(server);
-        let request = Request {
+        let request = ServerRequest {
             url: &url,
             shown: &without_secrets(&url),
             partial: Path::new(""),
@@ -418,7 +423,7 @@ impl Downloads {
 
     /// Asks for the file in every form it may have in a tier of a server, until it is found.
     async fn forms(&self, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
-        for form in Form::ALL {
+        for form in FileForm::ALL {
             // The server may have taken long to report that it lacks the previous form.
             asking.turn.iter().for_each(|turn| turn.progress());
             match self.form(form, tier, asking).await {
@@ -430,7 +435,12 @@ impl Downloads {
     }
 
     /// Asks for the file in one form.
-    async fn form(&self, form: Form, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
+    async fn form(
+        &self,
+        form: FileForm,
+        tier: &str,
+        asking: &Asking<'_>,
+    ) -> Result<PathBuf, Failure> {
         let Asking { server, transfer, key, pdb, watch, caches, turn } = *asking;
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
         let url = address(&server.url, &[tier, &key.name, &key.index, &name])?;
@@ -444,14 +454,14 @@ impl Downloads {
         };
         let is_given_up = || self.is_given_up(server);
         let shown = without_secrets(&url);
-        let request = Request {
+        let request = ServerRequest {
             url: &url,
             shown: &shown,
             partial: &partial,
             magic: form.magic(),
             is_given_up: &is_given_up,
         };
-        if form == Form::Pointer {
+        if form == FileForm::Pointer {
             let text = transfer.bytes(&request, pointer::MAX_BYTES).await?;
             let source = pointer::Source::Server { hosts: &self.hosts };
             return pointer::follow(&text, &source).map_err(|reason| {
@@ -477,7 +487,7 @@ impl Downloads {
         });
         match installed.await {
             Ok(result) => result.map_err(Failure::File),
-            Err(error) => Err(Failure::Failed(Chain(&error).to_string())),
+            Err(error) => Err(Failure::Failed(ErrorChain(&error).to_string())),
         }
     }
 
@@ -519,16 +529,17 @@ impl Downloads {
     /// Stops all requests to the host. Of several requests that were waiting, only the first reports it.
     fn give_up(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
         let location = server.shown();
-        match lock(&self.session).given_up_hosts.insert(server.host()) {
-            true => notes.failures.push(SearchFailure { location, reason }),
-            false => notes.skipped.push(location),
+        if lock(&self.session).given_up_hosts.insert(server.host()) {
+            notes.failures.push(SearchFailure { location, reason });
+        } else {
+            notes.skipped.push(location);
         }
     }
 
     fn fail_all(&self, requests: &[&PdbRequest], reason: &str) {
         let mut session = lock(&self.session);
         for (_, pdb) in requests {
-            let mut fetched = Fetched::default();
+            let mut fetched = FetchResult::default();
             fetched.notes.failures = self
                 .servers
                 .iter()
@@ -563,7 +574,7 @@ fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
     let Asking { key, pdb, caches, .. } = *asking;
     let cache = caches.first()?;
     let file = cached(cache, key, pdb)?;
-    for name in Form::ALL.iter().filter_map(|form| form.name(&key.name)) {
+    for name in FileForm::ALL.iter().filter_map(|form| form.name(&key.name)) {
         partial::remove(&asking.partial_path(cache, &name));
     }
     Some(file)

@@ -18,7 +18,7 @@ use crate::identity::{StoreKey, private_folder};
 
 /// Where the partial bytes came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct PartialSource {
     pub url: String,
     /// `ETag`, else `Last-Modified`; it changes with the file on the server. May be empty.
     pub validator: String,
@@ -31,40 +31,40 @@ pub struct Source {
 /// The file, open for writing at its end.
 pub struct Partial {
     file: File,
-    location: Location,
-    source: Source,
+    location: PartialLocation,
+    source: PartialSource,
     len: u64,
 }
 
-enum Location {
+enum PartialLocation {
     /// Kept if the download is interrupted.
     Kept(PathBuf),
     Temporary(TempPath),
 }
 
 /// A complete file under its temporary name, not yet checked.
-pub struct Received {
-    pub source: Source,
-    location: Location,
+pub struct ReceivedFile {
+    pub source: PartialSource,
+    location: PartialLocation,
 }
 
 impl Partial {
     /// Opens the remains of an earlier download from this address.
     pub fn left_over(path: &Path, url: &str) -> Option<Self> {
         let path = path.to_owned();
-        let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
+        let source = PartialSource::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
         let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
         if source.url != url || file.try_lock().is_err() {
             return None;
         }
-        let mut partial = Self { file, location: Location::Kept(path), source, len: 0 };
+        let mut partial = Self { file, location: PartialLocation::Kept(path), source, len: 0 };
         partial.len = partial.file.seek(SeekFrom::End(0)).ok()?;
         let is_possible = partial.source.total.is_none_or(|total| partial.len <= total);
         (partial.len > 0 && is_possible).then_some(partial)
     }
 
     /// Creates an empty file at this path.
-    pub fn create(path: &Path, source: Source) -> io::Result<Self> {
+    pub fn create(path: &Path, source: PartialSource) -> io::Result<Self> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
         let path = path.to_owned();
@@ -73,11 +73,11 @@ impl Partial {
         // The file is gone if another session has finished it meanwhile.
         if file.try_lock().is_err() || !path.exists() {
             let (file, path) = named_in(folder)?.into_parts();
-            return Ok(Self { file, location: Location::Temporary(path), source, len: 0 });
+            return Ok(Self { file, location: PartialLocation::Temporary(path), source, len: 0 });
         }
         file.set_len(0)?;
         fs::write(source_path(&path), source.to_text())?;
-        Ok(Self { file, location: Location::Kept(path), source, len: 0 })
+        Ok(Self { file, location: PartialLocation::Kept(path), source, len: 0 })
     }
 
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -90,7 +90,7 @@ impl Partial {
         self.len
     }
 
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &PartialSource {
         &self.source
     }
 
@@ -100,27 +100,30 @@ impl Partial {
     }
 
     /// Closes the file, which releases the lock; otherwise no other process could read the file on Windows.
-    pub fn finish(self) -> Received {
-        Received { source: self.source, location: self.location }
+    pub fn finish(self) -> ReceivedFile {
+        ReceivedFile { source: self.source, location: self.location }
     }
 }
 
-impl From<NamedTempFile> for Received {
+impl From<NamedTempFile> for ReceivedFile {
     fn from(file: NamedTempFile) -> Self {
-        Self { source: Source::default(), location: Location::Temporary(file.into_temp_path()) }
+        Self {
+            source: PartialSource::default(),
+            location: PartialLocation::Temporary(file.into_temp_path()),
+        }
     }
 }
 
-impl Received {
+impl ReceivedFile {
     pub fn path(&self) -> &Path {
         match &self.location {
-            Location::Kept(path) => path,
-            Location::Temporary(path) => path,
+            PartialLocation::Kept(path) => path,
+            PartialLocation::Temporary(path) => path,
         }
     }
 
     pub fn discard(self) {
-        if let Location::Kept(path) = self.location {
+        if let PartialLocation::Kept(path) = self.location {
             remove(&path);
         }
     }
@@ -129,17 +132,17 @@ impl Received {
     pub fn persist(self, target: &Path) -> io::Result<()> {
         fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         match self.location {
-            Location::Kept(path) => {
+            PartialLocation::Kept(path) => {
                 fs::rename(&path, target)?;
                 let _ = fs::remove_file(source_path(&path));
                 Ok(())
             }
-            Location::Temporary(path) => Ok(path.persist(target)?),
+            PartialLocation::Temporary(path) => Ok(path.persist(target)?),
         }
     }
 }
 
-impl Source {
+impl PartialSource {
     fn to_text(&self) -> String {
         let total = self.total.map(|total| total.to_string()).unwrap_or_default();
         format!("{}\n{}\n{}\n{total}\n", self.url, self.validator, self.encoding)
@@ -210,9 +213,14 @@ pub fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
 mod tests {
     use super::*;
 
-    fn source() -> Source {
+    fn source() -> PartialSource {
         let url = "http://x/a.pdb".to_owned();
-        Source { url, validator: "\"1\"".to_owned(), encoding: String::new(), total: Some(9) }
+        PartialSource {
+            url,
+            validator: "\"1\"".to_owned(),
+            encoding: String::new(),
+            total: Some(9),
+        }
     }
 
     fn key() -> StoreKey {

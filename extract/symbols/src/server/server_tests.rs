@@ -15,14 +15,14 @@ fn a_pdb_is_downloaded_once_into_the_cache() {
     let symbolizer = cache.session(&[&server]);
     assert!(is_named(&symbolizer, "a.pdb"), "{:?}", symbolizer.report());
     assert!(cache.holds("a.pdb") && cache.left_overs("a.pdb").is_empty());
-    let origin = Some(Origin::Server(server.url.clone()));
+    let origin = Some(SymbolOrigin::Server(server.url.clone()));
     assert_eq!(last_report(&symbolizer).origin, origin);
 
     let requests = server.requests();
     let symbolizer = cache.session(&[&server]);
     assert!(is_named(&symbolizer, "a.pdb"));
     assert_eq!(server.requests(), requests);
-    let origin = Some(Origin::Cache(cache.0.path().to_owned()));
+    let origin = Some(SymbolOrigin::Cache(cache.0.path().to_owned()));
     assert_eq!(last_report(&symbolizer).origin, origin);
 }
 
@@ -118,7 +118,7 @@ fn a_file_the_server_does_not_have_is_no_failure_of_the_server() {
     let symbolizer = cache.session(&[&server]);
     assert!(!is_named(&symbolizer, "b.pdb"));
     let report = last_report(&symbolizer);
-    assert_eq!((report.outcome, report.failures), (Outcome::NotFound, Vec::new()));
+    assert_eq!((report.outcome, report.failures), (SearchOutcome::NotFound, Vec::new()));
     let url = server.url.clone();
     assert_eq!(
         report.missing,

@@ -197,8 +197,7 @@ fn read_request(stream: &TcpStream) -> ReceivedRequest {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let request = lines.next().unwrap_or_default();
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-    let headers = lines.take_while(|line| !line.is_empty());
-    let headers = headers.filter_map(|line| {
+    let headers = lines.take_while(|line| !line.is_empty()).filter_map(|line| {
         let (name, value) = line.split_once(": ")?;
         Some((name.to_ascii_lowercase(), value.to_owned()))
     });
@@ -247,8 +246,10 @@ impl Cache {
         let folders = [folder.to_owned(), super::partial::folder(self.0.path())];
         let files =
             folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
-        let files = files.flatten().map(|file| file.file_name().to_string_lossy().into_owned());
-        let files = files.map(|file| file.replacen(&index, "", 1));
+        let files = files
+            .flatten()
+            .map(|file| file.file_name().to_string_lossy().into_owned())
+            .map(|file| file.replacen(&index, "", 1));
         let mut files: Vec<String> =
             files.filter(|file| file != name && file.starts_with(name)).collect();
         files.sort();

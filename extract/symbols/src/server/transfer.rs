@@ -13,8 +13,8 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::{DownloadBudget, SymbolizerOptions};
-use crate::report::{Chain, SymbolFileError};
-use crate::server::partial::{Partial, Received, Source};
+use crate::report::{ErrorChain, SymbolFileError};
+use crate::server::partial::{Partial, PartialSource, ReceivedFile};
 use crate::speed::{GivenUp, MinSpeed, SpeedCheck, after};
 
 /// Maximum number of requests for one file; each continues the previous one.
@@ -53,7 +53,7 @@ pub enum Failure {
 /// Reasons why a body broke off, so that the rest must be requested.
 #[derive(Debug, thiserror::Error)]
 enum Cut {
-    #[error("{}", Chain(.0))]
+    #[error("{}", ErrorChain(.0))]
     Broken(reqwest::Error),
     /// It ended early, after this many bytes.
     #[error("{sent} of {total} bytes were sent")]
@@ -70,7 +70,7 @@ impl From<GivenUp> for Failure {
 }
 
 /// What a request is for.
-pub struct Request<'a> {
+pub struct ServerRequest<'a> {
     pub url: &'a str,
     /// The address as shown in messages and stored beside the partial file.
     pub shown: &'a str,
@@ -104,9 +104,9 @@ impl Transfer {
     /// Downloads a file; calls `progress` with the bytes so far and in total.
     pub async fn file(
         &self,
-        request: &Request<'_>,
+        request: &ServerRequest<'_>,
         progress: &dyn Fn(u64, Option<u64>),
-    ) -> Result<Received, Failure> {
+    ) -> Result<ReceivedFile, Failure> {
         let mut partial = Partial::left_over(request.partial, request.shown);
         let mut cut = None;
         // Measured over all requests together; otherwise each could deliver a single byte.
@@ -150,7 +150,11 @@ impl Transfer {
     }
 
     /// Downloads a small file.
-    pub async fn bytes(&self, request: &Request<'_>, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+    pub async fn bytes(
+        &self,
+        request: &ServerRequest<'_>,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, Failure> {
         let mut response = self.send(self.client.get(request.url), request.is_given_up).await?;
         check_status(response.status())?;
         let deadline = after(Instant::now(), self.silence_timeout);
@@ -158,7 +162,7 @@ impl Transfer {
         while let Some(chunk) = timeout_at(deadline, response.chunk())
             .await
             .map_err(|_| Failure::Silent(NO_ANSWER.to_owned()))?
-            .map_err(|error| Failure::Failed(Chain(&error.without_url()).to_string()))?
+            .map_err(|error| Failure::Failed(ErrorChain(&error.without_url()).to_string()))?
         {
             bytes.extend_from_slice(&chunk);
             if bytes.len() as u64 > max_bytes {
@@ -206,7 +210,7 @@ impl Transfer {
     fn begin(
         &self,
         response: &Response,
-        request: &Request<'_>,
+        request: &ServerRequest<'_>,
         partial: Option<Partial>,
     ) -> Result<Option<(Partial, u64)>, Failure> {
         let headers = response.headers();
@@ -243,7 +247,7 @@ impl Transfer {
     async fn body(
         &self,
         mut response: Response,
-        request: &Request<'_>,
+        request: &ServerRequest<'_>,
         partial: &mut Partial,
         speed: &mut SpeedCheck,
         progress: &dyn Fn(u64, Option<u64>),
@@ -286,7 +290,7 @@ impl Transfer {
         Ok(missing.map(|total| Cut::Short { sent: partial.len(), total }))
     }
 
-    fn too_large(&self, request: &Request<'_>) -> Failure {
+    fn too_large(&self, request: &ServerRequest<'_>) -> Failure {
         let path = PathBuf::from(request.shown);
         Failure::File(SymbolFileError::TooLarge { path, limit: self.max_bytes })
     }
@@ -318,17 +322,17 @@ fn is_whole(partial: &Partial) -> bool {
 }
 
 /// Whether the bytes of the response continue the partial file.
-fn is_same(stored: &Source, now: &Source) -> bool {
+fn is_same(stored: &PartialSource, now: &PartialSource) -> bool {
     stored.encoding == now.encoding
         && stored.total.is_none_or(|total| now.total == Some(total))
         && (stored.validator == now.validator || stored.validator.is_empty())
 }
 
-fn source(url: &str, headers: &HeaderMap, total: Option<u64>) -> Source {
+fn source(url: &str, headers: &HeaderMap, total: Option<u64>) -> PartialSource {
     // The text of a header cannot contain line breaks or other control characters.
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let validator = if headers.contains_key(ETAG) { text(ETAG) } else { text(LAST_MODIFIED) };
-    Source {
+    PartialSource {
         url: url.to_owned(),
         validator: validator.to_owned(),
         encoding: text(CONTENT_ENCODING).trim().to_ascii_lowercase().replace("identity", ""),
@@ -349,11 +353,11 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
 
 fn unsent(error: reqwest::Error) -> Failure {
     let is_silent = error.is_connect() || error.is_timeout();
-    let reason = Chain(&error.without_url()).to_string();
+    let reason = ErrorChain(&error.without_url()).to_string();
     if is_silent { Failure::Silent(reason) } else { Failure::Failed(reason) }
 }
 
-fn unwritten(request: &Request<'_>) -> impl Fn(io::Error) -> Failure {
+fn unwritten(request: &ServerRequest<'_>) -> impl Fn(io::Error) -> Failure {
     let path = request.partial.to_owned();
     move |source| Failure::File(SymbolFileError::Io { action: "write", path: path.clone(), source })
 }

@@ -66,9 +66,12 @@ fn that_a_server_has_one_tier_is_remembered_until_retried() {
 
 #[test]
 fn a_server_that_cannot_say_its_tiers_has_one() {
-    let server = Server::start(|request| match request.path.ends_with("index2.txt") {
-        true => Reply::new(500, &[], b""),
-        false => Reply::missing(),
+    let server = Server::start(|request| {
+        if request.path.ends_with("index2.txt") {
+            Reply::new(500, &[], b"")
+        } else {
+            Reply::missing()
+        }
     });
     let symbolizer = Cache::new().session(&[&server]);
     assert!(!is_named(&symbolizer, "a.pdb"));
@@ -120,9 +123,12 @@ fn a_pointer_of_a_server_leads_to_a_file_that_was_compressed_since() {
     let target = share.path().join("a.pdb");
     fs::write(target.with_extension("pd_"), cabinet("x", &pdb().bytes())).expect("a file");
     let text = format!("PATH:{}", target.display());
-    let server = Server::start(move |request| match request.path.ends_with("/file.ptr") {
-        true => Reply::ok(text.as_bytes()),
-        false => Reply::missing(),
+    let server = Server::start(move |request| {
+        if request.path.ends_with("/file.ptr") {
+            Reply::ok(text.as_bytes())
+        } else {
+            Reply::missing()
+        }
     });
     let cache = Cache::new();
     let symbolizer = cache.session(&[&server]);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::{fs, iter, thread};
 
-use handlescope_tests::binary::{Run, Shell, examples};
+use handlescope_tests::binary::{ProgramRun, Shell, examples};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::folders::copy_folder;
 use handlescope_tests::needs_data;
@@ -177,11 +177,11 @@ impl Checked {
             let run = shell.line(session.shell.before(&[" | "]), &script);
             let added = run.stdout.strip_prefix(&before).unwrap_or(&run.stdout).to_owned();
             before.clone_from(&run.stdout);
-            self.judge(command, &Run { stdout: added, ..run }, shell);
+            self.judge(command, &ProgramRun { stdout: added, ..run }, shell);
         }
     }
 
-    fn judge(&mut self, command: &Command, run: &Run, shell: &Shell) {
+    fn judge(&mut self, command: &Command, run: &ProgramRun, shell: &Shell) {
         let has_result =
             ["diff", "--fail-on", "-FailOn"].iter().any(|word| command.text.contains(word));
         if run.status != Some(0) && !(has_result && run.status == Some(1)) {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use handlescope_symbols::{
-    MissingAt, ModuleIdentity, ModuleReport, Origin, Outcome, PdbIdentity, SearchFailure,
-    SymbolFileError,
+    MissingAt, ModuleIdentity, ModuleReport, PdbIdentity, SearchFailure, SearchOutcome,
+    SymbolFileError, SymbolOrigin,
 };
 
 use super::*;
 
-fn report(name: &str, outcome: Outcome) -> ModuleReport {
+fn report(name: &str, outcome: SearchOutcome) -> ModuleReport {
     let pdb = PdbIdentity {
         name: format!(r"C:\build\{}.pdb", name.trim_end_matches(".dll")),
         guid: "0155fe84-c000-1eb1-57c6-858e85d46b4c".parse().expect("a guid"),
@@ -20,7 +20,7 @@ fn report(name: &str, outcome: Outcome) -> ModuleReport {
         path: String::new(),
         size: 0,
         timestamp: None,
-        pdb: Some(pdb).filter(|_| outcome != Outcome::NoPdbIdentity),
+        pdb: Some(pdb).filter(|_| outcome != SearchOutcome::NoPdbIdentity),
     };
     ModuleReport::new(module, outcome)
 }
@@ -30,7 +30,7 @@ fn saved() -> SavedTrace {
     let frames = ["a.dll!one", "a.dll!two", "b.dll+0x1", "c.dll+0x1", "d.dll+0x1", "d.dll!x"];
     let mut fixture = Fixture::new();
     let stack = fixture.stack(&frames);
-    let outcome = Outcome::Resolved { file: "/c/a.pdb".into(), was_converted: false };
+    let outcome = SearchOutcome::Resolved { file: "/c/a.pdb".into(), was_converted: false };
     fixture.event_object(vec![create(APP, 1, 4).on(stack)]);
 
     let server = "https://symbols.example".to_owned();
@@ -39,17 +39,20 @@ fn saved() -> SavedTrace {
     let damaged =
         SymbolFileError::Malformed { path: "/f/b.pdb".into(), source: "no such stream".into() };
     let reports = vec![
-        ModuleReport { origin: Some(Origin::Server(server.clone())), ..report("a.dll", outcome) },
+        ModuleReport {
+            origin: Some(SymbolOrigin::Server(server.clone())),
+            ..report("a.dll", outcome)
+        },
         ModuleReport {
             missing: vec![missing],
             skipped: vec!["https://dead.example".into()],
             refused: vec![Arc::new(damaged)],
-            ..report("b.dll", Outcome::NotFound)
+            ..report("b.dll", SearchOutcome::NotFound)
         },
-        report("c.dll", Outcome::NoPdbIdentity),
+        report("c.dll", SearchOutcome::NoPdbIdentity),
         ModuleReport {
             failures: vec![SearchFailure { location: server, reason }],
-            ..report("d.dll", Outcome::ResolvedFromExports { file: "/f/d.dll".into() })
+            ..report("d.dll", SearchOutcome::ResolvedFromExports { file: "/f/d.dll".into() })
         },
     ];
     for report in &reports {

@@ -10,15 +10,15 @@ use handlescope_model::{Container, ContainerLimits, open_file};
 
 use super::document::Document;
 use super::error::ImportError;
-use crate::etwanalyzer::{DERIVED, Member, find};
-use crate::text::Progress;
+use crate::etwanalyzer::{DERIVED, ExtractMember, find};
+use crate::text::ReadProgress;
 
 /// The parts an extract has.
-pub struct Parts(Vec<(Member, Document)>);
+pub struct ExtractParts(Vec<(ExtractMember, Document)>);
 
-impl Parts {
+impl ExtractParts {
     /// Takes a part.
-    pub fn take(&mut self, member: Member) -> Option<Document> {
+    pub fn take(&mut self, member: ExtractMember) -> Option<Document> {
         let index = self.0.iter().position(|(part, _)| *part == member)?;
         Some(self.0.swap_remove(index).1)
     }
@@ -32,7 +32,7 @@ pub fn import_sources(input: &Path) -> Vec<PathBuf> {
         return vec![input.to_path_buf()];
     }
     let base = plain_base(input);
-    let paths = Member::ALL.map(|member| input.with_file_name(member.name(&base)));
+    let paths = ExtractMember::ALL.map(|member| input.with_file_name(member.name(&base)));
     paths.into_iter().filter(|path| path.is_file()).collect()
 }
 
@@ -53,8 +53,8 @@ pub fn open(
     folder: &Path,
     limits: &ContainerLimits,
     observer: &dyn ExtractObserver,
-    progress: &Progress<'_>,
-) -> Result<Parts, ImportError> {
+    progress: &ReadProgress<'_>,
+) -> Result<ExtractParts, ImportError> {
     if is_plain(input) {
         open_plain(input, limits, observer)
     } else {
@@ -66,16 +66,18 @@ fn open_plain(
     input: &Path,
     limits: &ContainerLimits,
     observer: &dyn ExtractObserver,
-) -> Result<Parts, ImportError> {
+) -> Result<ExtractParts, ImportError> {
     let base = plain_base(input);
     let (mut parts, mut total) = (Vec::new(), 0);
-    for member in Member::ALL {
+    for member in ExtractMember::ALL {
         let name = member.name(&base);
         let path = input.with_file_name(&name);
         let open = |source| ImportError::Open { path: path.clone(), source };
         let file = match open_file(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && member != Member::Main => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && member != ExtractMember::Main =>
+            {
                 continue;
             }
             Err(error) => return Err(open(error)),
@@ -86,7 +88,7 @@ fn open_plain(
         parts.push((member, Document { path: input.to_path_buf(), member: name, file }));
     }
     observer.on_started(total);
-    Ok(Parts(parts))
+    Ok(ExtractParts(parts))
 }
 
 /// Unpacks the members we read, each into an unnamed temporary file in `folder`.
@@ -95,10 +97,11 @@ fn open_packed(
     folder: &Path,
     limits: &ContainerLimits,
     observer: &dyn ExtractObserver,
-    progress: &Progress<'_>,
-) -> Result<Parts, ImportError> {
+    progress: &ReadProgress<'_>,
+) -> Result<ExtractParts, ImportError> {
     let container = Container::open(input, limits)?;
-    let (kinds, indexes): (Vec<Member>, Vec<usize>) = choose(input, &container).into_iter().unzip();
+    let (kinds, indexes): (Vec<ExtractMember>, Vec<usize>) =
+        choose(input, &container).into_iter().unzip();
     let members = SevenZipMembers::choose(input, container, indexes, limits)?;
     // Each byte is counted twice: when unpacked and when parsed.
     observer.on_started(members.entries().map(|(_, size)| size * 2).sum());
@@ -116,11 +119,11 @@ fn open_packed(
         member,
         file,
     });
-    Ok(Parts(kinds.into_iter().zip(documents).collect()))
+    Ok(ExtractParts(kinds.into_iter().zip(documents).collect()))
 }
 
 /// Returns the members we read, with their index in the archive.
-fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
+fn choose(path: &Path, container: &Container) -> Vec<(ExtractMember, usize)> {
     let entries = &container.archive.files;
     let names: Vec<&str> = entries
         .iter()
@@ -128,7 +131,7 @@ fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
         .map(|entry| entry.name.as_str())
         .collect();
     let base = path.file_stem().unwrap_or_default().to_string_lossy();
-    Member::ALL
+    ExtractMember::ALL
         .into_iter()
         .filter_map(|member| {
             let name = find(member, &base, &names)?;

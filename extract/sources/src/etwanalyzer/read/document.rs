@@ -13,7 +13,7 @@ use serde_json::error::Category;
 
 use super::super::record::{Fill, Record, TOO_MUCH};
 use super::error::{ImportError, ImportLimits};
-use crate::text::{Progress, utf8};
+use crate::text::{ReadProgress, utf8};
 
 /// Bytes read at once.
 const BUFFER: usize = 128 << 10;
@@ -35,7 +35,7 @@ impl Document {
         self,
         record: &mut impl Record,
         limits: ImportLimits,
-        progress: &Rc<Progress<'_>>,
+        progress: &Rc<ReadProgress<'_>>,
     ) -> Result<(), ImportError> {
         let Self { path, member, file } = self;
         let text = utf8(file, Rc::clone(progress)).map_err(|source| ImportError::Read {
@@ -76,15 +76,15 @@ fn parse_error(path: &Path, member: String, error: &serde_json::Error) -> Import
 pub struct Guard<'a, R> {
     inner: R,
     limits: ImportLimits,
-    progress: Rc<Progress<'a>>,
-    position: Position,
+    progress: Rc<ReadProgress<'a>>,
+    position: TextPosition,
     depth: u32,
     passed: u64,
 }
 
 /// Where the reader is in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum TextPosition {
     Outside,
     /// In a string; the number of its bytes so far.
     String(u64),
@@ -93,34 +93,36 @@ enum Position {
 }
 
 impl<'a, R: Read> Guard<'a, R> {
-    pub fn new(inner: R, limits: ImportLimits, progress: Rc<Progress<'a>>) -> Self {
-        Self { inner, limits, progress, position: Position::Outside, depth: 0, passed: 0 }
+    pub fn new(inner: R, limits: ImportLimits, progress: Rc<ReadProgress<'a>>) -> Self {
+        Self { inner, limits, progress, position: TextPosition::Outside, depth: 0, passed: 0 }
     }
 
     fn look(&mut self, bytes: &[u8]) -> io::Result<()> {
         for (byte, at) in bytes.iter().zip(self.passed..) {
             self.position = match (self.position, byte) {
-                (Position::Outside, b'"') => Position::String(0),
-                (Position::Outside, b'{' | b'[') => {
+                (TextPosition::Outside, b'"') => TextPosition::String(0),
+                (TextPosition::Outside, b'{' | b'[') => {
                     self.depth += 1;
                     if self.depth > self.limits.depth {
                         let depth = self.limits.depth;
                         return Err(refused(&format!("nested deeper than {depth} levels"), at));
                     }
-                    Position::Outside
+                    TextPosition::Outside
                 }
-                (Position::Outside, b'}' | b']') => {
+                (TextPosition::Outside, b'}' | b']') => {
                     self.depth = self.depth.saturating_sub(1);
-                    Position::Outside
+                    TextPosition::Outside
                 }
-                (Position::Outside, _) | (Position::String(_), b'"') => Position::Outside,
-                (Position::String(length), b'\\') => Position::Escape(length + 1),
-                (Position::String(length) | Position::Escape(length), _) => {
+                (TextPosition::Outside, _) | (TextPosition::String(_), b'"') => {
+                    TextPosition::Outside
+                }
+                (TextPosition::String(length), b'\\') => TextPosition::Escape(length + 1),
+                (TextPosition::String(length) | TextPosition::Escape(length), _) => {
                     if length >= self.limits.string_bytes {
                         let limit = self.limits.string_bytes;
                         return Err(refused(&format!("a string of more than {limit} bytes"), at));
                     }
-                    Position::String(length + 1)
+                    TextPosition::String(length + 1)
                 }
             };
         }
@@ -160,7 +162,7 @@ const ESCAPE: usize = 6;
 /// Passes UTF-8 on, with invalid characters replaced by U+FFFD and counted.
 pub struct Repair<'a, R> {
     inner: R,
-    progress: Rc<Progress<'a>>,
+    progress: Rc<ReadProgress<'a>>,
     /// Bytes read but not yet examined.
     rest: Vec<u8>,
     /// Repaired text, and how many of its bytes were handed out.
@@ -169,7 +171,7 @@ pub struct Repair<'a, R> {
 }
 
 /// What the next bytes are.
-enum Peeked {
+enum NextToken {
     /// This many bytes of valid text.
     Text(usize),
     /// This many invalid bytes, and their replacement.
@@ -179,7 +181,7 @@ enum Peeked {
 }
 
 impl<'a, R: Read> Repair<'a, R> {
-    pub fn new(inner: R, progress: Rc<Progress<'a>>) -> Self {
+    pub fn new(inner: R, progress: Rc<ReadProgress<'a>>) -> Self {
         Self { inner, progress, rest: Vec::new(), text: Vec::new(), position: 0 }
     }
 
@@ -192,19 +194,19 @@ impl<'a, R: Read> Repair<'a, R> {
         let mut at = 0;
         while let Some(bytes) = self.rest.get(at..).filter(|bytes| !bytes.is_empty()) {
             let peeked = match peek(bytes) {
-                Peeked::Unfinished if !is_end => break,
+                NextToken::Unfinished if !is_end => break,
                 // The parser reports what is missing.
-                Peeked::Unfinished if bytes.starts_with(b"\\") => Peeked::Text(bytes.len()),
-                Peeked::Unfinished => Peeked::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
+                NextToken::Unfinished if bytes.starts_with(b"\\") => NextToken::Text(bytes.len()),
+                NextToken::Unfinished => NextToken::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
                 peeked => peeked,
             };
             let (length, shown) = match peeked {
-                Peeked::Broken(length, instead) => {
+                NextToken::Broken(length, instead) => {
                     self.progress.replaced.set(self.progress.replaced.get() + 1);
                     (length, instead)
                 }
-                Peeked::Text(length) => (length, bytes.get(..length).unwrap_or_default()),
-                Peeked::Unfinished => break,
+                NextToken::Text(length) => (length, bytes.get(..length).unwrap_or_default()),
+                NextToken::Unfinished => break,
             };
             self.text.extend_from_slice(shown);
             at += length;
@@ -228,7 +230,7 @@ impl<R: Read> Read for Repair<'_, R> {
     }
 }
 
-fn peek(bytes: &[u8]) -> Peeked {
+fn peek(bytes: &[u8]) -> NextToken {
     let near = bytes.get(..MAX_PIECE).unwrap_or(bytes);
     match near.iter().position(|byte| *byte == b'\\') {
         Some(0) => escape(bytes),
@@ -238,36 +240,36 @@ fn peek(bytes: &[u8]) -> Peeked {
 }
 
 /// Examines text without escapes; `whole` if something else follows it.
-fn text(bytes: &[u8], whole: bool) -> Peeked {
-    let Err(error) = std::str::from_utf8(bytes) else { return Peeked::Text(bytes.len()) };
+fn text(bytes: &[u8], whole: bool) -> NextToken {
+    let Err(error) = std::str::from_utf8(bytes) else { return NextToken::Text(bytes.len()) };
     match (error.valid_up_to(), error.error_len()) {
-        (0, Some(length)) => Peeked::Broken(length, "\u{FFFD}".as_bytes()),
-        (0, None) if whole => Peeked::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
-        (0, None) => Peeked::Unfinished,
-        (valid, _) => Peeked::Text(valid),
+        (0, Some(length)) => NextToken::Broken(length, "\u{FFFD}".as_bytes()),
+        (0, None) if whole => NextToken::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
+        (0, None) => NextToken::Unfinished,
+        (valid, _) => NextToken::Text(valid),
     }
 }
 
 /// Examines an escape sequence, which starts with a backslash.
-fn escape(bytes: &[u8]) -> Peeked {
+fn escape(bytes: &[u8]) -> NextToken {
     match bytes.get(1) {
-        None => return Peeked::Unfinished,
+        None => return NextToken::Unfinished,
         Some(b'u') => {}
-        Some(_) => return Peeked::Text(2),
+        Some(_) => return NextToken::Text(2),
     }
-    let Some(first) = bytes.get(..ESCAPE) else { return Peeked::Unfinished };
+    let Some(first) = bytes.get(..ESCAPE) else { return NextToken::Unfinished };
     match unit(first) {
         Some(0xD800..0xDC00) => {}
-        Some(0xDC00..0xE000) => return Peeked::Broken(ESCAPE, ESCAPED),
-        _ => return Peeked::Text(ESCAPE),
+        Some(0xDC00..0xE000) => return NextToken::Broken(ESCAPE, ESCAPED),
+        _ => return NextToken::Text(ESCAPE),
     }
     let behind = bytes.get(ESCAPE..).unwrap_or_default();
     match behind.get(..ESCAPE) {
-        Some(second) if matches!(unit(second), Some(0xDC00..0xE000)) => Peeked::Text(2 * ESCAPE),
-        Some(_) => Peeked::Broken(ESCAPE, ESCAPED),
+        Some(second) if matches!(unit(second), Some(0xDC00..0xE000)) => NextToken::Text(2 * ESCAPE),
+        Some(_) => NextToken::Broken(ESCAPE, ESCAPED),
         // Whether the other half follows is not known yet.
-        None if b"\\u".starts_with(behind.get(..2).unwrap_or(behind)) => Peeked::Unfinished,
-        None => Peeked::Broken(ESCAPE, ESCAPED),
+        None if b"\\u".starts_with(behind.get(..2).unwrap_or(behind)) => NextToken::Unfinished,
+        None => NextToken::Broken(ESCAPE, ESCAPED),
     }
 }
 
@@ -288,7 +290,7 @@ mod tests {
     fn pass(text: &str) -> Result<String, String> {
         let limits = ImportLimits { string_bytes: 5, depth: 2, ..ImportLimits::default() };
         let cancel = Cancel::default();
-        let progress = Rc::new(Progress::new(&NoObserver, &cancel));
+        let progress = Rc::new(ReadProgress::new(&NoObserver, &cancel));
         let mut passed = String::new();
         Guard::new(text.as_bytes(), limits, progress)
             .read_to_string(&mut passed)
@@ -322,7 +324,7 @@ mod tests {
     fn repaired(bytes: &[u8]) -> (String, u64) {
         let cancel = Cancel::default();
         let read = |inner: &mut dyn Read| {
-            let progress = Rc::new(Progress::new(&NoObserver, &cancel));
+            let progress = Rc::new(ReadProgress::new(&NoObserver, &cancel));
             let mut text = String::new();
             Repair::new(inner, Rc::clone(&progress)).read_to_string(&mut text).unwrap();
             (text, progress.replaced.get())

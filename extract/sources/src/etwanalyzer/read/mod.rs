@@ -24,11 +24,11 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
-use self::container::Parts;
-use self::modules::ModuleTables;
-use self::objects::{HandlePart, ObjectRows, Stats, Stream};
+use self::container::ExtractParts;
+use self::modules::ImportedModules;
+use self::objects::{HandlePartReader, ImportStats, ImportedObjects, TableStream};
 use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
-use self::stacks::StackTexts;
+use self::stacks::ImportedStacks;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractObserver, ExtractSummary};
 use handlescope_model::history::{StartHandle, StartList};
@@ -45,8 +45,8 @@ pub use self::container::import_sources;
 pub use self::error::{ImportError, ImportLimits};
 
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
-use super::{Member, record};
-use crate::text::Progress;
+use super::{ExtractMember, record};
+use crate::text::ReadProgress;
 
 /// Names written per part of their table.
 const NAMES_PER_PART: u32 = 1 << 16;
@@ -66,11 +66,11 @@ pub fn import(
 ) -> Result<ExtractSummary, ImportError> {
     let begin = Instant::now();
     let folder = folder_of(output);
-    let progress = Rc::new(Progress::new(observer, cancel));
+    let progress = Rc::new(ReadProgress::new(observer, cancel));
     let size = source_size(input).saturating_mul(limits.record_bytes_per_byte);
     record::allow(limits.record_bytes.saturating_add(size));
     let mut parts = container::open(input, folder, &limits.container, observer, &progress)?;
-    let reading = Reading { input, limits, progress, findings: RefCell::default() };
+    let reading = ExtractReader { input, limits, progress, findings: RefCell::default() };
     let read = reading.small_parts(&mut parts)?;
     let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
     let summary =
@@ -80,15 +80,14 @@ pub fn import(
 
 /// Returns the total size of an extract's files in bytes.
 fn source_size(input: &Path) -> u64 {
-    let files = import_sources(input).into_iter();
-    files.map(|path| path.metadata().map_or(0, |data| data.len())).sum()
+    import_sources(input).into_iter().map(|path| path.metadata().map_or(0, |data| data.len())).sum()
 }
 
 /// An extract being read.
-struct Reading<'a> {
+struct ExtractReader<'a> {
     input: &'a Path,
     limits: ImportLimits,
-    progress: Rc<Progress<'a>>,
+    progress: Rc<ReadProgress<'a>>,
     findings: RefCell<Diagnostics>,
 }
 
@@ -96,20 +95,20 @@ struct Reading<'a> {
 struct SmallParts {
     main: Main,
     processes: ProcessRows,
-    modules: ModuleTables,
-    stacks: StackTexts,
+    modules: ImportedModules,
+    stacks: ImportedStacks,
     has_stacks: bool,
 }
 
-impl Reading<'_> {
+impl ExtractReader<'_> {
     fn count(&self, kind: WarningKind) {
         self.findings.borrow_mut().count(kind, None);
     }
 
-    fn small_parts(&self, parts: &mut Parts) -> Result<SmallParts, ImportError> {
+    fn small_parts(&self, parts: &mut ExtractParts) -> Result<SmallParts, ImportError> {
         let not_an_extract =
             |reason| ImportError::NotAnExtract { path: self.input.to_path_buf(), reason };
-        let document = parts.take(Member::Main);
+        let document = parts.take(ExtractMember::Main);
         let document = document.ok_or_else(|| not_an_extract("it has no main member NAME.json"))?;
         let mut main = Main::default();
         document.read(&mut main, self.limits, &self.progress)?;
@@ -125,16 +124,19 @@ impl Reading<'_> {
         }
         let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();
-        if let Some(document) = parts.take(Member::Modules) {
+        if let Some(document) = parts.take(ExtractMember::Modules) {
             document.read(&mut modules, self.limits, &self.progress)?;
         }
         let names = main.processes().iter();
         let names =
             names.map(|process| (process.pid(), process.name.as_deref().unwrap_or_default()));
-        let modules =
-            ModuleTables::new(&mut modules, &names.collect::<Vec<_>>(), main.is_by_handlescope());
-        let mut stacks = StackTexts::new(modules.is_by_handlescope());
-        let document = parts.take(Member::HandleStacks);
+        let modules = ImportedModules::new(
+            &mut modules,
+            &names.collect::<Vec<_>>(),
+            main.is_by_handlescope(),
+        );
+        let mut stacks = ImportedStacks::new(modules.is_by_handlescope());
+        let document = parts.take(ExtractMember::HandleStacks);
         let has_stacks = document.is_some();
         if let Some(document) = document {
             document.read(&mut stacks, self.limits, &self.progress)?;
@@ -145,7 +147,7 @@ impl Reading<'_> {
     fn convert(
         &self,
         read: SmallParts,
-        parts: &mut Parts,
+        parts: &mut ExtractParts,
         mut writer: ArchiveWriter,
         observer: &dyn ExtractObserver,
     ) -> Result<ExtractSummary, ImportError> {
@@ -167,9 +169,10 @@ impl Reading<'_> {
         writer.table(Table::ModuleLoads, loads.into_frame())?;
         writer.table(Table::Processes, processes.table(&main).into_frame())?;
         let stats = objects.stats;
-        let counts: EventCounts = match main.is_by_handlescope() {
-            true => handlescope_rows(&main, &main.handlescope.event_counts),
-            false => stats.event_counts(objects.existing),
+        let counts: EventCounts = if main.is_by_handlescope() {
+            handlescope_rows(&main, &main.handlescope.event_counts)
+        } else {
+            stats.event_counts(objects.existing)
         };
         writer.table(Table::EventCounts, counts.into_frame())?;
         let replaced = self.progress.replaced.get();
@@ -216,12 +219,12 @@ impl Reading<'_> {
         &self,
         main: &Main,
         processes: &ProcessRows,
-        stacks: &mut StackTexts,
+        stacks: &mut ImportedStacks,
         has_stacks: bool,
-        parts: &mut Parts,
+        parts: &mut ExtractParts,
         writer: &mut ArchiveWriter,
     ) -> Result<ObjectsWritten, ImportError> {
-        let document = parts.take(Member::Handle);
+        let document = parts.take(ExtractMember::Handle);
         match &document {
             None if main.is_by_handlescope() => {}
             None => self.count(WarningKind::NoHandles),
@@ -229,33 +232,34 @@ impl Reading<'_> {
             Some(_) => {}
         }
         let encoder = writer.encoder();
-        let mut names = objects::Names::default();
+        let mut names = objects::ObjectNameSet::default();
         let start = start_handles(main, &mut names);
         thread::scope(|scope| {
-            let mut rows = ObjectRows {
+            let mut rows = ImportedObjects {
                 processes,
                 stacks: stacks.numbers(!has_stacks),
                 is_by_handlescope: main
                     .options
                     .as_deref()
                     .is_some_and(|options| options.starts_with(HANDLESCOPE_OPTIONS)),
-                objects: Stream::start(scope, encoder.clone(), Objects::into_frame),
-                acquisitions: Stream::start(scope, encoder.clone(), Acquisitions::into_frame),
-                changes: Stream::start(scope, encoder.clone(), ReferenceChanges::into_frame),
+                objects: TableStream::start(scope, encoder.clone(), Objects::into_frame),
+                acquisitions: TableStream::start(scope, encoder.clone(), Acquisitions::into_frame),
+                changes: TableStream::start(scope, encoder.clone(), ReferenceChanges::into_frame),
                 start: start_list(&start),
                 existing: 0,
                 names,
-                stats: Stats::default(),
+                stats: ImportStats::default(),
                 findings: &self.findings,
                 scratch: objects::Scratch::default(),
             };
-            let mut part = HandlePart::new(|object| rows.add(object));
+            let mut part = HandlePartReader::new(|object| rows.add(object));
             let read = document
                 .map_or(Ok(()), |document| document.read(&mut part, self.limits, &self.progress));
             let types = part.types;
             let count = rows.objects.rows();
             rows.add_start(&start);
-            let ObjectRows { objects, acquisitions, changes, existing, names, stats, .. } = rows;
+            let ImportedObjects { objects, acquisitions, changes, existing, names, stats, .. } =
+                rows;
             let written = ObjectsWritten { types, stats, objects: count, existing };
             let tables = [objects.finish(), acquisitions.finish(), changes.finish()];
             read?;
@@ -271,13 +275,13 @@ impl Reading<'_> {
 /// Results of the handle part besides its tables.
 struct ObjectsWritten {
     types: BTreeMap<TypeId, String>,
-    stats: Stats,
+    stats: ImportStats,
     objects: u64,
     existing: u64,
 }
 
 /// Returns the handles that were open when the trace started, if this program wrote the extract.
-fn start_handles(main: &Main, names: &mut objects::Names) -> Vec<StartHandle> {
+fn start_handles(main: &Main, names: &mut objects::ObjectNameSet) -> Vec<StartHandle> {
     let row = |handle: &NamedStartHandle| StartHandle {
         pointer: handle.pointer,
         process: handle.process,
@@ -299,7 +303,10 @@ fn start_list(handles: &[StartHandle]) -> StartList {
     list
 }
 
-fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
+fn write_names(
+    writer: &mut ArchiveWriter,
+    names: &objects::ObjectNameSet,
+) -> Result<(), ArchiveError> {
     let mut next = 0;
     writer.table_in_parts(Table::Names, || {
         let rows = next..names.0.count().min(next + NAMES_PER_PART);

@@ -11,7 +11,7 @@ use super::super::records::{
 
 /// The modules tables, which stacks may add to.
 #[derive(Debug, Default)]
-pub struct ModuleTables {
+pub struct ImportedModules {
     modules: Modules,
     loads: ModuleLoads,
     /// Row by name in lower case; `None` if several modules have the name.
@@ -26,7 +26,7 @@ fn note_name(by_name: &mut HashMap<String, Option<u32>>, name: &str, row: u32) {
     by_name.entry(name.to_lowercase()).and_modify(|known| *known = None).or_insert(Some(row));
 }
 
-impl ModuleTables {
+impl ImportedModules {
     /// Creates the tables. `processes` has pid and name of each process. With `is_by_handlescope`, our own tables are
     /// used.
     pub fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_by_handlescope: bool) -> Self {
@@ -68,7 +68,7 @@ impl ModuleTables {
             Some(folder) if !folder.is_empty() => format!("{folder}\\{name}"),
             _ => name.clone(),
         };
-        let pdb = record.pdb.and_then(|row| part.pdbs.get(row)).and_then(Pdb::parse);
+        let pdb = record.pdb.and_then(|row| part.pdbs.get(row)).and_then(PdbReference::parse);
         let file_version = version_text.or(version).filter(|version| version != NO_VERSION);
         let row = self.modules.len() as u32;
         note_name(&mut self.by_name, &name, row);
@@ -132,13 +132,13 @@ impl ModuleTables {
 
 /// `{guid} {age} {name}`; the name may contain spaces.
 #[derive(Clone, Copy)]
-struct Pdb<'a> {
+struct PdbReference<'a> {
     guid: &'a str,
     age: u32,
     name: &'a str,
 }
 
-impl<'a> Pdb<'a> {
+impl<'a> PdbReference<'a> {
     fn parse(record: &'a PdbRecord) -> Option<Self> {
         let (guid, rest) = record.pdb.as_deref()?.split_once(' ')?;
         let (age, name) = rest.split_once(' ')?;
@@ -164,12 +164,12 @@ mod tests {
         "SharedStrings": { "Strings": [ "C:\\Windows", "ntdll.dll", "10.0 (x)", "10.0", "Windows",
             "10.0.1", "NT Layer", "C:\\Demo", "leaky.exe", "<NoVersion>" ] } }"#;
 
-    fn tables() -> ModuleTables {
+    fn tables() -> ImportedModules {
         let mut part = ModulesPart::default();
         Fill(&mut part)
             .deserialize(&mut serde_json::Deserializer::from_reader(PART.as_bytes()))
             .unwrap();
-        ModuleTables::new(&mut part, &[(4, "System"), (700, "leaky.exe")], false)
+        ImportedModules::new(&mut part, &[(4, "System"), (700, "leaky.exe")], false)
     }
 
     #[test]

@@ -30,37 +30,37 @@ use serde::de::MapAccess;
 use super::super::record::{Elements, Fill, Member, Record};
 use super::super::records::{CLOSED_WITHOUT_EVENT, EventRecord, ObjectRecord, rank};
 use super::session::ProcessRows;
-use super::stacks::StackNumbers;
+use super::stacks::StackLookup;
 
 /// ETWAnalyzer's separator between two names of one object. It is also written if the second name is empty, which does
 /// not count as a name.
 const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
 
 /// Results of the handle part.
-pub struct ObjectRows<'a, 'scope> {
+pub struct ImportedObjects<'a, 'scope> {
     pub processes: &'a ProcessRows,
-    pub stacks: StackNumbers<'a>,
+    pub stacks: StackLookup<'a>,
     /// Whether this program wrote the extract. Then an offset of 0 is real, while ETWAnalyzer always writes 0. Data
     /// that ETWAnalyzer does not know is present, too.
     pub is_by_handlescope: bool,
-    pub objects: Stream<'scope, Objects>,
-    pub acquisitions: Stream<'scope, Acquisitions>,
-    pub changes: Stream<'scope, ReferenceChanges>,
+    pub objects: TableStream<'scope, Objects>,
+    pub acquisitions: TableStream<'scope, Acquisitions>,
+    pub changes: TableStream<'scope, ReferenceChanges>,
     /// Handles that were open at the start and belong to no object yet.
     pub start: StartList,
     /// Number of handles open at the end.
     pub existing: u64,
-    pub names: Names,
-    pub stats: Stats,
+    pub names: ObjectNameSet,
+    pub stats: ImportStats,
     pub findings: &'a RefCell<Diagnostics>,
     pub scratch: Scratch,
 }
 
 /// Object names without duplicates.
 #[derive(Default)]
-pub struct Names(pub ByteInterner);
+pub struct ObjectNameSet(pub ByteInterner);
 
-impl Names {
+impl ObjectNameSet {
     pub fn row(&mut self, name: &str) -> Option<NameIdx> {
         let mut name = name;
         while let Some(first) = name.strip_suffix(EMPTY_SECOND_NAME) {
@@ -75,7 +75,7 @@ impl Names {
 
 /// Counts of events and objects.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Stats {
+pub struct ImportStats {
     pub handle_events: u64,
     pub leaked_handles: u64,
     pub leaked_views: u64,
@@ -85,11 +85,13 @@ pub struct Stats {
     pub kinds: [u64; EventKind::ALL.len()],
 }
 
-impl Stats {
+impl ImportStats {
     /// Returns the number of events of each kind, including handles open at the end.
     pub fn event_counts(&self, existing: u64) -> EventCounts {
-        let kinds = EventKind::ALL.iter().zip(self.kinds);
-        let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
+        let kinds = EventKind::ALL
+            .iter()
+            .zip(self.kinds)
+            .map(|(kind, count)| (kind.name(), kind.event_name(), count));
         let kinds = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
         kinds
             .filter(|(.., count)| *count > 0)
@@ -113,7 +115,7 @@ pub struct Scratch {
 
 /// How an open was closed.
 #[derive(Clone, Copy)]
-struct Closed {
+struct CloseFacts {
     /// Position of the closing event.
     by: Option<u32>,
     is_closed: bool,
@@ -164,7 +166,7 @@ impl ObjectEvents for EventsOfObject<'_> {
     }
 }
 
-impl ObjectRows<'_, '_> {
+impl ImportedObjects<'_, '_> {
     /// Adds the next object. Its id is its position in the file, as in ETWAnalyzer.
     pub fn add(&mut self, mut record: ObjectRecord) {
         let mut events = record.take_events();
@@ -200,7 +202,7 @@ impl ObjectRows<'_, '_> {
             let at_exit = closing.is_some_and(|closing| is_by_exit(*closing as usize));
             let kind = event.0;
             let stated = stated.as_ref().and_then(|stated| stated.get(at));
-            let closed = Closed {
+            let closed = CloseFacts {
                 by: closing.copied(),
                 is_closed: closing.is_some() || stated == Some(&CLOSED_WITHOUT_EVENT),
                 at_exit: is_by_exit(at)
@@ -313,7 +315,7 @@ impl ObjectRows<'_, '_> {
         &mut self,
         (kind, event): &(EventKind, EventRecord),
         owners: Owners,
-        closed: Closed,
+        closed: CloseFacts,
     ) -> Event {
         let kind = *kind;
         let is_duplicate = kind == EventKind::HandleDuplicate;
@@ -321,8 +323,11 @@ impl ObjectRows<'_, '_> {
         let is_handle = WITH_HANDLE.contains(kind);
         let is_reference = REFERENCE_CHANGES.contains(kind);
         let leaked = is_leak(kind, closed.is_closed);
-        let stack = self.stacks.handlescope_row(event.stack_row);
-        let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
+        let stack = self
+            .stacks
+            .handlescope_row(event.stack_row)
+            .or_else(|| self.stacks.row(event.stack))
+            .map(StackIdx);
         if stack.is_none()
             && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
         {
@@ -414,7 +419,7 @@ fn saturated(change: i64) -> i32 {
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A table under construction. Another thread encodes it part by part.
-pub struct Stream<'scope, T> {
+pub struct TableStream<'scope, T> {
     batch: T,
     rows_in_batch: usize,
     sent: u64,
@@ -422,7 +427,7 @@ pub struct Stream<'scope, T> {
     encoded: ScopedJoinHandle<'scope, Result<EncodedTable, ArchiveError>>,
 }
 
-impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'scope, T> {
+impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> TableStream<'scope, T> {
     /// Starts a table; `frame` converts each part to a frame.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
@@ -464,7 +469,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
 }
 
 /// Reads the handle part, and passes on each object once it is complete.
-pub struct HandlePart<F> {
+pub struct HandlePartReader<F> {
     /// Type names by id.
     pub types: BTreeMap<TypeId, String>,
     objects: Elements<EachObject<F>>,
@@ -472,13 +477,13 @@ pub struct HandlePart<F> {
 
 struct EachObject<F>(F);
 
-impl<F: FnMut(ObjectRecord)> HandlePart<F> {
+impl<F: FnMut(ObjectRecord)> HandlePartReader<F> {
     pub fn new(each: F) -> Self {
         Self { types: BTreeMap::new(), objects: Elements(EachObject(each)) }
     }
 }
 
-impl<F: FnMut(ObjectRecord)> Record for HandlePart<F> {
+impl<F: FnMut(ObjectRecord)> Record for HandlePartReader<F> {
     const MEMBERS: &'static [&'static str] = &["ObjectTypeMap", "ObjectReferences"];
 
     fn member<'de, A: MapAccess<'de>>(
@@ -516,7 +521,7 @@ mod tests {
 
     fn read(text: &str) -> (BTreeMap<TypeId, String>, Vec<ObjectRecord>) {
         let mut objects = Vec::new();
-        let mut part = HandlePart::new(|object| objects.push(object));
+        let mut part = HandlePartReader::new(|object| objects.push(object));
         Fill(&mut part)
             .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
             .unwrap();

@@ -123,8 +123,14 @@ pub fn handlescope_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R
 
 /// Returns the warnings recorded in our own extract, followed by those of the import.
 pub fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
-    let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_by_handlescope());
-    recorded.chain(findings).cloned().collect()
+    main.handlescope
+        .warnings
+        .0
+        .iter()
+        .filter(|_| main.is_by_handlescope())
+        .chain(findings)
+        .cloned()
+        .collect()
 }
 
 /// The processes of an extract. Their numbers are rows of the processes table.

@@ -12,11 +12,11 @@ use serde::de::MapAccess;
 
 use super::super::record::{Elements, Fill, Member, Record, Rows, members};
 use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
-use super::modules::ModuleTables;
+use super::modules::ImportedModules;
 
 /// The stacks, which events refer to by number.
 #[derive(Default)]
-pub struct StackTexts {
+pub struct ImportedStacks {
     /// Row in the stacks table by number; `None` for an empty text.
     rows: Vec<Option<u32>>,
     /// Whether the stack shows process exit, by number.
@@ -39,7 +39,7 @@ pub struct StackTables {
     pub stack_events: StackEvents,
 }
 
-impl Record for StackTexts {
+impl Record for ImportedStacks {
     const MEMBERS: &'static [&'static str] = &["StackList", HANDLESCOPE_MEMBER];
 
     fn member<'de, A: MapAccess<'de>>(
@@ -67,7 +67,7 @@ members! { StackTables {
 } }
 
 /// Takes the texts of the stacks in sequence; null counts as the empty text.
-struct EachText<'a>(&'a mut StackTexts);
+struct EachText<'a>(&'a mut ImportedStacks);
 
 impl Member for EachText<'_> {
     const EXPECTED: &'static str = String::EXPECTED;
@@ -83,7 +83,7 @@ impl Member for EachText<'_> {
     }
 }
 
-impl StackTexts {
+impl ImportedStacks {
     /// Creates an empty collection. With `trusts_handlescope`, our own tables are used.
     pub fn new(trusts_handlescope: bool) -> Self {
         Self { trusts_handlescope, ..Self::default() }
@@ -94,8 +94,10 @@ impl StackTexts {
         if self.handlescope.is_some() {
             return;
         }
-        let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
-        let lines = lines.filter(|line| !line.is_empty());
+        let lines = text
+            .split('\n')
+            .map(|line| line.strip_suffix('\r').unwrap_or(line))
+            .filter(|line| !line.is_empty());
         self.of_exits.push(lines.clone().any(is_of_exit));
         let frames: Vec<FrameIdx> = lines.map(|line| self.frames.row(line)).collect();
         self.rows.push((!frames.is_empty()).then_some(self.table.len() as u32));
@@ -106,7 +108,7 @@ impl StackTexts {
 
     /// Returns the lookup of stacks by number. If `is_missing`, the file has no texts; then the numbers still show
     /// which events share a stack.
-    pub fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
+    pub fn numbers(&mut self, is_missing: bool) -> StackLookup<'_> {
         if let Some(tables) = &mut self.handlescope {
             let heights = tables.stacks.len() as u32;
             let known = |row: &Option<u32>| row.filter(|row| *row < heights);
@@ -115,7 +117,7 @@ impl StackTexts {
         let is_by_handlescope = self.handlescope.is_some();
         let table = self.handlescope.as_mut().map_or(&mut self.table, |tables| &mut tables.stacks);
         let without_text = is_missing.then(HashMap::new);
-        StackNumbers {
+        StackLookup {
             rows: &self.rows,
             of_exits: &self.of_exits,
             table,
@@ -125,7 +127,7 @@ impl StackTexts {
     }
 
     /// Returns the tables. Modules known only from stacks are added to `modules`.
-    pub fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
+    pub fn into_tables(self, modules: &mut ImportedModules) -> StackTables {
         if let Some(tables) = self.handlescope {
             return tables;
         }
@@ -139,7 +141,7 @@ fn is_of_exit(frame: &str) -> bool {
 }
 
 /// Looks up stacks by their number in the file.
-pub struct StackNumbers<'a> {
+pub struct StackLookup<'a> {
     rows: &'a [Option<u32>],
     of_exits: &'a [bool],
     table: &'a mut Stacks,
@@ -147,7 +149,7 @@ pub struct StackNumbers<'a> {
     without_text: Option<HashMap<i64, u32>>,
 }
 
-impl StackNumbers<'_> {
+impl StackLookup<'_> {
     /// Returns the row of a stack; `None` for the empty text and for unknown numbers.
     pub fn row(&mut self, number: Option<i64>) -> Option<u32> {
         let number = number.filter(|number| *number >= 0)?;
@@ -230,7 +232,7 @@ impl FrameTexts {
     }
 
     /// Returns the frames, and the names of those that have one. Unknown modules are added.
-    pub fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
+    pub fn tables(&self, modules: &mut ImportedModules) -> (Frames, Symbols) {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
         for row in 0..self.0.count() {
             let text = self.0.text(row);
@@ -255,8 +257,8 @@ mod tests {
 
     use super::*;
 
-    fn stacks(text: &str) -> StackTexts {
-        let mut stacks = StackTexts::default();
+    fn stacks(text: &str) -> ImportedStacks {
+        let mut stacks = ImportedStacks::default();
         Fill(&mut stacks)
             .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
             .unwrap();
@@ -270,18 +272,18 @@ mod tests {
         let rows = [0, 1, 2, 3, 4, 5, -1].map(|number| numbers.row(Some(number)));
         assert_eq!(rows, [None, Some(0), Some(1), Some(2), None, None, None]);
         assert_eq!(numbers.row(None), None);
-        let table = stacks.into_tables(&mut ModuleTables::default()).stacks;
+        let table = stacks.into_tables(&mut ImportedModules::default()).stacks;
         let (a, b) = (FrameIdx(0), FrameIdx(1));
         assert_eq!(table.frames, [vec![a, b], vec![a, b], vec![b]]);
     }
 
     #[test]
     fn without_texts_equal_numbers_are_equal_stacks() {
-        let mut stacks = StackTexts::default();
+        let mut stacks = ImportedStacks::default();
         let mut numbers = stacks.numbers(true);
         let rows = [9, 5, 9, -1].map(|number| numbers.row(Some(number)));
         assert_eq!(rows, [Some(0), Some(1), Some(0), None]);
-        assert_eq!(stacks.into_tables(&mut ModuleTables::default()).stacks.len(), 2);
+        assert_eq!(stacks.into_tables(&mut ImportedModules::default()).stacks.len(), 2);
     }
 
     fn frame(text: &str) -> (Option<&str>, Option<&str>, Option<u64>) {
@@ -317,7 +319,7 @@ mod tests {
 
     #[test]
     fn equal_texts_share_a_frame() {
-        let (mut texts, mut modules) = (FrameTexts::default(), ModuleTables::default());
+        let (mut texts, mut modules) = (FrameTexts::default(), ImportedModules::default());
         let rows = ["a.dll!F", "a.dll!G", "a.dll!F"].map(|text| texts.row(text));
         assert_eq!(rows, [0, 1, 0].map(FrameIdx));
         let (frames, symbols) = texts.tables(&mut modules);

@@ -12,26 +12,26 @@ use super::super::record::Rows;
 use super::super::records::{
     CLOSED_WITHOUT_EVENT, EventRecord, ExistingRecord, NEVER_CLOSED, ObjectRecord, TypeMap, rank,
 };
-use super::json::{TryEach, Window};
-use super::stacks::StackTexts;
+use super::json::{TableWindow, TryEach};
+use super::stacks::WrittenStackTexts;
 
-pub struct HandlePart<'a> {
+pub struct HandlePartWriter<'a> {
     pub trace: &'a Trace,
     pub order: &'a EventOrder,
     pub types: &'a ObjectTypes,
     pub names: &'a Texts,
-    pub context: Context<'a>,
+    pub context: RecordContext<'a>,
 }
 
-impl Serialize for HandlePart<'_> {
+impl Serialize for HandlePartWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;
         let mut objects = ObjectRecords {
-            objects: Window::new(self.trace),
+            objects: TableWindow::new(self.trace),
             order: self.order,
-            events: Window::new(self.trace),
-            acquisitions: Window::new(self.trace),
+            events: TableWindow::new(self.trace),
+            acquisitions: TableWindow::new(self.trace),
             names: self.names,
             context: self.context,
             next: 0,
@@ -44,12 +44,12 @@ impl Serialize for HandlePart<'_> {
 
 /// The objects of a trace in sequence.
 struct ObjectRecords<'a> {
-    objects: Window<'a, Objects>,
+    objects: TableWindow<'a, Objects>,
     order: &'a EventOrder,
-    events: Window<'a, Events>,
-    acquisitions: Window<'a, Acquisitions>,
+    events: TableWindow<'a, Events>,
+    acquisitions: TableWindow<'a, Acquisitions>,
     names: &'a Texts,
-    context: Context<'a>,
+    context: RecordContext<'a>,
     next: usize,
     scratch: DeriveScratch,
 }
@@ -197,13 +197,13 @@ impl ObjectEvents for Pairs {
 
 /// Inputs of the records.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
-    pub stacks: &'a StackTexts,
+pub struct RecordContext<'a> {
+    pub stacks: &'a WrittenStackTexts,
     /// Process ids by row.
     pub pids: &'a [u32],
 }
 
-impl Context<'_> {
+impl RecordContext<'_> {
     /// Returns the process id of the source process.
     pub fn source_pid(&self, event: &Event) -> Option<u32> {
         self.pids.get(event.source_process?.row()).copied()
@@ -215,7 +215,7 @@ pub fn index(process: Option<ProcessIdx>) -> i64 {
     process.filter(|process| process.0 != sentinel()).map_or(-1, |process| i64::from(process.0))
 }
 
-fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
+fn event_record(event: &Event, context: RecordContext<'_>) -> EventRecord {
     let (stack, stack_row) = context.stacks.number(event.stack);
     let common = EventRecord {
         time_ns: Some(event.time_ns),

@@ -55,7 +55,7 @@ impl<T: Serialize, F: FnMut() -> Result<Option<T>, ArchiveError>> Serialize for 
 pub fn rows_of<'a, T: TableRows + 'a>(
     trace: &'a Trace,
 ) -> TryEach<impl FnMut() -> Result<Option<T::Row>, ArchiveError> + 'a> {
-    let mut window = Window::<T>::new(trace);
+    let mut window = TableWindow::<T>::new(trace);
     let mut next = 0;
     TryEach::new(move || {
         next += 1;
@@ -64,13 +64,13 @@ pub fn rows_of<'a, T: TableRows + 'a>(
 }
 
 /// A table read from the first row to the last; only a part of it is in memory.
-pub struct Window<'a, T> {
+pub struct TableWindow<'a, T> {
     trace: &'a Trace,
     first: usize,
     rows: Option<T>,
 }
 
-impl<'a, T: TableRows> Window<'a, T> {
+impl<'a, T: TableRows> TableWindow<'a, T> {
     pub fn new(trace: &'a Trace) -> Self {
         Self { trace, first: 0, rows: None }
     }
@@ -100,12 +100,12 @@ pub fn document(
         source,
     };
     let file = tempfile::tempfile_in(folder_of(output)).map_err(failed)?;
-    let watched = Watched { inner: file, written: 0, limit, cancel };
+    let watched = BoundedWriter { inner: file, written: 0, limit, cancel };
     let mut out = BufWriter::with_capacity(BUFFER, watched);
     let result = serde_json::to_writer(&mut out, content).map_err(io::Error::from);
     let result = result.and_then(|()| out.flush());
     // After an error, what is left in the buffer is of no use.
-    let (Watched { inner: mut file, written, .. }, _) = out.into_parts();
+    let (BoundedWriter { inner: mut file, written, .. }, _) = out.into_parts();
     cancel.check()?;
     if written >= limit {
         let (path, member) = (output.to_path_buf(), member.to_owned());
@@ -116,14 +116,14 @@ pub fn document(
 }
 
 /// Counts the bytes written, and fails if they are too many or the work is cancelled.
-struct Watched<'a> {
+struct BoundedWriter<'a> {
     inner: File,
     written: u64,
     limit: u64,
     cancel: &'a Cancel,
 }
 
-impl Write for Watched<'_> {
+impl Write for BoundedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.written += bytes.len() as u64;
         if self.written >= self.limit || self.cancel.is_cancelled() {

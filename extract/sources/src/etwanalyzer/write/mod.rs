@@ -14,10 +14,10 @@ mod tests;
 use std::fs::{File, FileTimes};
 use std::path::Path;
 
-use self::handles::{Context, HandlePart};
+use self::handles::{HandlePartWriter, RecordContext};
 use self::json::{MEMBER_LIMIT, document};
 use self::session::{MainPart, start_handles, system_process};
-use self::stacks::{StackTexts, StacksPart};
+use self::stacks::{StacksPart, WrittenStackTexts};
 use handlescope_extract::ExtractObserver;
 use handlescope_extract::filetime::system_time;
 use handlescope_model::history::StartHandle;
@@ -31,7 +31,7 @@ use serde::Serialize;
 pub use self::json::SaveError;
 
 use super::records::ModulesPart;
-use super::{Member, find};
+use super::{ExtractMember, find};
 
 /// Maximum size of the names of start rundown handles, in bytes.
 const MAX_NAMES: u64 = 256 << 20;
@@ -76,7 +76,7 @@ pub fn save(
     }
     let mut start = None;
     if etwanalyzer {
-        let parts = Parts { trace, output, symbols: &symbols, observer, cancel };
+        let parts = PartsWriter { trace, output, symbols: &symbols, observer, cancel };
         start = Some(parts.write(&mut writer)?);
     }
     cancel.check()?;
@@ -96,8 +96,9 @@ pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
 fn parts_of(trace: &Trace) -> Vec<String> {
     let names = trace.members();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let parts =
-        Member::ALL.into_iter().filter_map(|member| find(member, &base(trace.path()), &names));
+    let parts = ExtractMember::ALL
+        .into_iter()
+        .filter_map(|member| find(member, &base(trace.path()), &names));
     parts.map(str::to_owned).collect()
 }
 
@@ -118,7 +119,7 @@ fn set_time(path: &Path, filetime: i64) {
 }
 
 /// The parts of an extract being written.
-struct Parts<'a> {
+struct PartsWriter<'a> {
     trace: &'a Trace,
     output: &'a Path,
     symbols: &'a Symbols,
@@ -126,7 +127,7 @@ struct Parts<'a> {
     cancel: &'a Cancel,
 }
 
-impl Parts<'_> {
+impl PartsWriter<'_> {
     /// Writes all parts, main last like ETWAnalyzer, and returns the session start.
     fn write(&self, writer: &mut ArchiveWriter) -> Result<i64, SaveError> {
         let (trace, symbols) = (self.trace, self.symbols);
@@ -144,16 +145,18 @@ impl Parts<'_> {
 
         let system = system_process(&processes);
         let part = ModulesPart::new(&modules, &loads, &frames, symbols, system);
-        self.part(writer, Member::Modules, &part)?;
+        self.part(writer, ExtractMember::Modules, &part)?;
         drop(part);
         if has_objects {
-            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
-            let context = Context { stacks: &texts, pids: &processes.pid };
-            let part = HandlePart { trace, order: &order, types: &types, names: &names, context };
-            self.part(writer, Member::Handle, &part)?;
+            let texts =
+                WrittenStackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
+            let context = RecordContext { stacks: &texts, pids: &processes.pid };
+            let part =
+                HandlePartWriter { trace, order: &order, types: &types, names: &names, context };
+            self.part(writer, ExtractMember::Handle, &part)?;
             let part =
                 StacksPart { trace, texts: &texts, frames: &frames, methods: &methods, symbols };
-            self.part(writer, Member::HandleStacks, &part)?;
+            self.part(writer, ExtractMember::HandleStacks, &part)?;
         }
         let part = MainPart {
             info: &info,
@@ -169,28 +172,29 @@ impl Parts<'_> {
             last_event_ns: last_event(trace)?,
             types_without_objects: (!has_objects).then_some(&types),
         };
-        self.part(writer, Member::Main, &part.record())?;
+        self.part(writer, ExtractMember::Main, &part.record())?;
         Ok(info.session_start_filetime)
     }
 
     /// Rejects handles with more names than a member may hold, because this part is whole in memory.
     fn check_names(&self, handles: &[StartHandle], names: &Texts) -> Result<(), SaveError> {
-        let names = handles.iter().filter_map(|handle| names.get(handle.name?.row()));
-        let bytes: usize = names.map(str::len).sum();
-        match bytes as u64 > MAX_NAMES {
-            false => Ok(()),
-            true => Err(SaveError::TooLarge {
+        let bytes: usize =
+            handles.iter().filter_map(|handle| names.get(handle.name?.row())).map(str::len).sum();
+        if bytes as u64 > MAX_NAMES {
+            Err(SaveError::TooLarge {
                 path: self.output.to_path_buf(),
-                member: Member::Main.name(&base(self.output)),
+                member: ExtractMember::Main.name(&base(self.output)),
                 limit: MAX_NAMES,
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 
     fn part(
         &self,
         writer: &mut ArchiveWriter,
-        part: Member,
+        part: ExtractMember,
         content: &impl Serialize,
     ) -> Result<(), SaveError> {
         let member = part.name(&base(self.output));

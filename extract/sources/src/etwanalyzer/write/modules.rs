@@ -13,13 +13,13 @@ use super::super::records::{
 const NO_TEXT: i64 = -2;
 
 /// Name, age and GUID of a PDB; they are sorted in this order.
-type Pdb<'a> = (&'a str, u32, &'a str);
+type PdbSortKey<'a> = (&'a str, u32, &'a str);
 
 /// Texts without duplicates.
 #[derive(Default)]
-struct Texts(ByteInterner);
+struct TextSet(ByteInterner);
 
-impl Texts {
+impl TextSet {
     fn number(&mut self, text: Option<&str>) -> i64 {
         text.map_or(NO_TEXT, |text| self.0.intern(text.as_bytes()).into())
     }
@@ -36,11 +36,11 @@ impl ModulesPart {
     ) -> Self {
         let processes = processes_by_module(modules.len(), loads, system);
         let unresolved = unresolved(modules, frames, symbols);
-        let pdbs: BTreeSet<Pdb<'_>> =
+        let pdbs: BTreeSet<PdbSortKey<'_>> =
             unresolved.iter().filter_map(|row| pdb(modules, *row)).collect();
-        let number_of_pdb: HashMap<Pdb<'_>, usize> =
+        let number_of_pdb: HashMap<PdbSortKey<'_>, usize> =
             pdbs.iter().enumerate().map(|(number, pdb)| (*pdb, number)).collect();
-        let mut strings = Texts::default();
+        let mut strings = TextSet::default();
         let mut records: Vec<(Option<usize>, BTreeSet<usize>)> = Vec::new();
         let mut texts = Interner::default();
         for (row, (module, processes)) in modules.rows().zip(processes).enumerate() {
@@ -65,7 +65,7 @@ impl ModulesPart {
                 numbers.chain(processes.iter().map(|process| format!("#{process}"))).collect();
             ModuleRecord { module_and_pid: Some(words.join(" ")), pdb }
         };
-        let all: BTreeSet<Pdb<'_>> =
+        let all: BTreeSet<PdbSortKey<'_>> =
             (0..modules.len()).filter_map(|row| pdb(modules, row)).collect();
         Self {
             modules: texts.iter().zip(records).map(record).collect(),
@@ -85,7 +85,7 @@ impl ModulesPart {
     }
 }
 
-fn pdb(modules: &Modules, row: usize) -> Option<Pdb<'_>> {
+fn pdb(modules: &Modules, row: usize) -> Option<PdbSortKey<'_>> {
     let name = modules.pdb_name.get(row)?.as_deref()?;
     let guid = modules.pdb_guid.get(row)?.as_deref()?;
     Some((name, modules.pdb_age.get(row).copied().flatten()?, guid))
@@ -121,7 +121,7 @@ fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet
 }
 
 /// Folder, file, text of the file version, product version, product, file version, description.
-fn module_texts(module: &Module, strings: &mut Texts) -> [i64; 7] {
+fn module_texts(module: &Module, strings: &mut TextSet) -> [i64; 7] {
     let (folder, file) = match module.path.rfind(['\\', '/']) {
         Some(at) => (module.path.get(..at), module.path.get(at + 1..)),
         None => (Some(""), Some(module.path.as_str())),
@@ -219,8 +219,7 @@ mod tests {
 
     #[test]
     fn pdbs_of_modules_without_names_are_unresolved_and_sorted() {
-        let modules = ["z.pdb", "my a.pdb", "named.pdb"];
-        let modules = modules.iter().enumerate();
+        let modules = ["z.pdb", "my a.pdb", "named.pdb"].iter().enumerate();
         let modules = modules.map(|(row, pdb)| module(&format!(r"C:\{row}.dll"), None, Some(pdb)));
         let part = part(modules.collect(), &[(0, 1, Some(1)), (1, 1, Some(1))], &[2]);
         let pdb =

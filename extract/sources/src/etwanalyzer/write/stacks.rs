@@ -9,7 +9,7 @@ use handlescope_model::{Cancel, FrameIdx, StackIdx, TableRows, Trace};
 use serde::ser::{Serialize, Serializer};
 
 use super::super::records::{UNKNOWN_METHOD, UNKNOWN_MODULE};
-use super::json::{Each, SaveError, Window, rows_of};
+use super::json::{Each, SaveError, TableWindow, rows_of};
 
 /// Stacks between two checks for cancellation.
 const CHECK_EVERY: usize = 1 << 12;
@@ -22,7 +22,7 @@ const LINE_END: &str = "\n";
 ///
 /// The format needs each text once. Stacks share a text if they differ only in properties missing from it, such as
 /// offsets after named functions.
-pub struct StackTexts {
+pub struct WrittenStackTexts {
     lines: FrameLines,
     /// Line numbers of each text; the first text is empty, for events without stack.
     texts: Interner<u32>,
@@ -32,7 +32,7 @@ pub struct StackTexts {
     first_row: Vec<Option<u32>>,
 }
 
-impl StackTexts {
+impl WrittenStackTexts {
     pub fn new(
         trace: &Trace,
         frames: &Frames,
@@ -45,7 +45,7 @@ impl StackTexts {
         let mut texts = Interner::default();
         texts.intern(&[]);
         let (mut of_row, mut first_row, mut numbers) = (Vec::new(), vec![None], Vec::new());
-        let mut stacks = Window::<Stacks>::new(trace);
+        let mut stacks = TableWindow::<Stacks>::new(trace);
         while let Some(stack) = stacks.row(of_row.len())? {
             if of_row.len().is_multiple_of(CHECK_EVERY) {
                 cancel.check()?;
@@ -86,7 +86,7 @@ impl StackTexts {
 
 pub struct StacksPart<'a> {
     pub trace: &'a Trace,
-    pub texts: &'a StackTexts,
+    pub texts: &'a WrittenStackTexts,
     pub frames: &'a Frames,
     pub methods: &'a Methods,
     pub symbols: &'a Symbols,

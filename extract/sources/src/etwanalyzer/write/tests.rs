@@ -108,13 +108,13 @@ impl Tables {
 }
 
 /// A trace, what was written for it, and the result of reading that.
-struct Written {
+struct RoundTrip {
     before: Trace,
     after: Trace,
     folder: TempDir,
 }
 
-impl Written {
+impl RoundTrip {
     fn new(tables: Tables) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -190,7 +190,7 @@ fn an_unnamed_object_without_events_is_little_text() {
         &Object { pointer: 0xFFFF_C283_AEE8_CD60, type_id: TypeId(16), ..Object::default() },
         vec![],
     );
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     assert_eq!(written.objects(), json!([{"ObjectPtr": -67604145713824i64, "ObjectType": 16}]));
     written.check();
 }
@@ -200,7 +200,7 @@ fn unknown_properties_of_the_trace_have_the_defaults_of_the_format() {
     let mut tables = Tables::new();
     tables.info.session_start_filetime = 0;
     tables.object(&Object::default(), vec![create(5, 4)]);
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     let main = written.part("");
     for (member, value) in [
         ("SourceETLFileName", json!("t/a.etl")),
@@ -232,7 +232,7 @@ fn a_process_has_the_ends_of_time_where_nothing_was_seen_and_system_is_always_th
         session_id: Some(1),
         ..Process::default()
     });
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     let processes = written.part("")["Processes"].clone();
     let (unseen, seen, system) = (&processes[0], &processes[1], &processes[2]);
     assert_eq!(unseen["StartTime"], "0001-01-01T00:00:00+00:00");
@@ -249,7 +249,7 @@ fn a_process_has_the_ends_of_time_where_nothing_was_seen_and_system_is_always_th
 
 #[test]
 fn a_trace_without_objects_has_a_shell_instead_of_the_handle_part() {
-    let written = Written::new(Tables::new());
+    let written = RoundTrip::new(Tables::new());
     assert!(!written.path("_Derived_Handle").exists());
     assert!(!written.path("_Derived_HandleStacks").exists());
     let shell = json!({"ObjectTypeMap":{},"ObjectReferences":[],"Stacks":{"StackList":[]}});
@@ -271,7 +271,7 @@ fn events_keep_their_order_whatever_lists_they_stand_in() {
         &Object { is_overlapped: false, ..Object::default() },
         vec![opened, close, reference(-2), create(7, u64::MAX), reference(3)],
     );
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     let object = &written.objects()[0];
     // At the same time: first closes, then opens, then references. A reader would take creates first and closes last.
     assert_eq!(object["EventOrder"], json!([0, 2, 3, 4, 1]));
@@ -304,7 +304,7 @@ fn unknown_processes_are_minus_one_and_their_ids_survive() {
     });
     tables.names.push(Name { name: "\\Only at the start".into() });
     tables.start.push(StartHandle { name: Some(NameIdx(0)), ..StartHandle::default() });
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     let object = &written.objects()[0];
     assert_eq!(object["HandleCreateEvents"][0]["ProcessIdx"], -1);
     assert_eq!(object["Existing"], json!([{"Handle": 4, "Process": -1}]));
@@ -332,7 +332,7 @@ fn views_have_signed_numbers_and_an_unknown_offset_stays_unknown() {
     let unknown = Event { byte_offset: None, ..map.clone() };
     let object = Object { type_id: TypeId(1000), ..Object::default() };
     tables.object(&object, vec![map, unknown]);
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     let maps = written.objects()[0]["FileMapEvents"].clone();
     let stack = json!({"TimeNs": 1, "StackIdx": 0, "ProcessIdx": 0, "ThreadId": 0});
     let mut known = stack.clone();
@@ -370,7 +370,7 @@ fn stacks_of_equal_text_share_it_and_stay_separate() {
     let with = |stack| Event { stack: Some(StackIdx(stack)), ..create(i64::from(stack), 4) };
     let object = Object { is_overlapped: true, ..Object::default() };
     tables.object(&object, vec![with(0), with(1), with(2), create(3, 4)]);
-    let written = Written::new(tables);
+    let written = RoundTrip::new(tables);
     assert_eq!(written.part("_Derived_HandleStacks")["StackList"], json!(["", "a.dll!F\n"]));
     let creates = written.objects()[0]["HandleCreateEvents"].clone();
     let stacks = |member: &str| -> Vec<Value> {

@@ -16,7 +16,8 @@ const MAX_LENGTH: usize = 16 << 10;
 
 /// Returns the function name of a decorated name; `None` if it is not decorated or not supported.
 pub fn undecorated(symbol: &str) -> Option<String> {
-    let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
+    let mut parser =
+        DecoratedParser { rest: symbol.strip_prefix('?')?, ..DecoratedParser::default() };
     // A hashed name: the original was too long for the linker.
     if parser.rest.starts_with("?@") {
         return None;
@@ -28,7 +29,7 @@ pub fn undecorated(symbol: &str) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Parser<'a> {
+struct DecoratedParser<'a> {
     rest: &'a str,
     /// The first ten names; digits refer to them.
     names: Vec<String>,
@@ -37,7 +38,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-impl Parser<'_> {
+impl DecoratedParser<'_> {
     fn consume(&mut self, text: &str) -> bool {
         self.rest.strip_prefix(text).map(|rest| self.rest = rest).is_some()
     }
@@ -69,17 +70,17 @@ impl Parser<'_> {
     fn symbol_name(&mut self) -> Option<String> {
         self.within(|parser| {
             let name = parser.unqualified(true)?;
-            if let Unqualified::Whole(name) = name {
+            if let UnqualifiedName::Whole(name) = name {
                 return Some(name);
             }
             let scopes = parser.scopes()?;
             let class = scopes.last().map_or("", |class| class);
             let name = match name {
-                Unqualified::Name(name) | Unqualified::Whole(name) => name,
-                Unqualified::Constructor(arguments) => format!("{class}{arguments}"),
-                Unqualified::Destructor => format!("~{class}"),
+                UnqualifiedName::Name(name) | UnqualifiedName::Whole(name) => name,
+                UnqualifiedName::Constructor(arguments) => format!("{class}{arguments}"),
+                UnqualifiedName::Destructor => format!("~{class}"),
                 // The target type is what the function returns.
-                Unqualified::Conversion(arguments) => {
+                UnqualifiedName::Conversion(arguments) => {
                     format!("operator {}{arguments}", parser.clone_for_return()?)
                 }
             };
@@ -92,7 +93,7 @@ impl Parser<'_> {
 
     /// Parses ahead to the return type of a function, past its class and qualifiers.
     fn clone_for_return(&mut self) -> Option<String> {
-        let mut ahead = Parser {
+        let mut ahead = DecoratedParser {
             rest: self.rest,
             names: self.names.clone(),
             types: self.types.clone(),
@@ -127,7 +128,7 @@ impl Parser<'_> {
         }
         if self.rest.starts_with("?$") {
             return match self.unqualified(false)? {
-                Unqualified::Name(name) => Some(name),
+                UnqualifiedName::Name(name) => Some(name),
                 _ => None,
             };
         }
@@ -208,9 +209,9 @@ impl Parser<'_> {
         Some(name.to_owned())
     }
 
-    fn unqualified(&mut self, is_symbol: bool) -> Option<Unqualified> {
+    fn unqualified(&mut self, is_symbol: bool) -> Option<UnqualifiedName> {
         if let Some(known) = self.known_name() {
-            return known.map(Unqualified::Name);
+            return known.map(UnqualifiedName::Name);
         }
         if self.consume("?$") {
             return self.within(|parser| parser.templated(is_symbol));
@@ -218,42 +219,47 @@ impl Parser<'_> {
         if self.consume("?") {
             return self.operator();
         }
-        self.simple().map(Unqualified::Name)
+        self.simple().map(UnqualifiedName::Name)
     }
 
     /// Parses a template and its arguments. Back references in it refer only to its own names and types.
-    fn templated(&mut self, is_symbol: bool) -> Option<Unqualified> {
+    fn templated(&mut self, is_symbol: bool) -> Option<UnqualifiedName> {
         let outer = (std::mem::take(&mut self.names), std::mem::take(&mut self.types));
-        let name =
-            if self.consume("?") { self.operator() } else { self.simple().map(Unqualified::Name) };
+        let name = if self.consume("?") {
+            self.operator()
+        } else {
+            self.simple().map(UnqualifiedName::Name)
+        };
         let arguments = self.arguments();
         (self.names, self.types) = outer;
         let (name, arguments) = (name?, arguments?);
         Some(match name {
-            Unqualified::Name(name) => {
+            UnqualifiedName::Name(name) => {
                 let name = template(&name, &arguments);
                 if !is_symbol {
                     self.remember(&name);
                 }
-                Unqualified::Name(name)
+                UnqualifiedName::Name(name)
             }
-            Unqualified::Constructor(_) => Unqualified::Constructor(template("", &arguments)),
-            Unqualified::Conversion(_) => Unqualified::Conversion(template("", &arguments)),
-            Unqualified::Destructor => Unqualified::Destructor,
-            Unqualified::Whole(name) => Unqualified::Whole(name),
+            UnqualifiedName::Constructor(_) => {
+                UnqualifiedName::Constructor(template("", &arguments))
+            }
+            UnqualifiedName::Conversion(_) => UnqualifiedName::Conversion(template("", &arguments)),
+            UnqualifiedName::Destructor => UnqualifiedName::Destructor,
+            UnqualifiedName::Whole(name) => UnqualifiedName::Whole(name),
         })
     }
 
-    fn operator(&mut self) -> Option<Unqualified> {
+    fn operator(&mut self) -> Option<UnqualifiedName> {
         const LETTERS: &str =
             "= >> << ! == != [] ? -> * ++ -- - + & ->* / % < <= > >= , () ~ ^ | && || *= += -=";
         let code = self.next()?;
         let name = match code {
-            '0' => return Some(Unqualified::Constructor(String::new())),
-            '1' => return Some(Unqualified::Destructor),
+            '0' => return Some(UnqualifiedName::Constructor(String::new())),
+            '1' => return Some(UnqualifiedName::Destructor),
             '2' => " new",
             '3' => " delete",
-            'B' => return Some(Unqualified::Conversion(String::new())),
+            'B' => return Some(UnqualifiedName::Conversion(String::new())),
             '4'..='9' | 'A'..='Z' => {
                 let at = match code.to_digit(10) {
                     Some(digit) => digit as usize - 4,
@@ -264,10 +270,10 @@ impl Parser<'_> {
             '_' => return self.special(),
             _ => return None,
         };
-        Some(Unqualified::Name(format!("operator{name}")))
+        Some(UnqualifiedName::Name(format!("operator{name}")))
     }
 
-    fn special(&mut self) -> Option<Unqualified> {
+    fn special(&mut self) -> Option<UnqualifiedName> {
         let name = match self.next()? {
             '0' => "operator/=",
             '1' => "operator%=",
@@ -292,25 +298,27 @@ impl Parser<'_> {
             '_' => match self.next()? {
                 'E' => return self.of_variable("dynamic initializer"),
                 'F' => return self.of_variable("dynamic atexit destructor"),
-                'K' => return Some(Unqualified::Name(format!("operator \"\"{}", self.simple()?))),
+                'K' => {
+                    return Some(UnqualifiedName::Name(format!("operator \"\"{}", self.simple()?)));
+                }
                 'L' => "operator co_await",
                 'M' => "operator<=>",
                 _ => return None,
             },
             _ => return None,
         };
-        Some(Unqualified::Name(name.to_owned()))
+        Some(UnqualifiedName::Name(name.to_owned()))
     }
 
     /// Parses a compiler-generated function for a variable.
-    fn of_variable(&mut self, label: &str) -> Option<Unqualified> {
+    fn of_variable(&mut self, label: &str) -> Option<UnqualifiedName> {
         let is_member = self.consume("?");
         let name = self.symbol_name()?;
         if is_member {
             self.symbol_end()?;
             self.consume("@@").then_some(())?;
         }
-        Some(Unqualified::Whole(format!("`{label} for '{name}''")))
+        Some(UnqualifiedName::Whole(format!("`{label} for '{name}''")))
     }
 
     fn arguments(&mut self) -> Option<Vec<String>> {
@@ -356,9 +364,9 @@ impl Parser<'_> {
         let (sign, numbers) = match self.next()? {
             // Pointers to data members of such classes.
             count @ ('F' | 'G') => {
-                let numbers = (0..count as u32 - 'D' as u32).map(|_| self.number());
-                let numbers: Option<Vec<i128>> = numbers.collect();
-                let numbers: Vec<String> = numbers?.iter().map(i128::to_string).collect();
+                let numbers: Vec<String> = (0..count as u32 - 'D' as u32)
+                    .map(|_| Some(self.number()?.to_string()))
+                    .collect::<Option<_>>()?;
                 return Some(format!("{{{}}}", numbers.join(",")));
             }
             '1' => ("&", 0),
@@ -415,7 +423,7 @@ impl Parser<'_> {
 
     fn scopes_after_name(&mut self) -> Option<String> {
         let name = match self.unqualified(false)? {
-            Unqualified::Name(name) => name,
+            UnqualifiedName::Name(name) => name,
             _ => return None,
         };
         let mut parts = self.scopes()?;
@@ -424,7 +432,7 @@ impl Parser<'_> {
     }
 }
 
-enum Unqualified {
+enum UnqualifiedName {
     Name(String),
     /// A name that includes its scopes.
     Whole(String),

@@ -6,11 +6,11 @@ fn range(start: u32, end: u32) -> Range {
     Range { start, end }
 }
 
-fn whole(start: u32, end: u32) -> Function {
-    Function { range: range(start, end), main: range(start, end) }
+fn whole(start: u32, end: u32) -> UnwindFunction {
+    UnwindFunction { range: range(start, end), main: range(start, end) }
 }
 
-fn table(exports: &[(u32, &str)], functions: &[Function]) -> ExportTable {
+fn table(exports: &[(u32, &str)], functions: &[UnwindFunction]) -> ExportTable {
     ExportTable {
         exports: exports
             .iter()
@@ -67,7 +67,7 @@ fn functions_without_a_frame_are_named_within_their_gap() {
 #[test]
 fn a_chained_part_has_the_name_of_the_main_part() {
     let main = range(0x1100, 0x1140);
-    let part = |start| Function { range: range(start, start + 0x20), main };
+    let part = |start| UnwindFunction { range: range(start, start + 0x20), main };
     let functions = [part(0x1000), whole(0x1100, 0x1140), whole(0x1200, 0x1300), part(0x5000)];
     let table = table(&[(0x1100, "A"), (0x1200, "B")], &functions);
     assert_eq!(name(&table, 0x5004), "A+0x3f04");

@@ -1,9 +1,9 @@
 //! Types within decorated names.
 
 use super::super::spelling::{CONVENTIONS, Type};
-use super::{MAX_DEPTH, MAX_LENGTH, Parser};
+use super::{DecoratedParser, MAX_DEPTH, MAX_LENGTH};
 
-impl Parser<'_> {
+impl DecoratedParser<'_> {
     /// Parses `const` and `volatile`; `None` if the letter is not that of qualifiers.
     pub fn qualifiers(&mut self) -> Option<&'static str> {
         while self.consume("E") || self.consume("F") || self.consume("I") {}
