@@ -189,7 +189,7 @@ pub fn run(
             Ok(Flow::Continue) => {}
             Ok(Flow::Worse) if outcome != ScriptOutcome::Failed => outcome = ScriptOutcome::Worse,
             Ok(Flow::Undecided) if outcome == ScriptOutcome::Worked => {
-                outcome = ScriptOutcome::Undecided
+                outcome = ScriptOutcome::Undecided;
             }
             Ok(Flow::Worse | Flow::Undecided) => {}
             Ok(Flow::Quit) => break,

@@ -265,7 +265,7 @@ impl fmt::Display for ModuleReport {
         write!(f, "{}: ", Untrusted(&self.module.name))?;
         match (&self.outcome, &self.module.pdb) {
             (SearchOutcome::Resolved { file, .. }, _) => {
-                write!(f, "symbols from {}", Untrusted(file))?
+                write!(f, "symbols from {}", Untrusted(file))?;
             }
             (SearchOutcome::ResolvedFromExports { file }, _) => {
                 write!(f, "no pdb, exports from {}", Untrusted(file))?;
@@ -277,7 +277,7 @@ impl fmt::Display for ModuleReport {
             }
             (SearchOutcome::NoSymbolPath, _) => f.write_str("no symbol path is set")?,
             (SearchOutcome::NotFound, Some(pdb)) => {
-                write!(f, "{pdb} not found on the symbol path")?
+                write!(f, "{pdb} not found on the symbol path")?;
             }
             (SearchOutcome::NotFound, None) => f.write_str("not found on the symbol path")?,
         }

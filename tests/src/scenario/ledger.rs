@@ -95,7 +95,7 @@ impl Ledger {
     fn change(&mut self, HandleChange { ns, caller, what }: &HandleChange) {
         match what {
             HandleChangeKind::Before(handle) => {
-                self.open(self.process(handle.pid, i64::MIN), handle)
+                self.open(self.process(handle.pid, i64::MIN), handle);
             }
             HandleChangeKind::Create(handle) => {
                 let is_of_kernel = handle.handle & KERNEL_HANDLE != 0;

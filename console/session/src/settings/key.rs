@@ -186,13 +186,13 @@ impl SettingChoices {
             }
             SettingKey::TimeFormat => display.time_format = text.map(time_format).transpose()?,
             SettingKey::TimeDigits => {
-                display.time_digits = text.map(TimeDigits::parse).transpose()?
+                display.time_digits = text.map(TimeDigits::parse).transpose()?;
             }
             SettingKey::ProcessFormat => {
-                display.process_format = text.map(process_format).transpose()?
+                display.process_format = text.map(process_format).transpose()?;
             }
             SettingKey::FullFileNames => {
-                display.full_file_name = text.map(on_or_off).transpose()?
+                display.full_file_name = text.map(on_or_off).transpose()?;
             }
             SettingKey::Clip => display.clip = text.map(on_or_off).transpose()?,
             SettingKey::Pager => display.pager = text.map(on_or_off).transpose()?,

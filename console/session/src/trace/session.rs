@@ -324,11 +324,11 @@ impl SymbolNotes {
         for problem in settings.symbol_path().problems() {
             match source {
                 SettingSource::Environment => {
-                    messages.warning(format_args!("_NT_SYMBOL_PATH: {problem}"))
+                    messages.warning(format_args!("_NT_SYMBOL_PATH: {problem}"));
                 }
                 SettingSource::File => messages.warning(format_args!("{FILE_NAME}: {problem}")),
                 SettingSource::Session | SettingSource::CommandLine | SettingSource::Usual => {
-                    messages.warning(problem)
+                    messages.warning(problem);
                 }
             }
         }

@@ -202,8 +202,7 @@ fn assert_incomplete_traces_do_not_count(fleet: &GeneratedFleet, complete: &[Val
     let traces = |answers: &[Value]| {
         rows(answers, "leaking_stacks")
             .into_iter()
-            .filter(|row| row["function"] == "fleet.exe!fleet::Pool::Fill")
-            .next()
+            .find(|row| row["function"] == "fleet.exe!fleet::Pool::Fill")
             .and_then(|pool| pool["traces"].as_u64())
     };
     let count = fleet.traces.len() as u64;
