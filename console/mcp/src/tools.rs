@@ -214,8 +214,8 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "diff",
-        about: "Compares two loaded traces, the one recorded first with the other: what leaks more, \
-                beyond chance. For one trace, or with from or to: what was opened after one point \
+        about: "Compares two loaded traces, the earlier with the later: what leaks more, beyond \
+                chance. For one trace, or with from or to: what was opened after one point \
                 in time and is still open at another. For a dataset: two builds.",
         work: ToolWork::Dump { kind: "Diff", paging: Paging::Document },
         names: MemberNames { rows: "groups", list: None },
@@ -381,7 +381,7 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "symbols",
-        about: "Lists which modules have names for their frames, where these come from, and why others have none.",
+        about: "Lists modules: whether their frames have names, from where, or why not.",
         work: ToolWork::Dump { kind: "Symbols", paging: Paging::Document },
         names: MemberNames { rows: "symbols", list: None },
         rows: RowSpec {

@@ -369,7 +369,7 @@ mod tests {
     fn errors_in_the_file_name_the_line() {
         for (text, expected) in [
             ("clip = true\ncolour = 'auto'", "line 2: 'colour' is not one of symbol-path, "),
-            ("colour = 'auto'", "did you mean color? Aliases are lines of the table [aliases]"),
+            ("colour = 'auto'", "did you mean color? Aliases go below [aliases]"),
             ("\n\ntime-format = 'x'", "line 3: time-format: 'x' is not one of s, Local"),
             ("clip = [true]", "line 1: clip: is neither text, nor a number, nor true or false"),
             ("clip = true\r\nclip = true", "line 2: duplicate key"),
