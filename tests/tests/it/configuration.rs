@@ -137,7 +137,10 @@ fn a_setting_that_something_else_decides_is_written_and_that_is_said() {
     let shell = shell("");
     let mut command = shell.command(&["--config", "c.toml", "-c", ".config color always"]);
     let run = ProgramRun::from(command.env("NO_COLOR", "1").output().unwrap()).ok();
-    assert!(run.stderr.contains("note: color stays never here, as NO_COLOR says"), "{run:?}");
+    assert!(
+        run.stderr.contains("note: color stays never here, because NO_COLOR sets it"),
+        "{run:?}"
+    );
     assert_eq!(written(&shell), "color = \"always\"\n");
     let coloured = shell.run(&["--config", "c.toml", "-c", ".help"]).ok();
     assert!(coloured.stdout.contains("\u{1b}["), "{}", coloured.stdout);

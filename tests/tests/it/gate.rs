@@ -58,7 +58,7 @@ fn trouble_is_no_pass() {
     let empty = run(handlescope(home.path()).args(["why", "empty.etl", "--fail-on", "leak"]));
     assert_eq!(empty.status, Some(2), "{}", empty.stderr);
     assert!(
-        empty.stderr.contains("has no handle events, so --fail-on decides nothing"),
+        empty.stderr.contains("empty.etl: no handle events, so --fail-on cannot decide"),
         "{empty:?}"
     );
 }

@@ -142,7 +142,7 @@ fn an_extract_that_is_named_is_used_and_its_doubt_is_said() {
     put(&shell.path("a.etl"), &trace_of_handles(3), ago(0));
     for name in ["Extract/a.json7z", "a.json7z"] {
         let (objects, run) = objects(&shell, name);
-        let said = "warning: Extract/a.json7z belongs to a trace with other content; load a.etl, ";
+        let said = "warning: Extract/a.json7z belongs to a trace with other content; load a.etl beside it to extract it again\n";
         assert!(objects == 2 && run.stderr.contains(said), "{run:?}");
     }
     fs::rename(shell.path("Extract/a.json7z"), shell.path("a.json7z")).unwrap();

@@ -174,7 +174,10 @@ fn a_dump_says_which_processes_its_handles_keep_in_memory() {
         assert!(listed.contains(thread), "{listed}");
         let why = shell.run(&["why", "a.dmp"]).stdout;
         assert!(why.contains("2 ended processes are still in memory: 2 of unknown name"), "{why}");
-        assert!(why.contains("2 ended processes are kept by handles: 2 of "), "{why}");
+        assert!(
+            why.contains("2 ended processes are kept in memory by open handles: 2 of "),
+            "{why}"
+        );
         let zombies = shell.run(&["a.dmp", "-c", ".dump Process -Zombie -json"]).ok().stdout;
         let zombies = document(&zombies);
         let zombies: Vec<_> = zombies["processes"]

@@ -101,7 +101,7 @@ fn stats_and_why_count_zombies_and_why_says_who_keeps_them() {
     let line = "4 ended processes are still in memory: 3 worker.exe, 1 viewer.exe; .dump Process -Zombie lists them";
     let (why, stats) = (text(".why"), text(".dump Stats"));
     assert!(why.contains(line) && stats.contains(line), "{why}{stats}");
-    let kept = "2 ended processes are kept by handles: 2 of service.exe(1234), opened by service";
+    let kept = "2 ended processes are kept in memory by open handles: 2 of service.exe(1234), opened by service";
     assert!(why.contains(kept), "{why}");
     assert_eq!(document(".dump Stats")["files"][0]["zombies"], 4);
     let document = document(".why");
@@ -149,7 +149,12 @@ fn an_ended_process_to_which_a_handle_is_open_is_a_zombie_without_being_listed()
     let line =
         "2 ended processes are still in memory: 2 worker.exe; .dump Process -Zombie lists them";
     assert!(why.contains(line) && stats.contains(line), "{why}{stats}");
-    assert!(why.contains("2 ended processes are kept by handles: 2 of service.exe(1234)"), "{why}");
+    assert!(
+        why.contains(
+            "2 ended processes are kept in memory by open handles: 2 of service.exe(1234)"
+        ),
+        "{why}"
+    );
 }
 
 #[test]

@@ -176,8 +176,7 @@ fn decide(
     let is_empty = |answer: &&WhyAnswer<'_>| !answer.has_events && answer.allocations == 0;
     for answer in answers.iter().filter(is_empty) {
         let path = Untrusted(answer.file.about.path);
-        dump.messages
-            .warning(format_args!("{path}: has no handle events, so {FAIL_ON} cannot decide"));
+        dump.messages.warning(format_args!("{path}: no handle events, so {FAIL_ON} cannot decide"));
         dump.flow = Flow::Undecided;
     }
     if let failed @ 1.. = failures.iter().flatten().filter(|fails| **fails).count() {

@@ -428,7 +428,11 @@ impl Causes<'_> {
 
     fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
         let leaked = if self.closes().next().is_none() { self.leaked } else { &[] };
-        self.diagnosis(cause, leaked, "nothing closes handles opened here")
+        let facts = match self.ended() {
+            "unmapped" => "nothing unmaps views mapped here",
+            _ => "nothing closes handles opened here",
+        };
+        self.diagnosis(cause, leaked, facts)
     }
 
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -454,7 +458,7 @@ impl Causes<'_> {
             let opened = self.columns.place(opened);
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
-        let facts = "an earlier handle with this value was closed: matching closes by value alone hides the leak";
+        let facts = "an earlier handle with this value was closed, so a list of values alone would hide the leak";
         self.diagnosis(cause, &reused, facts)
     }
 

@@ -32,7 +32,7 @@ pub fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Opti
     let separator =
         if zombies.holders.iter().any(|it| it.create_stack.is_some()) { "; " } else { ", " };
     let holders = named_with(holders, "process", separator)?;
-    Some(format!("{} kept by handles: {holders}", ended(zombies.held)))
+    Some(format!("{} kept in memory by open handles: {holders}", ended(zombies.held)))
 }
 
 fn ended(count: u64) -> String {

@@ -100,6 +100,16 @@ fn a_new_leak_is_worse_also_in_a_trace_that_is_much_longer() {
 }
 
 #[test]
+fn a_trace_says_nothing_about_a_program_that_did_not_run_in_it() {
+    let after = DiffRecording::new(700, 0x7ff6_0000_0000, 300).opens(0x300, 40, None);
+    for (program, got_worse) in [("client.exe", true), ("server.exe", false)] {
+        let before = DiffRecording::of(program, 700, 0x7ff6_0000_0000, 10, FileOptions::default());
+        let (document, _) = compared(&before.opens(0x100, 1, None), &after);
+        assert!(states(&document).contains(&("new", 0, 40, got_worse)), "{program}: {document}");
+    }
+}
+
+#[test]
 fn one_or_two_new_handles_are_noise() {
     let before = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10);
     let after = DiffRecording::healthy(700, 0x7ff6_0000_0000, 10).opens(0x300, 2, None);

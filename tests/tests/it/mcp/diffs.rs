@@ -48,7 +48,7 @@ fn two_traces_are_compared_as_the_console_does() {
     assert_eq!(members(groups, &names), members(&expected, &names));
     assert_eq!((&document["a"], &document["b"]), (&json!("leaky.etl"), &json!("server.etl")));
     assert_eq!(document["states"], json!({"new": 2, "gone": 4}));
-    assert_eq!((&document["got_worse"], &groups[0]["got_worse"]), (&json!(1), &json!(true)));
+    assert_eq!((&document["got_worse"], &groups[0]["got_worse"]), (&json!(2), &json!(true)));
     for (group, expected) in groups.iter().zip(&expected) {
         let value = |row: &Value| row["p_value"].as_f64().unwrap();
         assert!((value(group) / value(expected) - 1.0).abs() < 0.001, "{group} {expected}");
