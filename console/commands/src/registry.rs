@@ -120,9 +120,10 @@ pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
         return error;
     };
     let command = kind(&REGISTRY).or_else(|| REGISTRY.command(&first.text));
-    match command.is_some_and(|command| command.option(name).is_some()) {
-        true => refused(name),
-        false => error,
+    if command.is_some_and(|command| command.option(name).is_some()) {
+        refused(name)
+    } else {
+        error
     }
 }
 

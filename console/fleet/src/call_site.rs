@@ -5,7 +5,7 @@ use std::sync::Arc;
 use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use polars::prelude::{DataFrame, Expr, IntoLazy, JoinType, LazyFrame, PolarsResult, col, lit};
 
-use super::scan::{Record, collect};
+use super::scan::{AnswerRow, collect};
 
 /// What is acquired where. Sorts by its fields in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub fn identified(sites: &DataFrame, rows: DataFrame) -> PolarsResult<DataFrame>
 }
 
 impl CallSite {
-    pub fn new(row: Record<'_>) -> Self {
+    pub fn new(row: AnswerRow<'_>) -> Self {
         let text = |name| row.text(name).unwrap_or_default();
         Self {
             process: text("process"),

@@ -9,7 +9,7 @@ use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::scan::{Record, records};
+use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_query::{
@@ -86,11 +86,11 @@ impl BuildsDiff {
 }
 
 /// How long a program of a build ran in each trace: seconds and processes, by trace number.
-type Times = BTreeMap<usize, (f64, usize)>;
+type ProcessTimes = BTreeMap<usize, (f64, usize)>;
 
 /// A group while its leaks are added up.
 #[derive(Default)]
-struct Group {
+struct BuildGroup {
     site: CallSite,
     /// Leaks and bytes by trace.
     leaks: [BTreeMap<usize, [i64; 2]>; 2],
@@ -129,9 +129,10 @@ pub fn compare_builds(
     };
     let [verdicts] = fleet.summed("suspects", &columns, rows, [&words], cancel)?;
     let sites = sites.with_row_index("id".into(), None)?;
-    let groups = records(&sites).map(|row| Group { site: CallSite::new(row), ..Group::default() });
-    let mut groups: Vec<Group> = groups.collect();
-    let place = |row: Record<'_>| {
+    let groups =
+        records(&sites).map(|row| BuildGroup { site: CallSite::new(row), ..BuildGroup::default() });
+    let mut groups: Vec<BuildGroup> = groups.collect();
+    let place = |row: AnswerRow<'_>| {
         let build = row.text("build")?;
         Some((row.count("id") as usize, builds.iter().position(|known| *known == build)?))
     };
@@ -173,7 +174,7 @@ fn times(
     criteria: &FleetCriteria,
     builds: &[String; 2],
     cancel: &Cancel,
-) -> Result<[HashMap<String, Times>; 2], FleetError> {
+) -> Result<[HashMap<String, ProcessTimes>; 2], FleetError> {
     let rows = |frame: LazyFrame| {
         let is_known = col("build").is_not_null().and(col("process").is_not_null());
         frame.filter(is_known.and(criteria.passes_process()))
@@ -195,7 +196,7 @@ fn times(
     {
         return Err(FleetError::NoMatch(no_match.text));
     }
-    let mut times: [HashMap<String, Times>; 2] = Default::default();
+    let mut times: [HashMap<String, ProcessTimes>; 2] = Default::default();
     for row in records(&ran) {
         let (build, process) = (row.text("build"), row.text("process").unwrap_or_default());
         for (_, times) in
@@ -210,9 +211,10 @@ fn times(
     for (build, times) in builds.iter().zip(&times) {
         if times.is_empty() {
             let names: Vec<String> = records(&known).filter_map(|row| row.text("build")).collect();
-            let known = match names.is_empty() {
-                true => String::new(),
-                false => format!("; there are {}", listed(&names, MAX_BUILDS)),
+            let known = if names.is_empty() {
+                String::new()
+            } else {
+                format!("; there are {}", listed(&names, MAX_BUILDS))
             };
             return Err(FleetError::NoBuild { build: build.clone(), known });
         }
@@ -223,11 +225,11 @@ fn times(
 fn compared(
     fleet: &Fleet,
     builds: &[String; 2],
-    times: &[HashMap<String, Times>; 2],
-    groups: Vec<Group>,
+    times: &[HashMap<String, ProcessTimes>; 2],
+    groups: Vec<BuildGroup>,
 ) -> BuildsDiff {
     let samples = |lossless: bool| -> Vec<[TraceSetLeaks; 2]> {
-        let sample = |group: &Group| {
+        let sample = |group: &BuildGroup| {
             let times = times.each_ref().map(|times| times.get(&group.site.process));
             [0, 1].map(|side| sampled(fleet, times[side], group, side, lossless))
         };
@@ -266,8 +268,8 @@ fn compared(
 
 fn sampled(
     fleet: &Fleet,
-    times: Option<&Times>,
-    group: &Group,
+    times: Option<&ProcessTimes>,
+    group: &BuildGroup,
     side: usize,
     lossless: bool,
 ) -> TraceSetLeaks {
@@ -286,7 +288,7 @@ fn sampled(
 /// Compares a group. `says_else`: traces without losses alone lead to another result.
 fn stack(
     fleet: &Fleet,
-    group: Group,
+    group: BuildGroup,
     samples: &[TraceSetLeaks; 2],
     SampledState { state, got_worse, p_value }: SampledState,
     says_else: bool,

@@ -7,7 +7,7 @@ use polars::prelude::{DataType, Expr, LazyFrame, col, lit, when};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::scan::{Record, records};
+use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, numbers, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
@@ -161,9 +161,10 @@ pub fn fleet_groups(
 ) -> Result<FleetGroups, FleetError> {
     let keys: Vec<&str> = by.iter().map(|column| column.name()).collect();
     let names: Vec<Expr> = keys.iter().map(|name| col(*name)).collect();
-    let texts: &[&str] = match by.contains(&FleetColumn::CREATE_STACK) {
-        true => &["stack", "function", "stack_text"],
-        false => &[],
+    let texts: &[&str] = if by.contains(&FleetColumn::CREATE_STACK) {
+        &["stack", "function", "stack_text"]
+    } else {
+        &[]
     };
     let columns =
         [&["build", "process", "pid", "type", "kind"], &AMOUNTS[..], &BYTES, texts, &keys];
@@ -210,7 +211,7 @@ pub fn fleet_groups(
     })
 }
 
-fn group(row: Record<'_>, keys: &[&str], fleet: &Fleet) -> FleetGroup {
+fn group(row: AnswerRow<'_>, keys: &[&str], fleet: &Fleet) -> FleetGroup {
     let amounts = |[acquired, released, leaked, closed_at_exit]: [&str; 4]| Amounts {
         acquired: row.count(acquired),
         released: row.count(released),
@@ -236,9 +237,10 @@ fn with_shares(groups: &mut [FleetGroup]) {
     };
     let (unreleased, acquired) = (sum(FleetGroup::unreleased), sum(FleetGroup::acquired));
     for group in groups {
-        let (part, all) = match unreleased > 0.0 {
-            true => (group.unreleased(), unreleased),
-            false => (group.acquired(), acquired),
+        let (part, all) = if unreleased > 0.0 {
+            (group.unreleased(), unreleased)
+        } else {
+            (group.acquired(), acquired)
         };
         group.share = if all > 0.0 { part as f64 / all } else { 0.0 };
     }

@@ -97,8 +97,8 @@ pub fn fleet_growth(
         let line = line.or_insert_with(|| vec![0.0; labels.len()]);
         line[place] = row.number(amount).unwrap_or_default() / (*traces).max(1) as f64;
     }
-    let lines = lines.into_iter().map(|(name, open)| GrowthLine { name, open });
-    let mut lines: Vec<GrowthLine> = lines.collect();
+    let mut lines: Vec<GrowthLine> =
+        lines.into_iter().map(|(name, open)| GrowthLine { name, open }).collect();
     let peak = |line: &GrowthLine| line.open.iter().copied().fold(0.0, f64::max);
     lines.retain(|line| peak(line) > 0.0);
     lines.sort_by(|a, b| peak(b).total_cmp(&peak(a)).then_with(|| a.name.cmp(&b.name)));

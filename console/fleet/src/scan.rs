@@ -106,12 +106,11 @@ pub fn scan_files(
         return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
     }
     let names: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
-    let (schema, partitions) = match is_merged {
-        true => {
-            let columns = [schema, Schema::from_iter([trace])].into_iter().flatten();
-            (columns.collect(), Schema::from_iter([date]))
-        }
-        false => (schema, Schema::from_iter([date, trace])),
+    let (schema, partitions) = if is_merged {
+        let columns = [schema, Schema::from_iter([trace])].into_iter().flatten();
+        (columns.collect(), Schema::from_iter([date]))
+    } else {
+        (schema, Schema::from_iter([date, trace]))
     };
     let options = ParquetOptions {
         schema: Some(SchemaRef::new(schema)),
@@ -233,17 +232,17 @@ pub fn collect(frame: LazyFrame) -> PolarsResult<DataFrame> {
 
 /// A row of an answer; a missing column is null.
 #[derive(Clone, Copy)]
-pub struct Record<'f> {
+pub struct AnswerRow<'f> {
     rows: &'f DataFrame,
     index: usize,
 }
 
 /// Returns the rows of an answer.
-pub fn records(rows: &DataFrame) -> impl Iterator<Item = Record<'_>> {
-    (0..rows.height()).map(|index| Record { rows, index })
+pub fn records(rows: &DataFrame) -> impl Iterator<Item = AnswerRow<'_>> {
+    (0..rows.height()).map(|index| AnswerRow { rows, index })
 }
 
-impl<'f> Record<'f> {
+impl<'f> AnswerRow<'f> {
     /// Returns the first row of an answer; without rows, all values are null.
     pub fn first(rows: &'f DataFrame) -> Self {
         Self { rows, index: 0 }

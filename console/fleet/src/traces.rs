@@ -160,8 +160,12 @@ impl Fleet {
         sums: [&dyn Fn(LazyFrame) -> LazyFrame; N],
         cancel: &Cancel,
     ) -> Result<[DataFrame; N], FleetError> {
-        let wanted = columns.iter().copied().filter(|name| !OF_TRACES.contains(name));
-        let wanted: BTreeSet<&str> = wanted.chain([TRACE]).collect();
+        let wanted: BTreeSet<&str> = columns
+            .iter()
+            .copied()
+            .filter(|name| !OF_TRACES.contains(name))
+            .chain([TRACE])
+            .collect();
         let mut parts: [Vec<DataFrame>; N] = array::from_fn(|_| Vec::new());
         let merge = |sum: &dyn Fn(LazyFrame) -> LazyFrame, parts: &mut Vec<DataFrame>| {
             cancel.check()?;

@@ -16,7 +16,7 @@ use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::scan::{Record, TRACE, collect, records};
+use super::scan::{AnswerRow, TRACE, collect, records};
 use super::traces::{ALL, Fleet, numbers, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
@@ -257,7 +257,7 @@ fn joined(suspects: &DataFrame, traces: DataFrame, programs: DataFrame) -> Polar
     Ok(parts.into_iter().fold(all, |all, part| all.left_join(part, col("id"), col("id"))))
 }
 
-fn suspect(row: Record<'_>, fleet: &Fleet) -> FleetSuspect {
+fn suspect(row: AnswerRow<'_>, fleet: &Fleet) -> FleetSuspect {
     let text = |name| row.text(name).unwrap_or_default();
     let counts = |name| row.numbers(name).into_iter().map(|count| count as usize);
     let unreleased = row.numbers("day_unreleased").into_iter().map(|count| count as i64);

@@ -10,7 +10,9 @@ use super::args::AddArgs;
 use handlescope_commands::shared::names::WatchedSymbols;
 use handlescope_commands::{CommandError, Context};
 use handlescope_extract::SourceIdentity;
-use handlescope_fleet::dataset::{AddOptions, Added, Dataset, DatasetError, Given, source_id};
+use handlescope_fleet::dataset::{
+    AddOptions, AddResult, Dataset, DatasetError, TraceLabels, source_id,
+};
 use handlescope_model::Untrusted;
 use handlescope_query::Source;
 use handlescope_session::paths::{Access, expand, is_extract};
@@ -25,7 +27,7 @@ use handlescope_session::values::CountedNoun;
 pub fn add(args: &AddArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::create(&args.folder)?;
     let options = AddOptions {
-        given: Given { machine: args.machine.clone(), build: args.build.clone() },
+        given: TraceLabels { machine: args.machine.clone(), build: args.build.clone() },
         without_extracts: args.no_extracts,
     };
     let (mut files, mut failed) = (0, 0);
@@ -64,12 +66,12 @@ fn add_file(
     path: &Path,
     options: &AddOptions,
     context: &mut Context<'_, '_>,
-) -> Result<Added, CommandError> {
+) -> Result<AddResult, CommandError> {
     if !is_extract(path)
         && let Ok(source) = SourceIdentity::new(path)
         && let Some(partition) = dataset.find(&source_id(&source))?
     {
-        return Ok(Added::before(partition));
+        return Ok(AddResult::before(partition));
     }
     open_alone(path, context)?;
     with_source(context, |source, names, cancel| dataset.add(source, options, names, cancel))
@@ -116,7 +118,11 @@ fn with_source<T>(
     Ok(work(&source, &names, cancel)?)
 }
 
-fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+fn report(
+    path: &Path,
+    added: &AddResult,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CommandError> {
     let (id, date) = (added.partition.short(), added.partition.date);
     let path = Untrusted(path);
     if added.was_there {

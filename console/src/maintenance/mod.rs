@@ -12,7 +12,7 @@ use indicatif::{HumanBytes, HumanCount};
 pub use self::args::{AddArgs, DatasetAction, ListArgs, RemoveArgs};
 use handlescope_commands::load::note_unread;
 use handlescope_commands::{CommandError, Context};
-use handlescope_fleet::dataset::{Compacted, Dataset, DatasetError, today};
+use handlescope_fleet::dataset::{CompactResult, Dataset, DatasetError, today};
 use handlescope_model::Untrusted;
 use handlescope_render::dataset_traces;
 use handlescope_session::settings::DisplayArgs;
@@ -58,7 +58,7 @@ fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), Comman
 fn compact(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     context.messages.wait("merging");
     let dataset = Dataset::open_to_change(folder)?;
-    let Compacted { files, bytes } = dataset.compact(today(), context.cancel)?;
+    let CompactResult { files, bytes } = dataset.compact(today(), context.cancel)?;
     if files == [0, 0] {
         writeln!(context.out, "nothing to merge")?;
         return Ok(());

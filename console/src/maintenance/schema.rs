@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use polars::prelude::DataType;
 
-use handlescope_fleet::dataset::{ColumnSpec, SCHEMA_VERSION, TABLES};
+use handlescope_fleet::dataset::{DatasetColumn, SCHEMA_VERSION, TABLES};
 
 /// Writes the tables of a dataset with their columns, types and meanings.
 ///
@@ -27,7 +27,7 @@ pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     for table in &TABLES {
         writeln!(out, "\n## {}\n\n{}\n", table.name, table.doc)?;
         writeln!(out, "| Column | Type | Meaning |\n|---|---|---|")?;
-        for ColumnSpec { name, doc, dtype } in (table.columns)() {
+        for DatasetColumn { name, doc, dtype } in (table.columns)() {
             let dtype = sql_type(&dtype);
             writeln!(out, "| `{name}` | {dtype} | {doc} |")?;
         }

@@ -230,9 +230,10 @@ impl Commands {
     /// Returns the command for a suspect; `file` is the file number.
     pub fn show(&self, file: usize, suspect: &Suspect) -> String {
         let is_of_handles = suspect.bytes.is_none();
-        let (kind, process) = match is_of_handles {
-            true => (".dump ObjectRef", "-RelatedProcess"),
-            false => (".dump Resource", "-pn"),
+        let (kind, process) = if is_of_handles {
+            (".dump ObjectRef", "-RelatedProcess")
+        } else {
+            (".dump Resource", "-pn")
         };
         let mut words = vec![kind.to_owned()];
         let filter = self.files.get(file).and_then(Option::as_deref);

@@ -24,8 +24,12 @@ fn for_each_option(check: impl Fn(&dyn AnyCommand, &'static dyn OptionSpec)) {
 fn name_and_values(option: &dyn OptionSpec) -> (String, String) {
     let tokens = split(option.doc().example);
     let index = tokens.iter().position(|token| option.is_named(&token.text)).expect("its example");
-    let values = tokens.iter().skip(index + 1).take_while(|token| !token.is_switch());
-    let values: Vec<&str> = values.map(|token| token.text.as_str()).collect();
+    let values: Vec<&str> = tokens
+        .iter()
+        .skip(index + 1)
+        .take_while(|token| !token.is_switch())
+        .map(|token| token.text.as_str())
+        .collect();
     (tokens[index].text.clone(), values.join(" "))
 }
 

@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 use super::column::{DatasetRow, RowFile};
 use super::error::DatasetError;
-use super::manifest::{Manifest, TableSummary};
-use super::origin::{Given, Origin, trace_id};
-use super::rows::Rows;
+use super::manifest::{TableSummary, TraceManifest};
+use super::origin::{Origin, TraceLabels, trace_id};
+use super::rows::TraceRows;
 use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
 use super::{Dataset, PART, Partition, extract_name, manifest_name};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
@@ -27,7 +27,7 @@ const VERSION_KEY: &str = "handlescope_schema_version";
 
 /// The result of adding a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Added {
+pub struct AddResult {
     pub partition: Partition,
     /// Whether the dataset already had it.
     pub was_there: bool,
@@ -40,16 +40,16 @@ pub struct Added {
 /// Options for adding a trace.
 #[derive(Debug, Clone, Default)]
 pub struct AddOptions {
-    pub given: Given,
+    pub given: TraceLabels,
     /// Whether to leave out the extract.
     pub without_extracts: bool,
 }
 
 /// The tables of a trace that is not in the dataset yet.
-struct Staged {
+struct StagedTrace {
     folder: TempDir,
     partition: Partition,
-    manifest: Manifest,
+    manifest: TraceManifest,
 }
 
 impl Dataset {
@@ -64,7 +64,7 @@ impl Dataset {
         options: &AddOptions,
         names: &dyn FrameNames,
         cancel: &Cancel,
-    ) -> Result<Added, DatasetError> {
+    ) -> Result<AddResult, DatasetError> {
         let added = self.add_new(source, options, names, cancel);
         added.map_err(|error| error.within(self.root()))
     }
@@ -75,17 +75,17 @@ impl Dataset {
         options: &AddOptions,
         names: &dyn FrameNames,
         cancel: &Cancel,
-    ) -> Result<Added, DatasetError> {
+    ) -> Result<AddResult, DatasetError> {
         let id = trace_id(source.trace)?;
         if let Some(partition) = self.find(&id)? {
-            return Ok(Added::before(partition));
+            return Ok(AddResult::before(partition));
         }
         let staged = self.stage(source, id, &options.given, names, cancel)?;
         let extract = (!options.without_extracts).then(|| source.trace.path());
         let _lock = self.store.lock(&staged.partition.trace)?;
         // If several processes add the same trace at once, the first one wins.
         if let Some(partition) = self.find(&staged.partition.trace)? {
-            return Ok(Added::before(partition));
+            return Ok(AddResult::before(partition));
         }
         self.publish(staged, extract)
     }
@@ -101,7 +101,7 @@ impl Dataset {
         partition: &Partition,
         names: &dyn FrameNames,
         cancel: &Cancel,
-    ) -> Result<Option<Added>, DatasetError> {
+    ) -> Result<Option<AddResult>, DatasetError> {
         let before = self.manifest(&partition.trace)?;
         let id = partition.trace.clone();
         let staged = self.stage(source, id, &before.given, names, cancel);
@@ -119,33 +119,38 @@ impl Dataset {
         &self,
         source: &Source<'_>,
         id: String,
-        given: &Given,
+        given: &TraceLabels,
         names: &dyn FrameNames,
         cancel: &Cancel,
-    ) -> Result<Staged, DatasetError> {
+    ) -> Result<StagedTrace, DatasetError> {
         let origin = Origin::new(source.trace, given)?;
         let partition = Partition::new(origin.day_us(), id);
         let folder = self.store.staging()?;
         let inventory = Inventory::new(source, names, cancel)?;
-        let mut tables = Tables { folder: folder.path(), tables: BTreeMap::new() };
+        let mut tables = StagedTables { folder: folder.path(), tables: BTreeMap::new() };
         tables.write_all(source.trace, &origin, &inventory, cancel)?;
-        let manifest = Manifest::new(given.clone(), &partition, tables.tables);
-        Ok(Staged { folder, partition, manifest })
+        let manifest = TraceManifest::new(given.clone(), &partition, tables.tables);
+        Ok(StagedTrace { folder, partition, manifest })
     }
 
     /// Moves the tables into the dataset; `traces`, which marks a trace as complete, comes last. The trace must be
     /// locked.
-    fn publish(&self, staged: Staged, extract: Option<&Path>) -> Result<Added, DatasetError> {
-        let Staged { folder, partition, mut manifest } = staged;
+    fn publish(
+        &self,
+        staged: StagedTrace,
+        extract: Option<&Path>,
+    ) -> Result<AddResult, DatasetError> {
+        let StagedTrace { folder, partition, mut manifest } = staged;
         if let Some(extract) = extract {
             self.keep_extract(extract, &partition.trace)?;
         }
         // There may be rows of an interrupted process, or rows to replace. A manifest was written before either;
         // without one, no day's folder needs to be searched.
         let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some();
-        let date = match may_have_rows {
-            true => self.find(&partition.trace)?.map_or(partition.date, |found| found.date),
-            false => partition.date,
+        let date = if may_have_rows {
+            self.find(&partition.trace)?.map_or(partition.date, |found| found.date)
+        } else {
+            partition.date
         };
         let _day = self.lock_day(date)?;
         // From here on, questions skip the trace until `traces` has it.
@@ -160,7 +165,7 @@ impl Dataset {
         }
         manifest.unfinished = false;
         self.write_manifest(&partition.trace, &manifest)?;
-        Ok(Added::now(partition, &manifest))
+        Ok(AddResult::now(partition, &manifest))
     }
 
     /// Copies an extract into the dataset, unless it is already there.
@@ -174,13 +179,13 @@ impl Dataset {
     }
 }
 
-impl Added {
+impl AddResult {
     /// Describes a trace that the dataset already had.
     pub fn before(partition: Partition) -> Self {
         Self { partition, was_there: true, acquisitions: 0, bytes: 0 }
     }
 
-    fn now(partition: Partition, manifest: &Manifest) -> Self {
+    fn now(partition: Partition, manifest: &TraceManifest) -> Self {
         let acquisitions = manifest.tables.get(AcquisitionRow::TABLE);
         Self {
             partition,
@@ -192,12 +197,12 @@ impl Added {
 }
 
 /// The table files of a trace.
-struct Tables<'f> {
+struct StagedTables<'f> {
     folder: &'f Path,
     tables: BTreeMap<String, TableSummary>,
 }
 
-impl Tables<'_> {
+impl StagedTables<'_> {
     fn write_all(
         &mut self,
         trace: &Trace,
@@ -205,7 +210,7 @@ impl Tables<'_> {
         inventory: &Inventory<'_>,
         cancel: &Cancel,
     ) -> Result<(), DatasetError> {
-        let rows = Rows::new(origin, inventory);
+        let rows = TraceRows::new(origin, inventory);
         self.write_acquisitions(&rows, cancel)?;
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
         self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
@@ -224,7 +229,11 @@ impl Tables<'_> {
     }
 
     /// Writes acquisitions, and what is open over time.
-    fn write_acquisitions(&mut self, rows: &Rows<'_>, cancel: &Cancel) -> Result<(), DatasetError> {
+    fn write_acquisitions(
+        &mut self,
+        rows: &TraceRows<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), DatasetError> {
         let columns = &rows.inventory.columns;
         let window = rows.inventory.window;
         let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));

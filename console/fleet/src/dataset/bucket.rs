@@ -55,8 +55,9 @@ impl Bucket {
 
     fn object(&self, name: &str) -> Path {
         // `=` in folder names is not escaped.
-        let parts = name.split('/').filter(|part| !part.is_empty()).map(str::to_owned);
-        parts.fold(self.prefix.clone(), |path, part| path.join(part))
+        name.split('/')
+            .filter(|part| !part.is_empty())
+            .fold(self.prefix.clone(), |path, part| path.join(part.to_owned()))
     }
 
     fn failed(&self, name: &str) -> impl FnOnce(Error) -> DatasetError {

@@ -9,13 +9,13 @@ use polars::prelude::{ParquetReader, SerReader};
 use thiserror::Error;
 
 use super::error::DatasetError;
-use super::manifest::{Manifest, TableSummary};
+use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDays};
 use super::store::open;
 use super::tables::TABLES;
 use super::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
 use crate::FleetError;
-use crate::scan::{Record, TRACE, each, records};
+use crate::scan::{AnswerRow, TRACE, each, records};
 use handlescope_session::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -61,7 +61,7 @@ impl ListedTrace {
         }
     }
 
-    fn read(&mut self, row: Record<'_>) {
+    fn read(&mut self, row: AnswerRow<'_>) {
         self.machine = row.text("machine");
         self.build = row.text("build");
         self.source = row.text("source").unwrap_or_default();
@@ -75,7 +75,7 @@ impl ListedTrace {
 
 /// The result of a check.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct CheckReport {
     pub traces: u64,
     pub rows: u64,
     pub bytes: u64,
@@ -176,9 +176,9 @@ impl Dataset {
     ///
     /// # Errors
     /// If a folder cannot be read, or `cancel` asks to stop.
-    pub fn check(&self, cancel: &Cancel) -> Result<Checked, DatasetError> {
+    pub fn check(&self, cancel: &Cancel) -> Result<CheckReport, DatasetError> {
         let _reading = self.reading();
-        let mut checked = Checked::default();
+        let mut checked = CheckReport::default();
         let mut complete = BTreeMap::new();
         let merged = self.merged_days()?;
         for partition in self.traces_beside(&merged)? {
@@ -222,9 +222,10 @@ impl Dataset {
             let is_table = TABLES.iter().any(|known| known.name == table);
             // A newer program may have more tables.
             let is_known = is_table || table.starts_with(['_', '.']) || self.unread().is_some();
-            let days = match self.expect_name(&table, is_known, &mut planted) && is_table {
-                true => self.store.names(&table)?,
-                false => Vec::new(),
+            let days = if self.expect_name(&table, is_known, &mut planted) && is_table {
+                self.store.names(&table)?
+            } else {
+                Vec::new()
             };
             for day in days {
                 let folder = format!("{table}/{day}");
@@ -312,7 +313,7 @@ impl Dataset {
         false
     }
 
-    fn check_trace(&self, partition: &Partition, merged: &MergedDays, checked: &mut Checked) {
+    fn check_trace(&self, partition: &Partition, merged: &MergedDays, checked: &mut CheckReport) {
         let manifest = match self.manifest(&partition.trace) {
             Ok(manifest) => manifest,
             Err(error) => return checked.problems.push(error.into()),
@@ -339,7 +340,7 @@ impl Dataset {
     }
 
     /// Compares a file with what was written.
-    fn check_file(&self, name: &str, written: &TableSummary, checked: &mut Checked) {
+    fn check_file(&self, name: &str, written: &TableSummary, checked: &mut CheckReport) {
         checked.rows += written.rows;
         checked.bytes += written.bytes;
         let summary = self.expect_file(name, written).and_then(|()| self.summary(name));
@@ -405,7 +406,7 @@ impl Dataset {
     /// is repeated.
     fn note_removal(&self, trace: &str) {
         if let Ok(manifest) = self.manifest(trace) {
-            let _ = self.write_manifest(trace, &Manifest { unfinished: true, ..manifest });
+            let _ = self.write_manifest(trace, &TraceManifest { unfinished: true, ..manifest });
         }
     }
 }

@@ -12,7 +12,7 @@ use polars::prelude::{
 use super::error::DatasetError;
 
 /// A row of a table.
-pub trait DatasetRow: Cell {
+pub trait DatasetRow: DatasetCell {
     /// The table's name, which is a folder in the dataset.
     const TABLE: &'static str;
 
@@ -21,7 +21,7 @@ pub trait DatasetRow: Cell {
 }
 
 /// A column as readers see it.
-pub struct ColumnSpec {
+pub struct DatasetColumn {
     pub name: &'static str,
     /// Meaning, with the unit.
     pub doc: &'static str,
@@ -29,10 +29,10 @@ pub struct ColumnSpec {
 }
 
 /// The value of a column, or the values of several.
-pub trait Cell {
+pub trait DatasetCell {
     /// Returns its column with this name and meaning. A value with several columns ignores them, because each of its
     /// columns has its own.
-    fn specs(name: &'static str, doc: &'static str) -> Vec<ColumnSpec>;
+    fn specs(name: &'static str, doc: &'static str) -> Vec<DatasetColumn>;
 
     /// Converts values to columns.
     fn columns<'c>(
@@ -53,9 +53,9 @@ const UTC: DataType = DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::
 /// no unsigned 64-bit numbers.
 macro_rules! cells {
     ($( $ty:ty, $dtype:expr, $array:ty, $value:expr; )+) => { $(
-        impl Cell for $ty {
-            fn specs(name: &'static str, doc: &'static str) -> Vec<ColumnSpec> {
-                vec![ColumnSpec { name, doc, dtype: $dtype }]
+        impl DatasetCell for $ty {
+            fn specs(name: &'static str, doc: &'static str) -> Vec<DatasetColumn> {
+                vec![DatasetColumn { name, doc, dtype: $dtype }]
             }
 
             fn columns<'c>(
@@ -102,11 +102,11 @@ macro_rules! columns {
         #[derive(Debug, Clone)]
         pub struct $row<$t> { $( $(#[doc = $doc])* pub $field: $ty, )+ }
 
-        impl<$t> $crate::dataset::column::Cell for $row<$t> {
+        impl<$t> $crate::dataset::column::DatasetCell for $row<$t> {
             fn specs(
                 _: &'static str,
                 _: &'static str,
-            ) -> Vec<$crate::dataset::column::ColumnSpec> {
+            ) -> Vec<$crate::dataset::column::DatasetColumn> {
                 let mut specs = Vec::new();
                 $(
                     let name = stringify!($field).trim_start_matches("r#");
@@ -136,7 +136,7 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// Returns the columns of a table, without the partition columns.
-pub fn specs<R: DatasetRow>() -> Vec<ColumnSpec> {
+pub fn specs<R: DatasetRow>() -> Vec<DatasetColumn> {
     R::specs("", "")
 }
 

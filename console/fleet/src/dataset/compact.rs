@@ -19,7 +19,7 @@ use polars::prelude::{DataFrame, DataType, Schema, col};
 
 use super::add::version_pair;
 use super::error::DatasetError;
-use super::manifest::{Manifest, TableSummary};
+use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_name};
 use super::tables::{DatasetTable, TABLES};
 use super::{Dataset, LAST, Partition, READERS};
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Result of merging, before and after.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub struct CompactResult {
     pub files: [u64; 2],
     pub bytes: [u64; 2],
 }
@@ -52,7 +52,7 @@ struct Day {
     /// What was merged before.
     before: Option<MergedDay>,
     /// Manifests of all traces that the files are to have. Those of merged ones may be missing.
-    traces: BTreeMap<String, Option<Manifest>>,
+    traces: BTreeMap<String, Option<TraceManifest>>,
 }
 
 impl Day {
@@ -68,7 +68,8 @@ impl Day {
     fn expected_rows(&self, table: &str) -> Option<u64> {
         let manifests = self.traces.values();
         let manifests = manifests.map(|manifest| manifest.as_ref().filter(|it| !it.unfinished));
-        let rows = |manifest: &Manifest| manifest.tables.get(table).map_or(0, |table| table.rows);
+        let rows =
+            |manifest: &TraceManifest| manifest.tables.get(table).map_or(0, |table| table.rows);
         manifests
             .map(|manifest| manifest.map(rows))
             .try_fold(0, |sum: u64, rows| sum.checked_add(rows?))
@@ -81,7 +82,7 @@ impl Dataset {
     ///
     /// # Errors
     /// When a file is not the one that was written, the dataset cannot be written or has no locks, or `cancel` asks to stop.
-    pub fn compact(&self, today: Date, cancel: &Cancel) -> Result<Compacted, DatasetError> {
+    pub fn compact(&self, today: Date, cancel: &Cancel) -> Result<CompactResult, DatasetError> {
         if !self.store.is_folder() {
             return Err(DatasetError::NoLocks(self.root().to_path_buf()));
         }
@@ -90,7 +91,7 @@ impl Dataset {
         let days = self.traces()?.into_iter().map(|partition| partition.date);
         let days: BTreeSet<Date> =
             days.chain(self.days_with_files()?).filter(|date| *date < today).collect();
-        let mut compacted = Compacted::default();
+        let mut compacted = CompactResult::default();
         for date in days {
             cancel.check()?;
             let _day = self.lock_day(date)?;
@@ -118,7 +119,7 @@ impl Dataset {
     fn compact_day(
         &self,
         date: Date,
-        compacted: &mut Compacted,
+        compacted: &mut CompactResult,
         cancel: &Cancel,
     ) -> Result<(), DatasetError> {
         let before = self.merged_day(date)?;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
 use super::merged::MergedDays;
-use super::origin::Given;
+use super::origin::TraceLabels;
 use super::store::open;
 use super::tables::SCHEMA_VERSION;
 use super::{Dataset, LAST, Partition, manifest_name};
@@ -24,12 +24,12 @@ pub const COMPARED_BYTES: u64 = 4 << 20;
 
 /// What was written for a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct TraceManifest {
     pub schema_version: i32,
     /// Version of the program.
     pub extractor: String,
     /// Facts given for the trace; they are reused if its rows are written again.
-    pub given: Given,
+    pub given: TraceLabels,
     /// Day of the session start.
     pub date: String,
     /// Whether the tables are being placed or removed, or a process was killed while doing so.
@@ -46,10 +46,10 @@ pub struct TableSummary {
     pub sha256: String,
 }
 
-impl Manifest {
+impl TraceManifest {
     /// Creates the manifest of a trace that has no tables in place yet.
     pub fn new(
-        given: Given,
+        given: TraceLabels,
         partition: &Partition,
         tables: BTreeMap<String, TableSummary>,
     ) -> Self {
@@ -87,12 +87,12 @@ impl Dataset {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn manifest(&self, trace: &str) -> Result<Manifest, DatasetError> {
+    pub fn manifest(&self, trace: &str) -> Result<TraceManifest, DatasetError> {
         let name = manifest_name(trace);
         let path = self.store.path(&name);
         let text = self.store.read(&name)?.ok_or_else(|| DatasetError::Missing(path.clone()))?;
         let damaged = |reason| DatasetError::Damaged { path: path.clone(), reason };
-        let manifest: Manifest =
+        let manifest: TraceManifest =
             serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         // Names of tables become names of folders.
         let is_name = |table: &&String| {
@@ -196,9 +196,10 @@ impl Dataset {
         let Ok(date) = manifest.date.parse() else { return Ok(()) };
         let partition = Partition { date, trace: trace.to_owned() };
         // Another process may have placed it since the traces were listed.
-        match self.is_listed(&partition)? {
-            true => Ok(()),
-            false => Err(DatasetError::Missing(self.part(LAST, &partition))),
+        if self.is_listed(&partition)? {
+            Ok(())
+        } else {
+            Err(DatasetError::Missing(self.part(LAST, &partition)))
         }
     }
 
@@ -222,7 +223,11 @@ impl Dataset {
         if now == *written { Ok(()) } else { Err(DatasetError::Changed(path)) }
     }
 
-    pub fn write_manifest(&self, trace: &str, manifest: &Manifest) -> Result<(), DatasetError> {
+    pub fn write_manifest(
+        &self,
+        trace: &str,
+        manifest: &TraceManifest,
+    ) -> Result<(), DatasetError> {
         let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
         self.store.write(&manifest_name(trace), &mut text.as_slice())
     }
@@ -234,7 +239,7 @@ impl Dataset {
     pub fn write_manifest_of(&self, table: &str, partition: &Partition) {
         let summary = TableSummary::new(&self.part(table, partition), 1).expect("a file");
         let tables = BTreeMap::from([(table.to_owned(), summary)]);
-        let manifest = Manifest::new(Given::default(), partition, tables);
+        let manifest = TraceManifest::new(TraceLabels::default(), partition, tables);
         self.write_manifest(&partition.trace, &manifest).expect("a manifest");
     }
 }

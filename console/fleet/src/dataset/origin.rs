@@ -16,7 +16,7 @@ use handlescope_query::{build_id, module_identities, session_start_us, start_us}
 
 /// Facts that the user gave for a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
+pub struct TraceLabels {
     /// Machine, instead of the one that the trace names.
     pub machine: Option<String>,
     /// Build of the programs, instead of the versions of their executables.
@@ -37,7 +37,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    pub fn new(trace: &Trace, given: &Given) -> Result<Self, ArchiveError> {
+    pub fn new(trace: &Trace, given: &TraceLabels) -> Result<Self, ArchiveError> {
         let info = trace.info()?;
         let versions = trace.values(Modules::file_version)?;
         let modules = module_identities(trace)?;

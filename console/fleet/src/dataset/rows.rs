@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 use super::column::Utc;
 use super::origin::{Origin, seconds};
 use super::tables::{
-    AcquisitionRow, GroupRow, GrowthRow, ModuleRow, Place, ProcessRow, SCHEMA_VERSION, StackRow,
-    SuspectRow, TraceRow, What,
+    AcquisitionRow, DatasetGroupRow, DatasetGrowthRow, DatasetProcessRow, DatasetSuspectRow,
+    ModuleRow, Place, SCHEMA_VERSION, StackRow, TraceRow, What,
 };
 use handlescope_query::{
     Acquisition, Inventory, InventoryGroup, OpenAt, PRIVATE_HEAP, StackIdentity, StackOfProcess,
@@ -16,13 +16,13 @@ use handlescope_query::{
 };
 
 /// The inventory of a trace and the identities of its stacks.
-pub struct Rows<'t> {
+pub struct TraceRows<'t> {
     pub origin: &'t Origin,
     pub inventory: &'t Inventory<'t>,
     stacks: HashMap<StackOfProcess, StackIdentity>,
 }
 
-impl<'t> Rows<'t> {
+impl<'t> TraceRows<'t> {
     pub fn new(origin: &'t Origin, inventory: &'t Inventory<'t>) -> Self {
         let stacks = inventory.stacks().into_iter().collect();
         Self { origin, inventory, stacks }
@@ -90,9 +90,9 @@ impl<'t> Rows<'t> {
         }
     }
 
-    pub fn group<'r>(&'r self, group: &'r InventoryGroup) -> GroupRow<'r> {
+    pub fn group<'r>(&'r self, group: &'r InventoryGroup) -> DatasetGroupRow<'r> {
         let origin = self.origin;
-        GroupRow {
+        DatasetGroupRow {
             owner: origin.owner(group.process, &group.process_name, group.pid),
             what: self.acquired(group),
             stack_text: self.stack_text(group.stack),
@@ -115,8 +115,8 @@ impl<'t> Rows<'t> {
         }
     }
 
-    pub fn growth<'r>(&'r self, at: &OpenAt<'r>) -> GrowthRow<'r> {
-        GrowthRow {
+    pub fn growth<'r>(&'r self, at: &OpenAt<'r>) -> DatasetGrowthRow<'r> {
+        DatasetGrowthRow {
             owner: self.origin.owner(at.process, at.process_name, at.pid),
             kind: at.kind,
             r#type: at.type_name,
@@ -128,7 +128,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    pub fn suspect<'r>(&'r self, suspect: &'r Suspect) -> SuspectRow<'r> {
+    pub fn suspect<'r>(&'r self, suspect: &'r Suspect) -> DatasetSuspectRow<'r> {
         let rows = || suspect.processes.iter().filter_map(|process| process.row);
         let process = rows().next();
         let name = process.map(|row| self.inventory.process(row).name.as_str());
@@ -138,7 +138,7 @@ impl<'t> Rows<'t> {
         let has_clock = self.inventory.window.is_some();
         let (stack, function) = self.stack(suspect.create_stack, process);
         let causes: Vec<&str> = suspect.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
-        SuspectRow {
+        DatasetSuspectRow {
             place: self.origin.place(process),
             what: What {
                 kind: kind(suspect),
@@ -239,12 +239,12 @@ impl<'t> Rows<'t> {
         }
     }
 
-    pub fn process<'r>(&'r self, number: usize, process: &'r Process) -> ProcessRow<'r> {
+    pub fn process<'r>(&'r self, number: usize, process: &'r Process) -> DatasetProcessRow<'r> {
         let row = ProcessIdx::of(number);
         let origin = self.origin;
         let executable = origin.executable(row).map(ModuleIdx::row);
         let observed = self.inventory.observed(self.inventory.process(row));
-        ProcessRow {
+        DatasetProcessRow {
             owner: origin.owner(Some(row), &process.name, Some(process.pid)),
             parent_pid: i64::from(process.parent_pid),
             path: process.image_path.as_deref(),

@@ -236,9 +236,10 @@ fn between<'a, F: Words<'a>>(
         let ignored = answers.iter().map(|answer| answer.ignored).sum();
         note_ignored(ignored, args, dump.messages);
         let graph = FlameGraph::from_points(&answers, points);
-        return match graph.is_empty() {
-            true => Err(CommandError::EmptyPicture { reason: F::NONE_KEPT }),
-            false => draw(path, &graph, dump),
+        return if graph.is_empty() {
+            Err(CommandError::EmptyPicture { reason: F::NONE_KEPT })
+        } else {
+            draw(path, &graph, dump)
         };
     }
     let (display, is_plain) = (dump.display(), criteria.with_identities);

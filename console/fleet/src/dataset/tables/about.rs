@@ -55,7 +55,7 @@ columns! {
 
 columns! {
     /// A lifetime of a process.
-    pub struct ProcessRow<'t> {
+    pub struct DatasetProcessRow<'t> {
         pub owner: Owner<'t>,
         /// Process id of the parent.
         pub parent_pid: i64,

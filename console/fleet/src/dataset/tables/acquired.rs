@@ -44,7 +44,7 @@ columns! {
 
 columns! {
     /// What one process acquired of one type on one stack.
-    pub struct GroupRow<'t> {
+    pub struct DatasetGroupRow<'t> {
         pub owner: Owner<'t>,
         pub what: What<'t>,
         /// Frames of the stack, a line for each.
@@ -80,7 +80,7 @@ columns! {
 
 columns! {
     /// What is open at a step of the trace.
-    pub struct GrowthRow<'t> {
+    pub struct DatasetGrowthRow<'t> {
         pub owner: Owner<'t>,
         /// As in groups.
         pub kind: &'t str,

@@ -5,7 +5,7 @@ use crate::dataset::column::columns;
 
 columns! {
     /// A suspect of `.why`.
-    pub struct SuspectRow<'t> {
+    pub struct DatasetSuspectRow<'t> {
         pub place: Place<'t>,
         /// Its id, as -Suspect takes it.
         pub suspect: &'t str,

@@ -5,14 +5,14 @@ mod acquired;
 mod leaks;
 mod place;
 
-pub use self::about::{ModuleRow, ProcessRow, TraceRow};
-pub use self::acquired::{AcquisitionRow, GroupRow, GrowthRow};
-pub use self::leaks::{StackRow, SuspectRow};
+pub use self::about::{DatasetProcessRow, ModuleRow, TraceRow};
+pub use self::acquired::{AcquisitionRow, DatasetGroupRow, DatasetGrowthRow};
+pub use self::leaks::{DatasetSuspectRow, StackRow};
 pub use self::place::{Build, Owner, Place, What};
 
 use polars::prelude::Schema;
 
-use super::column::{ColumnSpec, DatasetRow, schema, specs};
+use super::column::{DatasetColumn, DatasetRow, schema, specs};
 
 /// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
 pub const SCHEMA_VERSION: i32 = 2;
@@ -24,7 +24,7 @@ pub struct DatasetTable {
     /// Names and types of its columns, without the partition columns.
     pub schema: fn() -> Schema,
     /// Its columns, without the partition columns.
-    pub columns: fn() -> Vec<ColumnSpec>,
+    pub columns: fn() -> Vec<DatasetColumn>,
 }
 
 /// Number of rows of a table in memory, and of a table with the texts of stacks. These texts take most of a row's
@@ -55,13 +55,13 @@ macro_rules! tables {
 tables! { 8:
     AcquisitionRow = "acquisitions", ROWS,
         "Handles, mapped views, and allocations or parts of them, one row each.";
-    GroupRow = "groups", ROWS_WITH_TEXTS,
+    DatasetGroupRow = "groups", ROWS_WITH_TEXTS,
         "Sums of acquisitions by process, type and stack.";
-    GrowthRow = "growth", ROWS,
+    DatasetGrowthRow = "growth", ROWS,
         "Open handles and allocations of each process and type at 60 equal steps of the trace.";
-    SuspectRow = "suspects", ROWS_WITH_TEXTS, "Suspects that .why lists for the trace.";
+    DatasetSuspectRow = "suspects", ROWS_WITH_TEXTS, "Suspects that .why lists for the trace.";
     StackRow = "stacks", ROWS_WITH_TEXTS, "Stacks that acquired or released something.";
-    ProcessRow = "processes", ROWS, "Processes, one row per lifetime.";
+    DatasetProcessRow = "processes", ROWS, "Processes, one row per lifetime.";
     ModuleRow = "modules", ROWS, "Modules, one row per file identity.";
     TraceRow = "traces", ROWS, "Traces, one row each.";
 }
