@@ -6,6 +6,7 @@ use std::sync::Arc;
 use handlescope_model::tables::{Acquisitions, End, Objects, Process};
 use handlescope_model::{ArchiveError, ObjectIdx, ProcessIdx, RowSet, StackIdx, Table, Trace};
 
+use super::criteria::ProcessCriteria;
 use super::processes::AllProcesses;
 use super::tables::{ProcessList, TypeNames};
 use super::targets::{PROCESS, Targets};
@@ -123,22 +124,37 @@ impl KnownZombies {
 
     /// Counts the zombies by program.
     pub fn count(&self) -> ZombieSummary {
-        let zombies =
-            self.all.rows.iter().zip(&self.is_zombie).filter(|(_, is_zombie)| **is_zombie);
-        ZombieSummary::from_names(zombies.map(|(process, _)| process.name.clone()))
+        self.count_those(|_| true)
+    }
+
+    /// Counts the zombies by program, if their rows are chosen.
+    fn count_those(&self, is_chosen: impl Fn(usize) -> bool) -> ZombieSummary {
+        let zombies = self.all.rows.iter().zip(&self.is_zombie).enumerate();
+        let names = zombies
+            .filter(|(row, (_, is_zombie))| **is_zombie && is_chosen(*row))
+            .map(|(_, (process, _))| process.name.clone());
+        ZombieSummary::from_names(names)
     }
 }
 
 impl ZombieSummary {
-    /// Counts the zombies, and finds the open handles to them.
+    /// Counts the zombies that are, or are kept by, the chosen processes, and finds the open handles to them.
     /// `plain`: whether processes go by the names of their executables.
-    pub fn load(trace: &Trace, processes: &ProcessList, plain: bool) -> Result<Self, ArchiveError> {
-        let known = KnownZombies::load(trace)?;
-        let mut summary = known.count();
+    pub fn load(
+        trace: &Trace,
+        processes: &ProcessList,
+        chosen: &ProcessCriteria,
+        plain: bool,
+    ) -> Result<Self, ArchiveError> {
+        let mut known = KnownZombies::load(trace)?;
+        let is_chosen = |row| chosen.matches(processes.known_or_invalid(row), plain);
         let rows = known.handles.iter().map(|(row, _)| *row);
         let rows = Arc::new(RowSet::new(trace.height(Table::Acquisitions)?, rows));
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let stack = trace.values_at(Acquisitions::opened_stack, &rows)?;
+        if !chosen.is_empty() {
+            known.handles.retain(|(row, _)| is_chosen(owner.get(*row)));
+        }
         let mut by_owner: BTreeMap<Option<ProcessIdx>, ZombieHandles> = BTreeMap::new();
         for (row, zombie) in &known.handles {
             let handles = by_owner.entry(owner.get(*row)).or_default();
@@ -149,6 +165,9 @@ impl ZombieSummary {
             }
         }
         let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
+        let mut summary = known.count_those(|row| {
+            chosen.is_empty() || held.contains(&row) || is_chosen(Some(ProcessIdx::of(row)))
+        });
         summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {
             let process = processes.known_or_invalid(owner);

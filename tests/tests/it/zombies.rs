@@ -114,6 +114,18 @@ fn stats_and_why_count_zombies_and_why_says_who_keeps_them() {
     assert!(document["stacks"][holder["create_stack"].to_string()].is_array(), "{document}");
 }
 
+#[test]
+fn why_of_a_process_counts_the_zombies_that_it_keeps_or_is() {
+    let count = |processes: &str| {
+        let document = document(&format!(".why -pn {processes}"));
+        document["zombies"].as_array().map(|rows| json!([rows[0]["count"], rows[0]["held"]]))
+    };
+    assert_eq!(count("service"), Some(json!([2, 2])));
+    assert_eq!(count("viewer"), Some(json!([1, 0])));
+    let editor = text(".why -pn editor");
+    assert!(!editor.contains("in memory"), "{editor}");
+}
+
 /// A service that started workers in the trace, which have ended: it has handles to two of them, one of them twice.
 fn trace_of_ended() -> TraceBuilder {
     let mut trace = TraceBuilder::new();

@@ -250,7 +250,7 @@ impl<'a> WhyAnswer<'a> {
         }
         let caveats = file.about.caveats.len();
         let FileContext { trace, processes, .. } = &file.file;
-        let zombies = ZombieSummary::load(trace, processes, criteria.is_plain())?;
+        let zombies = ZombieSummary::load(trace, processes, &criteria.owners, criteria.is_plain())?;
         let mut answer = Self {
             file,
             suspects,
