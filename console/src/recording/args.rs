@@ -157,7 +157,7 @@ pub struct WprpArgs {
     #[arg(long, value_name = "PID,…", value_delimiter = ',', help_heading = EVENTS)]
     pub heap_pids: Vec<u32>,
 
-    /// Also record GDI and USER handles (Windows 10 and later).
+    /// Also record GDI and USER handles (Windows 10 build 18315 and later).
     #[arg(long, help_heading = EVENTS)]
     pub gdi_user: bool,
 

@@ -71,7 +71,7 @@ pub const fn suspect_option<A>(help: &'static str, set: &'static To<A, SuspectId
         names: &["-Suspect"],
         help,
         details: "The id is in the command that .why prints; the first four digits are enough if \
-             they are unique. Its two halves are the ids with and without symbols; either works.",
+             they are unique. Its halves are the ids with and without symbols; the second is always known.",
         example: "-Suspect 33434dfa4c",
         take: to(set),
     }
