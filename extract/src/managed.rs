@@ -22,7 +22,7 @@ use crate::raw::{EventFamily, LifeEvent, NameInterner, PassState};
 use crate::stacks::RUNTIME;
 
 /// Microsoft-Windows-DotNETRuntimeRundown.
-const RUNDOWN: Guid = Guid::of(uuid!("a669021c-c450-4609-a035-5af59af4df18"));
+const RUNDOWN: Guid = Guid::from_uuid(uuid!("a669021c-c450-4609-a035-5af59af4df18"));
 
 /// The providers by name.
 pub const PROVIDERS: [(&str, Guid); 2] = [
@@ -76,7 +76,7 @@ impl<'a> MethodEvent<'a> {
             }
             _ => return None,
         };
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let _method_id = p.u64()?;
         let module_id = p.u64()?;
         let address = p.u64()?;
@@ -117,7 +117,7 @@ impl<'a> ModuleEvent<'a> {
         if !MODULES.contains(&event.id) {
             return None;
         }
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (module_id, _assembly_id) = (p.u64()?, p.u64()?);
         let (_flags, _reserved) = (p.u32()?, p.u32()?);
         let path = text(&mut p);

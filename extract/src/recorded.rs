@@ -69,7 +69,7 @@ impl RecordedTime {
         let processors = Processor::new(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
         let mode = header.log_file_mode;
-        let numbers = is_ring(mode).then(|| BufferNumbers::of(buffers)).flatten();
+        let numbers = is_ring(mode).then(|| BufferNumbers::new(buffers)).flatten();
         // A ring that overwrote something was full.
         let is_full = |buffer: &BufferTimes| {
             buffer.all.is_some() && buffer.bytes.saturating_mul(2) >= header.buffer_size
@@ -189,7 +189,7 @@ struct BufferNumbers(Vec<u64>);
 
 impl BufferNumbers {
     /// Returns the numbers, ascending; `None` if they are not distinct.
-    fn of(buffers: &[BufferTimes]) -> Option<Self> {
+    fn new(buffers: &[BufferTimes]) -> Option<Self> {
         let distinct: HashSet<u64> = buffers.iter().map(|buffer| buffer.number).collect();
         let mut numbers: Vec<u64> = distinct.into_iter().collect();
         numbers.sort_unstable();

@@ -352,8 +352,8 @@ impl Acquisition {
 impl Histories {
     /// Adds an object with its history.
     pub fn add(&mut self, object: Object, history: &History<'_>) {
-        let row = ObjectIdx::of(self.objects.len());
-        let first = AcquisitionIdx::of(self.acquisitions.len());
+        let row = ObjectIdx::from_row(self.objects.len());
+        let first = AcquisitionIdx::from_row(self.acquisitions.len());
         let rows = history.rows(row, object, first);
         self.objects.push(rows.object);
         self.acquisitions.extend(rows.acquisitions);

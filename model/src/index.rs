@@ -63,7 +63,7 @@ macro_rules! index {
 
             /// Returns the index of a row; [`NONE`](Self::NONE) if the number is too large for one.
             #[inline]
-            pub fn of(row: usize) -> Self {
+            pub fn from_row(row: usize) -> Self {
                 u32::try_from(row).map_or(Self::NONE, Self)
             }
         }

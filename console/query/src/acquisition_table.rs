@@ -234,8 +234,9 @@ impl AcquisitionTable {
             return None;
         }
         let mut sizes: Vec<i64> = vec![0; self.height()];
-        let first =
-            |row: usize| self.first_part(AcquisitionIdx::of(row)).map_or(row, AcquisitionIdx::row);
+        let first = |row: usize| {
+            self.first_part(AcquisitionIdx::from_row(row)).map_or(row, AcquisitionIdx::row)
+        };
         for row in self.allocations() {
             if let Some(sum) = sizes.get_mut(first(row)) {
                 *sum = sum.saturating_add(self.size.get(row).unwrap_or_default());

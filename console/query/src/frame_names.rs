@@ -116,7 +116,7 @@ impl<'a> Frames<'a> {
     pub fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
         let is_needed = self.marked(&stacks.collect::<Vec<_>>(), 0);
         let needed = is_needed.iter().enumerate().filter(|(_, is_needed)| **is_needed);
-        self.resolve_frames(needed.map(|(row, _)| FrameIdx::of(row)))
+        self.resolve_frames(needed.map(|(row, _)| FrameIdx::from_row(row)))
     }
 
     /// Returns by row whether any of the stacks has a frame, ignoring the `without` innermost frames of each.
@@ -175,7 +175,7 @@ impl<'a> Frames<'a> {
     /// Returns whether calls return to each frame, by row.
     fn is_return(&self) -> &[bool] {
         self.is_return.get_or_init(|| {
-            let stacks: Vec<StackIdx> = (0..self.stacks.len()).map(StackIdx::of).collect();
+            let stacks: Vec<StackIdx> = (0..self.stacks.len()).map(StackIdx::from_row).collect();
             self.marked(&stacks, 1)
         })
     }
@@ -210,7 +210,7 @@ impl<'a> Frames<'a> {
     ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
         let passes: Vec<bool> = self.modules.iter().map(passes).collect();
         let requested: Vec<(ModuleIdx, FrameIdx)> = (0..self.module.len())
-            .map(FrameIdx::of)
+            .map(FrameIdx::from_row)
             .filter_map(|frame| {
                 let (module, _) = self.location(frame)?;
                 passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))

@@ -93,14 +93,14 @@ pub fn gui_handles(
             let allocator = allocators.get(table.allocator.get(row.row())?)?;
             (allocator.kind == kind.code()).then_some((*row, allocator.name.as_str()))
         });
-        GuiHandles::of(source.index, kind.name(), &table, rows)
+        GuiHandles::new(source.index, kind.name(), &table, rows)
     });
     Ok(handles.filter(|handles| handles.created > 0).collect())
 }
 
 impl GuiHandles {
     /// Counts handles of a kind, each given with its type.
-    fn of<'t>(
+    fn new<'t>(
         file: usize,
         kind: &'static str,
         table: &AcquisitionTable,

@@ -137,7 +137,7 @@ impl NoMatch {
 
     /// Explains why no object passes a criterion on owners, given the number of objects and the names of all owners.
     /// `None` if there are no objects.
-    pub fn of_owners(
+    pub fn for_owners(
         (criterion, value): (Criterion, &str),
         before: usize,
         owners: BTreeSet<String>,

@@ -290,7 +290,8 @@ impl<'a> FileAnswer<'a> {
         let handle_counts = handle_counts.transpose()?;
         let is_grouped = !args.groups.by.is_empty();
         let beside = at_exit.as_ref();
-        let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
+        let groups =
+            is_grouped.then(|| Groups::new(&file, &selection, beside, args)).transpose()?;
         let is_listed = !is_counted && !is_grouped;
         let listing = is_listed.then(|| EventListing::load(&file, &selection)).transpose()?;
         let targets = (is_listed && args.show_target).then(|| {
@@ -447,7 +448,7 @@ pub fn note_owners(files: &mut [FileAnswer<'_>], asked: &ProcessCriteria, is_pla
             .about
             .no_match
             .take()
-            .or_else(|| NoMatch::of_owners((criterion, value), objects, names));
+            .or_else(|| NoMatch::for_owners((criterion, value), objects, names));
     }
 }
 

@@ -41,8 +41,9 @@ impl ObjectTable {
         is_selected: impl Fn(&EventTable, usize) -> bool + Sync,
     ) -> Result<Self, ArchiveError> {
         let table = trace.event_table()?;
-        let is_meant =
-            |row: &usize| table.acquisitions(ObjectIdx::of(*row)).any(|it| is_selected(&table, it));
+        let is_meant = |row: &usize| {
+            table.acquisitions(ObjectIdx::from_row(*row)).any(|it| is_selected(&table, it))
+        };
         let rows = (0..table.objects).into_par_iter().with_min_len(OBJECTS_AT_ONCE);
         let rows: Vec<usize> = rows.filter(is_meant).collect();
         let rows = RowSet::new(trace.height(Table::Objects)?, rows);
@@ -70,7 +71,7 @@ impl ObjectTable {
 
     /// Returns the loaded objects.
     pub fn iter(&self) -> impl Iterator<Item = ObjectIdx> + '_ {
-        self.rows.iter().map(ObjectIdx::of)
+        self.rows.iter().map(ObjectIdx::from_row)
     }
 
     pub fn type_id(&self, object: ObjectIdx) -> TypeId {

@@ -94,7 +94,7 @@ impl AcquiringFunctions {
     pub fn new(frames: &Frames<'_>, trims: &TrimmedStacks) -> Self {
         let named = frames.named();
         let stacks: Vec<StackIdx> = (0..trims.height())
-            .map(StackIdx::of)
+            .map(StackIdx::from_row)
             .filter(|stack| trims.equal(*stack) == *stack)
             .collect();
         let functions: Vec<(StackIdx, FrameIdentity<'_>)> = stacks

@@ -132,7 +132,8 @@ impl Targets {
         let of_type = |name: &str| {
             let is_meant =
                 |row: &usize| type_id.get(*row).is_some_and(|type_id| types.get(type_id) == name);
-            let rows: Vec<ObjectIdx> = objects.iter().filter(is_meant).map(ObjectIdx::of).collect();
+            let rows: Vec<ObjectIdx> =
+                objects.iter().filter(is_meant).map(ObjectIdx::from_row).collect();
             rows
         };
         let (processes, threads) = (of_type(PROCESS), of_type(THREAD));
@@ -258,7 +259,7 @@ struct HandleOpenings {
 impl HandleOpenings {
     fn load(trace: &Trace, objects: &RowSet) -> Result<Self, ArchiveError> {
         let table = trace.event_table()?;
-        let rows = objects.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
+        let rows = objects.iter().flat_map(|row| table.acquisitions(ObjectIdx::from_row(row)));
         let rows = Arc::new(RowSet::new(trace.height(Table::Acquisitions)?, rows));
         Ok(Self {
             opened_ns: trace.values_at(Acquisitions::opened_ns, &rows)?,

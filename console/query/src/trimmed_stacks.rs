@@ -119,7 +119,7 @@ impl TrimmedStacks {
             .par_iter()
             .enumerate()
             .filter(|(_, is_needed)| **is_needed)
-            .map(|(row, _)| FrameIdx::of(row))
+            .map(|(row, _)| FrameIdx::from_row(row))
             .map(|frame| (texts.hash(frame), frame))
             .collect();
         let is_equal = |one, other| texts.identities(one).eq(texts.identities(other));

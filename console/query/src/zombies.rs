@@ -80,7 +80,7 @@ impl KnownZombies {
     fn add_targets(&mut self, trace: &Trace, types: &TypeNames) -> Result<(), ArchiveError> {
         let (table, type_id) = (trace.event_table()?, trace.values(Objects::type_id)?);
         let is_open = |row: &usize| table.end(*row) == Some(End::Open);
-        let open = |object: usize| table.acquisitions(ObjectIdx::of(object)).filter(is_open);
+        let open = |object: usize| table.acquisitions(ObjectIdx::from_row(object)).filter(is_open);
         let is_meant = |object: &usize| {
             type_id.get(*object).is_some_and(|id| types.get(id) == PROCESS)
                 && open(*object).next().is_some()
@@ -93,7 +93,7 @@ impl KnownZombies {
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let mut named: HashMap<u32, usize> = HashMap::new();
         for object in objects.iter() {
-            let target = targets.of_object(ObjectIdx::of(object));
+            let target = targets.of_object(ObjectIdx::from_row(object));
             let Some(target) = target.filter(|target| target.end.has_ended()) else { continue };
             // With its end, a process has no handles any more, whatever closes the trace lacks.
             let has_ended = |owner: ProcessIdx| {
@@ -166,7 +166,7 @@ impl ZombieSummary {
         }
         let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
         let mut summary = known.count_those(|row| {
-            chosen.is_empty() || held.contains(&row) || is_chosen(Some(ProcessIdx::of(row)))
+            chosen.is_empty() || held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row)))
         });
         summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {

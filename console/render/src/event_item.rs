@@ -114,7 +114,7 @@ pub struct TraceStackTexts<'a> {
 
 impl<'a> TraceStackTexts<'a> {
     pub fn new(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
-        Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
+        Self { seen: HashSet::new(), style: StackStyle::for_answer(file, stacks) }
     }
 
     /// Returns the frames of an event's stack the first time the stack occurs, if frames are shown.

@@ -32,10 +32,10 @@ pub fn stack_texts<'a>(
         let stacks = trace.height(Table::Stacks)?;
         let frames = Frames::load(trace, names, known, cancel)?;
         let frames = frames.with_system_modules(system);
-        frames.resolve((0..stacks).map(StackIdx::of))?;
+        frames.resolve((0..stacks).map(StackIdx::from_row))?;
         let named = frames.named();
         let mut poll = Poll::new(cancel);
-        for stack in (0..stacks).map(StackIdx::of) {
+        for stack in (0..stacks).map(StackIdx::from_row) {
             poll.round()?;
             let (text, depth) = frame_lines(named.stack(stack));
             let function = named.representative(stack);

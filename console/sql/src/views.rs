@@ -186,7 +186,7 @@ impl Views {
                 };
                 file.wrong(&error, &names)
             })?;
-            views.planned.push(View::of(file, text, &schema, &known)?);
+            views.planned.push(View::new(file, text, &schema, &known)?);
         }
         Ok(views)
     }
@@ -262,7 +262,7 @@ impl View {
     }
 
     /// Builds a view. A column without a description in the file takes that of its source column.
-    fn of(
+    fn new(
         file: &ViewFile,
         planned: String,
         schema: &Schema,

@@ -30,7 +30,7 @@ pub enum TableOrder {
 
 impl TableOrder {
     /// Returns the order that a key selects.
-    pub fn of(letter: char) -> Option<TableOrder> {
+    pub fn from_letter(letter: char) -> Option<TableOrder> {
         Some(match letter {
             'o' => TableOrder::Open,
             'g' => TableOrder::Growth,

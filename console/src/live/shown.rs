@@ -97,7 +97,7 @@ impl ScreenState {
                 Err(error) => self.message = format!("error: {error}"),
             },
             KeyPress::Letter(letter) => {
-                if let Some(order) = TableOrder::of(letter) {
+                if let Some(order) = TableOrder::from_letter(letter) {
                     self.order = order;
                     order.sort(&mut self.groups);
                 }

@@ -47,8 +47,8 @@ pub fn candidates(words: &[String]) -> Vec<WordCandidate> {
         return candidates;
     }
     let mut candidates = match one_shot::console_line(before) {
-        Some(before) => of_console(&before, last),
-        None => of_program(before, last),
+        Some(before) => for_console(&before, last),
+        None => for_program(before, last),
     };
     if before.is_empty() {
         let switches =
@@ -65,7 +65,7 @@ pub fn candidates(words: &[String]) -> Vec<WordCandidate> {
 }
 
 /// Returns the completions that the console offers for its commands, and the program's options.
-fn of_console(before: &[String], last: &str) -> Vec<WordCandidate> {
+fn for_console(before: &[String], last: &str) -> Vec<WordCandidate> {
     let (mut line, _) = join(before);
     line.push(' ');
     if last.contains([' ', '\t']) {
@@ -91,7 +91,7 @@ fn of_console(before: &[String], last: &str) -> Vec<WordCandidate> {
     }
     if last.starts_with("--") {
         let known: Vec<String> = candidates.iter().map(|known| known.value.clone()).collect();
-        let options = of_program(&[], last).into_iter();
+        let options = for_program(&[], last).into_iter();
         candidates.extend(options.filter(|candidate| !known.contains(&candidate.value)));
     }
     candidates
@@ -111,7 +111,7 @@ fn known(words: &[String]) -> CompletionValues {
 }
 
 /// Returns the program's subcommands and options, from their definition.
-fn of_program(before: &[String], last: &str) -> Vec<WordCandidate> {
+fn for_program(before: &[String], last: &str) -> Vec<WordCandidate> {
     let program = Cli::program();
     let command = before.iter().find_map(|word| program.find_subcommand(word));
     let scope = command.unwrap_or(&program);

@@ -299,7 +299,7 @@ impl Assembly<'_> {
             let to = ObjectSenders { acquisitions, objects, changes };
             let (stats, start) =
                 send_objects(&to, &columns, tracked, names, start, &mut resolver, cancel)?;
-            let first_object = ObjectIdx::of(stats.objects as usize);
+            let first_object = ObjectIdx::from_row(stats.objects as usize);
             let (objects, rows) = start_objects(
                 start.rest().into_iter().map(|at| self.start_handle(at as usize)),
                 first_object,

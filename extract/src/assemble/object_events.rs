@@ -202,7 +202,7 @@ impl<'a> EventBuilder<'a> {
             ..Object::default()
         };
         let new = NewObject {
-            row: ObjectIdx::of(position),
+            row: ObjectIdx::from_row(position),
             object,
             events,
             closing: &self.scratch.closing,

@@ -104,7 +104,7 @@ impl ProviderEventTables<'_, '_> {
             made.node(node, first_field, false, values);
         }
         let count = values.len() - before;
-        let first_value = EventValueIdx::of(made.values);
+        let first_value = EventValueIdx::from_row(made.values);
         made.values += count;
         let KeptEvent { time, pid, tid, stack, .. } = *event;
         let pid_of_stack = KeptEvents::stack_pid(event);
@@ -154,9 +154,9 @@ impl Made {
         let number = self.items.entry(node.field_number()).or_default();
         let item = is_item.then_some(*number);
         *number += 1;
-        let event = ProviderEventIdx::of(self.events.len());
+        let event = ProviderEventIdx::from_row(self.events.len());
         let field = EventFieldIdx(first + node.field_number() as u32);
-        let ColumnValue { signed, unsigned, float, text, bytes } = ColumnValue::of(value);
+        let ColumnValue { signed, unsigned, float, text, bytes } = ColumnValue::new(value);
         values.push(EventValue { event, field, item, signed, unsigned, float, text, bytes });
     }
 }
@@ -208,7 +208,7 @@ struct ColumnValue {
 }
 
 impl ColumnValue {
-    fn of(value: Value<'_>) -> ColumnValue {
+    fn new(value: Value<'_>) -> ColumnValue {
         let empty = ColumnValue::default();
         let text = |text: String| ColumnValue { text: Some(text), ..ColumnValue::default() };
         match value {

@@ -32,7 +32,7 @@ pub fn event_counts(
     let mut rows = EventRows::default();
     let mut table = EventCounts::default();
     for EventKindCount { id, name, tally } in counter.kinds() {
-        rows.insert((id, name.clone()), EventCountIdx::of(table.len()));
+        rows.insert((id, name.clone()), EventCountIdx::from_row(table.len()));
         let described = names.of(id);
         let described_name = described.map(|schema| schema.name());
         let provider = match id {

@@ -7,7 +7,7 @@ use crate::metadata::{DecodedEvent, Schema};
 use crate::payload::Payload;
 
 /// Microsoft-Windows-Win32k of Windows 10 and later.
-const WIN32K: Guid = Guid::of(uuid!("8c416c79-d49b-4f01-a467-e56d3aa8234c"));
+const WIN32K: Guid = Guid::from_uuid(uuid!("8c416c79-d49b-4f01-a467-e56d3aa8234c"));
 
 const USER_TASK: &str = "UserHandleOperation";
 const GDI_TASK: &str = "GdiHandleOperation";

@@ -117,7 +117,7 @@ impl Described {
         let outcome = match (decoder.schema_of(event), gui::by_id(event.id)) {
             (Some(schema), _) => self.described(schema, event, decoder),
             (None, Some((change, class))) => {
-                let row = GuiRow::by_layout(change, class, Payload::of(event));
+                let row = GuiRow::by_layout(change, class, Payload::from_event(event));
                 row.map_or(DecodeOutcome::Short, |row| self.gui(change, row))
             }
             // A description carried by the event is final.

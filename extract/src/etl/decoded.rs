@@ -68,7 +68,7 @@ impl DecodedBuffer {
 #[cfg(test)]
 impl DecodedBuffer {
     /// Creates a buffer of events with these hooks and times.
-    pub fn of_events(events: &[(u16, i64)]) -> Self {
+    pub fn from_events(events: &[(u16, i64)]) -> Self {
         let mut buffer = Self::default();
         for (hook, time) in events {
             let position = buffer.data.len() as u32;

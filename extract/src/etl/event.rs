@@ -10,7 +10,7 @@ pub struct Guid(pub [u8; 16]);
 
 impl Guid {
     /// Creates a GUID from a UUID, for constants.
-    pub const fn of(uuid: uuid::Uuid) -> Self {
+    pub const fn from_uuid(uuid: uuid::Uuid) -> Self {
         Self(uuid.to_bytes_le())
     }
 

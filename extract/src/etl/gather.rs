@@ -150,7 +150,7 @@ mod tests {
 
     /// An order of events in one buffer, by hook and time, after an event at `last_time`.
     fn order(last_time: i64, events: &[(u16, i64)]) -> MergeOrder {
-        let buffers = vec![Arc::new(DecodedBuffer::of_events(events))];
+        let buffers = vec![Arc::new(DecodedBuffer::from_events(events))];
         let places = (0..events.len() as u32).map(|event| EventPlace { buffer: 0, event });
         MergeOrder { events: places.collect(), buffers, last_time, read: 100 }
     }

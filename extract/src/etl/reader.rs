@@ -266,7 +266,7 @@ mod tests {
         let buffers = &vec![IndexedBuffer { offset: 0, stored: 0, header, first_time: 0 }; 100];
         let groups = &(0..100).map(|at| at..at + 1).collect::<Vec<_>>();
         let (decoded_tx, decoded) = sync_channel(100);
-        let buffer = |time| vec![DecodedBuffer::of_events(&[(0x1120, time)])];
+        let buffer = |time| vec![DecodedBuffer::from_events(&[(0x1120, time)])];
         (7..107).for_each(|time| decoded_tx.send(buffer(time)).unwrap());
         let limits = MergeLimits { buffers: 4, bytes: 1 << 20 };
         let repeated = &RepeatedBytes::default();

@@ -47,7 +47,7 @@ impl<'a> ImagePayload<'a> {
             RUNDOWN_START | RUNDOWN_END => LifeEvent::Rundown,
             _ => return None,
         };
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (base, size) = (p.pointer()?, p.pointer()?);
         let pid = if event.version >= 1 { p.u32()? } else { event.pid? };
         let (mut checksum, mut timestamp) = (0, 0);
@@ -69,7 +69,7 @@ impl<'a> ImagePayload<'a> {
 }
 
 /// Image identity records, inserted by the merge of a trace.
-pub const IDENTITY_GUID: Guid = Guid::of(uuid!("b3e675d7-2554-4f18-830b-2762732560de"));
+pub const IDENTITY_GUID: Guid = Guid::from_uuid(uuid!("b3e675d7-2554-4f18-830b-2762732560de"));
 
 pub const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 };
 pub const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
@@ -92,7 +92,7 @@ pub struct ImageId {
 impl ImageId {
     /// Decodes the record.
     pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         Some(Self {
             base: p.pointer()?,
             size: p.pointer()?,
@@ -119,7 +119,7 @@ pub struct Rsds {
 impl Rsds {
     /// Decodes the record.
     pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         Some(Self {
             base: p.pointer()?,
             pid: p.u32()?,
@@ -149,7 +149,7 @@ pub struct FileVersion {
 impl FileVersion {
     /// Decodes the record.
     pub fn decode(event: &Event<'_>) -> Option<Self> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (size, timestamp) = (p.u32()?, p.u32()?);
         let (_original_name, description, file_version) = (p.utf16(), p.utf16(), p.utf16());
         let (_binary_version, _language) = (p.utf16(), p.utf16());

@@ -62,7 +62,7 @@ impl EventFamily for Heaps {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let heap = p.pointer()?;
         let (kind, address, size) = match event.id {
             CREATE => (RowKind::HeapCreate, 0, 0),
@@ -144,7 +144,7 @@ impl EventFamily for VirtualMemory {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (base, size) = (p.pointer()?, p.pointer()?);
         let (pid, flags) = (p.u32()?, p.u32()?);
         let kind = if event.id == VIRTUAL_ALLOC { RowKind::RangeAlloc } else { RowKind::RangeFree };
@@ -252,7 +252,7 @@ impl EventFamily for Views {
 
     /// Offset and process id are present in version 3, and whenever the payload is long enough.
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         if matches!(event.id, FILE_NAME | FILE_CREATE | FILE_DELETE | FILE_RUNDOWN) {
             let key = p.pointer()?;
             let name = utf16_bytes(p.rest());

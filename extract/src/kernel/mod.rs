@@ -78,7 +78,7 @@ impl EventFamily for Handles {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let object = p.pointer()?;
         let pid = match event.id {
             RUNDOWN_START | RUNDOWN_END => p.u32()?,
@@ -177,7 +177,7 @@ impl EventFamily for Duplicates {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let row = DuplicateRow {
             object: p.pointer()?,
             source_handle: p.u32()?,
@@ -216,7 +216,7 @@ impl EventFamily for Objects {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (object, type_id) = (p.pointer()?, p.u16()?);
         let kind =
             if event.id == OBJECT_CREATE { RowKind::ObjectCreate } else { RowKind::ObjectDelete };
@@ -252,7 +252,7 @@ impl EventFamily for References {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (object, _pool_tag, count) = (p.pointer()?, p.u32()?, p.u32()?);
         let kind = if event.id == REFERENCE { RowKind::Reference } else { RowKind::Dereference };
         shared.timeline.push(kind, self.object.len(), event);
@@ -283,7 +283,7 @@ impl EventFamily for ObjectTypes {
     }
 
     fn take(&mut self, event: &Event<'_>, _: &mut PassState) -> Option<()> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (type_id, _reserved) = (p.u16()?, p.u16()?);
         self.names.insert(type_id, p.utf16());
         Some(())

@@ -136,7 +136,7 @@ impl EventFamily for Processes {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut PassState) -> Option<()> {
-        let mut payload = Payload::of(event);
+        let mut payload = Payload::from_event(event);
         let process = ProcessPayload::decode(event, &mut payload)?;
         if event.id == DEFUNCT {
             let exit_time = (event.version >= 5).then(|| exit_time(&mut payload)).flatten();
@@ -452,7 +452,7 @@ impl Threads {
 /// the kernel start address (version 3: the affinity) precede the Win32 start address. End events may stop after the
 /// ids (Thread_V1_TypeGroup2).
 fn decode_thread(event: &Event<'_>) -> Option<ThreadRow> {
-    let mut p = Payload::of(event);
+    let mut p = Payload::from_event(event);
     let (first, second) = (p.u32()?, p.u32()?);
     let (pid, tid) = if event.version == 0 { (second, first) } else { (first, second) };
     let mut start_address = || {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     fn decode(event: &Event<'_>) -> Option<ProcessPayload> {
-        ProcessPayload::decode(event, &mut Payload::of(event))
+        ProcessPayload::decode(event, &mut Payload::from_event(event))
     }
 
     fn body(with_flags: bool, sid: &[u8]) -> Vec<u8> {

@@ -11,7 +11,7 @@ use crate::payload::{Field, Payload};
 use crate::raw::{EventFamily, PassState};
 
 /// System facts, inserted by the merge of a trace.
-pub const FACTS_GUID: Guid = Guid::of(uuid!("9b79ee91-b5fd-41c0-a243-4248e266e9d0"));
+pub const FACTS_GUID: Guid = Guid::from_uuid(uuid!("9b79ee91-b5fd-41c0-a243-4248e266e9d0"));
 
 const CPU: EventId = EventId::Hook(0x0b0a);
 const BUILD: EventId = EventId::Classic { guid: FACTS_GUID, opcode: 32 };
@@ -51,12 +51,12 @@ impl EventFamily for System {
                 self.memory_mb = memory_size(event).or(self.memory_mb);
             }
             BUILD => {
-                let mut p = Payload::of(event);
+                let mut p = Payload::from_event(event);
                 p.u64()?;
                 (self.build, self.product) = (Some(p.utf16()), Some(p.utf16()));
             }
             VOLUME => {
-                let mut p = Payload::of(event);
+                let mut p = Payload::from_event(event);
                 self.volumes.insert(p.utf16(), p.utf16());
             }
             _ => return None,
@@ -68,19 +68,19 @@ impl EventFamily for System {
 /// Reads the computer's name (MOF class SystemConfig_CPU), the event's first text after clock, processors, memory, page
 /// size and allocation granularity; `None` if empty.
 fn computer_name(event: &Event<'_>) -> Option<String> {
-    let mut p = Payload::of(event);
+    let mut p = Payload::from_event(event);
     p.skip(5 * 4)?;
     Some(p.utf16()).filter(|name| !name.is_empty())
 }
 
 /// Reads the computer's memory in MB from the same event.
 fn memory_size(event: &Event<'_>) -> Option<u32> {
-    let mut p = Payload::of(event);
+    let mut p = Payload::from_event(event);
     p.skip(2 * 4)?;
     p.u32().filter(|size| *size > 0)
 }
 
-const PROVIDER: Guid = Guid::of(uuid!("6a399ae0-4bc6-4de9-870b-3657f8947e7e"));
+const PROVIDER: Guid = Guid::from_uuid(uuid!("6a399ae0-4bc6-4de9-870b-3657f8947e7e"));
 const LOST_EVENT: EventId = EventId::Classic { guid: PROVIDER, opcode: 32 };
 const LOST_BUFFER: EventId = EventId::Classic { guid: PROVIDER, opcode: 33 };
 const LOST_FILE: EventId = EventId::Classic { guid: PROVIDER, opcode: 34 };

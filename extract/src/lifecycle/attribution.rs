@@ -44,7 +44,7 @@ pub struct Lifetime {
 impl ProcessIndex {
     pub fn new(rows: &[ProcessRow]) -> Self {
         let (named, unnamed) = rows.split_at(rows.partition_point(|row| !row.is_unnamed));
-        let index = Self::of(named.iter().map(|row| Lifetime {
+        let index = Self::from_rows(named.iter().map(|row| Lifetime {
             pid: row.process.pid,
             parent_pid: row.process.parent_pid,
             start: row.start,
@@ -56,7 +56,7 @@ impl ProcessIndex {
     }
 
     /// Creates an index of lifetimes; a lifetime's position is its row.
-    pub fn of(rows: impl Iterator<Item = Lifetime>) -> Self {
+    pub fn from_rows(rows: impl Iterator<Item = Lifetime>) -> Self {
         let mut lifetimes: HashMap<u32, Vec<_>> = HashMap::new();
         let mut children: HashMap<u32, Vec<_>> = HashMap::new();
         let mut last_ends = HashMap::new();

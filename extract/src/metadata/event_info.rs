@@ -7,7 +7,7 @@ use super::fields::{Count, FieldKind, FieldPlan, Fields, Length, Schema, SchemaS
 use crate::etl::{EventId, Guid};
 use crate::payload::{Payload, utf16_bytes, utf16_text};
 
-pub const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
+pub const PROVIDER: Guid = Guid::from_uuid(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
 
 /// Events that an EventInfo record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum SchemaTarget {
 }
 
 impl SchemaTarget {
-    pub fn of(event: EventId, version: u8) -> Option<Self> {
+    pub fn new(event: EventId, version: u8) -> Option<Self> {
         match event {
             EventId::Manifest { guid, id } => Some(Self::Manifest { guid, id, version }),
             EventId::Classic { guid, opcode } => Some(Self::Classic { guid, opcode, version }),

@@ -73,7 +73,7 @@ impl Manifests {
     /// Handles a [`CHUNK`] event.
     pub fn chunk(&mut self, event: &Event<'_>) -> Chunk {
         let EventId::Manifest { guid, .. } = event.id else { return Chunk::Unusable };
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let head = (p.u8(), p.u8(), p.u8(), p.u8());
         if !matches!(head, (Some(XML), Some(_), Some(_), Some(MAGIC))) {
             return Chunk::Unusable;

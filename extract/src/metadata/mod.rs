@@ -175,7 +175,7 @@ impl Decoder {
         {
             return self.trace_logging(guid, id, event.version, item, event.extended);
         }
-        let described = SchemaTarget::of(event.id, event.version)?;
+        let described = SchemaTarget::new(event.id, event.version)?;
         if let Some(schema) = self.described.get(&described) {
             return Some(*schema);
         }

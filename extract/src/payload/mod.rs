@@ -18,7 +18,7 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    pub fn of(event: &Event<'a>) -> Self {
+    pub fn from_event(event: &Event<'a>) -> Self {
         Self::new(event.payload, event.pointer_size)
     }
 

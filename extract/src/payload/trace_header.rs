@@ -103,7 +103,7 @@ impl TraceHeader {
     /// Decodes the payload of [`Self::EVENT`].
     pub fn decode(event: &Event<'_>) -> Option<Self> {
         let at = |offset: usize| {
-            let mut rest = Payload::of(event);
+            let mut rest = Payload::from_event(event);
             rest.skip(offset)?;
             Some(rest)
         };

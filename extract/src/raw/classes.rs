@@ -19,7 +19,7 @@ struct Class {
 }
 
 const fn class(uuid: Uuid, group: u16) -> Class {
-    Class { guid: Guid::of(uuid), group, opcodes: 0..=0xFF }
+    Class { guid: Guid::from_uuid(uuid), group, opcodes: 0..=0xFF }
 }
 
 /// ImageLoad.
@@ -31,7 +31,7 @@ const CLASSES: [Class; 12] = [
     // PageFault
     class(uuid!("3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c"), 0x02),
     // Image loads have a hook id of the process group.
-    Class { guid: Guid::of(IMAGE), group: 0x03, opcodes: 10..=10 },
+    Class { guid: Guid::from_uuid(IMAGE), group: 0x03, opcodes: 10..=10 },
     // Process
     class(uuid!("3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c"), 0x03),
     // FileIo

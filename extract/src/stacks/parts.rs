@@ -69,7 +69,7 @@ impl LoggedPart {
 
     /// Decodes a stack walk, or a reference to one.
     pub fn decode<'a>(event: &Event<'a>) -> Option<(Self, PartFrames<'a>)> {
-        let mut p = Payload::of(event);
+        let mut p = Payload::from_event(event);
         let (event_time, pid, tid) = (p.i64()?, p.u32()?, p.u32()?);
         let (frames, is_user, is_whole) = if event.id == WALK {
             let frames = FrameBytes { bytes: p.rest(), number: event.repeated };
@@ -88,7 +88,7 @@ impl LoggedPart {
 
 /// Returns a key and its frames, which are written after the references to the key.
 pub fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)> {
-    let mut p = Payload::of(event);
+    let mut p = Payload::from_event(event);
     let key = p.pointer()?;
     Some((key, FrameBytes { bytes: p.rest(), number: event.repeated }))
 }
@@ -133,7 +133,7 @@ const KEY_32: u16 = 17;
 const KEY_64: u16 = 18;
 
 /// Microsoft-Windows-Kernel-EventTracing.
-const EVENT_TRACING: Guid = Guid::of(uuid!("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"));
+const EVENT_TRACING: Guid = Guid::from_uuid(uuid!("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"));
 
 /// Carries the user part of the stack of an earlier event of its thread, with the same match id.
 pub const USER_PART: EventId = EventId::Manifest { guid: EVENT_TRACING, id: 18 };

@@ -9,10 +9,10 @@ use crate::etl::{Event, EventId, Guid};
 use crate::payload::Payload;
 
 /// Microsoft-Windows-DotNETRuntime.
-pub const RUNTIME: Guid = Guid::of(uuid!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"));
+pub const RUNTIME: Guid = Guid::from_uuid(uuid!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"));
 
 /// Microsoft-Windows-DotNETRuntimePrivate.
-const PRIVATE: Guid = Guid::of(uuid!("763fd754-7086-4dfe-95eb-c01a46faf4ca"));
+const PRIVATE: Guid = Guid::from_uuid(uuid!("763fd754-7086-4dfe-95eb-c01a46faf4ca"));
 
 pub const RUNTIME_WALK: EventId = EventId::Manifest { guid: RUNTIME, id: 82 };
 pub const PRIVATE_WALK: EventId = EventId::Manifest { guid: PRIVATE, id: 151 };
@@ -77,7 +77,7 @@ impl RuntimeStacks {
 
 /// Returns the frames of a stack, innermost first.
 fn frames<'a>(event: &Event<'a>) -> Option<PartFrames<'a>> {
-    let mut p = Payload::of(event);
+    let mut p = Payload::from_event(event);
     let (_runtime, _reserved, count) = (p.u16()?, p.u16()?, p.u32()?);
     // A long stack is cut, but its count is not.
     let size = (count as usize).saturating_mul(event.pointer_size).min(p.rest().len());

@@ -103,12 +103,12 @@ impl StoreKey {
 
     /// Returns the place of a PDB; `None` if its name cannot be a file name on every system.
     pub fn new(pdb: &PdbIdentity) -> Option<Self> {
-        Self::of(pdb.file_name(), format!("{:X}{:x}", pdb.guid.simple(), pdb.age))
+        Self::with_index(pdb.file_name(), format!("{:X}{:x}", pdb.guid.simple(), pdb.age))
     }
 
     /// Returns the place of an image; `None` as for a PDB.
     pub fn from_image(image: &ImageIdentity) -> Option<Self> {
-        Self::of(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
+        Self::with_index(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
     }
 
     /// Returns the name of the first folder in a two-tier store: the first two characters of the file name. Windows
@@ -118,7 +118,7 @@ impl StoreKey {
         self.name.get(..end).unwrap_or_default().trim_end_matches(['.', ' '])
     }
 
-    fn of(name: &str, index: String) -> Option<Self> {
+    fn with_index(name: &str, index: String) -> Option<Self> {
         let is_safe = !name.is_empty()
             && name.len() <= Self::MAX_NAME
             && !name.ends_with(['.', ' '])

@@ -49,11 +49,11 @@ impl<T: Number> Cell for T {
     }
 
     fn values(column: &Column) -> PolarsResult<Numbers<T>> {
-        Numbers::of(column)
+        Numbers::from_column(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        Ok(Numbers::of(column)?.iter().map(Option::unwrap_or_default).collect())
+        Ok(Numbers::from_column(column)?.iter().map(Option::unwrap_or_default).collect())
     }
 }
 
@@ -79,11 +79,11 @@ impl<T: Number> Cell for Option<T> {
     }
 
     fn values(column: &Column) -> PolarsResult<Numbers<T>> {
-        Numbers::of(column)
+        Numbers::from_column(column)
     }
 
     fn read(column: &Column) -> PolarsResult<Vec<Self>> {
-        Ok(Numbers::of(column)?.iter().collect())
+        Ok(Numbers::from_column(column)?.iter().collect())
     }
 }
 

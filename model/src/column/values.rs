@@ -25,7 +25,7 @@ impl<T: Number> Default for Numbers<T> {
 }
 
 impl<T: Number> Numbers<T> {
-    pub fn of(column: &Column) -> PolarsResult<Self> {
+    pub fn from_column(column: &Column) -> PolarsResult<Self> {
         unpacked::<T::Physical>(column).map(Self::new)
     }
 

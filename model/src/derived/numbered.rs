@@ -73,7 +73,7 @@ impl Numbering {
     /// Returns the acquisition that an event opened or ended; if it ended several views, the last one.
     #[inline]
     pub fn acquisition(self, event: usize) -> Option<AcquisitionIdx> {
-        (event < self.acquisitions).then(|| AcquisitionIdx::of(event / 2))
+        (event < self.acquisitions).then(|| AcquisitionIdx::from_row(event / 2))
     }
 
     fn creation(self, object: usize) -> usize {
@@ -231,7 +231,7 @@ impl EventTable {
         if kinds.iter().any(|kind| is_view(*kind)) {
             table.unmapped_with = table.unmapped_together(trace)?;
         }
-        while table.objects > 0 && table.is_of_start(ObjectIdx::of(table.objects - 1)) {
+        while table.objects > 0 && table.is_of_start(ObjectIdx::from_row(table.objects - 1)) {
             table.objects -= 1;
         }
         Ok(table)
@@ -470,7 +470,7 @@ impl EventTable {
         is_left: impl Fn(usize) -> bool,
     ) -> Option<EventIdx> {
         if let Some(creation) = self.creation(object).filter(|creation| is_left(*creation)) {
-            return Some(EventIdx::of(creation));
+            return Some(EventIdx::from_row(creation));
         }
         let mut copy = None;
         for row in self.acquisitions(object) {
@@ -478,9 +478,9 @@ impl EventTable {
                 continue;
             };
             if !self.state(row).is_copy() {
-                return Some(EventIdx::of(opening));
+                return Some(EventIdx::from_row(opening));
             }
-            copy = copy.or(Some(EventIdx::of(opening)));
+            copy = copy.or(Some(EventIdx::from_row(opening)));
         }
         copy
     }
@@ -515,7 +515,7 @@ impl EventTable {
         let tid = trace.values(Acquisitions::ended_tid)?;
         let ended_ns = trace.values(Acquisitions::ended_ns)?;
         let mut unmapped_with = HashMap::new();
-        for object in (0..self.objects).map(ObjectIdx::of) {
+        for object in (0..self.objects).map(ObjectIdx::from_row) {
             let rows = self.acquisitions(object);
             if rows.len() < 2 || !self.state(rows.start).is_view() {
                 continue;

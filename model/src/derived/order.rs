@@ -44,7 +44,7 @@ impl EventOrder {
             ..Self::default()
         };
         let mut events = Vec::new();
-        for object in (0..objects).map(ObjectIdx::of) {
+        for object in (0..objects).map(ObjectIdx::from_row) {
             let first = order.events.len();
             order.first.push(first as u32);
             order.first_listed.push(order.listed.len() as u32);

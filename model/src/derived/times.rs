@@ -96,18 +96,18 @@ impl EventTimes {
     pub fn destroy_event(&self, object: ObjectIdx) -> Option<EventIdx> {
         let table = &self.table;
         if let Some(deletion) = table.deletion(object) {
-            return Some(EventIdx::of(deletion));
+            return Some(EventIdx::from_row(deletion));
         }
         let rows = table.acquisitions(object);
         if !table.has_destroy_event(object) {
             return None;
         }
         if rows.len() == 1 {
-            return table.ending(rows.start).map(EventIdx::of);
+            return table.ending(rows.start).map(EventIdx::from_row);
         }
         let endings = rows.filter_map(|row| Some((table.state(row).is_view(), table.ending(row)?)));
         let last = endings.max_by_key(|(is_view, event)| (*is_view, self.place(*event, object)));
-        last.map(|(_, ending)| EventIdx::of(ending))
+        last.map(|(_, ending)| EventIdx::from_row(ending))
     }
 
     /// Returns the sort key of an event among those of its object.

@@ -91,7 +91,7 @@ impl RecordingMethod {
     pub const ALL: [Self; 3] = [Self::HeapSession, Self::VirtualMemory, Self::Provider];
 
     /// Returns how a kind is recorded.
-    pub const fn of(kind: ResourceKind) -> Self {
+    pub const fn for_kind(kind: ResourceKind) -> Self {
         match kind {
             ResourceKind::Heap => Self::HeapSession,
             ResourceKind::Commit | ResourceKind::Reserve => Self::VirtualMemory,
@@ -100,7 +100,7 @@ impl RecordingMethod {
     }
 
     pub fn kinds(self) -> impl Iterator<Item = ResourceKind> {
-        ResourceKind::ALL.into_iter().filter(move |kind| Self::of(*kind) == self)
+        ResourceKind::ALL.into_iter().filter(move |kind| Self::for_kind(*kind) == self)
     }
 }
 

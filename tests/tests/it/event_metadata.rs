@@ -41,7 +41,7 @@ struct MetadataReading {
 }
 
 impl MetadataReading {
-    fn of(trace: &SharedTrace) -> Self {
+    fn new(trace: &SharedTrace) -> Self {
         let open = OpenRecording::open(trace.etl()).unwrap();
         let clock = open.recording.clock;
         let mut reading = Self::default();
@@ -164,7 +164,7 @@ fn real_traces_are_decoded_to_the_last_value() {
     for name in ["TraceLoggingTester", "slow-ppt-2011", "net.4.5.2.x64"] {
         let trace = SharedTrace::open(&format!("real/{name}"));
         let expected = read(&trace.file(".events.expected.json"));
-        let found = MetadataReading::of(&trace);
+        let found = MetadataReading::new(&trace);
         assert_eq!(json!(found.records[0]), expected["event_info_records"], "{name}");
         assert_eq!(json!(found.records[1]), expected["event_map_records"], "{name}");
         let mut known = expected["events"].as_array().unwrap().clone();
@@ -188,7 +188,7 @@ fn real_traces_are_decoded_to_the_last_value() {
 fn a_trace_with_all_kinds_of_schemas_is_decoded_to_the_last_value() {
     let trace = SharedTrace::open("synthetic/generic");
     let expected = read(&trace.expected());
-    let found = MetadataReading::of(&trace);
+    let found = MetadataReading::new(&trace);
     let lines = found.all_lines();
     let known = &expected["resources"];
     for line in known["events_sample"].as_array().unwrap() {

@@ -39,7 +39,7 @@ impl AllocationCounts {
     }
 
     /// Extracts a trace, and queries it.
-    fn of(trace: &TraceBuilder) -> Self {
+    fn from_trace(trace: &TraceBuilder) -> Self {
         let shell = Shell::new();
         let (etl, output) = (shell.path("a.etl"), shell.path("a.json7z"));
         trace.write(&etl).unwrap();
@@ -109,7 +109,7 @@ fn a_range_in_pieces_is_committed_again_and_again() {
     // commits what the one before it lost.
     let freed = 3 * pieces - 1;
     assert_eq!(
-        AllocationCounts::of(&many.trace),
+        AllocationCounts::from_trace(&many.trace),
         AllocationCounts::new(2, &[("open", 1), ("freed", freed)])
     );
 }
@@ -121,7 +121,7 @@ fn every_block_has_a_heap_of_its_own() {
         many.heap(701, number << 16, HeapCall::Alloc { address: number + 1, size: 8 });
     }
     assert_eq!(
-        AllocationCounts::of(&many.trace),
+        AllocationCounts::from_trace(&many.trace),
         AllocationCounts::new(EVENTS as usize, &[("open", EVENTS)])
     );
 }
@@ -140,7 +140,7 @@ fn a_heap_that_was_large_is_destroyed_again_and_again() {
     let destroyed = 2 * count - 1;
     let counts = [("destroyed", destroyed), ("open", 1)];
     assert_eq!(
-        AllocationCounts::of(&many.trace),
+        AllocationCounts::from_trace(&many.trace),
         AllocationCounts::new(count as usize + 1, &counts)
     );
 }
@@ -156,7 +156,7 @@ fn every_reallocation_has_a_thread_of_its_own() {
         many.heap(701 + number, 0x10000, call);
     }
     let counts = [("open", 1), ("reallocated", EVENTS - 1)];
-    assert_eq!(AllocationCounts::of(&many.trace), AllocationCounts::new(1, &counts));
+    assert_eq!(AllocationCounts::from_trace(&many.trace), AllocationCounts::new(1, &counts));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn every_release_has_an_allocator_of_its_own() {
     // Most are counted under one name.
     let allocators = (1 << 16) + 1;
     assert_eq!(
-        AllocationCounts::of(&many.trace),
+        AllocationCounts::from_trace(&many.trace),
         AllocationCounts::new(allocators, &[("orphan_free", EVENTS)])
     );
 }
@@ -206,5 +206,8 @@ fn every_block_is_of_another_life_of_its_process() {
     }
     // Events after the end of the last life belong to it, because no other life starts.
     let counts = [("at_exit", lives), ("replaced", lives)];
-    assert_eq!(AllocationCounts::of(&many.trace), AllocationCounts::new(lives as usize, &counts));
+    assert_eq!(
+        AllocationCounts::from_trace(&many.trace),
+        AllocationCounts::new(lives as usize, &counts)
+    );
 }

@@ -82,7 +82,7 @@ impl RingProgram {
     }
 
     /// Runs the program in a session of `length`; for most of it, the rates differ from those of the last minutes.
-    fn of(layout: BufferOrder, length: i64, per_minute: i64) -> Self {
+    fn with_order(layout: BufferOrder, length: i64, per_minute: i64) -> Self {
         let busy = (length - 3 * MINUTE).max(0);
         Self::new(layout, length)
             .works(length / 400, 0, busy)
@@ -113,13 +113,16 @@ fn shell() -> &'static Shell {
         let shell = Shell::new();
         let write =
             |name: &str, program: RingProgram| program.trace.write(shell.path(name)).unwrap();
-        write("file.etl", RingProgram::of(BufferOrder::Sequential, MINUTE, 30));
-        write("faster.etl", RingProgram::of(BufferOrder::Sequential, MINUTE, 120));
+        write("file.etl", RingProgram::with_order(BufferOrder::Sequential, MINUTE, 30));
+        write("faster.etl", RingProgram::with_order(BufferOrder::Sequential, MINUTE, 120));
         for (name, layout) in rings() {
             for hours in [1, 24] {
-                write(&format!("{name}-{hours}.etl"), RingProgram::of(layout, hours * HOUR, 30));
+                write(
+                    &format!("{name}-{hours}.etl"),
+                    RingProgram::with_order(layout, hours * HOUR, 30),
+                );
             }
-            write(&format!("{name}-faster.etl"), RingProgram::of(layout, HOUR, 120));
+            write(&format!("{name}-faster.etl"), RingProgram::with_order(layout, HOUR, 120));
         }
         shell
     })

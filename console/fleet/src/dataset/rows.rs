@@ -240,7 +240,7 @@ impl<'t> TraceRows<'t> {
     }
 
     pub fn process<'r>(&'r self, number: usize, process: &'r Process) -> DatasetProcessRow<'r> {
-        let row = ProcessIdx::of(number);
+        let row = ProcessIdx::from_row(number);
         let origin = self.origin;
         let executable = origin.executable(row).map(ModuleIdx::row);
         let observed = self.inventory.observed(self.inventory.process(row));

@@ -77,7 +77,7 @@ impl<'a> AcquisitionGroups<'a> {
                 && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
         };
         let Sites { sites, rows: members, selected_count, stacks, functions } =
-            Sites::of(table, allocators, is_selected, kept, frames)?;
+            Sites::new(table, allocators, is_selected, kept, frames)?;
         if kept == KeptSites::Leaking && selection.is_none() {
             acquired.heaps =
                 CreatedHeaps::leaking(table, allocators, &is_requested, &stacks, processes);

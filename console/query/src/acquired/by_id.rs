@@ -83,7 +83,7 @@ pub fn events_of_suspect(
         let groups = GroupCriteria { trims, leaking: true, ..GroupCriteria::for_create_stacks() };
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
-        let groups = Groups::of(file, &selection, None, &criteria)?;
+        let groups = Groups::new(file, &selection, None, &criteria)?;
         if let Some(handles) = AcquisitionGroups::from_handles(
             file,
             Some(&groups),

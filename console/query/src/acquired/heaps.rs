@@ -82,7 +82,7 @@ fn bytes_left(table: &AcquisitionTable, allocators: &AllocatorList) -> Vec<i64> 
     let mut bytes_left = vec![0_i64; allocators.rows().len()];
     for row in table.allocations() {
         let slot = table.allocator.get(row).and_then(|heap| bytes_left.get_mut(heap.row()));
-        if let Some(slot) = slot.filter(|_| table.is_unreleased(AcquisitionIdx::of(row))) {
+        if let Some(slot) = slot.filter(|_| table.is_unreleased(AcquisitionIdx::from_row(row))) {
             *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());
         }
     }

@@ -40,7 +40,7 @@ struct PartSum {
 
 impl AcquiredLifetimes {
     /// Computes the lifetimes of some rows; `None` if the table lacks the time of one.
-    pub fn of(table: &AcquisitionTable, rows: &[AcquisitionIdx]) -> Option<Self> {
+    pub fn new(table: &AcquisitionTable, rows: &[AcquisitionIdx]) -> Option<Self> {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut site = Self { lifetimes, sizes, ..Self::default() };
         // Few allocations end in parts.

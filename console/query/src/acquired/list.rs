@@ -177,14 +177,14 @@ impl AcquisitionGroups<'_> {
         rows: &[AcquisitionIdx],
     ) -> Option<ProcessShare> {
         let AcquiredLifetimes { counts, bytes, ends, lifetimes, sizes } =
-            AcquiredLifetimes::of(&self.table, rows)?;
+            AcquiredLifetimes::new(&self.table, rows)?;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
         let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
         let (leaked, lifetimes, sizes) = if rows.iter().all(is_in_time) {
             (leaked, lifetimes, sizes)
         } else {
             let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
-            let in_time = AcquiredLifetimes::of(&self.table, &rows)?;
+            let in_time = AcquiredLifetimes::new(&self.table, &rows)?;
             (in_time.leaked(), in_time.lifetimes, in_time.sizes)
         };
         let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };

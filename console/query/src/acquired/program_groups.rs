@@ -53,7 +53,7 @@ type OwnerKey<'t> = (Who, &'t str, Option<&'t str>);
 impl<'t> ProgramGroup<'t> {
     /// Finds everything that leaks in a trace.
     pub fn all(acquired: &'t AcquisitionGroups<'_>, scope: SuspectScope) -> Vec<Self> {
-        let programs = ProgramNumbers::of(acquired.processes, |it| acquired.matches_process(it));
+        let programs = ProgramNumbers::new(acquired.processes, |it| acquired.matches_process(it));
         let groups = acquired.groups.iter().map(|group| {
             let owners = acquired.owners(group);
             let owner = owners.first().and_then(|(row, _)| *row);

@@ -36,7 +36,7 @@ pub struct ProgramNumbers<'a> {
 pub struct ProgramNumber(u32);
 
 impl<'a> ProgramNumbers<'a> {
-    pub fn of(processes: &'a ProcessList, is_requested: impl Fn(&ProcessInfo) -> bool) -> Self {
+    pub fn new(processes: &'a ProcessList, is_requested: impl Fn(&ProcessInfo) -> bool) -> Self {
         let mut by_name: HashMap<String, ProgramNumber> = HashMap::new();
         let mut programs = Vec::with_capacity(processes.rows().len());
         let (mut requested, mut not_requested) = (HashSet::new(), HashSet::new());

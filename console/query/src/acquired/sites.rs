@@ -57,7 +57,7 @@ pub struct Site {
 
 impl Sites {
     /// Groups the selected rows.
-    pub fn of(
+    pub fn new(
         table: &AcquisitionTable,
         allocators: &AllocatorList,
         is_selected: impl Fn(&usize) -> bool,
@@ -88,7 +88,7 @@ impl Sites {
             if let Some(site) = nodes.stats_mut(site_of[row]) {
                 site.allocator.get_or_insert(allocator);
                 site.stack = stack.known();
-                site.leaks |= table.is_unreleased(AcquisitionIdx::of(row));
+                site.leaks |= table.is_unreleased(AcquisitionIdx::from_row(row));
             }
         }
         let mut sites: Vec<Site> =

@@ -149,7 +149,7 @@ fn count(tables: &FilteredTables<'_>, is_left: &[bool], leaks: Option<&ResourceC
     let (table, first) = (tables.resources, tables.resources.allocations().start);
     let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
     let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
-        let rows = (first + part * PART..).map(AcquisitionIdx::of).zip(is_left);
+        let rows = (first + part * PART..).map(AcquisitionIdx::from_row).zip(is_left);
         rows.filter(|(row, is_left)| {
             **is_left && leaks.is_none_or(|criteria| is_unreleased(table, *row, criteria))
         })

@@ -152,8 +152,10 @@ impl<'a> FilteredTables<'a> {
     pub fn row(&self, index: usize) -> AllocationOrMiss {
         let allocations = self.resources.allocations();
         match index.checked_sub(allocations.len()) {
-            Some(miss) => AllocationOrMiss::Miss(ResourceMissIdx::of(miss)),
-            None => AllocationOrMiss::Allocation(AcquisitionIdx::of(allocations.start + index)),
+            Some(miss) => AllocationOrMiss::Miss(ResourceMissIdx::from_row(miss)),
+            None => {
+                AllocationOrMiss::Allocation(AcquisitionIdx::from_row(allocations.start + index))
+            }
         }
     }
 

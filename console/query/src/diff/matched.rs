@@ -187,7 +187,7 @@ impl Matching<'_> {
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
         let (trace, suspect) = (&traces[side], self.suspects[side]);
-        let programs = ProgramRuns::of(trace);
+        let programs = ProgramRuns::new(trace);
         let known_keys: HashSet<SharedGroupKey> =
             self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
@@ -312,7 +312,7 @@ struct ProgramRuns {
 }
 
 impl ProgramRuns {
-    fn of(trace: &AcquisitionGroups<'_>) -> Self {
+    fn new(trace: &AcquisitionGroups<'_>) -> Self {
         let extent = trace.extent;
         let start = if extent.start_ns > 0 { Start::Later } else { Start::Session };
         let mut by_name: HashMap<String, (Vec<TimeWindow>, Start)> = HashMap::new();

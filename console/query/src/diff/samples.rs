@@ -47,7 +47,7 @@ impl TraceSetLeaks {
     }
 
     fn tally(&self) -> LeakTally {
-        LeakTally::of_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
+        LeakTally::from_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
     }
 }
 

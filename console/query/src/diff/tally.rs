@@ -153,7 +153,7 @@ impl LeakTally {
 
     /// Counts whole traces, given as leaks and length in nanoseconds. Traces take the place of parts of the time: they
     /// vary in the same way.
-    pub fn of_traces(traces: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    pub fn from_traces(traces: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let count: f64 = traces.clone().map(|(count, _)| count).sum();
         let length_ns: f64 = traces.clone().map(|(_, length_ns)| length_ns).sum();
         let ran = traces.filter(|(_, length_ns)| *length_ns > 0.0);

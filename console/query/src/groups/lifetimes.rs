@@ -110,7 +110,7 @@ impl LifeTables {
         ];
         let flags =
             flags.into_iter().fold(0, |flags, (is, flag)| if is { flags | flag } else { flags });
-        Some(CompactHandle { object, row: AcquisitionIdx::of(row), flags })
+        Some(CompactHandle { object, row: AcquisitionIdx::from_row(row), flags })
     }
 
     /// Returns the event that opened a handle, filtered out or not. For an object without handles, returns the event

@@ -90,7 +90,7 @@ impl TimedGroups {
 impl Groups {
     /// Groups the handles and views of the objects that passed. `beside` holds handles closed only by process exit, if
     /// the criteria leave them out; only these closes are counted.
-    pub fn of(
+    pub fn new(
         file: &FileContext<'_>,
         selection: &Selection,
         beside: Option<&Selection>,

@@ -48,7 +48,7 @@ impl NumberedStacks {
 
     fn push(&mut self, row: StackIdx) -> StackIdx {
         self.further.push(row);
-        StackIdx::of(self.height + self.further.len() - 1)
+        StackIdx::from_row(self.height + self.further.len() - 1)
     }
 }
 
@@ -67,7 +67,7 @@ impl ProcessStacks {
         let events = LoggingProcesses {
             process: columns.processes()?,
             knows_modules: (0..trace.height(Table::Processes)?)
-                .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))
+                .map(|row| frames.knows_modules(Some(ProcessIdx::from_row(row))))
                 .collect(),
         };
         let mut rows = NumberedStacks { height: stacks.height(), further: Vec::new() };

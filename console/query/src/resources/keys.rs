@@ -123,7 +123,7 @@ impl<'a> ResourceKeys<'a> {
     /// Returns the first allocator for each allocator code.
     pub fn first_allocators(&self) -> Vec<AllocatorIdx> {
         let mut firsts = Vec::new();
-        for row in (0..self.tables.allocators.rows().len()).map(AllocatorIdx::of) {
+        for row in (0..self.tables.allocators.rows().len()).map(AllocatorIdx::from_row) {
             if self.allocators.known(row.0) == Some(firsts.len() as u32) {
                 firsts.push(row);
             }

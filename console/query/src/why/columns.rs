@@ -37,7 +37,7 @@ impl HandleEvents {
     /// Reads the columns that tell what became of every handle, and the other columns for events of `leaking` objects.
     pub fn load(file: &FileContext<'_>, leaking: &Arc<RowSet>) -> Result<Self, ArchiveError> {
         let (trace, table) = (file.trace, &file.objects.table);
-        let rows = leaking.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
+        let rows = leaking.iter().flat_map(|row| table.acquisitions(ObjectIdx::from_row(row)));
         let rows = RowSet::new(trace.height(Table::Acquisitions)?, rows);
         let rows = Arc::new(rows);
         let times = EventTimes::from_rows(trace, &rows)?;
@@ -45,7 +45,7 @@ impl HandleEvents {
         let all = EventColumns::with_all(trace)?;
         let (mut in_order, mut first) = (Vec::new(), Vec::with_capacity(leaking.len() + 1));
         let mut place = vec![0; table.height()];
-        for object in leaking.iter().map(ObjectIdx::of) {
+        for object in leaking.iter().map(ObjectIdx::from_row) {
             first.push(in_order.len());
             times.in_order(trace, object, &mut in_order);
         }
@@ -202,7 +202,7 @@ impl OwnerEnds {
         order.sort_by_key(|row| (rows[*row].pid, rows[*row].start_ns));
         let mut next = vec![None; rows.len()];
         for pair in order.windows(2).filter(|pair| rows[pair[0]].pid == rows[pair[1]].pid) {
-            next[pair[0]] = Some(ProcessIdx::of(pair[1]));
+            next[pair[0]] = Some(ProcessIdx::from_row(pair[1]));
         }
         Ok(Self { exit_code: trace.values(Processes::exit_code)?, next })
     }

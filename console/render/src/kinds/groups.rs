@@ -138,7 +138,7 @@ pub fn groups<'a>(
     let has_times = criteria.buckets.is_some();
     let traces = traces(&answer.files);
     let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
-        let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
+        let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::for_answer(file, shown)));
         file.groups
             .iter()
             .flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)))

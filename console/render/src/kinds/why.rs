@@ -347,10 +347,10 @@ pub fn why<'a>(
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let shown = StackDisplayArgs { show: true, line: true, ..stacks };
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
-        let small = small(&answer.suspects, &StackStyle::of(&answer.file, shown));
+        let small = small(&answer.suspects, &StackStyle::for_answer(&answer.file, shown));
         let rows = answer.suspects.iter().zip(small).map(|(suspect, is_small)| {
             let command = command(answer.file.about.index, suspect);
-            let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
+            let (numbers, stacks) = (trace.numbers, StackStyle::for_answer(&answer.file, shown));
             let is_whole = look == Look::Whole;
             SuspectRow { answer, suspect, numbers, stacks, command, is_small, is_whole }
         });
@@ -409,7 +409,7 @@ pub fn findings_of_suspect(
 /// Returns a style that shows stacks with files and lines.
 pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
     let shown = StackDisplayArgs { show: true, line: true, ..StackDisplayArgs::default() };
-    StackStyle::of(&answer.file, shown)
+    StackStyle::for_answer(&answer.file, shown)
 }
 
 /// Returns findings about some suspects of a trace.

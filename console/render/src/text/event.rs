@@ -234,7 +234,7 @@ pub struct EventLayout {
 
 impl EventLayout {
     /// Fits the widths to events and the ids of their processes.
-    pub fn of(events: impl Iterator<Item = (ListedEvent, u32)>, clock: &TraceClock) -> Self {
+    pub fn new(events: impl Iterator<Item = (ListedEvent, u32)>, clock: &TraceClock) -> Self {
         let (mut pid, mut tid, mut handle) = (0, 0, 0);
         let mut times: Option<(i64, i64)> = None;
         for (event, process) in events {

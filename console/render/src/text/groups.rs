@@ -126,7 +126,7 @@ pub fn write(
         groups,
         columns: shown,
         clock: clock.without_start_date(),
-        stacks: StackStyle::of(file, names),
+        stacks: StackStyle::for_answer(file, names),
         has_frames: style.criteria.stacks.show,
         indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
         buckets: style.criteria.groups.buckets.unwrap_or_default(),

@@ -211,7 +211,7 @@ fn write_objects(
             let actor = listing.actor(row, &event);
             (event, file.file.processes.get(actor).pid)
         });
-    let layout = EventLayout::of(shown, &clock);
+    let layout = EventLayout::new(shown, &clock);
     let events = EventWriter {
         answer: file,
         listing,
@@ -220,7 +220,7 @@ fn write_objects(
         clock,
         layout,
         processes: file.file.processes.each(|process| ProcessTexts::new(process, style)),
-        stacks: StackStyle::of(file, args.criteria.stacks),
+        stacks: StackStyle::for_answer(file, args.criteria.stacks),
     };
     for &selected in file.selection.objects() {
         ObjectLine { file, listing, display, style, selected }.write(out)?;

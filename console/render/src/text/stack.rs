@@ -27,7 +27,7 @@ pub struct StackStyle<'a> {
 
 impl<'a> StackStyle<'a> {
     /// Returns the style of the stacks of an answer.
-    pub fn of<'t: 'a>(answer: &'a impl TraceAnswer<'t>, stacks: StackDisplayArgs) -> Self {
+    pub fn for_answer<'t: 'a>(answer: &'a impl TraceAnswer<'t>, stacks: StackDisplayArgs) -> Self {
         let frames = answer.frames().filter(|_| stacks.show);
         Self::new(frames.map(|frames| frames.named()), &answer.about().bases, stacks)
     }

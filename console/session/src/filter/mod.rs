@@ -67,7 +67,7 @@ impl Filter {
 
     /// Compiles a filter; `expression` turns each part into a regular expression.
     pub fn from_parts(text: &str, expression: fn(&str) -> String) -> Result<Filter, FilterError> {
-        let parts = PatternParts::of(text);
+        let parts = PatternParts::new(text);
         Ok(Filter {
             text: text.to_owned(),
             has_included: !parts.included.is_empty(),

@@ -49,7 +49,7 @@ pub struct PatternParts<'a> {
 
 impl<'a> PatternParts<'a> {
     /// Splits a filter; spaces belong to their part.
-    pub fn of(filter: &'a str) -> PatternParts<'a> {
+    pub fn new(filter: &'a str) -> PatternParts<'a> {
         let mut parts = PatternParts { included: Vec::new(), excluded: Vec::new() };
         for part in filter.split(';').filter(|part| !part.is_empty()) {
             match part.strip_prefix('!') {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn empty_parts_are_ignored_and_spaces_kept() {
-        let parts = PatternParts::of(";a ;;! b;!;");
+        let parts = PatternParts::new(";a ;;! b;!;");
         assert_eq!(parts, PatternParts { included: vec!["a "], excluded: vec![" b", ""] });
     }
 

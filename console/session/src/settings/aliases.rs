@@ -168,7 +168,7 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(lines: &[(&str, &str)]) -> Aliases {
+    fn from_lines(lines: &[(&str, &str)]) -> Aliases {
         let mut aliases = Aliases::default();
         for (name, line) in lines {
             aliases.define(name, line, |_| false).expect(name);
@@ -178,7 +178,8 @@ mod tests {
 
     #[test]
     fn words_after_an_alias_are_appended_to_its_command() {
-        let aliases = of(&[("leaks", ".dump ObjectRef -Leak"), ("mine", " .Leaks -pn \"a b\" ")]);
+        let aliases =
+            from_lines(&[("leaks", ".dump ObjectRef -Leak"), ("mine", " .Leaks -pn \"a b\" ")]);
         for (line, expected) in [
             (".leaks", ".dump ObjectRef -Leak"),
             ("  .LEAKS -pn x > a.txt", ".dump ObjectRef -Leak -pn x > a.txt"),
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_alias_leads_to_others_but_not_back_to_itself() {
-        let mut aliases = of(&[("c", ".list"), ("b", ".c"), ("a", ".b")]);
+        let mut aliases = from_lines(&[("c", ".list"), ("b", ".c"), ("a", ".b")]);
         let error = aliases.define("c", ".a -x", |_| false).expect_err("a circle").to_string();
         assert!(error.starts_with("the alias .c refers to itself: .c → .a → .b → .c; "), "{error}");
         assert_eq!(aliases.expand(".a").expect("as before"), ".list");
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_name_counts_in_any_case_and_is_removed_with_or_without_its_dot() {
-        let mut aliases = of(&[("Leaks", ".list"), (".leaks", ".dump")]);
+        let mut aliases = from_lines(&[("Leaks", ".list"), (".leaks", ".dump")]);
         assert_eq!(aliases.iter().collect::<Vec<_>>(), [("leaks", ".dump")]);
         assert_eq!(aliases.remove(".LEAKS").expect("an alias"), "leaks");
         assert!(aliases.remove("leaks").is_err());

@@ -348,7 +348,7 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
     let is_traced = |object: &ObjectIdx| {
         table.create_event(*object).is_some() && table.listed(*object).next().is_some()
     };
-    let traced = (0..table.objects).map(ObjectIdx::of).filter(is_traced).count() as u64;
+    let traced = (0..table.objects).map(ObjectIdx::from_row).filter(is_traced).count() as u64;
     let opened = match (has_end_rundown(trace)?, trace.height(Table::StackEvents)?) {
         (false, _) => {
             "it does not list the open handles: the dump was written without MiniDumpWithHandleData"

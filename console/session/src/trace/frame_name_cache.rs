@@ -27,7 +27,7 @@ impl CachedFrameNames {
         self.0
             .iter()
             .enumerate()
-            .filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
+            .filter_map(|(row, chain)| Some((FrameIdx::from_row(row), chain.as_ref()?)))
     }
 
     fn add(&mut self, frame: FrameIdx, chain: FrameChain) {

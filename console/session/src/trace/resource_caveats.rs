@@ -94,7 +94,7 @@ impl ResourceFacts {
 
     /// Whether a kind is requested that is recorded this way.
     fn has_requested(&self, recording: RecordingMethod) -> bool {
-        self.requested.iter().any(|kind| RecordingMethod::of(*kind) == recording)
+        self.requested.iter().any(|kind| RecordingMethod::for_kind(*kind) == recording)
     }
 
     /// Sums a count over all requested kinds.

@@ -39,7 +39,7 @@ impl StackSet {
     /// Returns the members that pass; all threads take part in the test.
     pub fn par_filter(&self, passes: impl Fn(StackIdx) -> bool + Sync) -> Self {
         let members = self.0.par_iter().enumerate();
-        Self(members.map(|(row, &member)| member && passes(StackIdx::of(row))).collect())
+        Self(members.map(|(row, &member)| member && passes(StackIdx::from_row(row))).collect())
     }
 
     pub fn has(&self, stack: StackIdx) -> bool {

@@ -128,7 +128,7 @@ fn tables(
     })?;
     let streams =
         [MINIDUMP_STREAM_TYPE::HandleDataStream, MINIDUMP_STREAM_TYPE::HandleOperationListStream];
-    let facts = ProcessFacts::of(&dump, &mut findings);
+    let facts = ProcessFacts::new(&dump, &mut findings);
     if !streams.into_iter().any(|kind| dump.has(kind)) {
         return Err(SourceError::NoHandleData { path: path(), system: facts.other_system });
     }

@@ -123,7 +123,7 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn of<'o>(
+    fn new<'o>(
         operations: impl Iterator<Item = &'o HandleOperation>,
         open: Option<&HashSet<u64>>,
     ) -> Self {
@@ -152,8 +152,8 @@ pub fn put_in_order(
     open: Option<&HashSet<u64>>,
     findings: &mut Diagnostics,
 ) {
-    let oldest_first = Evidence::of(operations.iter(), open);
-    let newest_first = Evidence::of(operations.iter().rev(), open);
+    let oldest_first = Evidence::new(operations.iter(), open);
+    let newest_first = Evidence::new(operations.iter().rev(), open);
     let by_evidence = oldest_first
         .contradictions
         .cmp(&newest_first.contradictions)

@@ -55,7 +55,7 @@ const OTHER_SYSTEMS: [(PlatformId, &str); 6] = [
 ];
 
 impl ProcessFacts {
-    pub fn of(dump: &Minidump<'_>, findings: &mut Diagnostics) -> Self {
+    pub fn new(dump: &Minidump<'_>, findings: &mut Diagnostics) -> Self {
         let mut facts = Self::default();
         facts.add_system(dump, findings);
         facts.add_misc(dump, findings);
@@ -150,7 +150,7 @@ fn command_line(dump: &Minidump<'_>, pointer_size: u32) -> Option<String> {
         dump.stream(MINIDUMP_STREAM_TYPE::ThreadListStream, &mut Diagnostics::default())?;
     let (first, _) = threads.list(THREAD_BYTES)?;
     let thread: MINIDUMP_THREAD = threads.read(first)?;
-    let memory = ProcessMemory::of(dump)?;
+    let memory = ProcessMemory::new(dump)?;
     let pointer = |address: u64| memory.pointer(address, layout.pointer);
     let process = pointer(thread.teb.checked_add(layout.peb)?)?;
     let parameters = pointer(process.checked_add(layout.parameters)?)?;
@@ -169,7 +169,7 @@ struct ProcessMemory<'d> {
 }
 
 impl<'d> ProcessMemory<'d> {
-    fn of(dump: &'d Minidump<'d>) -> Option<Self> {
+    fn new(dump: &'d Minidump<'d>) -> Option<Self> {
         let mut ranges = Vec::new();
         let mut unused = Diagnostics::default();
         let full = dump.stream(MINIDUMP_STREAM_TYPE::Memory64ListStream, &mut unused);

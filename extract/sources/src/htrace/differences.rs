@@ -151,7 +151,7 @@ impl Differences {
             return;
         };
         let first = self.starts.get(fact).copied().unwrap_or(START);
-        let window = SnapshotWindow::of(timeline, first, self.time(fact));
+        let window = SnapshotWindow::new(timeline, first, self.time(fact));
         let UnknownEvents { opens: mut unknown, closes } =
             window.explain(opens).unwrap_or_else(|| window.unknown(opens));
         // If a handle was open before, it must have been closed, in these events or earlier, to be opened again. If no
@@ -323,7 +323,7 @@ impl Differences {
         for (link, window) in chain.windows(start, previous) {
             self.looks += 1;
             let Some(opens) = opens(facts, link.fact) else { continue };
-            let window = SnapshotWindow::of(timeline, window.first, window.last);
+            let window = SnapshotWindow::new(timeline, window.first, window.last);
             self.looks += window.len() as u64;
             unknown += window.explain(opens)?.opens.len();
         }

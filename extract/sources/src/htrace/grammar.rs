@@ -190,11 +190,11 @@ fn typed(line: &str) -> Option<PromptCommands> {
     let is_prompt = prompt.len() <= MAX_LENGTH
         && prompt.bytes().all(|byte| byte.is_ascii_alphanumeric() || b": _".contains(&byte))
         && (has_thread || ["kd", "lkd"].contains(&prompt));
-    is_prompt.then(|| PromptCommands::of(commands))
+    is_prompt.then(|| PromptCommands::new(commands))
 }
 
 impl PromptCommands {
-    fn of(commands: &str) -> Self {
+    fn new(commands: &str) -> Self {
         let mut typed = Self { runs: false, listing: None, is_of_type: false };
         let mut listings = 0;
         for command in commands.split(';').map(str::trim) {

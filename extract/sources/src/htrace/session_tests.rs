@@ -39,7 +39,7 @@ struct Session {
 }
 
 impl Session {
-    fn of(seed: u64, shape: Shape) -> Self {
+    fn new(seed: u64, shape: Shape) -> Self {
         let mut session = Self {
             seed: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             shape,
@@ -198,7 +198,7 @@ struct Errors {
 fn errors(shape: Shape, sessions: u64) -> Errors {
     let mut errors = Errors::default();
     for seed in 1..=sessions {
-        let session = Session::of(seed, shape);
+        let session = Session::new(seed, shape);
         let cancel = Cancel::default();
         let text = session.text.as_bytes();
         let (mut entries, _) =

@@ -25,7 +25,7 @@ pub struct UnknownEvents {
 }
 
 impl<'a> SnapshotWindow<'a> {
-    pub fn of(timeline: &'a HandleTimeline, first: i64, last: i64) -> Self {
+    pub fn new(timeline: &'a HandleTimeline, first: i64, last: i64) -> Self {
         let known = timeline
             .known
             .range((first, 0)..(last.max(first), 0))

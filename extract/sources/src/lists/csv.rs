@@ -177,7 +177,7 @@ mod tests {
         CsvLayout::from_titles(titles).expect("titles").row(line)
     }
 
-    fn of(process: &str, pid: u32, handle: u64, type_name: &str, name: &str) -> Option<CsvRow> {
+    fn row(process: &str, pid: u32, handle: u64, type_name: &str, name: &str) -> Option<CsvRow> {
         Some(CsvRow {
             process: Some((process.to_owned(), pid)),
             handle: Some(handle),
@@ -188,23 +188,23 @@ mod tests {
 
     #[test]
     fn the_three_tables_of_handle_exe_are_read() {
-        let expected = of("a.exe", 42, 0x54, "File", r"D:\a, b\c.txt");
+        let expected = row("a.exe", 42, 0x54, "File", r"D:\a, b\c.txt");
         let all = "Process,PID,User,Handle,Type,Share Flags,Name";
         assert_eq!(read(all, r"a.exe,42,ME\user,0x00000054,File,RW-,D:\a, b\c.txt "), expected);
         let found = "Process,PID,Type,Handle,Name";
         assert_eq!(read(found, r"a.exe,42,File,0x00000054,D:\a, b\c.txt "), expected);
         let of_users = "Process,PID,User,Handle,Type,Share Flags,Name,Access";
         assert_eq!(read(of_users, r"a.exe,42,File,ME\user,0x00000054,D:\a, b\c.txt"), expected);
-        assert_eq!(read(all, r"a,7.exe,42,ME\u,0x4,Event,,"), of("a,7.exe", 42, 4, "Event", ""));
+        assert_eq!(read(all, r"a,7.exe,42,ME\u,0x4,Event,,"), row("a,7.exe", 42, 4, "Event", ""));
         assert_eq!(read(all, "Error obtaining handle information: Access denied"), None);
-        assert_eq!(read(all, "a.exe,42,me,0x4,<Unknown type>,,"), of("a.exe", 42, 4, "", ""));
+        assert_eq!(read(all, "a.exe,42,me,0x4,<Unknown type>,,"), row("a.exe", 42, 4, "", ""));
     }
 
     #[test]
     fn a_table_of_system_informer_has_any_of_its_columns() {
         let titles = "\"Process\",\"Type\",\"Name\",\"Handle\"";
         let line = "\"a.exe (42)\",\"File\",\"C:\\a \"\"b\"\", c\",\"0x54\"";
-        assert_eq!(read(titles, line), of("a.exe", 42, 0x54, "File", "C:\\a \"b\", c"));
+        assert_eq!(read(titles, line), row("a.exe", 42, 0x54, "File", "C:\\a \"b\", c"));
         let own = "\"Type\",\"Name\",\"Granted access (symbolic)\",\"Handle\"";
         let row = read(own, "\"Event\",\"\",\"Full control\",\"0x8\"").unwrap();
         assert_eq!((row.process, row.handle, row.type_name.as_str()), (None, Some(8), "Event"));

@@ -51,7 +51,7 @@ struct ExtractRows {
 }
 
 impl ExtractRows {
-    fn of(etl: &Path) -> Self {
+    fn new(etl: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("a.json7z");
         let options = ExtractOptions::default();

@@ -24,7 +24,7 @@ fn expected(trace: &SharedTrace) -> Value {
 fn totals_are_those_that_are_known() {
     for name in TRACES {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let (tables, expected) = (ExtractRows::of(trace.etl()), expected(&trace));
+        let (tables, expected) = (ExtractRows::new(trace.etl()), expected(&trace));
         let mut found = tables.totals();
         for known in expected["totals"].as_array().unwrap() {
             let text = |name: &str| known[name].as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ fn the_line_after_an_extraction_distinguishes_what_only_the_end_of_a_process_fre
 fn every_allocation_that_is_left_over_is_known() {
     for name in TRACES {
         let trace = SharedTrace::open(&format!("synthetic/{name}"));
-        let (tables, expected) = (ExtractRows::of(trace.etl()), expected(&trace));
+        let (tables, expected) = (ExtractRows::new(trace.etl()), expected(&trace));
         let sorted = |mut leaks: Vec<(Value, Option<u32>)>| {
             leaks.sort_by_cached_key(|(leak, _)| leak.to_string());
             leaks
@@ -96,7 +96,7 @@ fn every_allocation_that_is_left_over_is_known() {
 #[test]
 fn allocations_end_after_they_start_and_parts_point_to_the_first() {
     for name in TRACES {
-        let tables = ExtractRows::of(SharedTrace::open(&format!("synthetic/{name}")).etl());
+        let tables = ExtractRows::new(SharedTrace::open(&format!("synthetic/{name}")).etl());
         for own in &tables.resources {
             let end = ResourceEnd::from_code(own.end).unwrap();
             assert!(own.end_time_ns.is_none_or(|end| end >= own.time_ns), "{own:?}");
@@ -118,7 +118,7 @@ fn allocations_end_after_they_start_and_parts_point_to_the_first() {
 #[test]
 fn leaked_allocations_and_those_freed_at_exit_have_known_times_and_bytes() {
     let trace = SharedTrace::open("synthetic/generic");
-    let (tables, expected) = (ExtractRows::of(trace.etl()), expected(&trace));
+    let (tables, expected) = (ExtractRows::new(trace.etl()), expected(&trace));
     for (name, end) in [("outstanding", ResourceEnd::Open), ("at_exit", ResourceEnd::AtExit)] {
         let mut known: BTreeMap<_, PlaceFigures> = BTreeMap::new();
         for group in expected[name].as_array().unwrap() {

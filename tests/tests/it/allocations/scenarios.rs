@@ -70,7 +70,7 @@ impl Scenario {
         let folder = tempfile::tempdir().unwrap();
         let etl = folder.path().join("a.etl");
         self.trace.build().write(&etl).unwrap();
-        let tables = ExtractRows::of(&etl);
+        let tables = ExtractRows::new(&etl);
         let name = |allocator: handlescope_model::AllocatorIdx| {
             kind(&tables.allocators[allocator.row()]).name()
         };

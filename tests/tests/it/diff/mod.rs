@@ -25,10 +25,10 @@ struct DiffRecording {
 
 impl DiffRecording {
     fn new(pid: u32, base: u64, seconds: i64) -> Self {
-        Self::of("server.exe", pid, base, seconds, FileOptions::default())
+        Self::named("server.exe", pid, base, seconds, FileOptions::default())
     }
 
-    fn of(name: &str, pid: u32, base: u64, seconds: i64, options: FileOptions) -> Self {
+    fn named(name: &str, pid: u32, base: u64, seconds: i64, options: FileOptions) -> Self {
         let mut trace = TraceBuilder::with_options(options);
         trace.process(4, "System");
         trace.process(pid, name).parent(4);

@@ -145,7 +145,7 @@ fn a_diff_goes_into_every_format_and_file() {
 #[test]
 fn names_in_traces_do_not_talk_to_the_terminal() {
     let of = |count| {
-        DiffRecording::of(
+        DiffRecording::named(
             "a\u{1b}[31m\n\u{202e}.exe",
             700,
             0x7ff6_0000_0000,

@@ -103,7 +103,8 @@ fn a_new_leak_is_worse_also_in_a_trace_that_is_much_longer() {
 fn a_trace_says_nothing_about_a_program_that_did_not_run_in_it() {
     let after = DiffRecording::new(700, 0x7ff6_0000_0000, 300).opens(0x300, 40, None);
     for (program, got_worse) in [("client.exe", true), ("server.exe", false)] {
-        let before = DiffRecording::of(program, 700, 0x7ff6_0000_0000, 10, FileOptions::default());
+        let before =
+            DiffRecording::named(program, 700, 0x7ff6_0000_0000, 10, FileOptions::default());
         let (document, _) = compared(&before.opens(0x100, 1, None), &after);
         assert!(states(&document).contains(&("new", 0, 40, got_worse)), "{program}: {document}");
     }
@@ -122,7 +123,7 @@ fn one_or_two_new_handles_are_noise() {
 fn traces_are_compared_in_the_order_they_are_named_or_were_recorded() {
     let later = FileOptions::default();
     let earlier = FileOptions { start: later.start - 36_000_000_000, ..later.clone() };
-    let of = |options| DiffRecording::of("server.exe", 700, 0x7ff6_0000_0000, 10, options);
+    let of = |options| DiffRecording::named("server.exe", 700, 0x7ff6_0000_0000, 10, options);
     let before = of(later).opens(0x100, 1, None);
     let after = of(earlier).opens(0x100, 1, None).opens(0x300, 40, None);
     let shell = shell(&before, &after);
@@ -261,7 +262,8 @@ fn a_filter_that_names_nothing_is_trouble_and_not_a_pass() {
     let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "System"]);
     assert_eq!(run.status, Some(0), "{run:?}");
     // A new program.
-    let other = DiffRecording::of("other.exe", 700, 0x7ff6_0000_0000, 10, FileOptions::default());
+    let other =
+        DiffRecording::named("other.exe", 700, 0x7ff6_0000_0000, 10, FileOptions::default());
     let shell = super::shell(&other.opens(0x100, 1, None), &recording());
     let run = shell.run(&["diff", "before.etl", "after.etl", "-pn", "server"]);
     assert_eq!(run.status, Some(1), "{run:?}");
@@ -345,7 +347,7 @@ fn builds_of_one_time_stamp_differ_by_their_pdbs() {
 fn names_of_functions_in_one_trace_only_are_not_compared() {
     let shell = Shell::new();
     let mut before =
-        DiffRecording::of("leaky.exe", 700, 0x7ff6_0000_0000, 2, FileOptions::default());
+        DiffRecording::named("leaky.exe", 700, 0x7ff6_0000_0000, 2, FileOptions::default());
     before.trace.module(700, r"C:\demo\leaky.exe", 0x7ff7_0000_0000, 0x1000);
     before.base = 0x7ff7_0000_0000;
     before.opens(0x300, 20, None).trace.write(shell.path("before.etl")).unwrap();
@@ -395,7 +397,7 @@ fn handles_of_one_operation_are_one_chance() {
 
 /// Makes a one-minute recording with a leak that has lost events or buffers.
 fn lossy(leaks: i64, lost: FileOptions) -> DiffRecording {
-    DiffRecording::of("server.exe", 700, 0x7ff6_0000_0000, 60, lost).opens(0x300, leaks, None)
+    DiffRecording::named("server.exe", 700, 0x7ff6_0000_0000, 60, lost).opens(0x300, leaks, None)
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub struct ModelAnswer {
 
 impl ModelAnswer {
     /// Extracts the trace and counts what is in the tables.
-    pub fn of(etl: &[u8]) -> Self {
+    pub fn new(etl: &[u8]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
         std::fs::write(&input, etl).unwrap();

@@ -68,7 +68,7 @@ fn system_clock() -> FileOptions {
 /// Checks that the trace of a history has everything that the model knows.
 fn check_exactly(operations: &[ModelOperation], setup: ModelSetup) {
     let history = Model::run(operations, setup);
-    let answer = ModelAnswer::of(&history.trace(FileOptions::default()).to_bytes());
+    let answer = ModelAnswer::new(&history.trace(FileOptions::default()).to_bytes());
     assert_eq!(answer.handles, history.handles());
     assert_eq!(answer.objects, history.objects());
 }
@@ -103,7 +103,7 @@ fn a_clock_that_stands_still_loses_next_to_no_close() {
                 let setup = ModelSetup { with_objects, is_coarse: true, ..ModelSetup::EXACT };
                 let history = Model::run(operations, setup);
                 let file = history.trace(system_clock()).build();
-                let answer = ModelAnswer::of(&file.on_coarse_clock(step).to_bytes()).handles;
+                let answer = ModelAnswer::new(&file.on_coarse_clock(step).to_bytes()).handles;
                 let expected = history.handles();
                 assert_eq!(answer.opened, expected.opened);
                 assert!(answer.closed <= expected.closed, "{answer:?}");
@@ -160,7 +160,7 @@ fn a_ring_says_all_of_what_was_opened_since_it_has_all_and_no_more_than_is_shown
             let without_rundown = trace.to_bytes();
             history.rundown(&mut trace);
             let [answer, _] = [without_rundown, trace.to_bytes()].map(|ring| {
-                let answer = ModelAnswer::of(&ring);
+                let answer = ModelAnswer::new(&ring);
                 let mut since = answer.opened.clone();
                 since.retain(|ns, _| *ns >= answer.recorded_from_ns);
                 assert_eq!(since, history.opened_since(answer.recorded_from_ns));
@@ -185,10 +185,10 @@ fn a_lost_buffer_hides_no_leak_and_what_is_shown_to_be_closed_does_not_leak() {
         history.rundown(&mut trace);
         let whole = trace.to_bytes();
         let places = buffers(&whole);
-        let rundown = ModelAnswer::of(&whole).existing;
+        let rundown = ModelAnswer::new(&whole).existing;
         let truth = history.opened_since(0);
         for place in places[1..].iter().skip(operations.len() % 5).step_by(5) {
-            let answer = ModelAnswer::of(&without(&whole, place.clone()));
+            let answer = ModelAnswer::new(&without(&whole, place.clone()));
             let opened = &answer.opened;
             lost.set(lost.get() + truth.len() - opened.len());
             let false_leaks = check_incomplete(&history, opened, &format!("{place:?}"));

@@ -75,7 +75,7 @@ impl AddAssign for LossTally {
 }
 
 impl LossAnswer {
-    pub fn of(etl: &[u8]) -> Self {
+    pub fn new(etl: &[u8]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
         std::fs::write(&input, etl).unwrap();

@@ -112,7 +112,7 @@ fn tried(seeds: Range<u64>, share: usize) -> (BTreeMap<LossFamily, LossTally>, V
                 let programs = TraceWithTruth::new(choices);
                 for_each_part(&programs.etl, seed, share, |way, text, etl| {
                     let what = format!("{choices:?}: {way:?} {text}");
-                    let tally = LossAnswer::of(&etl).tally(&programs, &mut wrong, &what);
+                    let tally = LossAnswer::new(&etl).tally(&programs, &mut wrong, &what);
                     let is_as_windows = sweeps_after_end && has_stacks;
                     *tallies.entry((processors, way, is_as_windows)).or_default() += tally;
                 });
@@ -132,7 +132,7 @@ fn a_whole_trace_has_the_truth() {
                     TraceChoices { seed, processors, sweeps_after_end, has_stacks, is_stopped };
                 let programs = TraceWithTruth::new(choices);
                 let mut wrong = Vec::new();
-                let tally = LossAnswer::of(&programs.etl).tally(&programs, &mut wrong, "whole");
+                let tally = LossAnswer::new(&programs.etl).tally(&programs, &mut wrong, "whole");
                 assert!(wrong.is_empty(), "{choices:?}: {wrong:#?}");
                 assert_eq!(tally.leaks, tally.reported);
                 assert_eq!((tally.unproven, tally.unseen), (0, 0));

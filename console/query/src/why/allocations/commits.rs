@@ -33,7 +33,7 @@ impl Commits {
         let mut commits: HashMap<CommitOwner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
-            let resources = table.allocations().map(AcquisitionIdx::of);
+            let resources = table.allocations().map(AcquisitionIdx::from_row);
             for row in resources.filter(|row| !table.is_further_part(*row)).map(AcquisitionIdx::row)
             {
                 let allocator =
@@ -46,7 +46,7 @@ impl Commits {
             }
         }
         let commits = commits.into_iter();
-        Self(commits.map(|(owner, commits)| (owner, ProcessCommits::of(commits))).collect())
+        Self(commits.map(|(owner, commits)| (owner, ProcessCommits::new(commits))).collect())
     }
 
     /// Whether anything was committed in a range of the owner's pages at or after `since_ns`.
@@ -58,7 +58,7 @@ impl Commits {
 }
 
 impl ProcessCommits {
-    fn of(mut commits: Vec<(u64, i64)>) -> Self {
+    fn new(mut commits: Vec<(u64, i64)>) -> Self {
         commits.sort_unstable();
         let count = commits.len();
         let mut latest = vec![i64::MIN; count];
@@ -113,7 +113,7 @@ mod tests {
             // Later commits have lower times.
             let commits: Vec<(u64, i64)> =
                 (0..count).map(|n| (n * 10, 100 - n as i64 * 3)).collect();
-            let by_page = ProcessCommits::of(commits.iter().rev().copied().collect());
+            let by_page = ProcessCommits::new(commits.iter().rev().copied().collect());
             for (first, end) in (0..21).flat_map(|first| (0..21).map(move |end| (first, end))) {
                 let (first, end) = (first * 10 - first % 2, end * 10 - end % 3);
                 for since in [0, 50, 80, 99, 100, 101] {

@@ -171,7 +171,8 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 ) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
-        let (numbers, style) = (trace.numbers, || StackStyle::of(&answer.file, shown(stacks)));
+        let (numbers, style) =
+            (trace.numbers, || StackStyle::for_answer(&answer.file, shown(stacks)));
         let file = index(answer.file.about().index);
         answer.groups.iter().map(move |group| GrowthRow {
             file,

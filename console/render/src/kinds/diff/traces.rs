@@ -345,7 +345,7 @@ impl<'a> DiffRow<'a> {
             None => (*before, group.before.create_stack),
             stack => (*after, stack),
         };
-        let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
+        let (numbers, stacks) = (trace.numbers, StackStyle::for_answer(file, shown(stacks)));
         Some(DiffRow { group, stacks, stack, numbers, counted })
     }
 

@@ -31,7 +31,7 @@ impl ImportedModules {
     /// used.
     pub fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_by_handlescope: bool) -> Self {
         if let Some(tables) = part.handlescope.take().filter(|_| is_by_handlescope) {
-            return Self::of(tables);
+            return Self::from_tables(tables);
         }
         let mut tables = Self::default();
         for record in &part.modules {
@@ -40,7 +40,7 @@ impl ImportedModules {
         tables
     }
 
-    fn of(HandlescopeModules { modules, loads }: HandlescopeModules) -> Self {
+    fn from_tables(HandlescopeModules { modules, loads }: HandlescopeModules) -> Self {
         let mut by_name = HashMap::new();
         for (row, module) in (0..).zip(&modules.0) {
             note_name(&mut by_name, &module.name, row);

@@ -165,7 +165,7 @@ impl ProcessRows {
                 })
                 .collect()
         };
-        let index = ProcessIndex::of(lifetimes.iter().copied());
+        let index = ProcessIndex::from_rows(lifetimes.iter().copied());
         Self { lifetimes, index }
     }
 

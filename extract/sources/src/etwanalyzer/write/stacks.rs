@@ -242,7 +242,9 @@ mod tests {
         }
         let lines = FrameLines::new(&tables.0, &tables.1, &tables.2, &table);
         let text = |line: &u32| String::from_utf8(lines.text(*line).to_vec()).unwrap();
-        (0..frames.len()).map(|f| lines.of(FrameIdx::of(f)).iter().map(text).collect()).collect()
+        (0..frames.len())
+            .map(|f| lines.of(FrameIdx::from_row(f)).iter().map(text).collect())
+            .collect()
     }
 
     fn at(module: Option<u32>, rva: Option<u64>) -> Frame {

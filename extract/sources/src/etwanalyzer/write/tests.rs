@@ -79,8 +79,11 @@ impl Tables {
             histories.add(object, &history);
         }
         let (first_object, first) = (histories.objects.len(), histories.acquisitions.len());
-        let (objects, acquisitions) =
-            start_objects(self.start, ObjectIdx::of(first_object), AcquisitionIdx::of(first));
+        let (objects, acquisitions) = start_objects(
+            self.start,
+            ObjectIdx::from_row(first_object),
+            AcquisitionIdx::from_row(first),
+        );
         histories.objects.extend(objects.rows());
         histories.acquisitions.extend(acquisitions.rows());
         let tables = [
