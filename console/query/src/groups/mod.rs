@@ -214,7 +214,7 @@ impl Groups {
         stacks
     }
 
-    /// Returns the process label of a group of [`of_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
+    /// Returns the process label of a group of [`for_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
     pub fn process_label(&self, node: NodeIdx) -> Option<&str> {
         match self.path(node).map(|node| self.key(node)).next()? {
             GroupKey::Text(text) => Some(text),
@@ -223,7 +223,7 @@ impl Groups {
     }
 
     /// Returns type and create stack of a group of
-    /// [`of_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
+    /// [`for_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
     pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
         let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
         let type_name = match keys.next() {
@@ -238,7 +238,7 @@ impl Groups {
     }
 
     /// Whether the innermost level groups by name pattern, as in
-    /// [`of_dumps`](super::criteria::GroupCriteria::for_dumps).
+    /// [`for_dumps`](super::criteria::GroupCriteria::for_dumps).
     pub fn has_name_patterns(&self) -> bool {
         self.by.last() == Some(&GroupColumn::NamePattern)
     }

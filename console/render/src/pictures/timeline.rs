@@ -101,7 +101,7 @@ impl OpenTimeline {
         Some(Self { measure, file, window: groups.window?, series, axis })
     }
 
-    /// Like [`of`](Self::new), for allocations with groups over time.
+    /// Like [`new`](Self::new), for allocations with groups over time.
     pub fn for_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
@@ -116,7 +116,7 @@ impl OpenTimeline {
         Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
     }
 
-    /// Like [`of_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
+    /// Like [`for_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
     /// series are named by process.
     pub fn for_kind(
         answer: &ResourcesAnswer<'_>,
