@@ -152,9 +152,7 @@ impl ZombieSummary {
         let rows = Arc::new(RowSet::new(trace.height(Table::Acquisitions)?, rows));
         let owner = trace.values_at(Acquisitions::process, &rows)?;
         let stack = trace.values_at(Acquisitions::opened_stack, &rows)?;
-        if !chosen.is_empty() {
-            known.handles.retain(|(row, _)| is_chosen(owner.get(*row)));
-        }
+        known.handles.retain(|(row, _)| is_chosen(owner.get(*row)));
         let mut by_owner: BTreeMap<Option<ProcessIdx>, ZombieHandles> = BTreeMap::new();
         for (row, zombie) in &known.handles {
             let handles = by_owner.entry(owner.get(*row)).or_default();
@@ -165,9 +163,8 @@ impl ZombieSummary {
             }
         }
         let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
-        let mut summary = known.count_those(|row| {
-            chosen.is_empty() || held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row)))
-        });
+        let mut summary = known
+            .count_those(|row| held.contains(&row) || is_chosen(Some(ProcessIdx::from_row(row))));
         summary.held = held.len() as u64;
         let holders = by_owner.into_iter().map(|(owner, handles)| {
             let process = processes.known_or_invalid(owner);

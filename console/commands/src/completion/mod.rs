@@ -142,7 +142,8 @@ impl WordPosition<'_> {
             Arguments::Points(most) => {
                 let options = command.options();
                 let is_next = parse::words(&options, arguments).len() < most;
-                let mut suggestions = if is_next { self.points(known) } else { Vec::new() };
+                let mut suggestions =
+                    if is_next { self.beginning(&known.snapshots) } else { Vec::new() };
                 suggestions.extend(self.options(&options, arguments));
                 suggestions
             }
@@ -153,7 +154,7 @@ impl WordPosition<'_> {
                 self.words(if arguments.is_empty() { words() } else { Vec::new() })
             }
             Arguments::Sql => self.query(first, arguments, known),
-            Arguments::LoadedFiles => self.loaded(known),
+            Arguments::LoadedFiles => self.beginning(&known.loaded),
             Arguments::Topic => self.topics(arguments, known),
             Arguments::Setting => self.settings(arguments),
             Arguments::Alias if arguments.is_empty() => self.aliases(known),
@@ -243,18 +244,9 @@ impl WordPosition<'_> {
         programs.iter().map(|program| self.suggest(program, "a program")).collect()
     }
 
-    fn loaded(&self, known: &CompletionValues) -> Vec<Suggestion> {
-        known
-            .loaded
-            .iter()
-            .filter(|path| starts_with(path, self.word))
-            .map(|path| self.path(path, false))
-            .collect()
-    }
-
-    fn points(&self, known: &CompletionValues) -> Vec<Suggestion> {
-        known
-            .snapshots
+    /// Returns the names that begin with the word.
+    fn beginning(&self, names: &[String]) -> Vec<Suggestion> {
+        names
             .iter()
             .filter(|name| starts_with(name, self.word))
             .map(|name| self.path(name, false))
@@ -382,7 +374,7 @@ impl WordPosition<'_> {
             Offers::Folders => self.files(FileFilter::Folders),
             Offers::Traces => self.files(FileFilter::Traces),
             Offers::Servers => self.words(SERVERS.to_vec()),
-            Offers::Points => self.points(known),
+            Offers::Points => self.beginning(&known.snapshots),
             Offers::Nothing | Offers::Column | Offers::Columns => Vec::new(),
         }
     }

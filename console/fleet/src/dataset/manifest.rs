@@ -149,10 +149,10 @@ impl Dataset {
     }
 
     /// Whether `traces` has a trace now.
-    fn is_listed(&self, partition: &Partition) -> Result<bool, DatasetError> {
+    pub fn is_listed(&self, partition: &Partition) -> Result<bool, DatasetError> {
+        let Partition { date, trace } = partition;
         let has_part = self.part_bytes(LAST, partition)?.is_some();
-        let is_merged = || Ok::<_, DatasetError>(self.merged_days()?.has(partition));
-        Ok(has_part || is_merged()?)
+        Ok(has_part || self.merged_day(*date)?.is_some_and(|day| day.traces.contains(trace)))
     }
 
     /// Fails if a part of a trace is missing or has another size than was written; files of merged traces are not looked at.

@@ -325,10 +325,7 @@ impl Dataset {
         };
         let Ok(date) = date else { return Ok(None) };
         let partition = Partition { date, trace: trace.to_owned() };
-        let has_rows = self.store.size(&partition.part(LAST))?.is_some();
-        let is_complete =
-            has_rows || self.merged_day(date)?.is_some_and(|day| day.traces.contains(trace));
-        Ok(is_complete.then_some(partition))
+        Ok(self.is_listed(&partition)?.then_some(partition))
     }
 
     /// Finds the trace by the first digits of its id.
