@@ -144,9 +144,10 @@ impl Dataset {
         if let Some(extract) = extract {
             self.keep_extract(extract, &partition.trace)?;
         }
-        // There may be rows of an interrupted process, or rows to replace. A manifest was written before either;
-        // without one, no day's folder needs to be searched.
-        let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some();
+        // There may be rows of an interrupted process, or rows to replace. A manifest was written before either, but it
+        // may be lost.
+        let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some()
+            || self.is_listed(&partition)?;
         let date = if may_have_rows {
             self.find(&partition.trace)?.map_or(partition.date, |found| found.date)
         } else {

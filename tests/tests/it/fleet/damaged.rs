@@ -389,3 +389,24 @@ fn a_full_disk_is_named_with_the_folder_that_was_asked_for() {
         }
     }
 }
+
+#[test]
+fn a_trace_whose_manifest_is_lost_is_added_again() {
+    let shell = dataset();
+    for is_merged in [false, true] {
+        if is_merged {
+            let _ = shell.run(&["dataset", "compact", "fleet"]).ok();
+        }
+        let before = list(&shell).ok().stdout;
+        for manifest in fs::read_dir(shell.path("fleet/_manifests")).unwrap() {
+            fs::remove_file(manifest.unwrap().path()).unwrap();
+        }
+        assert_eq!(list(&shell).status, Some(1));
+        for build in ["1.0", "2.0"] {
+            let trace = format!("{build}.etl");
+            let _ = shell.run(&["dataset", "add", "fleet", &trace, "--build", build]).ok();
+        }
+        let _ = shell.run(&["dataset", "check", "fleet"]).ok();
+        assert_eq!(list(&shell).ok().stdout, before, "{is_merged}");
+    }
+}
