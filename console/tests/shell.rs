@@ -222,7 +222,7 @@ fn every_example_of_the_help_finds_something_in_the_sample() {
     let shell = Shell::new();
     let symbols = sample_symbols();
     let symbols = symbols.to_str().unwrap();
-    for example in REGISTRY.kinds().iter().flat_map(|kind| kind.signature().examples) {
+    for example in REGISTRY.kinds().flat_map(|kind| kind.signature().examples) {
         let ended = shell.run(&["--symbol-path", symbols, "leaky.etl", "-c", example.line]);
         assert_eq!(ended.status, Some(0), "{}: {ended:?}", example.line);
         if let Some((_, file)) = example.line.split_once("-csv ") {

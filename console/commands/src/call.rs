@@ -3,13 +3,15 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 
-use super::command::{AnyCommand, Command, EnteredLine, Signature, Tabular};
+use super::command::{AnyCommand, Command, EnteredLine, OverDataset, Signature, Tabular};
 use super::context::{Context, DumpContext, Invocation, PreparedCommand, SharedArgs, answer};
 use super::error::CommandError;
 use super::shared::options::SHARED;
 use super::shared::output_file::complete_output;
+use handlescope_render::OutputOptions;
 use handlescope_render::output::COLUMNS;
-use handlescope_session::grammar::{GroupView, ParseError, Quotes, Token, parse};
+use handlescope_session::grammar::{GroupView, OptionGroup, ParseError, Quotes, Token, parse};
+use handlescope_session::terminal::Messages;
 use handlescope_session::values::ColumnChoice;
 
 impl<C: Command> AnyCommand for C {
@@ -21,9 +23,7 @@ impl<C: Command> AnyCommand for C {
         if C::TABLE.is_none() {
             return C::parse(entered).map(invocation::<C>);
         }
-        let help = entered.syntax.page(entered.name, Some(AnyCommand::name(self)));
-        let (args, mut shared) = parse::options(&help, entered.tokens, C::OPTIONS, SHARED)?;
-        shared.text = entered.line.to_owned();
+        let (args, mut shared) = parsed(AnyCommand::name(self), entered, C::OPTIONS)?;
         C::add_output(&args, &mut shared.output);
         complete_output(&mut shared.output, entered.file)?;
         C::check(&args, &shared)?;
@@ -40,6 +40,23 @@ impl<C: Command> AnyCommand for C {
     fn table(&self) -> Option<Tabular> {
         C::TABLE
     }
+
+    fn over_dataset(&self) -> Option<&'static dyn AnyCommand> {
+        C::OVER_DATASET.map(|command| command as _)
+    }
+}
+
+/// Parses the options of a command with a table, and those that every table has.
+fn parsed<A: Default>(
+    name: &str,
+    entered: &EnteredLine<'_>,
+    options: &'static [OptionGroup<A>],
+) -> Result<(A, SharedArgs), ParseError> {
+    let help = entered.syntax.page(entered.name, Some(name));
+    let (args, mut shared): (A, SharedArgs) =
+        parse::options(&help, entered.tokens, options, SHARED)?;
+    shared.text = entered.line.to_owned();
+    Ok((args, shared))
 }
 
 /// Returns a command with its arguments, ready to run.
@@ -65,9 +82,7 @@ impl<C: Command> Debug for CommandCall<C> {
 impl<C: Command> PreparedCommand for CommandCall<C> {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         match C::TABLE {
-            Some(Tabular { over_dataset, .. }) => {
-                answer(over_dataset, &self.shared, context, |dump| self.answer(dump))
-            }
+            Some(_) => answer(false, &self.shared, context, |dump| self.answer(dump)),
             None => C::run(self.args, context),
         }
     }
@@ -77,14 +92,7 @@ impl<C: Command> PreparedCommand for CommandCall<C> {
     }
 
     fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let output = &self.shared.output;
-        if output.force && !output.names_file() {
-            dump.messages.note("note: -Force has no effect without a file");
-        }
-        if output.is_document() && output.columns != ColumnChoice::Fitting {
-            let document = output.format_option().unwrap_or_default();
-            dump.messages.note(format_args!("note: {COLUMNS} has no effect with {document}"));
-        }
+        note_idle(&self.shared.output, dump.messages);
         C::answer(&self.args, dump)
     }
 
@@ -96,12 +104,96 @@ impl<C: Command> PreparedCommand for CommandCall<C> {
     }
 }
 
+/// Notes options of a table that do nothing here.
+fn note_idle(output: &OutputOptions, messages: &mut Messages<'_>) {
+    if output.force && !output.names_file() {
+        messages.note("note: -Force has no effect without a file");
+    }
+    if output.is_document() && output.columns != ColumnChoice::Fitting {
+        let document = output.format_option().unwrap_or_default();
+        messages.note(format_args!("note: {COLUMNS} has no effect with {document}"));
+    }
+}
+
+impl<A: Default + Debug + 'static> OverDataset<A> {
+    /// Parses the options of a command with a table.
+    ///
+    /// # Errors
+    /// Says what is wrong and what to type instead.
+    pub fn table_options(&self, entered: &EnteredLine<'_>) -> Result<(A, SharedArgs), ParseError> {
+        let name = self.signature.names.first().copied().unwrap_or_default();
+        let (args, mut shared) = parsed(name, entered, self.options)?;
+        complete_output(&mut shared.output, entered.file)?;
+        Ok((args, shared))
+    }
+}
+
+impl<A: Default + Debug + 'static> AnyCommand for OverDataset<A> {
+    fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
+    fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
+        let (args, shared) = (self.parse)(self, entered)?;
+        let (has_table, answer) = (self.table.is_some(), self.answer);
+        Ok(Invocation::new(DatasetCall { args, shared, has_table, answer }))
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        let own = GroupView::all(self.options);
+        match self.table {
+            Some(_) => GroupView::with_shared(own, GroupView::all(SHARED)),
+            None => own,
+        }
+    }
+
+    fn table(&self) -> Option<Tabular> {
+        self.table
+    }
+}
+
+struct DatasetCall<A> {
+    args: A,
+    shared: SharedArgs,
+    has_table: bool,
+    answer: fn(&A, &mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+}
+
+impl<A: Debug> Debug for DatasetCall<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (&self.args, &self.shared).fmt(f)
+    }
+}
+
+impl<A: Debug + 'static> PreparedCommand for DatasetCall<A> {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        answer(true, &self.shared, context, |dump| self.answer(dump))
+    }
+
+    fn args(&self) -> &dyn Any {
+        &self.args
+    }
+
+    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if self.has_table {
+            note_idle(&self.shared.output, dump.messages);
+        }
+        (self.answer)(&self.args, dump)
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        self.has_table.then_some(&self.shared)
+    }
+}
+
 /// A kind of `.dump` that is also a separate command, with the same options and answers.
 pub struct KindCommand {
     pub signature: &'static Signature,
     pub kind: &'static dyn AnyCommand,
     /// The options that take the words between other options as values, and a description of these words.
     pub words: (&'static [&'static str], &'static str),
+    /// The command while a dataset is loaded, if it works then.
+    pub over_dataset: Option<&'static KindCommand>,
 }
 
 impl AnyCommand for KindCommand {
@@ -134,5 +226,9 @@ impl AnyCommand for KindCommand {
 
     fn table(&self) -> Option<Tabular> {
         self.kind.table()
+    }
+
+    fn over_dataset(&self) -> Option<&'static dyn AnyCommand> {
+        self.over_dataset.map(|command| command as _)
     }
 }

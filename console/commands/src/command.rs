@@ -63,20 +63,25 @@ pub struct Tabular {
     pub columns: fn() -> Vec<String>,
     /// Columns that `-Columns` can name.
     pub choices: fn() -> Vec<String>,
-    /// Whether it is about the loaded dataset rather than traces.
-    pub over_dataset: bool,
 }
 
 impl Tabular {
-    /// Describes a table of traces.
-    pub const fn for_traces(columns: fn() -> Vec<String>) -> Tabular {
-        Tabular { columns, choices: columns, over_dataset: false }
+    /// Describes a table whose columns can all be named.
+    pub const fn new(columns: fn() -> Vec<String>) -> Tabular {
+        Tabular { columns, choices: columns }
     }
+}
 
-    /// Describes a table of a dataset.
-    pub const fn for_dataset(columns: fn() -> Vec<String>) -> Tabular {
-        Tabular { over_dataset: true, ..Tabular::for_traces(columns) }
-    }
+/// A command while a dataset is loaded. It has the same arguments, but other options set them.
+pub struct OverDataset<A: 'static> {
+    pub signature: &'static Signature,
+    pub options: &'static [OptionGroup<A>],
+    /// The table that it answers with; `None` for a command without a table.
+    pub table: Option<Tabular>,
+    /// Parses the arguments and those that every table has.
+    pub parse: fn(&OverDataset<A>, &EnteredLine<'_>) -> Result<(A, SharedArgs), ParseError>,
+    /// Answers about the loaded dataset.
+    pub answer: fn(&A, &mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 }
 
 /// A command of the console, or a kind of `.dump`.
@@ -87,6 +92,9 @@ pub trait Command: Sync + 'static {
 
     /// The table that it answers with. A command with a table also takes the options in [`SharedArgs`].
     const TABLE: Option<Tabular> = None;
+
+    /// The command while a dataset is loaded; `None` if it does not depend on what is loaded, or needs traces.
+    const OVER_DATASET: Option<&'static OverDataset<Self::Args>> = None;
 
     /// Returns its own options under their headings.
     fn groups() -> Vec<GroupView> {
@@ -147,7 +155,7 @@ pub struct EnteredLine<'a> {
     /// The rest of the line; for a kind of `.dump`, without the kind.
     pub tokens: &'a [Token],
     /// All commands and kinds.
-    pub registry: &'static Registry,
+    pub registry: Registry,
     /// The aliases of the session.
     pub aliases: &'a Aliases,
     /// Where the line was typed.
@@ -178,6 +186,11 @@ pub trait AnyCommand: Sync {
     /// Returns the kinds below it, in the order of the help.
     fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
         &[]
+    }
+
+    /// Returns the same command for a loaded dataset, if it has a form of its own for that.
+    fn over_dataset(&self) -> Option<&'static dyn AnyCommand> {
+        None
     }
 
     /// Returns the displayed name.
@@ -217,34 +230,32 @@ pub enum Scope {
     Anything,
     /// Traces, or nothing.
     Traces,
-    Dataset,
 }
 
 /// The commands available with traces, or with a dataset, and the other help topics.
+#[derive(Clone, Copy)]
 pub struct Registry {
     /// All commands, in the order of the help.
     pub list: &'static [(Scope, &'static dyn AnyCommand)],
-    /// What is loaded.
-    pub loaded: Scope,
+    /// Whether a dataset is loaded.
+    pub over_dataset: bool,
     pub topics: &'static [TopicSpec],
 }
 
 impl Registry {
     /// Returns the available commands, in the order of the help.
     pub fn commands(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
-        let are_there = [Scope::Anything, self.loaded];
-        self.list
-            .iter()
-            .filter(move |(loaded, _)| are_there.contains(loaded))
-            .map(|(_, command)| *command)
+        let over_dataset = self.over_dataset;
+        self.list.iter().filter(move |(scope, _)| !over_dataset || *scope == Scope::Anything).map(
+            move |(_, command)| command.over_dataset().filter(|_| over_dataset).unwrap_or(*command),
+        )
     }
 
     /// Returns the kinds of `.dump`, in the order of the help.
-    pub fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
-        self.commands()
-            .map(|command| command.kinds())
-            .find(|kinds| !kinds.is_empty())
-            .unwrap_or(&[])
+    pub fn kinds(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
+        let over_dataset = self.over_dataset;
+        let kinds = self.list.iter().flat_map(|(_, command)| command.kinds());
+        kinds.filter_map(move |kind| if over_dataset { kind.over_dataset() } else { Some(*kind) })
     }
 
     /// Finds a command by name, ignoring case.
@@ -259,7 +270,7 @@ impl Registry {
 
     /// Finds a kind of `.dump` by name, ignoring case.
     pub fn kind(&self, name: &str) -> Option<&'static dyn AnyCommand> {
-        self.kinds().iter().find(|kind| kind.is_named(name)).copied()
+        self.kinds().find(|kind| kind.is_named(name))
     }
 
     /// Finds another help topic by name, ignoring case.
@@ -271,7 +282,7 @@ impl Registry {
     ///
     /// # Errors
     /// The errors of [`Registry::parse_with`].
-    pub fn parse(&'static self, line: &str) -> Result<Option<Invocation>, ParseError> {
+    pub fn parse(self, line: &str) -> Result<Option<Invocation>, ParseError> {
         self.parse_with(line, Aliases::NONE)
     }
 
@@ -280,7 +291,7 @@ impl Registry {
     /// # Errors
     /// Says what is wrong and what to type instead.
     pub fn parse_with(
-        &'static self,
+        self,
         line: &str,
         aliases: &Aliases,
     ) -> Result<Option<Invocation>, ParseError> {
@@ -310,13 +321,13 @@ impl Registry {
     ///
     /// # Errors
     /// The errors of [`Registry::parse`].
-    pub fn parse_words(&'static self, words: &[String]) -> Result<Option<Invocation>, ParseError> {
+    pub fn parse_words(self, words: &[String]) -> Result<Option<Invocation>, ParseError> {
         let (line, tokens) = join(words);
         self.parse_tokens(&line, &tokens, Aliases::NONE, Syntax::Shell)
     }
 
     fn parse_tokens(
-        &'static self,
+        self,
         line: &str,
         tokens: &[Token],
         aliases: &Aliases,
@@ -382,7 +393,7 @@ impl Registry {
 
     /// Returns the options of all kinds of `.dump`, then those of all commands; a name may occur several times.
     pub fn options(&self) -> impl Iterator<Item = &'static dyn OptionSpec> + use<> {
-        self.kinds().iter().copied().chain(self.commands()).flat_map(|command| command.options())
+        self.kinds().chain(self.commands()).flat_map(|command| command.options())
     }
 
     /// Whether any command or kind of `.dump` has an option with this name.
@@ -406,7 +417,6 @@ impl Registry {
         let dump = |kind: &str| format!("{} {kind}", entered.syntax.command(".dump"));
         let kinds = self
             .kinds()
-            .iter()
             .filter(|kind| !is_command(kind.name()))
             .filter(|kind| has_option(&kind.options()));
         let commands = self.commands().filter(|command| has_option(&command.options()));
@@ -433,7 +443,7 @@ impl Registry {
 
     /// Returns the help page of a command, or of its kind of `.dump`, if `-help` follows it.
     fn help_of(
-        &'static self,
+        self,
         command: &dyn AnyCommand,
         first: &Token,
         rest: &[Token],
@@ -448,12 +458,7 @@ impl Registry {
     }
 
     /// Creates a line with this command name and without aliases; the command gets these tokens.
-    pub fn entered<'a>(
-        &'static self,
-        name: &'a str,
-        line: &'a str,
-        tokens: &'a [Token],
-    ) -> EnteredLine<'a> {
+    pub fn entered<'a>(self, name: &'a str, line: &'a str, tokens: &'a [Token]) -> EnteredLine<'a> {
         let (aliases, syntax) = (Aliases::NONE, Syntax::Prompt);
         EnteredLine { line, name, tokens, registry: self, aliases, syntax, file: None }
     }

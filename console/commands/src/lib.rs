@@ -20,7 +20,6 @@ pub mod dump;
 mod error;
 pub mod export;
 pub mod extract;
-pub mod fleet;
 pub mod help;
 pub mod load;
 pub mod pictures;
@@ -37,7 +36,9 @@ mod syntax;
 pub mod topics;
 
 pub use call::KindCommand;
-pub use command::{AnyCommand, Command, EnteredLine, Registry, Scope, Signature, Tabular};
+pub use command::{
+    AnyCommand, Command, EnteredLine, OverDataset, Registry, Scope, Signature, Tabular,
+};
 pub use context::answer;
 pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};
 pub use error::CommandError;

@@ -4,17 +4,13 @@
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use crate::Scope::{Anything, Dataset, Traces};
-use crate::dump::Dump;
-use crate::{self as c, AnyCommand, Registry, Scope, dump, fleet};
+use crate::Scope::{Anything, Traces};
+use crate::{self as c, AnyCommand, Registry, Scope, dump};
 use handlescope_session::grammar::{ParseError, Token};
 
 /// The commands while traces, or nothing, are loaded.
-pub static REGISTRY: Registry = Registry { list: LIST, loaded: Traces, topics: c::topics::TOPICS };
-
-/// The commands while a dataset is loaded. Commands for traces are missing, or have the same names but other options.
-pub static OVER_DATASET: Registry =
-    Registry { list: LIST, loaded: Dataset, topics: c::topics::TOPICS };
+pub const REGISTRY: Registry =
+    Registry { list: LIST, over_dataset: false, topics: c::topics::TOPICS };
 
 /// All commands, in the order of the help.
 static LIST: &[(Scope, &dyn AnyCommand)] = &[
@@ -27,46 +23,13 @@ static LIST: &[(Scope, &dyn AnyCommand)] = &[
     (Traces, &c::save::Symbolize),
     (Anything, &c::dir::Dir),
     (Anything, &c::dir::Cd),
-    (Traces, &dump::why::COMMAND),
-    (Dataset, &fleet::why::COMMAND),
+    (Anything, &dump::why::COMMAND),
     (Traces, &c::converttime::Snapshot),
-    (Traces, &dump::diff::COMMAND),
-    (Dataset, &fleet::diff::COMMAND),
-    (
-        Traces,
-        &Dump {
-            signature: &dump::SIGNATURE,
-            kinds: &[
-                &dump::object_ref::ObjectRef,
-                &dump::why::Why,
-                &dump::diff::Diff,
-                &dump::resource::Resource,
-                &dump::process::Process,
-                &dump::module::Module,
-                &dump::module::Version,
-                &dump::stack::Stack,
-                &dump::module::Symbols,
-                &dump::events::Events,
-                &dump::events::Stats,
-            ],
-        },
-    ),
-    (
-        Dataset,
-        &Dump {
-            signature: &fleet::groups::SIGNATURE,
-            kinds: &[
-                &fleet::groups::FleetObjectRef,
-                &fleet::why::FleetWhy,
-                &fleet::diff::FleetDiff,
-            ],
-        },
-    ),
-    (Traces, &c::pictures::plot::Plot),
-    (Dataset, &fleet::plot::FleetPlot),
+    (Anything, &dump::diff::COMMAND),
+    (Anything, &dump::DUMP),
+    (Anything, &c::pictures::plot::Plot),
     (Traces, &c::pictures::flame::Flame),
-    (Traces, &c::pictures::report::Report),
-    (Dataset, &fleet::report::FleetPage),
+    (Anything, &c::pictures::report::Report),
     (Anything, &c::sql::Sql),
     (Traces, &c::converttime::ConvertTime),
     (Traces, &c::export::Export),
@@ -88,8 +51,8 @@ static LIST: &[(Scope, &dyn AnyCommand)] = &[
 ];
 
 /// Returns the commands for a dataset, or for traces.
-pub fn registry(over_dataset: bool) -> &'static Registry {
-    if over_dataset { &OVER_DATASET } else { &REGISTRY }
+pub fn registry(over_dataset: bool) -> Registry {
+    Registry { over_dataset, ..REGISTRY }
 }
 
 /// A command, kind or option for traces, used while a dataset is loaded.
@@ -104,14 +67,15 @@ struct OnlyTraces(String);
 pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
     let Some((first, rest)) = tokens.split_first() else { return error };
     let refused = |name: &str| ParseError::refused(OnlyTraces(name.to_owned()));
-    if OVER_DATASET.command(&first.text).is_none() {
+    let over_dataset = registry(true);
+    if over_dataset.command(&first.text).is_none() {
         return REGISTRY.command(&first.text).map_or(error, |command| refused(command.name()));
     }
     let kind = |registry: &Registry| {
         let mut words = rest.iter().filter(|_| first.text.eq_ignore_ascii_case(".dump"));
         words.find_map(|word| registry.kind(&word.text))
     };
-    if let (None, Some(kind)) = (kind(&OVER_DATASET), kind(&REGISTRY)) {
+    if let (None, Some(kind)) = (kind(&over_dataset), kind(&REGISTRY)) {
         return refused(&format!(".dump {}", kind.name()));
     }
     let (ParseError::UnknownOption { name, .. } | ParseError::OptionElsewhere { name, .. }) =

@@ -27,9 +27,9 @@ pub fn no_match(
     criteria: &FleetCriteria,
     cancel: &Cancel,
 ) -> Result<Option<FleetCaveat>, FleetError> {
-    let build = criteria.build.as_ref().map(Filter::text);
-    let process = criteria.process.as_ref().map(ProcessFilter::text);
-    let object_type = criteria.object_type.as_ref().map(Filter::text);
+    let build = criteria.choice.build.as_ref().map(Filter::text);
+    let process = criteria.process.map(ProcessFilter::text);
+    let object_type = criteria.object_type.map(Filter::text);
     let named = col("process").is_not_null().and(criteria.passes_build());
     let of_processes = criteria.passes_build().and(criteria.passes_process());
     // Each filter only sees the rows that passed the filters before it.

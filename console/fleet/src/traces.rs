@@ -8,7 +8,7 @@ use polars::prelude::{
     DataFrame, DataType, ExplodeOptions, Expr, IntoLazy, LazyFrame, UnionArgs, col, concat, df,
 };
 
-use super::choice::FleetCriteria;
+use super::choice::FleetChoice;
 use super::scan::{TRACE, collect, each, records};
 use crate::FleetError;
 use crate::dataset::{Dataset, Partition};
@@ -61,11 +61,11 @@ impl Fleet {
     /// If the dataset cannot be read, no trace passes, or `cancel` asks to stop.
     pub fn new(
         dataset: &Dataset,
-        criteria: &FleetCriteria,
+        choice: &FleetChoice,
         cancel: &Cancel,
     ) -> Result<Self, FleetError> {
         let reading = dataset.reading();
-        let days = criteria.days.as_ref();
+        let days = choice.days.as_ref();
         let chosen = dataset.complete_traces(|day| days.is_none_or(|days| days.matches(day)))?;
         if chosen.is_empty() && dataset.traces()?.is_empty() {
             return Err(FleetError::Empty);
@@ -86,8 +86,7 @@ impl Fleet {
         each(dataset, "traces", &columns, chosen.iter(), cancel, |rows| {
             for row in records(&rows) {
                 let machine = row.text("machine").unwrap_or_else(|| UNKNOWN.to_owned());
-                let passes =
-                    criteria.machine.as_ref().is_none_or(|filter| filter.matches(&machine));
+                let passes = choice.machine.as_ref().is_none_or(|filter| filter.matches(&machine));
                 let id = row.text(TRACE).filter(|_| passes);
                 let partition = id.and_then(|id| partitions.get(id.as_str()).copied());
                 let Some(partition) = partition else { continue };
@@ -105,7 +104,7 @@ impl Fleet {
             Ok(())
         })?;
         if found.is_empty() {
-            return Err(FleetError::NoTrace { filters: criteria.text() });
+            return Err(FleetError::NoTrace { filters: choice.text() });
         }
         let machines: BTreeSet<&String> = found.values().map(|(machine, _)| machine).collect();
         let machines: Vec<String> = machines.into_iter().cloned().collect();

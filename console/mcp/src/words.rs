@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use handlescope_commands::registry::{OVER_DATASET, REGISTRY};
+use handlescope_commands::registry::registry;
 use serde_json::Value;
 
 use super::tools::{TOOLS, Tool, ToolWork};
@@ -202,7 +202,7 @@ fn is_foreign(text: &str, start: usize, word: &str) -> bool {
 fn names() -> &'static HashSet<String> {
     static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let registries = [&REGISTRY, &OVER_DATASET];
+        let registries = [false, true].map(registry);
         let options = registries.iter().flat_map(|all| all.options());
         let options = options.flat_map(|option| option.doc().names.to_vec());
         let commands = registries

@@ -465,13 +465,16 @@ fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
 fn command(
     form: CommandForm,
     words: &[String],
-    commands: &'static Registry,
+    commands: Registry,
 ) -> Result<Option<Invocation>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
     let words: Vec<String> = name.chain(words.iter().cloned()).collect();
-    let over_dataset = std::ptr::eq(commands, registry(true));
     commands.parse_words(&words).map_err(|error| {
-        if over_dataset { explained(error, &join(&words).1) } else { with_program_options(error) }
+        if commands.over_dataset {
+            explained(error, &join(&words).1)
+        } else {
+            with_program_options(error)
+        }
     })
 }
 
@@ -498,11 +501,7 @@ fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
 }
 
 /// Returns help on the kind of dump if there is one, or else on the command.
-fn help(
-    form: CommandForm,
-    words: &[String],
-    commands: &'static Registry,
-) -> Result<Invocation, ParseError> {
+fn help(form: CommandForm, words: &[String], commands: Registry) -> Result<Invocation, ParseError> {
     let kind =
         words.iter().find_map(|word| commands.kind(word)).filter(|_| form == CommandForm::Dump);
     let topic = kind.map_or(form.command(), |kind| kind.name()).to_owned();
@@ -510,7 +509,7 @@ fn help(
 }
 
 /// Returns help on what the words name: an action, a topic of the console, or the program if there are no words.
-fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, LineRefusal> {
+fn help_on(words: &[String], commands: Registry) -> Result<Invocation, LineRefusal> {
     let of_form = words.first().and_then(|first| CommandForm::from_subcommand(first));
     let is_of_program = words.first().is_none_or(|first| Cli::is_subcommand(first));
     if is_of_program && of_form.is_none() {
@@ -529,7 +528,7 @@ fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, 
 
 /// Removes the files between the options of a command from the words, and returns them. The kind of a dump, known or
 /// not, and a query are not files.
-fn files(form: CommandForm, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
+fn files(form: CommandForm, words: &mut Vec<String>, commands: Registry) -> Vec<String> {
     // An option with two dashes also takes its value.
     for word in words.iter_mut().take_while(|word| word.as_str() != "--") {
         if let Some(option) = grammar::with_one_dash(word, |name| commands.has_option(name)) {

@@ -281,7 +281,7 @@ impl Hinter for CommandHinter {
 
 /// Returns the placeholder for the value of the command or option at the end of a line, if a space follows it. On a new
 /// line of a query, returns a hint on how to end the query.
-fn placeholder(line: &str, registry: &'static Registry) -> Option<String> {
+fn placeholder(line: &str, registry: Registry) -> Option<String> {
     if line.strip_suffix('\n').is_some_and(is_waiting) {
         return Some("; or an empty line ends the query".to_owned());
     }

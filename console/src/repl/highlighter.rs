@@ -59,7 +59,7 @@ impl Highlighter for CommandHighlighter {
 type Roles = Vec<(Range<usize>, Role)>;
 
 /// Returns the words of a line in order; `cursor` shows which of them is still being typed.
-fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Registry) -> Roles {
+fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: Registry) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
     }
@@ -124,7 +124,7 @@ fn moved(roles: Roles, position: impl Fn(usize) -> usize) -> Roles {
 
 struct Typing {
     cursor: usize,
-    registry: &'static Registry,
+    registry: Registry,
 }
 
 impl Typing {
@@ -135,7 +135,7 @@ impl Typing {
         let mut roles =
             self.options(&known, &words.option_tokens, |word| self.wrong(word, names()));
         if let Some(word) = words.word {
-            let kinds = self.registry.kinds().iter().map(|kind| kind.name());
+            let kinds = self.registry.kinds().map(|kind| kind.name());
             let role = match words.kind {
                 Some(_) => Role::Kind,
                 None => self.wrong(word, kinds.chain(names())),
@@ -301,7 +301,7 @@ mod tests {
     fn an_option_and_its_values_are_not_marked_as_wrong_but_its_misspelling_is() {
         let registry = registry(false);
         let commands = registry.commands().map(|command| (command, command.name().to_owned()));
-        let kinds = registry.kinds().iter().map(|kind| (*kind, format!(".dump {}", kind.name())));
+        let kinds = registry.kinds().map(|kind| (kind, format!(".dump {}", kind.name())));
         for (command, start) in commands.chain(kinds) {
             for option in command.options() {
                 let tokens = split(option.doc().example);

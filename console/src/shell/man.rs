@@ -266,7 +266,7 @@ mod tests {
         for action in Cli::command().get_subcommands().filter(|action| !action.is_hide_set()) {
             assert!(page.contains(&format!("\\fB{}\\fR", action.get_name())), "{action}");
         }
-        for option in REGISTRY.kinds().iter().flat_map(|kind| kind.options()) {
+        for option in REGISTRY.kinds().flat_map(|kind| kind.options()) {
             assert!(page.contains(&option.doc().names.join(", ")), "{}", option.name());
         }
     }

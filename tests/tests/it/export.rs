@@ -193,6 +193,30 @@ fn the_leak_query_has_the_same_answer_in_duckdb() {
 
 #[needs_duckdb]
 #[test]
+fn the_select_of_the_readme_names_the_functions_that_leak_most() {
+    let readme = fs::read_to_string(examples().join("../README.md")).unwrap();
+    let start = readme.find("`SELECT ").expect("a SELECT") + 1;
+    let select = readme[start..].split('`').next().unwrap().replace("\n  ", " ");
+    let shell = Shell::new();
+    let run = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
+    assert!(run.stderr.contains("loaded leaky.etl"), "{run:?}");
+    let python = std::env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
+    let script = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.argv[1]).fetchall()))";
+    let output = Command::new(python)
+        .args(["-c", script, &select])
+        .current_dir(shell.path("."))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{select}: {errors}");
+    let rows: Vec<(Option<String>, u64)> = serde_json::from_slice(&output.stdout).unwrap();
+    let leaks = leaks_of_console(&shell).len() as u64;
+    assert_eq!(rows.iter().map(|(_, leaks)| leaks).sum::<u64>(), leaks);
+    assert_eq!(rows[0], (Some("leaky.exe+0x106F".to_owned()), 8));
+}
+
+#[needs_duckdb]
+#[test]
 fn duckdb_skips_row_groups_by_the_ranges_of_columns() {
     const QUERY: &str = "import duckdb, sys
 print(duckdb.sql(f\"\"\"

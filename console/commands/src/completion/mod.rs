@@ -60,7 +60,7 @@ struct WordPosition<'a> {
     span: Span,
     is_quoted: bool,
     /// The commands for traces, or for the loaded dataset.
-    registry: &'static Registry,
+    registry: Registry,
 }
 
 /// Returns suggestions for the end of `head`, the line up to the cursor.
@@ -257,8 +257,7 @@ impl WordPosition<'_> {
         if let Some(kind) = arguments.last().and_then(|word| self.registry.kind(&word.text)) {
             return self.options(&kind.options(), &[]);
         }
-        let kinds =
-            self.registry.kinds().iter().map(|kind| (kind.name(), kind.signature().summary));
+        let kinds = self.registry.kinds().map(|kind| (kind.name(), kind.signature().summary));
         let commands =
             self.registry.commands().map(|command| (command.name(), command.signature().summary));
         let topics = self.registry.topics.iter().map(|topic| (topic.name, topic.summary));
@@ -312,7 +311,6 @@ impl WordPosition<'_> {
     fn kinds(&self) -> Vec<Suggestion> {
         self.registry
             .kinds()
-            .iter()
             .filter(|kind| starts_with(kind.name(), self.word))
             .map(|kind| self.suggest(kind.name(), kind.signature().summary))
             .collect()

@@ -59,7 +59,7 @@ fn settings_and_their_values_are_offered() {
 
 /// Returns the words that can follow `.dump`.
 fn kinds() -> Vec<&'static str> {
-    REGISTRY.kinds().iter().map(|kind| kind.name()).collect()
+    REGISTRY.kinds().map(|kind| kind.name()).collect()
 }
 
 #[test]

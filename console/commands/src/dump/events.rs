@@ -41,7 +41,7 @@ impl Command for Events {
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     ];
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::event_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::event_columns().names()));
 
     fn answer(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         if args.fields || args.stacks.show {
@@ -162,7 +162,7 @@ impl Command for Stats {
         }],
     }];
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::stats_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::stats_columns().names()));
 
     fn answer(
         properties: &Option<Filter>,

@@ -20,9 +20,42 @@ use handlescope_session::suggest::{self, followed_by};
 
 /// `.dump` of what is loaded.
 pub struct Dump {
-    pub signature: &'static Signature,
-    pub kinds: &'static [&'static dyn AnyCommand],
+    signature: &'static Signature,
+    over_dataset: Option<&'static Dump>,
 }
+
+pub static DUMP: Dump = Dump {
+    signature: &SIGNATURE,
+    over_dataset: Some(&Dump {
+        signature: &Signature {
+            summary: "print tables of the loaded dataset",
+            details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
+                 case-insensitive. > FILE at the end writes the output into a file, in the format of its \
+                 extension .csv, .json, .ndjson or .parquet; >> FILE appends it.",
+            examples: &Example::lines([
+                ".dump ObjectRef -Leak -GroupBy machine,process,createstack",
+                ".dump Why -TopN 5",
+            ]),
+            ..SIGNATURE
+        },
+        over_dataset: None,
+    }),
+};
+
+/// The kinds, in the order of the help.
+static KINDS: &[&dyn AnyCommand] = &[
+    &object_ref::ObjectRef,
+    &why::Why,
+    &diff::Diff,
+    &resource::Resource,
+    &process::Process,
+    &module::Module,
+    &module::Version,
+    &stack::Stack,
+    &module::Symbols,
+    &events::Events,
+    &events::Stats,
+];
 
 /// Why a line does not say what to dump.
 #[derive(Debug, Error)]
@@ -52,7 +85,7 @@ enum KindError {
     },
 }
 
-pub const SIGNATURE: Signature = Signature {
+const SIGNATURE: Signature = Signature {
     names: &[".dump"],
     group: groups::QUERIES,
     usage: "KIND [OPTION…]",
@@ -75,7 +108,11 @@ impl AnyCommand for Dump {
     }
 
     fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
-        self.kinds
+        KINDS
+    }
+
+    fn over_dataset(&self) -> Option<&'static dyn AnyCommand> {
+        self.over_dataset.map(|dump| dump as _)
     }
 
     fn parse(&self, entered: &EnteredLine<'_>) -> Result<Invocation, ParseError> {
@@ -112,7 +149,7 @@ const NOT_ABOUT_HANDLES: [&str; 9] =
     ["CPU", "Disk", "Exception", "DNS", "TCP", "PMC", "LBR", "Power", "TestRun"];
 
 /// Returns the end of the message about an unknown kind: what may be meant.
-fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
+fn hint(unknown: &str, command: &str, registry: Registry) -> String {
     let is = |name: &str| name.eq_ignore_ascii_case(unknown);
     let is_there = |kind: &str| registry.kind(kind.split(' ').next().unwrap_or_default()).is_some();
     let mut other = OF_ETWANALYZER.iter();
@@ -125,12 +162,12 @@ fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
         );
     }
     let option = format!("-{unknown}");
-    let mut kinds = registry.kinds().iter();
+    let mut kinds = registry.kinds();
     match kinds.find_map(|kind| Some((kind, kind.option(&option)?))) {
         Some((kind, option)) if option.value().arity.0 == 0 => {
             suggest::did_you_mean(&format!("{command} {} {}", kind.name(), option.name()))
         }
-        _ => suggest::hint(unknown, registry.kinds().iter().map(|kind| kind.name())),
+        _ => suggest::hint(unknown, registry.kinds().map(|kind| kind.name())),
     }
 }
 
@@ -144,7 +181,7 @@ fn kind_taken_as_value(entered: &EnteredLine<'_>) -> Result<(), ParseError> {
 /// Returns an example: the command with a kind that has the typed option, and the option itself if it is a switch.
 fn example(command: &str, entered: &EnteredLine<'_>) -> String {
     let EnteredLine { tokens, registry, .. } = *entered;
-    let typed = registry.kinds().iter().find_map(|kind| {
+    let typed = registry.kinds().find_map(|kind| {
         let token = tokens.iter().find(|token| kind.option(&token.text).is_some())?;
         Some((kind, kind.option(&token.text)?, token))
     });
@@ -153,13 +190,13 @@ fn example(command: &str, entered: &EnteredLine<'_>) -> String {
             format!("{command} {} {}", kind.name(), token.text)
         }
         Some((kind, ..)) => format!("{command} {}", kind.name()),
-        None => format!("{command} {}", registry.kinds().first().map_or("", |kind| kind.name())),
+        None => format!("{command} {}", registry.kinds().next().map_or("", |kind| kind.name())),
     }
 }
 
 /// Returns the names of all kinds.
-fn kinds(registry: &Registry) -> String {
-    registry.kinds().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+fn kinds(registry: Registry) -> String {
+    registry.kinds().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// The words after `.dump`. The kind may be anywhere between the options.
@@ -175,7 +212,7 @@ pub struct DumpWords<'t> {
 
 impl<'t> DumpWords<'t> {
     /// Looks for the kind.
-    pub fn new(tokens: &'t [Token], registry: &Registry) -> DumpWords<'t> {
+    pub fn new(tokens: &'t [Token], registry: Registry) -> DumpWords<'t> {
         let items = known_items(&options_of_any_kind(registry), tokens);
         let words = items.into_iter().filter_map(|item| match item {
             Item::Word(token) => Some(token),
@@ -190,12 +227,12 @@ impl<'t> DumpWords<'t> {
     }
 
     /// Returns the options to consider: those of the kind, or of all kinds before the kind is known.
-    pub fn options(&self, registry: &Registry) -> Vec<&'static dyn OptionSpec> {
+    pub fn options(&self, registry: Registry) -> Vec<&'static dyn OptionSpec> {
         self.kind.map_or_else(|| options_of_any_kind(registry), |kind| kind.options())
     }
 }
 
 /// Returns the options of all kinds; a name may occur several times.
-fn options_of_any_kind(registry: &Registry) -> Vec<&'static dyn OptionSpec> {
-    registry.kinds().iter().flat_map(|kind| kind.options()).collect()
+fn options_of_any_kind(registry: Registry) -> Vec<&'static dyn OptionSpec> {
+    registry.kinds().flat_map(|kind| kind.options()).collect()
 }

@@ -26,7 +26,7 @@ impl Command for Module {
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::module_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::module_columns().names()));
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
@@ -53,7 +53,7 @@ impl Command for Version {
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::version_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::version_columns().names()));
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
@@ -86,7 +86,7 @@ impl Command for Symbols {
         options: &[dll_option(&(TEXTS, |name, filter| *name = Some(filter)))],
     }];
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::symbol_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::symbol_columns().names()));
 
     fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;

@@ -65,7 +65,7 @@ impl Command for Process {
         OptionGroup { title: groups::WITHOUT_EFFECT, options: WITHOUT_EFFECT },
     ];
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| {
         let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
         orders.chain(render::process_columns(TimeFormat::default()).names()).collect()
     }));

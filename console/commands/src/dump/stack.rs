@@ -32,8 +32,7 @@ impl Command for Stack {
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     ];
 
-    const TABLE: Option<Tabular> =
-        Some(Tabular::for_traces(|| render::stack_columns(true).names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::stack_columns(true).names()));
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(args.stacks);

@@ -9,18 +9,21 @@ use crate::shared::choice::{
     command_line_option, new_process_option, process_option, show_address_option, show_line_option,
     show_stack_option, suspect_option, type_of_handles_option,
 };
+use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::gate::{Gate, fail_on_option, format_option, no_other_format};
 use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option, warn_of_unused};
 use crate::shared::write_caveats;
 use crate::shared::{fields, groups};
 use crate::{
-    Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
+    Command, CommandError, DumpContext, Flow, KindCommand, OverDataset, SharedArgs, Signature,
+    Tabular,
 };
+use handlescope_fleet::{FleetChoice, FleetCriteria, fleet_why};
 use handlescope_query::{
     self as query, PRIVATE_HEAP, PickedSuspect, ProcessCriteria, StackTrims, Suspect, WhyAnswer,
     WhyCriteria,
 };
-use handlescope_render::{self as render, Look};
+use handlescope_render::{self as render, Look, OutputOptions};
 use handlescope_session::grammar::value::{
     self, LENGTH, NUMBER, OBJECT_TYPES, SINCE, SUSPECT, SWITCH, Which,
 };
@@ -41,6 +44,8 @@ pub struct WhyArgs {
     pub criteria: WhyCriteria,
     pub gate: Gate,
     pub ignore: IgnoreArgs,
+    /// Traces of a dataset.
+    fleet: FleetChoice,
 }
 
 fields!(WhyArgs {
@@ -48,6 +53,7 @@ fields!(WhyArgs {
     criteria.handles.stacks: StackDisplayArgs,
     gate: Gate,
     ignore: IgnoreArgs,
+    fleet: FleetChoice,
 });
 
 pub static COMMAND: KindCommand = KindCommand {
@@ -63,6 +69,20 @@ pub static COMMAND: KindCommand = KindCommand {
     },
     kind: &Why,
     words: (&["-Which", "-Which"], "at most processes, and a rank or id"),
+    over_dataset: Some(&KindCommand {
+        signature: &Signature {
+            names: &[".why"],
+            examples: &Example::lines([
+                ".why",
+                ".why -day 2026-11-16..2026-11-22 -pn app",
+                ".why -json",
+            ]),
+            ..*OF_FLEET.signature
+        },
+        kind: &OF_FLEET,
+        words: (&[], ""),
+        over_dataset: None,
+    }),
 };
 
 impl Command for Why {
@@ -91,14 +111,16 @@ impl Command for Why {
         OptionGroup { title: groups::SCRIPTS, options: &[fail_on_option(), format_option()] },
     ];
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::why_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| render::why_columns().names()));
+
+    const OVER_DATASET: Option<&'static OverDataset<WhyArgs>> = Some(&OF_FLEET);
 
     fn check(args: &WhyArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         no_other_format(&args.gate, shared)
     }
 
     fn answer(args: &WhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let WhyArgs { criteria, gate, ignore } = args;
+        let WhyArgs { criteria, gate, ignore, .. } = args;
         dump.note_stacks_beside_columns(criteria.handles.stacks);
         let mut criteria = criteria.clone();
         criteria.ignoring = ignore.read(&dump.session.settings, dump.messages)?;
@@ -285,14 +307,7 @@ static WHICH: &[Opt<WhyArgs>] = &[
             Which::Processes(processes) => args.criteria.owners.name = Some(processes),
         })),
     },
-    Opt {
-        names: &["-MinLeaked"],
-        help: "only suspects that leaked at least this many",
-        details: "Counts handles or allocations of a suspect that are leaked or closed only by \
-             process exit. Ranks do not change.",
-        example: "-MinLeaked 10",
-        take: to(&(NUMBER, |args, number| args.criteria.min_leaked = Some(number))),
-    },
+    MIN_LEAKED,
     Opt {
         names: &["-Since"],
         help: "only handles and allocations opened at this time or later, since session start",
@@ -328,6 +343,15 @@ static WHICH: &[Opt<WhyArgs>] = &[
     },
 ];
 
+const MIN_LEAKED: Opt<WhyArgs> = Opt {
+    names: &["-MinLeaked"],
+    help: "only suspects that leaked at least this many",
+    details: "Counts handles or allocations of a suspect that are leaked or closed only by \
+         process exit. Ranks do not change.",
+    example: "-MinLeaked 10",
+    take: to(&(NUMBER, |args, number| args.criteria.min_leaked = Some(number))),
+};
+
 static DISPLAY: &[Opt<WhyArgs>] = &[
     Opt {
         names: &["-All"],
@@ -344,3 +368,66 @@ static DISPLAY: &[Opt<WhyArgs>] = &[
     show_address_option(),
     show_line_option(),
 ];
+
+/// Maximum number of suspects of a dataset in the text, unless `-TopN` is given.
+const SHOWN: usize = 20;
+
+/// `.why` and `.dump Why` over a dataset.
+static OF_FLEET: OverDataset<WhyArgs> = OverDataset {
+    signature: &Signature {
+        summary: "what leaks on how many machines, worst first, and since which build",
+        details: "Lists call sites that leak, over all traces of the dataset: suspects with the \
+                  same process, type and program functions on the stack count as one. Each comes \
+                  with the number of machines it affects, of those that ran the program; its rate \
+                  per minute on the median machine and at most; its first and last build and day; \
+                  and the trace where it is worst, with the commands that show it there. Ranked by \
+                  the number of machines, times the median over these machines of the score that \
+                  .why gives the worst trace of each. Text shows the first 20; -TopN shows more.",
+        examples: &[
+            Example { goal: "what leaks where", line: ".dump Why" },
+            Example { goal: "on some machines", line: ".dump Why -machine WS-0*" },
+            Example { goal: "of one build, with all frames", line: ".dump Why -build 1.4.* -ss" },
+        ],
+        ..Why::SIGNATURE
+    },
+    options: &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
+        OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+    ],
+    table: Some(Tabular::new(|| render::fleet_why_columns().names())),
+    parse: OverDataset::table_options,
+    answer: of_fleet,
+};
+
+static CHOICES: [Opt<WhyArgs>; 6] = {
+    let [machine, build, day, process, object_type] =
+        choices(&(OBJECT_TYPES, |args: &mut WhyArgs, filter| {
+            args.criteria.handles.object_type = Some(filter);
+        }));
+    [machine, build, day, process, object_type, MIN_LEAKED]
+};
+
+fn of_fleet(args: &WhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let WhyArgs { criteria: WhyCriteria { handles, owners, min_leaked, .. }, .. } = args;
+    let criteria = FleetCriteria {
+        choice: &args.fleet,
+        process: owners.name.as_ref(),
+        object_type: handles.object_type.as_ref(),
+    };
+    let fleet = fleet(&args.fleet, dump)?;
+    let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
+    let least = min_leaked.unwrap_or_default();
+    let answer = fleet_why(&fleet, &criteria, least, &ignoring, dump.cancel)?;
+    warn_of(&answer.caveats, dump.messages);
+    if criteria.is_empty() && min_leaked.is_none() {
+        warn_of_unused(&ignoring.list, answer.ignored.iter(), dump.messages);
+    }
+    let display = dump.display();
+    let system = dump.session.settings.system_modules();
+    let table = render::fleet_why(&answer, handles.stacks.show, system, &display)?;
+    let output = &dump.shared.output;
+    let is_cut = output.format() == Format::Text && output.top.is_none();
+    let top = if is_cut { Some(TopN { take: SHOWN, skip: 0 }) } else { output.top };
+    Ok(dump.write_as(table, &OutputOptions { top, ..output.clone() }, &display)?)
+}

@@ -21,16 +21,13 @@ use handlescope_session::suggest;
 
 /// The topic to explain, its registry, and where the page is read.
 #[derive(Default)]
-pub struct HelpArgs(Option<(Topic, &'static Registry, Syntax)>);
+pub struct HelpArgs(Option<(Topic, Registry, Syntax)>);
 
 /// Returns the page on a topic, for users of a shell.
 ///
 /// # Errors
 /// If there is no such topic.
-pub fn help_in_shell(
-    words: &[String],
-    registry: &'static Registry,
-) -> Result<Invocation, ParseError> {
+pub fn help_in_shell(words: &[String], registry: Registry) -> Result<Invocation, ParseError> {
     let topic = topic(words, registry, Aliases::NONE)?;
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
@@ -138,7 +135,7 @@ struct UnknownTopic {
 }
 
 /// Finds the topic that the words name. `.dump` before a kind and a kind before an option are optional.
-fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Topic, ParseError> {
+fn topic(words: &[String], registry: Registry, aliases: &Aliases) -> Result<Topic, ParseError> {
     if let [command, name] = words
         && let Some(option) = command_named(command, registry).and_then(|known| known.option(name))
     {
@@ -181,16 +178,16 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
 }
 
 /// Returns the first option with this name.
-fn option_named(name: &str, registry: &Registry) -> Option<&'static dyn OptionSpec> {
+fn option_named(name: &str, registry: Registry) -> Option<&'static dyn OptionSpec> {
     registry.options().find(|option| option.is_named(name))
 }
 
 /// Finds a command; its dot may be missing.
-fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyCommand> {
+fn command_named(name: &str, registry: Registry) -> Option<&'static dyn AnyCommand> {
     registry.command(name).or_else(|| registry.command(&format!(".{name}")))
 }
 
-fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseError {
+fn unknown_topic(topic: &str, registry: Registry, aliases: &Aliases) -> ParseError {
     let options = registry
         .options()
         .filter(|option| option.has_effect())
@@ -202,7 +199,7 @@ fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseEr
     let names = registry
         .commands()
         .flat_map(|command| command.signature().names.iter().copied())
-        .chain(registry.kinds().iter().map(|kind| kind.name()))
+        .chain(registry.kinds().map(|kind| kind.name()))
         .chain(registry.topics.iter().map(|topic| topic.name))
         .chain(registry.topics.iter().flat_map(|topic| topic.terms().map(|term| -> &str { term })))
         .chain(aliases.iter().map(|(name, _)| name));

@@ -16,7 +16,7 @@ use handlescope_sql::Relation;
 pub struct HelpPage<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
-    registry: &'static Registry,
+    registry: Registry,
     syntax: Syntax,
 }
 
@@ -24,7 +24,7 @@ impl<'a> HelpPage<'a> {
     pub fn new(
         out: &'a mut dyn Write,
         screen: Screen,
-        registry: &'static Registry,
+        registry: Registry,
         syntax: Syntax,
     ) -> HelpPage<'a> {
         HelpPage { out, screen, registry, syntax }
@@ -278,9 +278,8 @@ fn is_idle(option: &&dyn OptionSpec) -> bool {
 }
 
 /// Returns the kinds of `.dump`, each with its summary.
-fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
+fn kinds(registry: Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
     registry
         .kinds()
-        .iter()
         .map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
 }

@@ -8,9 +8,9 @@ use handlescope_session::terminal::Screen;
 fn page(words: &[&str], screen: Screen) -> String {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let mut out = Vec::new();
-    let topic = topic(&words, &REGISTRY, Aliases::NONE)
-        .unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    write(topic, Aliases::NONE, HelpPage::new(&mut out, screen, &REGISTRY, Syntax::Prompt))
+    let topic =
+        topic(&words, REGISTRY, Aliases::NONE).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    write(topic, Aliases::NONE, HelpPage::new(&mut out, screen, REGISTRY, Syntax::Prompt))
         .expect("a page");
     String::from_utf8(out).expect("text")
 }
@@ -20,7 +20,7 @@ const NARROW: Screen = Screen { width: Some(80), color: false };
 /// Returns the names of all commands and kinds.
 fn names() -> impl Iterator<Item = &'static str> {
     let commands = REGISTRY.commands().map(|command| command.name());
-    commands.chain(REGISTRY.kinds().iter().map(|kind| kind.name()))
+    commands.chain(REGISTRY.kinds().map(|kind| kind.name()))
 }
 
 #[test]
@@ -86,15 +86,14 @@ fn every_option_of_a_command_is_explained_alone_and_behind_its_command() {
 
 #[test]
 fn an_unknown_topic_names_the_nearest() {
-    let error =
-        topic(&["objectreff".into()], &REGISTRY, Aliases::NONE).map(drop).expect_err("none");
+    let error = topic(&["objectreff".into()], REGISTRY, Aliases::NONE).map(drop).expect_err("none");
     assert_eq!(error.to_string(), "no help on 'objectreff', did you mean ObjectRef?");
 }
 
 #[test]
 fn an_option_is_found_without_its_dash_and_a_misspelt_one_with_its_line() {
     assert_eq!(page(&["leak"], Screen::PLAIN), page(&["-Leak"], Screen::PLAIN));
-    let error = topic(&["-Leek".into()], &REGISTRY, Aliases::NONE).map(drop).expect_err("none");
+    let error = topic(&["-Leek".into()], REGISTRY, Aliases::NONE).map(drop).expect_err("none");
     let error = error.to_string();
     assert!(error.starts_with("no help on '-Leek', did you mean -Leak?\n  -Leak  "), "{error}");
 }

@@ -3,23 +3,26 @@
 mod allocations;
 pub mod flame;
 pub mod plot;
+mod plot_of_fleet;
 pub mod report;
+mod report_of_fleet;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::dump::object_ref::ObjectRefArgs;
 use super::shared::fields;
 use super::shared::ignore::IgnoreArgs;
 use super::shared::options::{files_option, force_option};
 use super::shared::{note_allocations, write_caveats};
-use super::{CommandError, DumpContext, EnteredLine, SharedArgs};
+use super::{CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs};
+use handlescope_fleet::{FleetChoice, GrowthAxis};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer,
+    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer, ProcessCriteria,
 };
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
-use handlescope_session::grammar::{GroupView, Opt, OptionGroup, ParseError, parse};
-use handlescope_session::paths::with_home;
+use handlescope_session::grammar::{GroupView, Opt, OptionGroup, ParseError, Token, parse};
+use handlescope_session::paths::{has_extension, with_home};
 
 /// The arguments of a command that draws.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,9 +49,20 @@ pub struct PictureOptions {
     pub by_count: bool,
     /// `-Ignore` and `-Ignored`: known leaks, for a page.
     pub ignore: IgnoreArgs,
+    /// `-Over`: the time axis of a dataset's picture.
+    pub axis: Option<GrowthAxis>,
+    /// `-Bytes`: bytes of a dataset's allocations instead of handles.
+    pub of_bytes: bool,
+    /// `-Traces`: number of traces of a dataset that get a page.
+    pub traces: Option<u64>,
 }
 
 fields!(PictureOptions { ignore: IgnoreArgs });
+fields!(PictureArgs {
+    handles.of_fleet.choice: FleetChoice,
+    handles.criteria.creator: ProcessCriteria,
+    options.ignore: IgnoreArgs,
+});
 
 /// Options that select handles.
 type Filters = &'static [OptionGroup<ObjectRefArgs>];
@@ -66,9 +80,41 @@ fn parse(
 ) -> Result<PictureArgs, ParseError> {
     let (handles, mut picture_options, words) =
         parse::options_and_words(&entered.help(), entered.tokens, filters, options)?;
-    let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
+    let file = file(entered, &words)?;
     picture_options.shared.text = entered.line.to_owned();
-    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, options: picture_options })
+    Ok(PictureArgs { file, handles, options: picture_options })
+}
+
+/// Parses a file and options of a command over a dataset.
+fn parse_over_dataset(
+    command: &OverDataset<PictureArgs>,
+    entered: &EnteredLine<'_>,
+) -> Result<(PictureArgs, SharedArgs), ParseError> {
+    let (mut args, words): (PictureArgs, _) = entered.options_and_words(command.options)?;
+    args.file = file(entered, &words)?;
+    args.options.shared.text = entered.line.to_owned();
+    let shared = args.options.shared.clone();
+    Ok((args, shared))
+}
+
+/// Returns the file that a line names.
+fn file(entered: &EnteredLine<'_>, words: &[&Token]) -> Result<Option<PathBuf>, ParseError> {
+    let file = entered.at_most_one(words, "one file, in quotes if its name has spaces")?;
+    Ok(file.as_deref().map(with_home))
+}
+
+/// Refuses a file with another extension, and one that exists unless it may be replaced.
+fn check_file(
+    path: &Path,
+    extensions: &[&str],
+    endings: &'static str,
+    dump: &DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    if !has_extension(path, extensions) {
+        return Err(CommandError::PictureName { path: path.to_owned(), endings });
+    }
+    dump.overwrite().replacing(path)?;
+    Ok(())
 }
 
 /// Options about the files to query, and whether a file may be replaced.

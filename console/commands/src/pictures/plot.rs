@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
+use super::plot_of_fleet::OF_FLEET;
 use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
 use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
-use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria,
 };
@@ -25,7 +26,7 @@ use handlescope_session::paths::{has_extension, names_apart, stem};
 const BUCKETS: usize = 400;
 
 /// Default number of groups shown separately.
-const MAX_GROUPS: u64 = 8;
+pub const MAX_GROUPS: u64 = 8;
 
 pub struct Plot;
 
@@ -84,6 +85,8 @@ impl Command for Plot {
             ".plot leaks.svg -Leak -GroupBy stack -TopN 5",
         ]),
     };
+
+    const OVER_DATASET: Option<&'static OverDataset<PictureArgs>> = Some(&OF_FLEET);
 
     fn groups() -> Vec<GroupView> {
         option_groups(FILTERS, OPTIONS)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::report_of_fleet::OF_FLEET;
 use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
 use crate::context::answer;
 use crate::dump::object_ref::LEAK_FILTERS;
@@ -9,7 +10,7 @@ use crate::dump::why::{Commands, note_suspects};
 use crate::shared::groups;
 use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::write_caveats;
-use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
+use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
 use handlescope_query::{
     self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,
     ResourceCriteria, Source, WhyCriteria,
@@ -51,16 +52,16 @@ impl Command for Report {
         ]),
     };
 
+    const OVER_DATASET: Option<&'static OverDataset<PictureArgs>> = Some(&OF_FLEET);
+
     fn groups() -> Vec<GroupView> {
         option_groups(LEAK_FILTERS, OPTIONS)
     }
 
     fn parse(entered: &EnteredLine<'_>) -> Result<PictureArgs, ParseError> {
         let args = parse(entered, LEAK_FILTERS, OPTIONS)?;
-        match args.file {
-            Some(_) => Ok(args),
-            None => Err(entered.missing("the file to write, NAME.html")),
-        }
+        Self::check_named(&args, entered)?;
+        Ok(args)
     }
 
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
@@ -69,6 +70,16 @@ impl Command for Report {
             return Err(CommandError::PictureName { path: file, endings: ".html" });
         }
         answer(false, &args.options.shared, context, |dump| draw(&file, &args, dump))
+    }
+}
+
+impl Report {
+    /// Refuses a line without a file.
+    pub fn check_named(args: &PictureArgs, entered: &EnteredLine<'_>) -> Result<(), ParseError> {
+        match args.file {
+            Some(_) => Ok(()),
+            None => Err(entered.missing("the file to write, NAME.html")),
+        }
     }
 }
 

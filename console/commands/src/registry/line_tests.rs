@@ -325,7 +325,7 @@ fn an_option_of_other_commands_is_answered_with_these() {
 
 #[test]
 fn an_unknown_command_or_kind_names_the_nearest() {
-    let kinds: Vec<_> = REGISTRY.kinds().iter().map(|kind| kind.name()).collect();
+    let kinds: Vec<_> = REGISTRY.kinds().map(|kind| kind.name()).collect();
     let kinds = kinds.join(", ");
     for (line, expected) in [
         (".lod x", "unknown command .lod, did you mean .load?"),

@@ -15,7 +15,7 @@ use handlescope_session::grammar::{OptionSpec, split};
 fn for_each_option(check: impl Fn(&dyn AnyCommand, &'static dyn OptionSpec)) {
     for kind in REGISTRY.kinds() {
         for option in kind.options() {
-            check(*kind, option);
+            check(kind, option);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! incomplete or empty.
 
 pub mod choice;
+pub mod fleet;
 pub mod gate;
 pub mod ignore;
 pub mod names;

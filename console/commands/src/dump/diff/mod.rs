@@ -1,5 +1,6 @@
 //! `.dump Diff`, and `.diff`, which is the same but takes its points as words. The arguments are in their own file.
 
+mod of_fleet;
 mod options;
 
 use self::options::{DiffArgs, FLAME, OPTIONS};
@@ -10,7 +11,8 @@ use crate::converttime::recorded_ns;
 use crate::shared::gate::no_other_format;
 use crate::shared::{kind_option, note_allocations, write_caveats};
 use crate::{
-    Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
+    Command, CommandError, DumpContext, Flow, KindCommand, OverDataset, SharedArgs, Signature,
+    Tabular,
 };
 use handlescope_query::{
     self as query, self, ComparableAnswer, DiffCriteria, Domain, FileAnswer, PointSpan, PointsDiff,
@@ -42,6 +44,7 @@ pub static COMMAND: KindCommand = KindCommand {
     },
     kind: &Diff,
     words: (&["-From", "-To"], "at most two points, A and B"),
+    over_dataset: Some(&of_fleet::COMMAND),
 };
 
 impl Command for Diff {
@@ -77,7 +80,7 @@ impl Command for Diff {
     };
     const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| {
         let mut columns: Vec<String> = Vec::new();
         for domain in [Domain::Handles, Domain::Allocations] {
             let of_points = render::point_columns(domain).names();
@@ -89,6 +92,8 @@ impl Command for Diff {
         }
         columns
     }));
+
+    const OVER_DATASET: Option<&'static OverDataset<DiffArgs>> = Some(&of_fleet::OF_FLEET);
 
     fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         no_other_format(&args.gate, shared)?;

@@ -10,6 +10,7 @@ use crate::shared::choice::{
 use crate::shared::gate::{Gate, format_option};
 use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
 use crate::shared::{fields, groups};
+use handlescope_fleet::FleetChoice;
 use handlescope_query::{DiffCriteria, ProcessCriteria};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
@@ -34,6 +35,10 @@ pub struct DiffArgs {
     pub gate: Gate,
     /// `-Ignore` and `-Ignored`: known leaks.
     pub ignore: IgnoreArgs,
+    /// Traces of a dataset.
+    pub fleet: FleetChoice,
+    /// `-build`: the builds to compare in a dataset.
+    pub builds: Option<[String; 2]>,
 }
 
 fields!(DiffArgs {
@@ -41,6 +46,7 @@ fields!(DiffArgs {
     criteria.stacks: StackDisplayArgs,
     gate: Gate,
     ignore: IgnoreArgs,
+    fleet: FleetChoice,
 });
 
 /// The option that names a picture.

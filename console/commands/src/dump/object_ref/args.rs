@@ -1,6 +1,8 @@
 //! The arguments of `.dump ObjectRef`.
 
+use super::of_fleet::FleetGroupsArgs;
 use crate::shared::fields;
+use handlescope_fleet::FleetChoice;
 use handlescope_query::{
     CountBy, CountOrder, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims, Stat,
 };
@@ -28,6 +30,8 @@ pub struct ObjectRefArgs {
     pub rows: Option<TopN>,
     /// `-ShowTime`
     pub buckets: Option<u64>,
+    /// What only a dataset has.
+    pub of_fleet: FleetGroupsArgs,
 }
 
 fields!(ObjectRefArgs {
@@ -35,6 +39,7 @@ fields!(ObjectRefArgs {
     criteria.groups.trims: StackTrims,
     criteria.creator: ProcessCriteria,
     display: DisplayArgs,
+    of_fleet.choice: FleetChoice,
 });
 
 impl ObjectRefArgs {

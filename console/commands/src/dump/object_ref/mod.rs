@@ -4,6 +4,7 @@ mod args;
 mod display;
 mod groups;
 mod objects;
+mod of_fleet;
 mod output;
 mod shares;
 mod stacks;
@@ -12,7 +13,7 @@ pub use self::args::ObjectRefArgs;
 
 use crate::shared::groups as headings;
 use crate::shared::write_caveats;
-use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
+use crate::{Command, CommandError, DumpContext, OverDataset, SharedArgs, Signature, Tabular};
 use handlescope_query::{self as query, CountBy, ObjectCriteria, ShowTotal, Stat};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
@@ -45,8 +46,10 @@ impl Command for ObjectRef {
     /// The columns of events only: files contain nothing else, and totals have their own order.
     const TABLE: Option<Tabular> = Some(Tabular {
         choices: || render::tree_columns().map(str::to_owned).collect(),
-        ..Tabular::for_traces(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
+        ..Tabular::new(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
     });
+
+    const OVER_DATASET: Option<&'static OverDataset<ObjectRefArgs>> = Some(&of_fleet::OF_FLEET);
 
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
         output.formats.splice(..0, args.formats.iter().cloned());

@@ -26,7 +26,7 @@ impl Command for Resource {
     };
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
-    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
+    const TABLE: Option<Tabular> = Some(Tabular::new(|| {
         let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
         let mut columns = names(ResourceCriteria::default());
         let unreleased = names(ResourceCriteria { leak: true, ..ResourceCriteria::default() });

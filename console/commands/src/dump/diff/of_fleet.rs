@@ -1,30 +1,20 @@
-//! `.diff -build` over a dataset.
+//! `.diff -build` and `.dump Diff` over a dataset.
 
 use thiserror::Error;
 
-use super::{CHOICE, choices, fleet, warn_of};
+use super::options::DiffArgs;
 use crate::shared::choice::show_stack_option;
-use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
-use crate::shared::{fields, groups};
-use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
+use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
+use crate::shared::groups;
+use crate::shared::ignore::{ignore_option, ignored_option};
+use crate::{
+    Command, CommandError, DumpContext, Flow, KindCommand, OverDataset, Signature, Tabular,
+};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
-use handlescope_session::grammar::value::{PAIR, ValueKind};
+use handlescope_session::grammar::value::{OBJECT_TYPES, PAIR, ValueKind};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
-use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::CountedNoun;
-
-pub struct FleetDiff;
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FleetDiffArgs {
-    criteria: FleetCriteria,
-    builds: Option<[String; 2]>,
-    stacks: StackDisplayArgs,
-    ignore: IgnoreArgs,
-}
-
-fields!(FleetDiffArgs { criteria: FleetCriteria, stacks: StackDisplayArgs, ignore: IgnoreArgs });
 
 /// A comparison without builds.
 #[derive(Debug, Error)]
@@ -42,16 +32,15 @@ pub static COMMAND: KindCommand = KindCommand {
             ".diff -build 1.3.0.0 1.4.0.0",
             ".diff -build 1.3.0.0 1.4.0.0 -pn app -json",
         ]),
-        ..FleetDiff::SIGNATURE
+        ..*OF_FLEET.signature
     },
-    kind: &FleetDiff,
+    kind: &OF_FLEET,
     words: (&[], ""),
+    over_dataset: None,
 };
 
-impl Command for FleetDiff {
-    type Args = FleetDiffArgs;
-    const SIGNATURE: Signature = Signature {
-        names: &["Diff"],
+pub static OF_FLEET: OverDataset<DiffArgs> = OverDataset {
+    signature: &Signature {
         summary: "compare what two builds leak",
         details: "Groups that leak more in the second build than in the first, by process name, \
              type and stack, including handles closed only by process exit, over all traces in \
@@ -71,29 +60,52 @@ impl Command for FleetDiff {
                 line: ".dump Diff -build 1.3.0.0 1.4.0.0 -machine WS-0*",
             },
         ],
-        ..Signature::KIND
-    };
-    const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = &[
+        ..super::Diff::SIGNATURE
+    },
+    options: &[
         OptionGroup { title: CHOICE, options: &CHOICES },
         OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
         OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
-    ];
+    ],
+    table: Some(Tabular::new(|| render::fleet_diff_columns().names())),
+    parse: OverDataset::table_options,
+    answer,
+};
 
-    const TABLE: Option<Tabular> =
-        Some(Tabular::for_dataset(|| render::fleet_diff_columns().names()));
+static CHOICES: [Opt<DiffArgs>; 5] = {
+    let [machine, _, day, process, object_type] =
+        choices(&(OBJECT_TYPES, |args: &mut DiffArgs, filter| {
+            args.criteria.object_type = Some(filter);
+        }));
+    let builds = Opt {
+        names: &["-build"],
+        help: "the two builds, before and after",
+        details: "Names as .dump ObjectRef -GroupBy build lists them.",
+        example: "-build 1.3.0.0 1.4.0.0",
+        take: to(&(
+            ValueKind { placeholder: "BEFORE AFTER", ..PAIR },
+            |args: &mut DiffArgs, pair| args.builds = Some(pair),
+        )),
+    };
+    [builds, machine, day, process, object_type]
+};
 
-    fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };
-        let fleet = fleet(&args.criteria, dump)?;
-        let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
-        let answer = compare_builds(&fleet, &args.criteria, builds, &ignoring, dump.cancel)?;
-        warn_of(&answer.caveats, dump.messages);
-        got_worse(&answer, dump);
-        let display = dump.display();
-        let system = dump.session.settings.system_modules();
-        let table = render::fleet_diff(&answer, args.stacks.show, system, &display)?;
-        dump.write(table)
-    }
+fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };
+    let criteria = FleetCriteria {
+        choice: &args.fleet,
+        process: args.criteria.owners.name.as_ref(),
+        object_type: args.criteria.object_type.as_ref(),
+    };
+    let fleet = fleet(&args.fleet, dump)?;
+    let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
+    let answer = compare_builds(&fleet, &criteria, builds, &ignoring, dump.cancel)?;
+    warn_of(&answer.caveats, dump.messages);
+    got_worse(&answer, dump);
+    let display = dump.display();
+    let system = dump.session.settings.system_modules();
+    let table = render::fleet_diff(&answer, args.criteria.stacks.show, system, &display)?;
+    dump.write(table)
 }
 
 /// Reports groups that got worse, or may have, and sets the exit status.
@@ -111,18 +123,3 @@ fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
         dump.flow = Flow::Worse;
     }
 }
-
-static CHOICES: [Opt<FleetDiffArgs>; 5] = {
-    let [machine, _, day, process, object_type] = choices();
-    let builds = Opt {
-        names: &["-build"],
-        help: "the two builds, before and after",
-        details: "Names as .dump ObjectRef -GroupBy build lists them.",
-        example: "-build 1.3.0.0 1.4.0.0",
-        take: to(&(
-            ValueKind { placeholder: "BEFORE AFTER", ..PAIR },
-            |args: &mut FleetDiffArgs, pair| args.builds = Some(pair),
-        )),
-    };
-    [builds, machine, day, process, object_type]
-};

@@ -1,96 +1,78 @@
-//! `.report` for a dataset: a page about the fleet, and pages about its worst traces.
+//! `.report` over a dataset: a page about the fleet, and pages about its worst traces.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use handlescope_model::Trace;
 
-use super::{CHOICE, choices, fleet, warn_of};
-use crate::context::answer;
+use super::report::{Report, answers, criteria};
+use super::{PictureArgs, check_file, parse_over_dataset};
 use crate::dump::why::Commands;
-use crate::pictures::report::{answers, criteria};
-use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
+use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
+use crate::shared::groups;
+use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::options::force_option;
-use crate::shared::{fields, groups};
-use crate::{Command, CommandError, Context, DumpContext, EnteredLine, SharedArgs, Signature};
-use handlescope_fleet::{Fleet, FleetCriteria, FleetWhy, fleet_why};
+use crate::{Command, CommandError, DumpContext, EnteredLine, OverDataset, SharedArgs, Signature};
+use handlescope_fleet::{Fleet, FleetWhy, fleet_why};
 use handlescope_query::Source;
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, FleetReport};
-use handlescope_session::grammar::value::{NUMBER, SWITCH};
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
-use handlescope_session::paths::{has_extension, with_home};
+use handlescope_session::grammar::value::{NUMBER, OBJECT_TYPES, SWITCH};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::Ignoring;
 use handlescope_session::trace::LoadedTrace;
 
-pub struct FleetPage;
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct FleetPageArgs {
-    file: PathBuf,
-    criteria: FleetCriteria,
-    /// `-Traces`: number of traces that get a page.
-    traces: Option<u64>,
-    shared: SharedArgs,
-    ignore: IgnoreArgs,
-}
-
-fields!(FleetPageArgs { criteria: FleetCriteria, ignore: IgnoreArgs });
-
 /// Name of the command in messages.
-const REPORT: &str = ".report";
+const REPORT: &str = Report::SIGNATURE.names[0];
 
-impl Command for FleetPage {
-    type Args = FleetPageArgs;
-    const SIGNATURE: Signature = Signature {
-        names: &[REPORT],
-        group: groups::QUERIES,
-        usage: "FILE [OPTION…]",
-        arguments: Arguments::Files,
+pub static OF_FLEET: OverDataset<PictureArgs> = OverDataset {
+    signature: &Signature {
         summary: "write a web page about all leaks in the fleet",
         details: "NAME.html is a single file that needs no network: the suspects of .why with \
              machines, first builds, days and stacks, a heat map of machines by days, and for each \
              suspect the trace where it is worst. -Traces N also writes the pages of the N worst \
              traces into the folder NAME.traces, and links them.",
         examples: &Example::lines([".report fleet.html", ".report app.html -pn app -Traces 5"]),
-    };
-    const OPTIONS: &'static [OptionGroup<FleetPageArgs>] = &[
-        OptionGroup { title: CHOICE, options: &choices() },
+        ..Report::SIGNATURE
+    },
+    options: &[
+        OptionGroup {
+            title: CHOICE,
+            options: &choices(&(OBJECT_TYPES, |args: &mut PictureArgs, filter| {
+                args.handles.criteria.object_type = Some(filter);
+            })),
+        },
         OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
         OptionGroup { title: groups::SCRIPTS, options: PAGES },
-    ];
+    ],
+    table: None,
+    parse,
+    answer: draw,
+};
 
-    fn parse(entered: &EnteredLine<'_>) -> Result<FleetPageArgs, ParseError> {
-        let (mut args, words): (FleetPageArgs, _) = entered.options_and_words(Self::OPTIONS)?;
-        let takes = "one file, in quotes if its name has spaces";
-        let file = entered.at_most_one(&words, takes)?;
-        let Some(file) = file else { return Err(entered.missing("the file to write, NAME.html")) };
-        args.file = with_home(&file);
-        args.shared.text = entered.line.to_owned();
-        Ok(args)
-    }
-
-    fn run(args: FleetPageArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        if !has_extension(&args.file, &["html", "htm"]) {
-            return Err(CommandError::PictureName { path: args.file, endings: ".html" });
-        }
-        answer(true, &args.shared, context, |dump| draw(&args, dump))
-    }
+fn parse(
+    command: &OverDataset<PictureArgs>,
+    entered: &EnteredLine<'_>,
+) -> Result<(PictureArgs, SharedArgs), ParseError> {
+    let (args, shared) = parse_over_dataset(command, entered)?;
+    Report::check_named(&args, entered)?;
+    Ok((args, shared))
 }
 
-fn draw(args: &FleetPageArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-    dump.overwrite().replacing(&args.file)?;
-    let fleet = fleet(&args.criteria, dump)?;
-    let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
-    let why = fleet_why(&fleet, &args.criteria, 0, &ignoring, dump.cancel)?;
+fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let file = args.file.clone().unwrap_or_default();
+    check_file(&file, &["html", "htm"], ".html", dump)?;
+    let criteria = args.handles.fleet_criteria();
+    let fleet = fleet(criteria.choice, dump)?;
+    let ignoring = args.options.ignore.read(&dump.session.settings, dump.messages)?;
+    let why = fleet_why(&fleet, &criteria, 0, &ignoring, dump.cancel)?;
     warn_of(&why.caveats, dump.messages);
-    let number = usize::try_from(args.traces.unwrap_or_default()).unwrap_or(usize::MAX);
-    let pages = pages(&args.file, &fleet, &why, number, &ignoring, dump)?;
+    let number = usize::try_from(args.options.traces.unwrap_or_default()).unwrap_or(usize::MAX);
+    let pages = pages(&file, &fleet, &why, number, &ignoring, dump)?;
     let folder = dump.session.dataset.clone().unwrap_or_default();
-    let is_limited = args.criteria != FleetCriteria::default();
-    let command_line = is_limited.then_some(args.shared.text.as_str());
+    let command_line = (!criteria.is_empty()).then_some(dump.shared.text.as_str());
     let report = FleetReport { folder: &folder, fleet: &fleet, why: &why, command_line, pages };
-    let target = Target { path: &args.file, option: REPORT, format: "HTML" };
+    let target = Target { path: &file, option: REPORT, format: "HTML" };
     dump.write_file(target, |out| report::write_fleet(&report, out))
 }
 
@@ -145,14 +127,17 @@ fn write_page(
     dump.write_file(target, |out| report::write(&answers, None, command, out))
 }
 
-static PAGES: &[Opt<FleetPageArgs>] = &[
+static PAGES: &[Opt<PictureArgs>] = &[
     Opt {
         names: &["-Traces"],
         help: "also write the pages of the N worst traces",
         details: "The traces where the first suspects have their highest scores, from the extracts \
                   in the dataset.",
         example: "fleet.html -Traces 5",
-        take: to(&(NUMBER, |args, number| args.traces = Some(number))),
+        take: to(&(NUMBER, |args, number| args.options.traces = Some(number))),
     },
-    force_option("fleet.html -Force", &(SWITCH, |args, ()| args.shared.output.force = true)),
+    force_option(
+        "fleet.html -Force",
+        &(SWITCH, |args: &mut PictureArgs, ()| args.options.shared.output.force = true),
+    ),
 ];
