@@ -89,17 +89,17 @@ impl Dataset {
     /// If it cannot be read.
     pub fn manifest(&self, trace: &str) -> Result<TraceManifest, DatasetError> {
         let name = manifest_name(trace);
-        let path = self.store.path(&name);
-        let text = self.store.read(&name)?.ok_or_else(|| DatasetError::Missing(path.clone()))?;
-        let damaged = |reason| DatasetError::Damaged { path: path.clone(), reason };
-        let manifest: TraceManifest =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let manifest: Option<TraceManifest> = self.store.read_json(&name)?;
+        let manifest = manifest.ok_or_else(|| DatasetError::Missing(self.store.path(&name)))?;
         // Names of tables become names of folders.
         let is_name = |table: &&String| {
             table.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         match manifest.tables.keys().find(|table| !is_name(table)) {
-            Some(table) => Err(damaged(format!("{table:?} is not the name of a table"))),
+            Some(table) => {
+                let reason = format!("{table:?} is not the name of a table");
+                Err(self.store.damaged(&name, reason))
+            }
             None => Ok(manifest),
         }
     }
@@ -228,8 +228,7 @@ impl Dataset {
         trace: &str,
         manifest: &TraceManifest,
     ) -> Result<(), DatasetError> {
-        let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
-        self.store.write(&manifest_name(trace), &mut text.as_slice())
+        self.store.write_json(&manifest_name(trace), manifest)
     }
 }
 

@@ -133,11 +133,11 @@ impl Dataset {
     /// The list of a day; `None` where nothing is merged.
     pub fn merged_day(&self, date: Date) -> Result<Option<MergedDay>, DatasetError> {
         let name = list_name(date);
-        let Some(text) = self.store.read(&name)? else { return Ok(None) };
-        let damaged = |reason| DatasetError::Damaged { path: self.store.path(&name), reason };
-        let day: MergedDay =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-        day.problem().map_or(Ok(Some(day)), |reason| Err(damaged(reason)))
+        let day: Option<MergedDay> = self.store.read_json(&name)?;
+        match day.as_ref().and_then(MergedDay::problem) {
+            Some(reason) => Err(self.store.damaged(&name, reason)),
+            None => Ok(day),
+        }
     }
 
     /// Replaces the list of a day; one without traces goes.
@@ -145,8 +145,7 @@ impl Dataset {
         if day.traces.is_empty() {
             return self.store.remove(&list_name(date));
         }
-        let text = serde_json::to_vec_pretty(day).unwrap_or_default();
-        self.store.write(&list_name(date), &mut text.as_slice())
+        self.store.write_json(&list_name(date), day)
     }
 
     /// Fails if a file of a day is missing or has another size than was written.

@@ -84,11 +84,8 @@ struct Marker {
 impl Marker {
     /// Reads the marker of a dataset; `None` if there is no dataset.
     fn read(store: &Store) -> Result<Option<Self>, DatasetError> {
-        let Some(text) = store.read(MARKER)? else { return Ok(None) };
-        let marker: Self = serde_json::from_slice(&text).map_err(|error| {
-            DatasetError::Damaged { path: store.path(MARKER), reason: error.to_string() }
-        })?;
-        Ok(Some(marker).filter(|marker| marker.format == FORMAT))
+        let marker = store.read_json(MARKER)?;
+        Ok(marker.filter(|marker: &Self| marker.format == FORMAT))
     }
 
     /// Marks a folder as a dataset of this version.
