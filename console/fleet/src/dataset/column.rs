@@ -1,15 +1,9 @@
-//! Columns of the tables of a dataset, declared with their meanings, and rows as Parquet.
+//! Columns of the tables of a dataset, declared with their meanings.
 
-use std::io::Write;
-use std::path::Path;
-
-use handlescope_model::ParquetFile;
 use polars::prelude::{
-    BooleanChunked, Column, DataFrame, DataType, Field, Float64Chunked, Int32Chunked, Int64Chunked,
+    BooleanChunked, Column, DataType, Field, Float64Chunked, Int32Chunked, Int64Chunked,
     IntoColumn, NewChunkedArray, PlSmallStr, Schema, StringChunked, TimeUnit, TimeZone,
 };
-
-use super::error::DatasetError;
 
 /// A row of a table.
 pub trait DatasetRow: DatasetCell {
@@ -143,51 +137,4 @@ pub fn specs<R: DatasetRow>() -> Vec<DatasetColumn> {
 /// Returns the names and types of the columns of a table.
 pub fn schema<R: DatasetRow>() -> Schema {
     specs::<R>().into_iter().map(|spec| Field::new(spec.name.into(), spec.dtype)).collect()
-}
-
-/// A Parquet file that rows are added to one by one.
-pub struct RowFile<'p, R, W: Write> {
-    path: &'p Path,
-    file: ParquetFile<W>,
-    batch: Vec<R>,
-    rows: u64,
-}
-
-impl<'p, R: DatasetRow, W: Write> RowFile<'p, R, W> {
-    /// # Errors
-    /// If `out`, the file at `path`, cannot be written.
-    pub fn new(path: &'p Path, out: W) -> Result<Self, DatasetError> {
-        let file = ParquetFile::new(&schema::<R>(), |_| true, out);
-        let file = file.map_err(DatasetError::parquet(path))?;
-        Ok(Self { path, file, batch: Vec::new(), rows: 0 })
-    }
-
-    /// Adds a row.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn push(&mut self, row: R) -> Result<(), DatasetError> {
-        self.batch.push(row);
-        if self.batch.len() >= R::BATCH_ROWS { self.write() } else { Ok(()) }
-    }
-
-    fn write(&mut self) -> Result<(), DatasetError> {
-        let columns = R::columns("", self.batch.iter());
-        let rows = DataFrame::new(self.batch.len(), columns);
-        let written = rows.and_then(|rows| self.file.write(&rows));
-        written.map_err(DatasetError::parquet(self.path))?;
-        self.rows += self.batch.len() as u64;
-        self.batch.clear();
-        Ok(())
-    }
-
-    /// Completes the file with key-value pairs in its footer, and returns its number of rows.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn finish(mut self, pairs: Vec<(String, String)>) -> Result<u64, DatasetError> {
-        self.write()?;
-        self.file.finish(pairs).map_err(DatasetError::parquet(self.path))?;
-        Ok(self.rows)
-    }
 }

@@ -6,21 +6,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_model::{Noting, ParquetFile};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use polars::prelude::{DataFrame, DataType, Schema, col};
+use polars::prelude::{DataFrame, DataType, PolarsResult, Schema, col};
 
-use super::add::version_pair;
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_name};
+use super::table_file::TableFile;
 use super::tables::{DatasetTable, TABLES};
 use super::{Dataset, LAST, Partition, READERS};
 use crate::scan::{TRACE, collect, is_of, scan_files};
@@ -204,60 +202,44 @@ impl Dataset {
     ) -> Result<TableSummary, DatasetError> {
         let mut schema = (table.schema)();
         schema.with_column(TRACE.into(), DataType::String);
-        let file = File::create(path).map_err(DatasetError::io(path))?;
-        let mut out = Noting::new(BufWriter::new(file));
-        let rows = self.write_rows_of(day, (table, &schema), &mut out, path, cancel);
-        let rows = rows.map_err(|error| match out.failed() {
-            Some(source) => DatasetError::Io { path: path.to_path_buf(), source },
-            None => error,
+        let empty = DataFrame::empty_with_schema(&schema);
+        let written = TableFile::write(path, &schema, |file| {
+            let mut waiting = empty.clone();
+            for files in self.files_of(day, table, cancel)? {
+                cancel.check()?;
+                let read = self.rows_of(&files, table, &schema);
+                let added = read.and_then(|read| waiting.vstack_mut(&read).map(drop));
+                added.map_err(DatasetError::parquet(path))?;
+                if waiting.height() >= GROUP_ROWS {
+                    file.push(&waiting)?;
+                    waiting = empty.clone();
+                }
+            }
+            file.push(&waiting)
         })?;
+        let rows = written.rows;
         if day.expected_rows(table.name).is_some_and(|expected| expected != rows) {
-            return Err(DatasetError::Damaged {
-                path: self.store.path(table.name),
-                reason: format!(
-                    "the files of {} have {rows} rows, not as many as written",
-                    day.date
-                ),
-            });
+            let reason =
+                format!("the files of {} have {rows} rows, not as many as written", day.date);
+            return Err(self.store.damaged(table.name, reason));
         }
-        TableSummary::new(path, rows)
+        Ok(written)
     }
 
-    fn write_rows_of(
+    /// Returns the rows of some files, with these columns.
+    fn rows_of(
         &self,
-        day: &Day,
-        (table, schema): (&DatasetTable, &Schema),
-        out: &mut Noting<BufWriter<File>>,
-        path: &Path,
-        cancel: &Cancel,
-    ) -> Result<u64, DatasetError> {
-        let parquet = |error| DatasetError::Parquet { path: path.to_path_buf(), source: error };
-        let mut file = ParquetFile::new(schema, |_| true, out).map_err(parquet)?;
-        let empty = DataFrame::empty_with_schema(schema);
-        let (mut waiting, mut rows) = (empty.clone(), 0);
-        for files in self.files_of(day, table, cancel)? {
-            cancel.check()?;
-            let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
-            let frame = scan_files(self, &files, (table.schema)()).map_err(parquet)?;
-            let frame = match files.as_slice() {
-                [RowsFile { traces: TracesOfFile::Some(traces), .. }] => {
-                    frame.filter(is_of(traces))
-                }
-                _ => frame,
-            };
-            let read = collect(frame.select(columns)).map_err(parquet)?;
-            rows += read.height() as u64;
-            waiting.vstack_mut(&read).map_err(parquet)?;
-            if waiting.height() >= GROUP_ROWS {
-                file.write(&waiting).map_err(parquet)?;
-                waiting = empty.clone();
-            }
-        }
-        if waiting.height() > 0 || rows == 0 {
-            file.write(&waiting).map_err(parquet)?;
-        }
-        file.finish(vec![version_pair()]).map_err(parquet)?;
-        Ok(rows)
+        files: &[RowsFile],
+        table: &DatasetTable,
+        schema: &Schema,
+    ) -> PolarsResult<DataFrame> {
+        let frame = scan_files(self, files, (table.schema)())?;
+        let frame = match files {
+            [RowsFile { traces: TracesOfFile::Some(traces), .. }] => frame.filter(is_of(traces)),
+            _ => frame,
+        };
+        let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
+        collect(frame.select(columns))
     }
 
     /// Files with the rows of a table of a day, in the order of the traces: some small ones or a part of a merged one at a

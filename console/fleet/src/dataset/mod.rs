@@ -29,6 +29,7 @@ mod merged;
 mod origin;
 mod rows;
 mod store;
+mod table_file;
 mod tables;
 
 use std::collections::BTreeSet;
