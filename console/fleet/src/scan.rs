@@ -10,15 +10,17 @@ use std::sync::Arc;
 
 use handlescope_model::guard::quietly;
 use polars::prelude::{
-    AnyValue, CastColumnsPolicy, DataFrame, DataType, Expr, ExtraColumnsPolicy, Field, HiveOptions,
-    IdxSize, IntoLazy, LazyFrame, MissingColumnsPolicy, NamedFrom, ParquetOptions, PlRefPath,
-    PolarsError, PolarsResult, Schema, SchemaRef, Series, UnifiedScanArgs, UnionArgs, col, concat,
-    lit,
+    AnyValue, CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, HiveOptions, IdxSize,
+    IntoLazy, LazyFrame, MissingColumnsPolicy, NamedFrom, ParquetOptions, PlRefPath, PolarsError,
+    PolarsResult, SchemaRef, Series, UnifiedScanArgs, UnionArgs, col, concat, lit,
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
 
 use crate::FleetError;
-use crate::dataset::{Dataset, DatasetTable, Partition, RowsFile, TABLES, TracesOfFile};
+use crate::dataset::{
+    DATE, Dataset, DatasetTable, PARTITIONS, Partition, RowsFile, TABLES, TRACE, TracesOfFile,
+    schema,
+};
 use handlescope_session::cancel::Cancel;
 
 /// Maximum size on disk of the files that are read at once. A larger file is read in parts, because its columns may
@@ -30,10 +32,6 @@ const BATCH_ROWS: IdxSize = 1 << 17;
 
 /// Maximum number of files open at once.
 const BATCH_FILES: usize = 256;
-
-/// Columns that come from folder names.
-pub const DATE: &str = "date";
-pub const TRACE: &str = "trace";
 
 /// The column with the path of a row's file, and the pattern for the partition at the end of the path.
 const FILE: &str = "part_file";
@@ -58,28 +56,34 @@ pub fn scan<'p>(
     cancel: &Cancel,
 ) -> Result<LazyFrame, FleetError> {
     let files = dataset.files_to_read(table.name, traces, compared, cancel)?;
-    let mut frames = Vec::new();
-    let is_alike = |one: &RowsFile, other: &RowsFile| {
-        one.traces == other.traces && !matches!(one.traces, TracesOfFile::Some(_))
-    };
-    for alike in files.chunk_by(is_alike) {
-        let frame = scan_files(dataset, alike, (table.schema)())?;
-        frames.push(match alike {
-            [RowsFile { traces: TracesOfFile::Some(traces), .. }] => frame.filter(is_of(traces)),
-            _ => frame,
-        });
-    }
-    match frames.len() {
-        0 => Ok(scan_files(dataset, &[], (table.schema)())?),
-        1 => Ok(frames.swap_remove(0)),
-        _ => Ok(concat(frames, UnionArgs { rechunk: false, ..UnionArgs::default() })?),
-    }
+    let frames = split(&files, |_, is_alike| is_alike)
+        .map(|alike| Ok(of_traces(alike, scan_files(dataset, alike, table)?)))
+        .collect::<PolarsResult<Vec<_>>>()?;
+    Ok(match <[LazyFrame; 1]>::try_from(frames) {
+        Ok([frame]) => frame,
+        Err(frames) => concat(frames, UnionArgs { rechunk: false, ..UnionArgs::default() })?,
+    })
 }
 
-/// Whether a row is of one of some traces.
-pub fn is_of(traces: &BTreeSet<String>) -> Expr {
+/// Splits files into those that one frame can read: files of one trace each, merged files of which all rows count, or one
+/// of which only some count. `fits` learns the next file and whether it is like the last one, and may split further. No
+/// files are one part.
+fn split(
+    files: &[RowsFile],
+    mut fits: impl FnMut(&RowsFile, bool) -> bool,
+) -> impl Iterator<Item = &[RowsFile]> {
+    let parts = files.chunk_by(move |one, next| {
+        let is_alike = one.traces == next.traces && !matches!(one.traces, TracesOfFile::Some(_));
+        fits(next, is_alike)
+    });
+    parts.chain(files.is_empty().then_some(files))
+}
+
+/// Drops the rows that do not count in a part of [`split`].
+pub fn of_traces(files: &[RowsFile], rows: LazyFrame) -> LazyFrame {
+    let [RowsFile { traces: TracesOfFile::Some(traces), .. }] = files else { return rows };
     let ids = Series::new("".into(), traces.iter().map(String::as_str).collect::<Vec<_>>());
-    col(TRACE).is_in(lit(ids).implode(false), false)
+    rows.filter(col(TRACE).is_in(lit(ids).implode(false), false))
 }
 
 /// A frame over files of a dataset, whose partitions are those of the path within it. Files are of one trace each, or all
@@ -87,7 +91,7 @@ pub fn is_of(traces: &BTreeSet<String>) -> Expr {
 pub fn scan_files(
     dataset: &Dataset,
     files: &[RowsFile],
-    schema: Schema,
+    table: &DatasetTable,
 ) -> PolarsResult<LazyFrame> {
     let is_merged = files.iter().any(|file| file.traces != TracesOfFile::OfFolder);
     let root = dataset.resolved_root();
@@ -96,24 +100,19 @@ pub fn scan_files(
         Err(_) => file.path.clone(),
     };
     let paths = files.iter().map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    let mut partitions = schema(&PARTITIONS);
+    if paths.is_empty() {
+        let columns = [table.schema(), partitions].into_iter().flatten().collect();
+        return Ok(DataFrame::empty_with_schema(&columns).lazy());
+    }
     // Polars takes names of folders above the dataset for partitions, too.
     let is_hive = !root.to_string_lossy().contains('=');
-    let date = Field::new(DATE.into(), DataType::Date);
-    let trace = Field::new(TRACE.into(), DataType::String);
-    if paths.is_empty() {
-        let partitions = Schema::from_iter([date, trace]);
-        let columns = [schema, partitions].into_iter().flatten();
-        return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
+    let columns = if is_merged { table.merged_schema() } else { table.schema() };
+    if is_merged {
+        partitions.shift_remove(TRACE);
     }
-    let names: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
-    let (schema, partitions) = if is_merged {
-        let columns = [schema, Schema::from_iter([trace])].into_iter().flatten();
-        (columns.collect(), Schema::from_iter([date]))
-    } else {
-        (schema, Schema::from_iter([date, trace]))
-    };
     let options = ParquetOptions {
-        schema: Some(SchemaRef::new(schema)),
+        schema: Some(SchemaRef::new(columns)),
         use_statistics: true,
         ..ParquetOptions::default()
     };
@@ -138,15 +137,15 @@ pub fn scan_files(
     };
     let sources = ScanSources::Paths(paths.into());
     let frame: LazyFrame = DslBuilder::scan_parquet(sources, options, args)?.build().into();
-    if is_hive {
-        let partitions = vec![col(DATE), col(TRACE)];
-        return Ok(if is_merged { frame.select([names, partitions].concat()) } else { frame });
-    }
     let part = |pattern: &str, group| col(FILE).str().extract(lit(pattern), group);
-    let date = part(if is_merged { MERGED_DAY } else { PARTITION }, 1);
-    let trace = if is_merged { col(TRACE) } else { part(PARTITION, 2).alias(TRACE) };
-    let partitions = vec![date.cast(DataType::Date).alias(DATE), trace];
-    Ok(frame.select([names, partitions].concat()))
+    let day = |pattern| part(pattern, 1).cast(DataType::Date).alias(DATE);
+    let of_row = match (is_hive, is_merged) {
+        (true, _) => [col(DATE), col(TRACE)],
+        (false, true) => [day(MERGED_DAY), col(TRACE)],
+        (false, false) => [day(PARTITION), part(PARTITION, 2).alias(TRACE)],
+    };
+    let names = table.schema().iter_names().map(|name| col(name.clone())).collect::<Vec<_>>();
+    Ok(frame.select([&names[..], &of_row].concat()))
 }
 
 /// Converts a path to what polars should read. Polars maps files given as paths, but reads only what it needs of files
@@ -163,7 +162,7 @@ fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
     Ok(if is_no_url { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
 }
 
-/// Reads columns of a table, several files at a time, and calls `visit` at least once.
+/// Reads columns of a table and `trace`, several files at a time, and calls `visit` at least once.
 ///
 /// # Errors
 /// If a file cannot be read, `visit` fails, or `cancel` asks to stop.
@@ -182,24 +181,19 @@ pub fn each<'p>(
         let damage = dataset.first_damage(table.name, traces.iter().copied(), cancel);
         damage.map_or(error.into(), FleetError::from)
     };
-    let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
-    let read: BTreeSet<&str> = columns.iter().copied().chain([TRACE]).collect();
-    let read: Vec<_> = read.into_iter().map(col).collect();
-    let mut rest = files.as_slice();
-    loop {
-        let mut bytes = 0;
-        let first = rest.first().map(|file| &file.traces);
-        let fitting = rest.iter().take(BATCH_FILES).take_while(|file| {
-            bytes += file.bytes;
-            bytes <= BATCH_BYTES && Some(&file.traces) == first
-        });
-        let (batch, behind) = rest.split_at(fitting.count().max(1).min(rest.len()));
-        let some = match first {
-            Some(TracesOfFile::Some(traces)) => Some(traces),
-            _ => None,
-        };
-        let columns = if some.is_some() { &read } else { &wanted };
-        let frame = scan_files(dataset, batch, (table.schema)())?.select(columns.clone());
+    let columns: BTreeSet<&str> = columns.iter().copied().chain([TRACE]).collect();
+    let columns: Vec<_> = columns.into_iter().map(col).collect();
+    let (mut bytes, mut count) = (files.first().map_or(0, |file| file.bytes), 1);
+    let batches = split(&files, |next, is_alike| {
+        (bytes, count) = (bytes + next.bytes, count + 1);
+        let fits = is_alike && bytes <= BATCH_BYTES && count <= BATCH_FILES;
+        if !fits {
+            (bytes, count) = (next.bytes, 1);
+        }
+        fits
+    });
+    for batch in batches {
+        let frame = scan_files(dataset, batch, table)?.select(&columns);
         let is_large = batch.iter().any(|file| file.bytes > BATCH_BYTES);
         for first in (0..).step_by(BATCH_ROWS as usize) {
             cancel.check()?;
@@ -208,20 +202,13 @@ pub fn each<'p>(
             let rows = collect(part).map_err(damaged)?;
             let height = rows.height();
             // Behind the part: a filter in front of it would read all parts before it again.
-            let rows = match some {
-                Some(traces) => collect(rows.lazy().filter(is_of(traces)).select(wanted.clone()))?,
-                None => rows,
-            };
-            visit(rows)?;
+            visit(collect(of_traces(batch, rows.lazy()))?)?;
             if !is_large || height < BATCH_ROWS as usize {
                 break;
             }
         }
-        rest = behind;
-        if rest.is_empty() {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 /// Collects the rows of a frame. Turns panics into errors, because some decoders of polars panic on damaged files.

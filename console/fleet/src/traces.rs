@@ -9,9 +9,9 @@ use polars::prelude::{
 };
 
 use super::choice::FleetCriteria;
-use super::scan::{TRACE, collect, each, records};
+use super::scan::{collect, each, records};
 use crate::FleetError;
-use crate::dataset::{Dataset, Partition};
+use crate::dataset::{Dataset, Partition, TRACE};
 use handlescope_session::cancel::Cancel;
 
 /// Name of a machine if the trace does not name it.
@@ -74,7 +74,6 @@ impl Fleet {
             chosen.iter().map(|partition| (partition.trace.as_str(), partition)).collect();
         let mut found = BTreeMap::new();
         let columns = [
-            TRACE,
             "machine",
             "recorded_s",
             "events_lost",
@@ -160,12 +159,6 @@ impl Fleet {
         sums: [&dyn Fn(LazyFrame) -> LazyFrame; N],
         cancel: &Cancel,
     ) -> Result<[DataFrame; N], FleetError> {
-        let wanted: BTreeSet<&str> = columns
-            .iter()
-            .copied()
-            .filter(|name| !OF_TRACES.contains(name))
-            .chain([TRACE])
-            .collect();
         let mut parts: [Vec<DataFrame>; N] = array::from_fn(|_| Vec::new());
         let merge = |sum: &dyn Fn(LazyFrame) -> LazyFrame, parts: &mut Vec<DataFrame>| {
             cancel.check()?;
@@ -174,7 +167,8 @@ impl Fleet {
             parts.push(sum.clone());
             Ok::<_, FleetError>(sum)
         };
-        let wanted: Vec<&str> = wanted.into_iter().collect();
+        let wanted: Vec<&str> =
+            columns.iter().copied().filter(|name| !OF_TRACES.contains(name)).collect();
         each(&self.dataset, table, &wanted, self.partitions(), cancel, |batch| {
             let batch = batch.lazy().left_join(self.lookup.clone().lazy(), col(TRACE), col(TRACE));
             let batch = collect(rows(batch))?;

@@ -4,9 +4,7 @@ use std::{fmt::Display, sync::Arc};
 
 use handlescope_model::{guard::quietly, innermost};
 use polars::{
-    prelude::{
-        Column, DataFrame, DataType, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult,
-    },
+    prelude::{Column, DataFrame, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult},
     sql::{SQLContext, extract_table_identifiers},
 };
 
@@ -21,31 +19,23 @@ use super::{
     planner::{execute, too_long},
 };
 use handlescope_fleet::dataset::{
-    COMPARED_BYTES, Dataset, DatasetError, DatasetTable, Partition, TABLES,
+    COMPARED_BYTES, Dataset, DatasetError, DatasetTable, PARTITIONS, Partition, TABLES,
 };
 use handlescope_query::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::suggest;
 
-/// Columns derived from folder names, with their meanings.
-const PARTITIONS: [(&str, DataType, &str); 2] = [
-    ("date", DataType::Date, "Day of the session start, UTC."),
-    ("trace", DataType::String, "Id of the trace: 32 hexadecimal digits."),
-];
-
 /// Returns the columns of a dataset's table in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
-    let columns =
-        (table.columns)().into_iter().map(|column| (column.name, column.dtype, column.doc, true));
-    let partitions = PARTITIONS.into_iter().map(|(name, dtype, doc)| (name, dtype, doc, false));
-    columns
-        .chain(partitions)
-        .map(|(name, dtype, doc, nullable)| RelationColumn {
-            name: name.into(),
-            dtype,
+    let stored = (table.columns)().into_iter().map(|column| (column, true));
+    stored
+        .chain(PARTITIONS.into_iter().map(|column| (column, false)))
+        .map(|(column, nullable)| RelationColumn {
+            name: column.name.into(),
+            dtype: column.dtype,
             nullable,
             unit: "".into(),
-            doc: doc.into(),
+            doc: column.doc.into(),
         })
         .collect()
 }
@@ -87,7 +77,7 @@ pub fn sql_over_dataset(
 fn may_skip_files(query: &str) -> bool {
     query
         .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
+        .any(|word| PARTITIONS.iter().any(|column| word.eq_ignore_ascii_case(column.name)))
 }
 
 /// Plans a query and runs it.

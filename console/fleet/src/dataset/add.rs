@@ -245,7 +245,7 @@ impl StagedTables<'_> {
     fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {
         let folder = self.folder.join(R::TABLE);
         fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
-        let summary = TableFile::write(&folder.join(PART), &schema::<R>(), |file| {
+        let summary = TableFile::write(&folder.join(PART), &schema(&R::table_columns()), |file| {
             file.push_rows(rows, self.cancel)
         })?;
         self.tables.insert(R::TABLE.to_owned(), summary);

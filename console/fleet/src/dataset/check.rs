@@ -13,9 +13,9 @@ use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDays};
 use super::store::open;
 use super::tables::TABLES;
-use super::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
+use super::{Dataset, LAST, PART, Partition, TRACE, extract_name, is_id, manifest_name};
 use crate::FleetError;
-use crate::scan::{AnswerRow, TRACE, each, records};
+use crate::scan::{AnswerRow, each, records};
 use handlescope_session::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -33,8 +33,7 @@ pub struct ListedTrace {
 }
 
 /// Columns of it.
-const LISTED: [&str; 9] = [
-    TRACE,
+const LISTED: [&str; 8] = [
     "machine",
     "build",
     "source",

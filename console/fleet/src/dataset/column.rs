@@ -12,6 +12,11 @@ pub trait DatasetRow: DatasetCell {
 
     /// Maximum number of rows in memory, and in a row group.
     const BATCH_ROWS: usize;
+
+    /// Returns the columns of the table, without the partition columns.
+    fn table_columns() -> Vec<DatasetColumn> {
+        Self::specs("", "")
+    }
 }
 
 /// A column as readers see it.
@@ -129,12 +134,7 @@ macro_rules! columns {
 
 pub(super) use columns;
 
-/// Returns the columns of a table, without the partition columns.
-pub fn specs<R: DatasetRow>() -> Vec<DatasetColumn> {
-    R::specs("", "")
-}
-
-/// Returns the names and types of the columns of a table.
-pub fn schema<R: DatasetRow>() -> Schema {
-    specs::<R>().into_iter().map(|spec| Field::new(spec.name.into(), spec.dtype)).collect()
+/// Returns the names and types of columns.
+pub fn schema(columns: &[DatasetColumn]) -> Schema {
+    columns.iter().map(|column| Field::new(column.name.into(), column.dtype.clone())).collect()
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use polars::prelude::{DataFrame, DataType, PolarsResult, Schema, col};
+use polars::prelude::{DataFrame, PolarsResult, Schema, col};
 
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
@@ -21,7 +21,7 @@ use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_
 use super::table_file::TableFile;
 use super::tables::{DatasetTable, TABLES};
 use super::{Dataset, LAST, Partition, READERS};
-use crate::scan::{TRACE, collect, is_of, scan_files};
+use crate::scan::{collect, of_traces, scan_files};
 use handlescope_session::cancel::Cancel;
 
 /// Bytes of the tables of a trace that is merged, at most: there is nothing to win of larger ones.
@@ -200,8 +200,7 @@ impl Dataset {
         path: &Path,
         cancel: &Cancel,
     ) -> Result<TableSummary, DatasetError> {
-        let mut schema = (table.schema)();
-        schema.with_column(TRACE.into(), DataType::String);
+        let schema = table.merged_schema();
         let empty = DataFrame::empty_with_schema(&schema);
         let written = TableFile::write(path, &schema, |file| {
             let mut waiting = empty.clone();
@@ -233,11 +232,7 @@ impl Dataset {
         table: &DatasetTable,
         schema: &Schema,
     ) -> PolarsResult<DataFrame> {
-        let frame = scan_files(self, files, (table.schema)())?;
-        let frame = match files {
-            [RowsFile { traces: TracesOfFile::Some(traces), .. }] => frame.filter(is_of(traces)),
-            _ => frame,
-        };
+        let frame = of_traces(files, scan_files(self, files, table)?);
         let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
         collect(frame.select(columns))
     }

@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::add::{AddOptions, AddResult, STEPS};
 pub use self::check::ListedTrace;
-pub use self::column::DatasetColumn;
+pub use self::column::{DatasetColumn, schema};
 pub use self::compact::{CompactResult, today};
 pub use self::error::DatasetError;
 pub use self::manifest::COMPARED_BYTES;
@@ -52,7 +52,7 @@ pub use self::merged::{RowsFile, TracesOfFile};
 pub use self::origin::{TraceLabels, source_id};
 pub use self::store::LocalFile;
 use self::store::Store;
-pub use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};
+pub use self::tables::{DATE, DatasetTable, PARTITIONS, SCHEMA_VERSION, TABLES, TRACE};
 
 const MARKER: &str = "_dataset.json";
 /// Name of the lock for the marker.
