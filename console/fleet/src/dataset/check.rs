@@ -13,7 +13,7 @@ use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDays};
 use super::store::open;
 use super::tables::TABLES;
-use super::{Dataset, LAST, PART, Partition, TRACE, extract_name, is_id, manifest_name};
+use super::{Dataset, LAST, PART, Partition, TRACE, day_of, extract_name, is_id, manifest_name};
 use crate::FleetError;
 use crate::scan::{AnswerRow, each, records};
 use handlescope_session::cancel::Cancel;
@@ -216,79 +216,61 @@ impl Dataset {
         merged: &MergedDays,
     ) -> Result<Vec<DatasetError>, DatasetError> {
         let mut planted = Vec::new();
-        self.planted_merged(merged, &mut planted)?;
-        for table in self.store.names("")?.into_iter().filter(|name| name != MERGED) {
-            let is_table = TABLES.iter().any(|known| known.name == table);
-            // A newer program may have more tables.
-            let is_known = is_table || table.starts_with(['_', '.']) || self.unread().is_some();
-            let days = if self.expect_name(&table, is_known, &mut planted) && is_table {
-                self.store.names(&table)?
-            } else {
-                Vec::new()
-            };
-            for day in days {
-                let folder = format!("{table}/{day}");
-                let date = day.strip_prefix("date=").and_then(|day| day.parse().ok());
-                if self.expect_name(&folder, date.is_some(), &mut planted) {
-                    self.planted_on(&folder, date, complete, &mut planted)?;
+        if self.store.is_link(MERGED) {
+            planted.push(DatasetError::Link(self.store.path(MERGED)));
+        } else {
+            self.visit_days(MERGED, &mut planted, |table, date, folder, planted| {
+                let listed = merged.0.get(&date).and_then(|day| day.file(table, date));
+                for part in self.store.names(folder)? {
+                    let name = format!("{folder}/{part}");
+                    let is_listed = listed.as_ref().is_some_and(|(listed, _)| *listed == name);
+                    self.expect_name(&name, is_listed, planted);
+                }
+                Ok(())
+            })?;
+        }
+        self.visit_days("", &mut planted, |_, date, folder, planted| {
+            for trace in self.store.names(folder)? {
+                let folder = format!("{folder}/{trace}");
+                let id = trace.strip_prefix("trace=");
+                let known = id.and_then(|id| complete.get(id));
+                // Leftovers of other traces are reported as orphans.
+                let is_known = id.is_some() && known.is_none_or(|known| *known == date);
+                if !self.expect_name(&folder, is_known, planted) || known.is_none() {
+                    continue;
+                }
+                for part in self.store.names(&folder)? {
+                    self.expect_name(&format!("{folder}/{part}"), part == PART, planted);
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(planted)
     }
 
-    /// Finds such files and folders in the folder of a day.
-    fn planted_on(
+    /// Visits the folder of each day of each table below a folder; adds what is beside them to `planted`.
+    fn visit_days(
         &self,
-        day: &str,
-        date: Option<Date>,
-        complete: &BTreeMap<String, Date>,
+        root: &str,
         planted: &mut Vec<DatasetError>,
+        mut visit: impl FnMut(&str, Date, &str, &mut Vec<DatasetError>) -> Result<(), DatasetError>,
     ) -> Result<(), DatasetError> {
-        for trace in self.store.names(day)? {
-            let folder = format!("{day}/{trace}");
-            let id = trace.strip_prefix("trace=");
-            let known = id.and_then(|id| complete.get(id));
-            // Leftovers of other traces are reported as orphans.
-            let is_known = id.is_some() && known.is_none_or(|known| Some(*known) == date);
-            if !self.expect_name(&folder, is_known, planted) || known.is_none() {
-                continue;
-            }
-            for part in self.store.names(&folder)? {
-                self.expect_name(&format!("{folder}/{part}"), part == PART, planted);
-            }
-        }
-        Ok(())
-    }
-
-    /// Files and folders beside those of merged traces.
-    fn planted_merged(
-        &self,
-        merged: &MergedDays,
-        planted: &mut Vec<DatasetError>,
-    ) -> Result<(), DatasetError> {
-        if self.store.is_link(MERGED) {
-            planted.push(DatasetError::Link(self.store.path(MERGED)));
-            return Ok(());
-        }
-        for table in self.store.names(MERGED)? {
+        let is_top = root.is_empty();
+        for table in self.store.names(root)?.into_iter().filter(|name| !is_top || name != MERGED) {
             let is_table = TABLES.iter().any(|known| known.name == table);
-            let is_known = is_table || self.unread().is_some();
-            let folder = format!("{MERGED}/{table}");
+            let is_hidden = is_top && table.starts_with(['_', '.']);
+            // A newer program may have more tables.
+            let is_known = is_table || is_hidden || self.unread().is_some();
+            let folder = if is_top { table.clone() } else { format!("{root}/{table}") };
             if !self.expect_name(&folder, is_known, planted) || !is_table {
                 continue;
             }
             for day in self.store.names(&folder)? {
-                let folder = format!("{folder}/{day}");
-                let date: Option<Date> = day.strip_prefix("date=").and_then(|day| day.parse().ok());
-                if !self.expect_name(&folder, date.is_some(), planted) {
-                    continue;
-                }
-                let listed = date.and_then(|date| merged.0.get(&date)?.file(&table, date));
-                for part in self.store.names(&folder)? {
-                    let name = format!("{folder}/{part}");
-                    let is_listed = listed.as_ref().is_some_and(|(listed, _)| *listed == name);
-                    self.expect_name(&name, is_listed, planted);
+                let (folder, date) = (format!("{folder}/{day}"), day_of(&day));
+                if self.expect_name(&folder, date.is_some(), planted)
+                    && let Some(date) = date
+                {
+                    visit(&table, date, &folder, planted)?;
                 }
             }
         }
@@ -342,23 +324,12 @@ impl Dataset {
     fn check_file(&self, name: &str, written: &TableSummary, checked: &mut CheckReport) {
         checked.rows += written.rows;
         checked.bytes += written.bytes;
-        let summary = self.expect_file(name, written).and_then(|()| self.summary(name));
-        match summary {
-            Ok(Some(now)) if now == *written => {}
-            Ok(Some(_)) => {
-                checked.problems.push(DatasetError::Changed(self.store.path(name)).into());
-            }
-            Ok(None) => checked.problems.push(DatasetError::Missing(self.store.path(name)).into()),
-            Err(error) => checked.problems.push(error.into()),
-        }
-    }
-
-    /// Rows and content of a file as it is now.
-    fn summary(&self, name: &str) -> Result<Option<TableSummary>, DatasetError> {
-        let Some(file) = self.store.local(name)? else { return Ok(None) };
-        // What is no Parquet file has other content, too.
-        let rows = rows_of(&file.path).unwrap_or_default();
-        TableSummary::new(&file.path, rows).map(Some)
+        let compared = self.expect_content(name, written).and_then(|file| {
+            // What is no Parquet file has no rows.
+            let has_rows = rows_of(&file.path).unwrap_or_default() == written.rows;
+            if has_rows { Ok(()) } else { Err(DatasetError::Changed(self.store.path(name))) }
+        });
+        checked.problems.extend(compared.err().map(Problem::Dataset));
     }
 
     /// Removes traces with their extracts and manifests, and tells `removed` each one that is gone.

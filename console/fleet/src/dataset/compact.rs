@@ -20,7 +20,7 @@ use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_name};
 use super::table_file::TableFile;
 use super::tables::{DatasetTable, TABLES};
-use super::{Dataset, LAST, Partition, READERS};
+use super::{Dataset, LAST, Partition, READERS, day_of};
 use crate::scan::{collect, of_traces, scan_files};
 use handlescope_session::cancel::Cancel;
 
@@ -103,8 +103,8 @@ impl Dataset {
     fn days_with_files(&self) -> Result<BTreeSet<Date>, DatasetError> {
         let mut days = BTreeSet::new();
         for table in &TABLES {
-            let names = self.store.names(&format!("{MERGED}/{}", table.name))?.into_iter();
-            days.extend(names.filter_map(|name| name.strip_prefix("date=")?.parse::<Date>().ok()));
+            let names = self.store.names(&format!("{MERGED}/{}", table.name))?;
+            days.extend(names.iter().filter_map(|name| day_of(name)));
         }
         Ok(days)
     }
@@ -247,8 +247,7 @@ impl Dataset {
     ) -> Result<Vec<Vec<RowsFile>>, DatasetError> {
         let merged = day.before.as_ref().and_then(|before| before.file(table.name, day.date));
         if let Some((name, written)) = &merged {
-            self.expect_file(name, written)?;
-            self.compare_content(name, written)?;
+            self.expect_content(name, written)?;
         }
         let mut batches: Vec<Vec<RowsFile>> = Vec::new();
         // Bytes and number of traces of the last one.
@@ -256,39 +255,35 @@ impl Dataset {
         for (trace, manifest) in &day.traces {
             cancel.check()?;
             let written = manifest.as_ref().and_then(|manifest| manifest.tables.get(table.name));
-            let added = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
-            let fits = count < BATCH_FILES && bytes + added <= BATCH_BYTES;
-            let last = batches.last_mut().filter(|_| fits);
-            let file = if day.was_merged(trace) {
-                let Some((name, written)) = &merged else { continue };
-                if let Some([RowsFile { traces: TracesOfFile::Some(traces), .. }]) =
-                    last.map(Vec::as_mut_slice)
-                {
-                    traces.insert(trace.clone());
-                    (bytes, count) = (bytes + added, count + 1);
-                    continue;
-                }
-                let traces = TracesOfFile::Some(BTreeSet::from([trace.clone()]));
-                RowsFile { path: self.store.path(name), bytes: written.bytes, traces }
+            let is_merged = day.was_merged(trace);
+            let (name, traces) = if is_merged {
+                let Some((name, _)) = &merged else { continue };
+                (name.clone(), TracesOfFile::Some(BTreeSet::from([trace.clone()])))
             } else {
                 let Some(written) = written else { continue };
                 let name = day.partition(trace).part(table.name);
-                self.expect_file(&name, written)?;
-                self.compare_content(&name, written)?;
-                let path = self.store.path(&name);
-                let file = RowsFile { path, bytes: added, traces: TracesOfFile::OfFolder };
-                let is_alike = |batch: &Vec<RowsFile>| {
-                    batch.iter().all(|file| file.traces == TracesOfFile::OfFolder)
-                };
-                if let Some(batch) = last.filter(|batch| is_alike(batch)) {
-                    batch.push(file);
-                    (bytes, count) = (bytes + added, count + 1);
-                    continue;
-                }
-                file
+                self.expect_content(&name, written)?;
+                (name, TracesOfFile::OfFolder)
             };
-            batches.push(vec![file]);
-            (bytes, count) = (added, 1);
+            let added = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
+            let file = RowsFile { path: self.store.path(&name), bytes: added, traces };
+            let fits = count < BATCH_FILES && bytes + added <= BATCH_BYTES;
+            let is_alike = |known: &RowsFile| (known.traces != TracesOfFile::OfFolder) == is_merged;
+            match batches.last_mut().filter(|batch| fits && batch.iter().all(is_alike)) {
+                Some(batch) => {
+                    (bytes, count) = (bytes + added, count + 1);
+                    match batch.as_mut_slice() {
+                        [RowsFile { traces: TracesOfFile::Some(traces), .. }] => {
+                            traces.insert(trace.clone());
+                        }
+                        _ => batch.push(file),
+                    }
+                }
+                None => {
+                    batches.push(vec![file]);
+                    (bytes, count) = (added, 1);
+                }
+            }
         }
         Ok(batches)
     }

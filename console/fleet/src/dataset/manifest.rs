@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::error::DatasetError;
 use super::merged::MergedDays;
 use super::origin::TraceLabels;
-use super::store::open;
+use super::store::{LocalFile, open};
 use super::tables::SCHEMA_VERSION;
 use super::{Dataset, LAST, Partition, manifest_name};
 use handlescope_session::cancel::Cancel;
@@ -213,14 +213,19 @@ impl Dataset {
         self.files_to_read(table, partitions, u64::MAX, cancel).err()
     }
 
-    /// Compares the content of a file with what was written.
-    pub fn compare_content(&self, name: &str, written: &TableSummary) -> Result<(), DatasetError> {
+    /// Compares size and content of a file with what was written, and returns the file.
+    pub fn expect_content(
+        &self,
+        name: &str,
+        written: &TableSummary,
+    ) -> Result<LocalFile, DatasetError> {
+        self.expect_file(name, written)?;
         let path = self.store.path(name);
         let Some(file) = self.store.local(name)? else {
             return Err(DatasetError::Missing(path));
         };
         let now = TableSummary::new(&file.path, written.rows)?;
-        if now == *written { Ok(()) } else { Err(DatasetError::Changed(path)) }
+        if now == *written { Ok(file) } else { Err(DatasetError::Changed(path)) }
     }
 
     pub fn write_manifest(

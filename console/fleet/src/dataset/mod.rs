@@ -297,9 +297,7 @@ impl Dataset {
     pub fn partitions(&self, table: &str) -> Result<Vec<Partition>, DatasetError> {
         let mut partitions = Vec::new();
         for date in self.store.names(table)? {
-            let Some(day) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
-                continue;
-            };
+            let Some(day) = day_of(&date) else { continue };
             for trace in self.store.names(&format!("{table}/{date}"))? {
                 if let Some(trace) = trace.strip_prefix("trace=") {
                     partitions.push(Partition { date: day, trace: trace.to_owned() });
@@ -367,6 +365,11 @@ impl Dataset {
         }
         Ok(traces)
     }
+}
+
+/// Returns the day that the name of a folder has.
+fn day_of(folder: &str) -> Option<Date> {
+    folder.strip_prefix("date=")?.parse().ok()
 }
 
 /// Returns the name of the file with the extract of a trace.
