@@ -15,7 +15,7 @@ use super::origin::{Origin, TraceLabels, trace_id};
 use super::rows::TraceRows;
 use super::table_file::TableFile;
 use super::tables::{AcquisitionRow, TABLES};
-use super::{Dataset, PART, Partition, extract_name, manifest_name};
+use super::{Dataset, EXTRACTS, MANIFESTS, PART, Partition, name_in};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
 use handlescope_session::cancel::Cancel;
 
@@ -143,7 +143,7 @@ impl Dataset {
         }
         // There may be rows of an interrupted process, or rows to replace. A manifest was written before either, but it
         // may be lost.
-        let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some()
+        let may_have_rows = self.store.size(&name_in(MANIFESTS, &partition.trace))?.is_some()
             || self.is_listed(&partition)?;
         let date = if may_have_rows {
             self.find(&partition.trace)?.map_or(partition.date, |found| found.date)
@@ -168,7 +168,7 @@ impl Dataset {
 
     /// Copies an extract into the dataset, unless it is already there.
     fn keep_extract(&self, extract: &Path, trace: &str) -> Result<(), DatasetError> {
-        let name = extract_name(trace);
+        let name = name_in(EXTRACTS, trace);
         if self.store.size(&name)?.is_some() {
             return Ok(());
         }
@@ -231,14 +231,13 @@ impl StagedTables<'_> {
         let Inventory { columns, window, groups, .. } = rows.inventory;
         let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));
         let acquisitions = groups.iter().flat_map(|group| {
-            columns.of(group).into_iter().map(move |acquisition| (group, acquisition))
-        });
-        self.write(acquisitions.map(|(group, acquisition)| {
+            let acquisitions = columns.of(group);
             if let Some(growth) = &mut growth {
-                growth.add(group, &acquisition);
+                acquisitions.iter().for_each(|acquisition| growth.add(group, acquisition));
             }
-            rows.acquisition(group, &acquisition)
-        }))?;
+            acquisitions.into_iter().map(|acquisition| rows.acquisition(group, &acquisition))
+        });
+        self.write(acquisitions)?;
         self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(&at)))
     }
 

@@ -1,4 +1,4 @@
-//! Reads a dataset as a whole: lists its traces, and checks whether its files are the ones that were written.
+//! Reads a dataset as a whole: checks whether its files are the ones that were written, and removes traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,64 +13,8 @@ use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDays};
 use super::store::open;
 use super::tables::TABLES;
-use super::{Dataset, LAST, PART, Partition, TRACE, day_of, extract_name, is_id, manifest_name};
-use crate::FleetError;
-use crate::scan::{AnswerRow, each, records};
+use super::{Dataset, EXTRACTS, LAST, MANIFESTS, PART, Partition, day_of, is_id, name_in};
 use handlescope_session::cancel::Cancel;
-
-/// A trace as `dataset list` shows it.
-#[derive(Debug, Clone)]
-pub struct ListedTrace {
-    pub partition: Partition,
-    pub machine: Option<String>,
-    pub build: Option<String>,
-    pub source: String,
-    pub opened: i64,
-    pub leaked: i64,
-    pub suspects: i64,
-    pub events_lost: Option<i64>,
-    pub stacks_without_symbols: i64,
-}
-
-/// Columns of it.
-const LISTED: [&str; 8] = [
-    "machine",
-    "build",
-    "source",
-    "opened",
-    "leaked",
-    "suspects",
-    "events_lost",
-    "stacks_without_symbols",
-];
-
-impl ListedTrace {
-    /// A trace of which nothing is known.
-    fn new(partition: &Partition) -> Self {
-        Self {
-            partition: partition.clone(),
-            machine: None,
-            build: None,
-            source: String::new(),
-            opened: 0,
-            leaked: 0,
-            suspects: 0,
-            events_lost: None,
-            stacks_without_symbols: 0,
-        }
-    }
-
-    fn read(&mut self, row: AnswerRow<'_>) {
-        self.machine = row.text("machine");
-        self.build = row.text("build");
-        self.source = row.text("source").unwrap_or_default();
-        self.opened = row.count("opened");
-        self.leaked = row.count("leaked");
-        self.suspects = row.count("suspects");
-        self.events_lost = row.number("events_lost").map(|lost| lost as i64);
-        self.stacks_without_symbols = row.count("stacks_without_symbols");
-    }
-}
 
 /// The result of a check.
 #[derive(Debug, Default)]
@@ -101,44 +45,6 @@ pub enum Problem {
 }
 
 impl Dataset {
-    /// Returns the traces by day, with the facts from their tables.
-    ///
-    /// # Errors
-    /// If a file of a trace is missing, or cannot be read.
-    pub fn listed(&self) -> Result<Vec<ListedTrace>, DatasetError> {
-        let _reading = self.reading();
-        let partitions = self.complete_traces(|_| true)?;
-        let mut listed: BTreeMap<&str, ListedTrace> = partitions
-            .iter()
-            .map(|partition| (partition.trace.as_str(), ListedTrace::new(partition)))
-            .collect();
-        let read = each(self, LAST, &LISTED, partitions.iter(), &Cancel::default(), |rows| {
-            for row in records(&rows) {
-                let trace = row.text(TRACE).unwrap_or_default();
-                if let Some(listed) = listed.get_mut(trace.as_str()) {
-                    listed.read(row);
-                }
-            }
-            Ok(())
-        });
-        read.map_err(|error| self.of_traces(error))?;
-        let traces = partitions.iter().filter_map(|it| listed.remove(it.trace.as_str()));
-        Ok(traces.collect())
-    }
-
-    /// An error of reading `traces`.
-    fn of_traces(&self, error: FleetError) -> DatasetError {
-        match error {
-            FleetError::Dataset(error) => error,
-            FleetError::Tables(source) => {
-                DatasetError::Parquet { path: self.store.path(LAST), source }
-            }
-            error => {
-                DatasetError::Damaged { path: self.store.path(LAST), reason: error.to_string() }
-            }
-        }
-    }
-
     /// Returns the ids of all traces that have anything stored.
     fn stored_traces(&self) -> Result<BTreeMap<String, PathBuf>, DatasetError> {
         let mut stored = BTreeMap::new();
@@ -152,7 +58,8 @@ impl Dataset {
             let part = self.part(LAST, &partition);
             stored.entry(partition.trace).or_insert(part);
         }
-        stored.extend(self.beside_tables()?);
+        stored.extend(self.beside_tables(EXTRACTS)?);
+        stored.extend(self.beside_tables(MANIFESTS)?);
         Ok(stored)
     }
 
@@ -365,8 +272,8 @@ impl Dataset {
                 self.remove_rows(trace)?;
             }
             self.remove_rows(trace)?;
-            self.store.remove(&extract_name(trace))?;
-            self.store.remove(&manifest_name(trace))?;
+            self.store.remove(&name_in(EXTRACTS, trace))?;
+            self.store.remove(&name_in(MANIFESTS, trace))?;
             removed(trace)?;
         }
         Ok(())

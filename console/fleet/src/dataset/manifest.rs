@@ -12,7 +12,7 @@ use super::merged::MergedDays;
 use super::origin::TraceLabels;
 use super::store::{LocalFile, open};
 use super::tables::SCHEMA_VERSION;
-use super::{Dataset, LAST, Partition, manifest_name};
+use super::{Dataset, LAST, MANIFESTS, Partition, name_in};
 use handlescope_session::cancel::Cancel;
 
 /// Number of bytes hashed at once.
@@ -88,7 +88,7 @@ impl Dataset {
     /// # Errors
     /// If it cannot be read.
     pub fn manifest(&self, trace: &str) -> Result<TraceManifest, DatasetError> {
-        let name = manifest_name(trace);
+        let name = name_in(MANIFESTS, trace);
         let manifest: Option<TraceManifest> = self.store.read_json(&name)?;
         let manifest = manifest.ok_or_else(|| DatasetError::Missing(self.store.path(&name)))?;
         // Names of tables become names of folders.
@@ -133,8 +133,10 @@ impl Dataset {
         for (date, day) in merged.0.iter().filter(|(date, _)| is_chosen(&date.to_string())) {
             self.expect_merged_files(*date, day)?;
         }
-        for trace in self.manifests()?.difference(&ids) {
-            self.expect_trace(trace, &is_chosen)?;
+        for (trace, _) in self.beside_tables(MANIFESTS)? {
+            if !ids.contains(&trace) {
+                self.expect_trace(&trace, &is_chosen)?;
+            }
         }
         Ok(complete)
     }
@@ -233,7 +235,7 @@ impl Dataset {
         trace: &str,
         manifest: &TraceManifest,
     ) -> Result<(), DatasetError> {
-        self.store.write_json(&manifest_name(trace), manifest)
+        self.store.write_json(&name_in(MANIFESTS, trace), manifest)
     }
 }
 

@@ -24,6 +24,7 @@ mod check;
 mod column;
 mod compact;
 mod error;
+mod listed;
 mod manifest;
 mod merged;
 mod origin;
@@ -32,7 +33,7 @@ mod store;
 mod table_file;
 mod tables;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -42,10 +43,10 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 pub use self::add::{AddOptions, AddResult, STEPS};
-pub use self::check::ListedTrace;
 pub use self::column::{DatasetColumn, schema};
 pub use self::compact::{CompactResult, today};
 pub use self::error::DatasetError;
+pub use self::listed::ListedTrace;
 pub use self::manifest::COMPARED_BYTES;
 use self::merged::MergedDays;
 pub use self::merged::{RowsFile, TracesOfFile};
@@ -59,8 +60,9 @@ const MARKER: &str = "_dataset.json";
 const MARKED: &str = "dataset";
 /// Name of the lock of those who read.
 const READERS: &str = "readers";
-const EXTRACTS: &str = "_extracts";
-const MANIFESTS: &str = "_manifests";
+/// Folders with a file of each trace, and the endings of their names.
+const EXTRACTS: (&str, &str) = ("_extracts", ".json7z");
+const MANIFESTS: (&str, &str) = ("_manifests", ".json");
 const FORMAT: &str = "handlescope dataset";
 
 /// Name of the file with the rows of one table and one trace.
@@ -272,7 +274,7 @@ impl Dataset {
     /// # Errors
     /// If it cannot be fetched.
     pub fn extract(&self, trace: &str) -> Result<Option<LocalFile>, DatasetError> {
-        self.store.local(&extract_name(trace))
+        self.store.local(&name_in(EXTRACTS, trace))
     }
 
     /// Returns the traces in `traces`, by day and id. Questions use [`Self::complete_traces`].
@@ -347,23 +349,17 @@ impl Dataset {
         Ok(())
     }
 
-    /// Returns the ids of traces that have a manifest.
-    pub fn manifests(&self) -> Result<BTreeSet<String>, DatasetError> {
-        let names = self.store.names(MANIFESTS)?.into_iter();
-        Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
-    }
-
-    /// Returns the ids of traces that have an extract or a manifest, each with its path.
-    pub fn beside_tables(&self) -> Result<Vec<(String, PathBuf)>, DatasetError> {
-        let mut traces = Vec::new();
-        for (folder, ending) in [(EXTRACTS, ".json7z"), (MANIFESTS, ".json")] {
-            for name in self.store.names(folder)? {
-                if let Some(trace) = name.strip_suffix(ending) {
-                    traces.push((trace.to_owned(), self.store.path(&format!("{folder}/{name}"))));
-                }
-            }
-        }
-        Ok(traces)
+    /// Returns the ids of traces that have a file in a folder of [`EXTRACTS`] or [`MANIFESTS`], each with its path.
+    fn beside_tables(
+        &self,
+        (folder, ending): (&str, &str),
+    ) -> Result<BTreeMap<String, PathBuf>, DatasetError> {
+        let names = self.store.names(folder)?.into_iter();
+        let traces = names.filter_map(|name| {
+            let trace = name.strip_suffix(ending)?.to_owned();
+            Some((trace, self.store.path(&format!("{folder}/{name}"))))
+        });
+        Ok(traces.collect())
     }
 }
 
@@ -372,14 +368,9 @@ fn day_of(folder: &str) -> Option<Date> {
     folder.strip_prefix("date=")?.parse().ok()
 }
 
-/// Returns the name of the file with the extract of a trace.
-pub fn extract_name(trace: &str) -> String {
-    format!("{EXTRACTS}/{trace}.json7z")
-}
-
-/// Returns the name of the file with the manifest of a trace.
-pub fn manifest_name(trace: &str) -> String {
-    format!("{MANIFESTS}/{trace}.json")
+/// Returns the name of the file that a trace has in a folder of [`EXTRACTS`] or [`MANIFESTS`].
+fn name_in((folder, ending): (&str, &str), trace: &str) -> String {
+    format!("{folder}/{trace}{ending}")
 }
 
 /// Finds the id that begins with these digits.
