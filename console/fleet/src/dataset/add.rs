@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use handlescope_model::tables::{Modules, Processes};
-use handlescope_model::{TableRows, Trace};
+use handlescope_model::{ModuleIdx, ProcessIdx, TableRows, Trace};
 use tempfile::TempDir;
 
 use super::column::{DatasetRow, schema};
@@ -14,7 +14,9 @@ use super::manifest::{TableSummary, TraceManifest};
 use super::origin::{Origin, TraceLabels, trace_id};
 use super::rows::TraceRows;
 use super::table_file::TableFile;
-use super::tables::{AcquisitionRow, TABLES};
+use super::tables::{
+    AcquisitionRow, DatasetProcessRow, DatasetSuspectRow, ModuleRow, StackRow, TABLES, TraceRow,
+};
 use super::{Dataset, EXTRACTS, MANIFESTS, PART, Partition, name_in};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
 use handlescope_session::cancel::Cancel;
@@ -208,22 +210,29 @@ impl StagedTables<'_> {
         origin: &Origin,
         inventory: &Inventory<'_>,
     ) -> Result<(), DatasetError> {
-        let rows = TraceRows::new(origin, inventory);
-        self.write_acquisitions(&rows)?;
+        let rows = &TraceRows::new(origin, inventory);
+        self.write_acquisitions(rows)?;
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
-        self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
+        self.write(inventory.suspects().iter().map(|of| DatasetSuspectRow { rows, of }))?;
         let stacks = rows.stacks();
-        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
-        let of_trace = rows.trace(stacks.len(), unnamed);
         let acquired = rows.acquired_by_stack();
-        self.write(stacks.into_iter().map(|stack| rows.stack_row(stack, &acquired)))?;
+        self.write(stacks.iter().map(|&(index, of)| {
+            let acquired = acquired.get(&of.key()).copied().unwrap_or_default();
+            StackRow { rows, index, of, acquired }
+        }))?;
         let processes: Vec<_> = Processes::read(trace)?.rows().collect();
-        let numbered = processes.iter().enumerate();
-        self.write(numbered.map(|(number, process)| rows.process(number, process)))?;
+        let numbered = (0..).map(ProcessIdx::from_row).zip(&processes);
+        self.write(numbered.map(|(row, of)| DatasetProcessRow { rows, row, of }))?;
         let modules: Vec<_> = Modules::read(trace)?.rows().collect();
-        let numbered = modules.iter().enumerate();
-        self.write(numbered.map(|(number, module)| rows.module(number, module)))?;
-        self.write(std::iter::once(of_trace))
+        let numbered = (0..).map(ModuleIdx::from_row).zip(&modules);
+        self.write(numbered.map(|(row, of)| ModuleRow { rows, row, of }))?;
+        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
+        self.write(std::iter::once(TraceRow {
+            rows,
+            info: &origin.info,
+            stacks: stacks.len(),
+            unnamed,
+        }))
     }
 
     /// Writes acquisitions, and what is open over time.
@@ -235,10 +244,10 @@ impl StagedTables<'_> {
             if let Some(growth) = &mut growth {
                 acquisitions.iter().for_each(|acquisition| growth.add(group, acquisition));
             }
-            acquisitions.into_iter().map(|acquisition| rows.acquisition(group, &acquisition))
+            acquisitions.into_iter().map(|acquisition| rows.acquisition(group, acquisition))
         });
         self.write(acquisitions)?;
-        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(&at)))
+        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(at)))
     }
 
     fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {

@@ -6,7 +6,7 @@ use polars::prelude::{
 };
 
 /// A row of a table.
-pub trait DatasetRow: DatasetCell {
+pub trait DatasetRow: Sized {
     /// The table's name, which is a folder in the dataset.
     const TABLE: &'static str;
 
@@ -14,9 +14,10 @@ pub trait DatasetRow: DatasetCell {
     const BATCH_ROWS: usize;
 
     /// Returns the columns of the table, without the partition columns.
-    fn table_columns() -> Vec<DatasetColumn> {
-        Self::specs("", "")
-    }
+    fn table_columns() -> Vec<DatasetColumn>;
+
+    /// Converts rows to columns.
+    fn columns_of(rows: &[Self]) -> Vec<Column>;
 }
 
 /// A column as readers see it.
@@ -28,18 +29,13 @@ pub struct DatasetColumn {
 }
 
 /// The value of a column, or the values of several.
-pub trait DatasetCell {
+pub trait DatasetCell: Sized {
     /// Returns its column with this name and meaning. A value with several columns ignores them, because each of its
     /// columns has its own.
     fn specs(name: &'static str, doc: &'static str) -> Vec<DatasetColumn>;
 
     /// Converts values to columns.
-    fn columns<'c>(
-        name: &'static str,
-        cells: impl Iterator<Item = &'c Self> + Clone,
-    ) -> Vec<Column>
-    where
-        Self: 'c;
+    fn columns(name: &'static str, cells: impl Iterator<Item = Self> + Clone) -> Vec<Column>;
 }
 
 /// A time in microseconds since 1970, UTC.
@@ -57,13 +53,10 @@ macro_rules! cells {
                 vec![DatasetColumn { name, doc, dtype: $dtype }]
             }
 
-            fn columns<'c>(
+            fn columns(
                 name: &'static str,
-                cells: impl Iterator<Item = &'c Self> + Clone,
-            ) -> Vec<Column>
-            where
-                Self: 'c,
-            {
+                cells: impl Iterator<Item = Self> + Clone,
+            ) -> Vec<Column> {
                 let name = PlSmallStr::from_static(name);
                 let values = <$array>::from_iter_options(name, cells.map($value)).into_column();
                 // Times are stored as numbers first.
@@ -74,57 +67,51 @@ macro_rules! cells {
 }
 
 cells! {
-    &str, DataType::String, StringChunked, |text| Some(*text);
-    Option<&str>, DataType::String, StringChunked, |text| *text;
-    String, DataType::String, StringChunked, |text| Some(text.as_str());
-    Option<String>, DataType::String, StringChunked, |text| text.as_deref();
-    i32, DataType::Int32, Int32Chunked, |number| Some(*number);
-    Option<i32>, DataType::Int32, Int32Chunked, |number| *number;
-    i64, DataType::Int64, Int64Chunked, |number| Some(*number);
-    Option<i64>, DataType::Int64, Int64Chunked, |number| *number;
-    f64, DataType::Float64, Float64Chunked, |number| Some(*number);
-    Option<f64>, DataType::Float64, Float64Chunked, |number| *number;
-    bool, DataType::Boolean, BooleanChunked, |flag| Some(*flag);
+    &str, DataType::String, StringChunked, Some;
+    Option<&str>, DataType::String, StringChunked, |text| text;
+    String, DataType::String, StringChunked, Some;
+    Option<String>, DataType::String, StringChunked, |text| text;
+    i32, DataType::Int32, Int32Chunked, Some;
+    Option<i32>, DataType::Int32, Int32Chunked, |number| number;
+    i64, DataType::Int64, Int64Chunked, Some;
+    Option<i64>, DataType::Int64, Int64Chunked, |number| number;
+    f64, DataType::Float64, Float64Chunked, Some;
+    Option<f64>, DataType::Float64, Float64Chunked, |number| number;
+    bool, DataType::Boolean, BooleanChunked, Some;
     Option<Utc>, UTC, Int64Chunked, |time| time.map(|Utc(us)| us);
 }
 
-/// Declares a row. Its fields are the columns, in order, and their doc comments are the meanings. A field that is
-/// itself such a row contributes its fields as columns.
+/// Declares the columns of a row or value, in order, with their values. The doc comments are the meanings. A value that has
+/// several columns contributes these.
 macro_rules! columns {
     (
-        $(#[$meta:meta])*
-        pub struct $row:ident<$t:lifetime> {
-            $( $(#[doc = $doc:literal])* pub $field:ident: $ty:ty, )+
+        $of:ty: $row:ident {
+            $( $(#[doc = $doc:literal])* $column:ident: $ty:ty = $value:expr; )+
         }
     ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone)]
-        pub struct $row<$t> { $( $(#[doc = $doc])* pub $field: $ty, )+ }
-
-        impl<$t> $crate::dataset::column::DatasetCell for $row<$t> {
+        impl<'t> $crate::dataset::column::DatasetCell for $of {
             fn specs(
                 _: &'static str,
                 _: &'static str,
             ) -> Vec<$crate::dataset::column::DatasetColumn> {
                 let mut specs = Vec::new();
                 $(
-                    let name = stringify!($field).trim_start_matches("r#");
+                    let name = stringify!($column).trim_start_matches("r#");
                     specs.extend(<$ty>::specs(name, concat!($($doc),*).trim_start()));
                 )+
                 specs
             }
 
-            fn columns<'c>(
+            // The value may be the same for all rows.
+            #[allow(unused_variables)]
+            fn columns(
                 _: &'static str,
-                rows: impl Iterator<Item = &'c Self> + Clone,
-            ) -> Vec<polars::prelude::Column>
-            where
-                Self: 'c,
-            {
+                rows: impl Iterator<Item = Self> + Clone,
+            ) -> Vec<polars::prelude::Column> {
                 let mut columns = Vec::new();
                 $(
-                    let name = stringify!($field).trim_start_matches("r#");
-                    columns.extend(<$ty>::columns(name, rows.clone().map(|row| &row.$field)));
+                    let name = stringify!($column).trim_start_matches("r#");
+                    columns.extend(<$ty>::columns(name, rows.clone().map(|$row| -> $ty { $value })));
                 )+
                 columns
             }

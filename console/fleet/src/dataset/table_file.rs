@@ -67,7 +67,7 @@ impl TableFile<'_> {
             if batch.is_empty() {
                 return Ok(());
             }
-            let frame = DataFrame::new(batch.len(), R::columns("", batch.iter()));
+            let frame = DataFrame::new(batch.len(), R::columns_of(&batch));
             self.push(&frame.map_err(DatasetError::parquet(self.path))?)?;
         }
     }

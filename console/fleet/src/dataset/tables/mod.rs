@@ -10,9 +10,9 @@ pub use self::acquired::{AcquisitionRow, DatasetGroupRow, DatasetGrowthRow};
 pub use self::leaks::{DatasetSuspectRow, StackRow};
 pub use self::place::{Build, Owner, Place, What};
 
-use polars::prelude::{DataType, Schema};
+use polars::prelude::{Column, DataType, Schema};
 
-use super::column::{DatasetColumn, DatasetRow, schema};
+use super::column::{DatasetCell, DatasetColumn, DatasetRow, schema};
 
 /// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
 pub const SCHEMA_VERSION: i32 = 2;
@@ -63,6 +63,14 @@ macro_rules! tables {
             impl DatasetRow for $row<'_> {
                 const TABLE: &'static str = $name;
                 const BATCH_ROWS: usize = $batch;
+
+                fn table_columns() -> Vec<DatasetColumn> {
+                    <&Self>::specs("", "")
+                }
+
+                fn columns_of(rows: &[Self]) -> Vec<Column> {
+                    <&Self>::columns("", rows.iter())
+                }
             }
         )+
 
