@@ -12,12 +12,12 @@ use std::{
 
 use handlescope_model::Reason;
 use polars::{
-    prelude::{Column, DataFrame, PolarsError, PolarsResult},
+    prelude::{DataFrame, PolarsError, PolarsResult},
     sql::extract_table_identifiers,
 };
 
 use super::{
-    columns::RelationColumn,
+    columns::{RelationColumn, described_columns},
     error::SqlError,
     hex::with_literals,
     joins::{RefusedJoin, TooLarge, collect},
@@ -32,7 +32,6 @@ use super::{
 use handlescope_query::{FrameNames, QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::SystemModules;
-use handlescope_session::suggest;
 use handlescope_session::trace::LoadedTrace;
 
 /// The name of `count(*)` everywhere except in polars.
@@ -94,7 +93,8 @@ impl<'a> Queries<'a> {
             return Err(SqlError::failed(problem));
         }
         if let Some(name) = described(query) {
-            return describe(name, views);
+            let names: Vec<&str> = views.relations().map(Relation::name).collect();
+            return described_columns(name, views.relation(name).map(Relation::columns), &names);
         }
         let traces = files.iter().map(|(file, loaded)| QueriedTrace {
             file: u32::try_from(*file).unwrap_or(u32::MAX),
@@ -212,27 +212,6 @@ pub fn described(query: &str) -> Option<&str> {
     ["describe", "desc"].iter().find(|word| word.eq_ignore_ascii_case(first))?;
     let name = words.next()?;
     words.next().is_none().then(|| name.trim_matches('"'))
-}
-
-/// Lists the columns of a table or view, one per row.
-fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
-    let Some(relation) = views.relation(name) else {
-        let names: Vec<&str> = views.relations().map(Relation::name).collect();
-        let hint = suggest::nearest(name, names.iter().copied())
-            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
-        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
-    };
-    let columns = relation.columns();
-    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
-        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
-    };
-    let frame = DataFrame::new_infer_height(vec![
-        texts("column", |column| column.name.to_string()),
-        texts("type", RelationColumn::dtype_text),
-        texts("unit", |column| column.unit.to_string()),
-        texts("meaning", |column| column.doc.to_string()),
-    ]);
-    Ok(frame?)
 }
 
 /// Renames polars' column `len` if it is a `count(*)` without a name of its own.

@@ -4,13 +4,13 @@ use std::{fmt::Display, sync::Arc};
 
 use handlescope_model::{guard::quietly, innermost};
 use polars::{
-    prelude::{Column, DataFrame, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult},
+    prelude::{DataFrame, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult},
     sql::{SQLContext, extract_table_identifiers},
 };
 
 use super::{
     answer::{apart, described, named_count},
-    columns::RelationColumn,
+    columns::{RelationColumn, described_columns},
     error::SqlError,
     functions::Functions,
     joins::{RefusedJoin, TooLarge, collect},
@@ -23,7 +23,6 @@ use handlescope_fleet::dataset::{
 };
 use handlescope_query::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
-use handlescope_session::suggest;
 
 /// Returns the columns of a dataset's table in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
@@ -54,7 +53,8 @@ pub fn sql_over_dataset(
         return Err(SqlError::failed(problem));
     }
     if let Some(name) = described(query) {
-        return describe(name);
+        let columns = handlescope_fleet::table(name).map(dataset_columns);
+        return Ok(described_columns(name, columns, &table_names())?.drop("unit")?);
     }
     // The session resets its flag for the next command while this query may still check it.
     let stop = Cancel::default();
@@ -88,6 +88,8 @@ fn planned(
     stop: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
+    let tables: Vec<&DatasetTable> =
+        named.iter().filter_map(|name| handlescope_fleet::table(name)).collect();
     let _reading = dataset.reading();
     let traces = dataset.complete_traces(|_| true);
     let traces = traces.map_err(of_dataset)?;
@@ -121,21 +123,22 @@ fn planned(
         None => run(query),
     };
     answer.map_err(|error| {
-        if let Some(damage) = damage(&error, dataset, &named, &traces, stop) {
+        if let Some(damage) = damage(&error, dataset, &tables, &traces, stop) {
             return of_dataset(damage);
         }
-        let columns: Vec<RelationColumn> = named
-            .iter()
-            .filter_map(|name| handlescope_fleet::table(name))
-            .flat_map(dataset_columns)
-            .collect();
+        let columns: Vec<RelationColumn> =
+            tables.iter().flat_map(|table| dataset_columns(table)).collect();
         let names = QueryNames {
-            tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
+            tables: table_names(),
             columns: columns.iter().map(|column| &*column.name).collect(),
             query,
         };
         SqlError::failed(polars_reason(&error, &names))
     })
+}
+
+fn table_names() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.name).collect()
 }
 
 fn of_dataset(error: impl Display) -> SqlError {
@@ -146,7 +149,7 @@ fn of_dataset(error: impl Display) -> SqlError {
 fn damage(
     error: &PolarsError,
     dataset: &Dataset,
-    named: &[String],
+    tables: &[&DatasetTable],
     traces: &[Partition],
     stop: &Cancel,
 ) -> Option<DatasetError> {
@@ -155,8 +158,7 @@ fn damage(
         innermost(error),
         PolarsError::IO { .. } | PolarsError::ComputeError(_) | PolarsError::OutOfBounds(_)
     );
-    let mut tables =
-        named.iter().filter_map(|name| handlescope_fleet::table(name)).filter(|_| is_of_files);
+    let mut tables = tables.iter().filter(|_| is_of_files);
     tables.find_map(|table| dataset.first_damage(table.name, traces.iter(), stop))
 }
 
@@ -168,24 +170,4 @@ fn streamed(plan: LazyFrame, refused: &RefusedJoin) -> PolarsResult<DataFrame> {
         Ok(answer) => Ok(answer?.unwrap_single()),
         Err(_) => collect(in_memory, refused),
     }
-}
-
-/// Lists the columns of a table, one per row.
-fn describe(name: &str) -> Result<DataFrame, SqlError> {
-    let Some(table) = handlescope_fleet::table(name) else {
-        let names: Vec<&str> = TABLES.iter().map(|table| -> &str { table.name }).collect();
-        let hint = suggest::nearest(name, names.iter().copied())
-            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
-        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
-    };
-    let columns = dataset_columns(table);
-    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
-        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
-    };
-    let frame = DataFrame::new_infer_height(vec![
-        texts("column", |column| column.name.to_string()),
-        texts("type", RelationColumn::dtype_text),
-        texts("meaning", |column| column.doc.to_string()),
-    ]);
-    Ok(frame?)
 }

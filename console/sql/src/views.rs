@@ -203,13 +203,7 @@ impl Views {
 
     /// Returns the names in a query, and those used by the views named.
     fn used(&self, named: &[String]) -> HashSet<String> {
-        let mut used: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
-        for view in self.planned.iter().rev() {
-            if used.contains(&view.name) {
-                used.extend(view.uses.iter().map(|name| name.to_lowercase()));
-            }
-        }
-        used
+        all_used(named, |name| Some(&self.named(name)?.uses))
     }
 
     /// Registers the views for queries. Only the named ones, and those they use, get plans.
@@ -237,14 +231,7 @@ impl Views {
 fn needed(files: Vec<ViewFile>, named: &[String]) -> (Vec<ViewFile>, Vec<String>) {
     let uses: HashMap<&str, &[String]> =
         files.iter().map(|file| (file.name.as_str(), file.uses.as_slice())).collect();
-    let mut needed: HashSet<String> = HashSet::new();
-    let mut open: Vec<String> = named.iter().map(|name| name.to_lowercase()).collect();
-    while let Some(name) = open.pop() {
-        let used = uses.get(name.as_str()).copied().unwrap_or_default();
-        if needed.insert(name) {
-            open.extend(used.iter().map(|name| name.to_lowercase()));
-        }
-    }
+    let mut needed = all_used(named, |name| uses.get(name).copied());
     let is_built_in = |file: &ViewFile| !file.is_of_user;
     // A view of the program may use one that replaces another of the program.
     for file in files.iter().filter(|file| is_built_in(file)) {
@@ -253,6 +240,19 @@ fn needed(files: Vec<ViewFile>, named: &[String]) -> (Vec<ViewFile>, Vec<String>
     let (needed, others): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| is_built_in(file) || needed.contains(&file.name));
     (needed, others.into_iter().map(|file| file.name).collect())
+}
+
+/// Returns names in lower case, and those that they use, directly or through others.
+fn all_used<'u>(named: &[String], uses: impl Fn(&str) -> Option<&'u [String]>) -> HashSet<String> {
+    let mut used = HashSet::new();
+    let mut open: Vec<String> = named.iter().map(|name| name.to_lowercase()).collect();
+    while let Some(name) = open.pop() {
+        let uses = uses(&name).unwrap_or_default();
+        if used.insert(name) {
+            open.extend(uses.iter().map(|name| name.to_lowercase()));
+        }
+    }
+    used
 }
 
 impl View {

@@ -94,7 +94,7 @@ impl Dataset {
             complete.insert(partition.trace, partition.date);
         }
         for (date, day) in &merged.0 {
-            for (name, written) in TABLES.iter().filter_map(|table| day.file(table.name, *date)) {
+            for (name, written) in day.files(*date) {
                 cancel.check()?;
                 self.check_file(&name, written, &mut checked);
             }
@@ -251,8 +251,8 @@ impl Dataset {
     ) -> Result<(), E> {
         let merged = self.merged_days()?;
         let mut days: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
-        for Partition { date, trace } in traces.iter().filter_map(|trace| merged.find(trace)) {
-            days.entry(date).or_default().insert(trace);
+        for partition in merged.partitions().filter(|it| traces.contains(&it.trace)) {
+            days.entry(partition.date).or_default().insert(partition.trace);
         }
         // Files of merged traces are written once for all that go.
         for (date, traces) in days {

@@ -131,7 +131,7 @@ impl Dataset {
             }
         }
         for (date, day) in merged.0.iter().filter(|(date, _)| is_chosen(&date.to_string())) {
-            self.expect_merged_files(*date, day)?;
+            day.files(*date).try_for_each(|(name, written)| self.expect_file(&name, written))?;
         }
         for (trace, _) in self.beside_tables(MANIFESTS)? {
             if !ids.contains(&trace) {

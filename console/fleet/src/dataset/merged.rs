@@ -74,6 +74,11 @@ impl MergedDay {
         id.or_else(|| hash.map(|table| format!("{:?} is not a hash", table.sha256)))
     }
 
+    /// The files of the tables that this program knows, and what was written.
+    pub fn files(&self, date: Date) -> impl Iterator<Item = (String, &TableSummary)> {
+        TABLES.iter().filter_map(move |table| self.file(table.name, date))
+    }
+
     /// The file of a table, and what was written; `None` for a table that is newer.
     pub fn file(&self, table: &str, date: Date) -> Option<(String, &TableSummary)> {
         let written = self.tables.get(table)?;
@@ -106,12 +111,6 @@ impl MergedDays {
         self.0.iter().flat_map(|(date, day)| {
             day.traces.iter().map(|trace| Partition { date: *date, trace: trace.clone() })
         })
-    }
-
-    /// The partition of a trace, if it is merged.
-    pub fn find(&self, trace: &str) -> Option<Partition> {
-        let (date, _) = self.0.iter().find(|(_, day)| day.traces.contains(trace))?;
-        Some(Partition { date: *date, trace: trace.to_owned() })
     }
 }
 
@@ -146,15 +145,6 @@ impl Dataset {
             return self.store.remove(&list_name(date));
         }
         self.store.write_json(&list_name(date), day)
-    }
-
-    /// Fails if a file of a day is missing or has another size than was written.
-    pub fn expect_merged_files(&self, date: Date, day: &MergedDay) -> Result<(), DatasetError> {
-        let files = TABLES.iter().filter_map(|table| day.file(table.name, date));
-        for (name, written) in files {
-            self.expect_file(&name, written)?;
-        }
-        Ok(())
     }
 
     /// Files with the rows that some traces have in a table, in the order of the traces; none for traces that are older than
