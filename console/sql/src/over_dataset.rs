@@ -9,14 +9,14 @@ use polars::{
 };
 
 use super::{
-    answer::{apart, described, named_count},
+    answer::{answered, run_named},
     columns::{RelationColumn, described_columns},
     error::SqlError,
     functions::Functions,
-    joins::{RefusedJoin, TooLarge, collect},
+    joins::{RefusedJoin, collect},
     memory::MemoryLimit,
-    names::{names_of_with, with_names},
-    planner::{execute, too_long},
+    names::names_of_with,
+    planner::execute,
 };
 use handlescope_fleet::dataset::{
     COMPARED_BYTES, Dataset, DatasetError, DatasetTable, PARTITIONS, Partition, TABLES,
@@ -49,28 +49,15 @@ pub fn sql_over_dataset(
     limit: MemoryLimit,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
-    if let Some(problem) = too_long(query) {
-        return Err(SqlError::failed(problem));
-    }
-    if let Some(name) = described(query) {
+    let describe = |name: &str| {
         let columns = handlescope_fleet::table(name).map(dataset_columns);
-        return Ok(described_columns(name, columns, &table_names())?.drop("unit")?);
-    }
-    // The session resets its flag for the next command while this query may still check it.
-    let stop = Cancel::default();
-    let refused = RefusedJoin::default();
-    let work = {
-        let (dataset, query) = (dataset.clone(), query.to_owned());
-        let (refused, stop) = (refused.clone(), stop.clone());
-        move || planned(&dataset, &query, &refused, &stop)
+        Ok(described_columns(name, columns, &table_names())?.drop("unit")?)
     };
-    let answer = apart(work, |_| Ok(()), limit, cancel);
-    stop.cancel();
-    let answer = answer?;
-    if let Some(&TooLarge { rows, most }) = refused.get() {
-        return Err(SqlError::JoinTooLarge { rows, most });
-    }
-    Ok(named_count(answer?, query)?)
+    let dataset = dataset.clone();
+    let plan = move |query: &str, refused: &RefusedJoin, stop: &Cancel| {
+        planned(&dataset, query, refused, stop)
+    };
+    answered(query, describe, plan, |_| Ok(()), limit, cancel)
 }
 
 /// Whether a query may be able to skip files, because it uses columns derived from folder names.
@@ -118,11 +105,7 @@ fn planned(
     }
     let mut run = |text: &str| streamed(execute(&mut context, text)?, refused);
     // When streaming, ORDER BY count(*) of an unnamed column would sort nothing, and report no error.
-    let answer = match with_names(query) {
-        Some(renamed) => run(&renamed).or_else(|_| run(query)),
-        None => run(query),
-    };
-    answer.map_err(|error| {
+    run_named(query, refused, &mut run).map_err(|error| {
         if let Some(damage) = damage(&error, dataset, &tables, &traces, stop) {
             return of_dataset(damage);
         }
