@@ -126,13 +126,14 @@ impl Dataset {
         for trace in before.iter().flat_map(|day| &day.traces) {
             traces.insert(trace.clone(), self.manifest(trace).ok());
         }
-        let (merged, mut files, mut bytes) = (traces.len(), 0, 0);
+        let merged = traces.len();
+        let [mut files, mut bytes] = before.as_ref().map_or([0; 2], |day| size(&day.tables));
         for partition in self.partitions(LAST)?.into_iter().filter(|it| it.date == date) {
             cancel.check()?;
             let manifest = self.manifest(&partition.trace)?;
-            let size: u64 = manifest.tables.values().map(|table| table.bytes).sum();
+            let [count, size] = size(&manifest.tables);
             if !manifest.unfinished && size <= MAX_BYTES {
-                files += manifest.tables.len() as u64;
+                files += count;
                 bytes += size;
                 traces.insert(partition.trace, Some(manifest));
             }
@@ -141,15 +142,12 @@ impl Dataset {
         if traces.len() == merged || traces.len() < 2 {
             return Ok(());
         }
-        for table in before.iter().flat_map(|day| day.tables.values()) {
-            files += 1;
-            bytes += table.bytes;
-        }
         let after = self.merge(&Day { date, before, traces }, cancel)?;
-        compacted.files[0] += files;
-        compacted.files[1] += after.tables.len() as u64;
-        compacted.bytes[0] += bytes;
-        compacted.bytes[1] += after.tables.values().map(|table| table.bytes).sum::<u64>();
+        for (side, [files, bytes]) in [[files, bytes], size(&after.tables)].into_iter().enumerate()
+        {
+            compacted.files[side] += files;
+            compacted.bytes[side] += bytes;
+        }
         Ok(())
     }
 
@@ -332,6 +330,11 @@ impl Dataset {
         folders.iter().for_each(|folder| self.store.remove_empty(folder));
         Ok(())
     }
+}
+
+/// Returns the number of files of tables, and their bytes.
+fn size(tables: &BTreeMap<String, TableSummary>) -> [u64; 2] {
+    [tables.len() as u64, tables.values().map(|table| table.bytes).sum()]
 }
 
 /// The day that is not over, in UTC.

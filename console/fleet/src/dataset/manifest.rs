@@ -58,6 +58,11 @@ impl TraceManifest {
         let schema_version = SCHEMA_VERSION;
         Self { schema_version, extractor, given, date, unfinished: true, tables }
     }
+
+    /// Returns the partition of its trace.
+    pub fn partition(&self, trace: &str) -> Option<Partition> {
+        Some(Partition { date: self.date.parse().ok()?, trace: trace.to_owned() })
+    }
 }
 
 impl TableSummary {
@@ -195,8 +200,7 @@ impl Dataset {
         if manifest.unfinished || !is_chosen(&manifest.date) {
             return Ok(());
         }
-        let Ok(date) = manifest.date.parse() else { return Ok(()) };
-        let partition = Partition { date, trace: trace.to_owned() };
+        let Some(partition) = manifest.partition(trace) else { return Ok(()) };
         // Another process may have placed it since the traces were listed.
         if self.is_listed(&partition)? {
             Ok(())

@@ -160,27 +160,29 @@ impl Dataset {
         cancel: &Cancel,
     ) -> Result<Vec<RowsFile>, DatasetError> {
         let days = self.merged_days()?;
-        let mut files: Vec<RowsFile> = Vec::new();
-        // Places of merged files in the list.
-        let mut places: BTreeMap<Date, usize> = BTreeMap::new();
-        for partition in traces {
+        let partitions: Vec<&Partition> = traces.collect();
+        // Traces by the merged file that has their rows, until the file is listed.
+        let mut merged: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
+        for partition in partitions.iter().filter(|partition| days.has(partition)) {
+            merged.entry(partition.date).or_default().insert(partition.trace.clone());
+        }
+        let mut files = Vec::new();
+        for partition in partitions {
             cancel.check()?;
             let day = days.0.get(&partition.date).filter(|_| days.has(partition));
-            let (name, written) = match day {
+            let (name, written, traces) = match day {
                 None => {
-                    let manifest = self.manifest(&partition.trace)?;
-                    let Some(written) = manifest.tables.get(table) else { continue };
-                    (partition.part(table), written.clone())
+                    let mut manifest = self.manifest(&partition.trace)?;
+                    let Some(written) = manifest.tables.remove(table) else { continue };
+                    (partition.part(table), written, TracesOfFile::OfFolder)
                 }
                 Some(day) => {
-                    let place = places.get(&partition.date).and_then(|at| files.get_mut(*at));
-                    if let Some(RowsFile { traces: TracesOfFile::Some(traces), .. }) = place {
-                        traces.insert(partition.trace.clone());
-                        continue;
-                    }
+                    let Some(traces) = merged.remove(&partition.date) else { continue };
                     let Some((name, written)) = day.file(table, partition.date) else { continue };
-                    places.insert(partition.date, files.len());
-                    (name, written.clone())
+                    let is_all = traces == day.traces;
+                    let traces =
+                        if is_all { TracesOfFile::All } else { TracesOfFile::Some(traces) };
+                    (name, written.clone(), traces)
                 }
             };
             if self.store.is_folder() && written.bytes <= compared {
@@ -188,17 +190,7 @@ impl Dataset {
             } else {
                 self.expect_file(&name, &written)?;
             }
-            let one = || BTreeSet::from([partition.trace.clone()]);
-            let traces = day.map_or(TracesOfFile::OfFolder, |_| TracesOfFile::Some(one()));
             files.push(RowsFile { path: self.store.path(&name), bytes: written.bytes, traces });
-        }
-        for (date, place) in places {
-            let (Some(day), Some(file)) = (days.0.get(&date), files.get_mut(place)) else {
-                continue;
-            };
-            if file.traces == TracesOfFile::Some(day.traces.clone()) {
-                file.traces = TracesOfFile::All;
-            }
         }
         Ok(files)
     }

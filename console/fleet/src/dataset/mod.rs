@@ -312,8 +312,8 @@ impl Dataset {
 
     /// Returns the partition of a complete trace. Its manifest, which is written before any of its rows, has the day.
     pub fn find(&self, trace: &str) -> Result<Option<Partition>, DatasetError> {
-        let date = match self.manifest(trace) {
-            Ok(manifest) => manifest.date.parse(),
+        let partition = match self.manifest(trace) {
+            Ok(manifest) => manifest.partition(trace),
             Err(DatasetError::Missing(_)) => return Ok(None),
             // A trace with a damaged manifest can still be removed.
             Err(DatasetError::Damaged { .. }) => {
@@ -321,8 +321,7 @@ impl Dataset {
             }
             Err(error) => return Err(error),
         };
-        let Ok(date) = date else { return Ok(None) };
-        let partition = Partition { date, trace: trace.to_owned() };
+        let Some(partition) = partition else { return Ok(None) };
         Ok(self.is_listed(&partition)?.then_some(partition))
     }
 
