@@ -1,6 +1,7 @@
 //! Groups the rows of `groups` of all traces by some of their columns.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use polars::prelude::{DataType, Expr, LazyFrame, col, lit, when};
 
@@ -78,6 +79,8 @@ impl Amounts {
 pub struct FleetGroup {
     /// Values of the group columns, in order.
     pub keys: Vec<Option<String>>,
+    /// The stack, if it is a group key.
+    pub stack: Option<Arc<StackTexts>>,
     pub machines: usize,
     pub traces: usize,
     pub handles: Amounts,
@@ -99,8 +102,6 @@ pub struct StackTexts {
 pub struct FleetGroups {
     pub by: Vec<FleetColumn>,
     pub groups: Vec<FleetGroup>,
-    /// Stacks that are group keys, by identity.
-    pub stacks: HashMap<String, StackTexts>,
     pub caveats: Vec<FleetCaveat>,
     pub machines: usize,
     pub traces: usize,
@@ -127,13 +128,10 @@ pub struct LeaksOnly {
 
 impl LeaksOnly {
     fn passes(self) -> Expr {
-        let (leaks, at_exit) = (col("leaked").gt(lit(0)), col("closed_at_exit").gt(lit(0)));
-        match (self.leak, self.at_exit) {
-            (false, false) => lit(true),
-            (true, false) => leaks,
-            (false, true) => at_exit,
-            (true, true) => leaks.or(at_exit),
-        }
+        let columns = [(self.leak, "leaked"), (self.at_exit, "closed_at_exit")];
+        let chosen = columns.into_iter().filter(|(is_chosen, _)| *is_chosen);
+        let some = chosen.map(|(_, column)| col(column).gt(lit(0)));
+        some.reduce(Expr::or).unwrap_or(lit(true))
     }
 }
 
@@ -189,29 +187,35 @@ pub fn fleet_groups(
     };
     let [sums, stacks] =
         fleet.summed("groups", &columns.concat(), rows, [&groups, &stacks], cancel)?;
-    let mut groups: Vec<FleetGroup> = records(&sums).map(|row| group(row, &keys, fleet)).collect();
+    let stacks = records(&stacks).filter_map(|row| {
+        let text = |name| row.text(name).unwrap_or_default();
+        let texts = StackTexts { function: text("function"), lines: text("stack_text") };
+        Some((row.text("stack")?, Arc::new(texts)))
+    });
+    let stacks: HashMap<String, Arc<StackTexts>> = stacks.collect();
+    let groups = records(&sums).map(|row| group(row, &keys, &stacks, fleet));
+    let mut groups: Vec<FleetGroup> = groups.collect();
     let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
     with_shares(&mut groups);
     groups.sort_by(|a, b| {
         let order = |group: &FleetGroup| (group.unreleased(), group.acquired());
         order(b).cmp(&order(a)).then_with(|| a.keys.cmp(&b.keys))
     });
-    let stacks = records(&stacks).filter_map(|row| {
-        let text = |name| row.text(name).unwrap_or_default();
-        let texts = StackTexts { function: text("function"), lines: text("stack_text") };
-        Some((row.text("stack")?, texts))
-    });
     Ok(FleetGroups {
         by: by.to_vec(),
         groups,
-        stacks: stacks.collect(),
         caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
         machines: fleet.machines.len(),
         traces: fleet.traces.len(),
     })
 }
 
-fn group(row: AnswerRow<'_>, keys: &[&str], fleet: &Fleet) -> FleetGroup {
+fn group(
+    row: AnswerRow<'_>,
+    keys: &[&str],
+    stacks: &HashMap<String, Arc<StackTexts>>,
+    fleet: &Fleet,
+) -> FleetGroup {
     let amounts = |[acquired, released, leaked, closed_at_exit]: [&str; 4]| Amounts {
         acquired: row.count(acquired),
         released: row.count(released),
@@ -221,6 +225,7 @@ fn group(row: AnswerRow<'_>, keys: &[&str], fleet: &Fleet) -> FleetGroup {
     let traces = row.numbers("number").into_iter().map(|number| number as usize);
     FleetGroup {
         keys: keys.iter().map(|name| row.text(name)).collect(),
+        stack: row.text("stack").and_then(|stack| stacks.get(&stack).cloned()),
         traces: traces.len(),
         machines: fleet.machines_of(traces),
         handles: amounts(AMOUNTS),

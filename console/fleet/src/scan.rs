@@ -10,30 +10,28 @@ use std::sync::Arc;
 
 use handlescope_model::guard::quietly;
 use polars::prelude::{
-    AnyValue, CastColumnsPolicy, DataFrame, DataType, Expr, ExtraColumnsPolicy, Field, HiveOptions,
-    IdxSize, IntoLazy, LazyFrame, MissingColumnsPolicy, NamedFrom, ParquetOptions, PlRefPath,
-    PolarsError, PolarsResult, Schema, SchemaRef, Series, UnifiedScanArgs, UnionArgs, col, concat,
-    lit,
+    AnyValue, CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, HiveOptions, IdxSize,
+    IntoLazy, LazyFrame, MissingColumnsPolicy, NamedFrom, ParquetOptions, PlRefPath, PolarsError,
+    PolarsResult, SchemaRef, Series, UnifiedScanArgs, UnionArgs, col, concat, lit,
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
 
 use crate::FleetError;
-use crate::dataset::{Dataset, DatasetTable, Partition, RowsFile, TABLES, TracesOfFile};
+use crate::dataset::{
+    DATE, Dataset, DatasetTable, PARTITIONS, Partition, RowsFile, TABLES, TRACE, TracesOfFile,
+    schema,
+};
 use handlescope_session::cancel::Cancel;
 
 /// Maximum size on disk of the files that are read at once. A larger file is read in parts, because its columns may
 /// take many times as many bytes in memory.
-const BATCH_BYTES: u64 = 4 << 20;
+pub const BATCH_BYTES: u64 = 4 << 20;
 
 /// Number of rows in a part of a larger file.
 const BATCH_ROWS: IdxSize = 1 << 17;
 
 /// Maximum number of files open at once.
-const BATCH_FILES: usize = 256;
-
-/// Columns that come from folder names.
-pub const DATE: &str = "date";
-pub const TRACE: &str = "trace";
+pub const BATCH_FILES: usize = 256;
 
 /// The column with the path of a row's file, and the pattern for the partition at the end of the path.
 const FILE: &str = "part_file";
@@ -58,28 +56,50 @@ pub fn scan<'p>(
     cancel: &Cancel,
 ) -> Result<LazyFrame, FleetError> {
     let files = dataset.files_to_read(table.name, traces, compared, cancel)?;
-    let mut frames = Vec::new();
-    let is_alike = |one: &RowsFile, other: &RowsFile| {
-        one.traces == other.traces && !matches!(one.traces, TracesOfFile::Some(_))
-    };
-    for alike in files.chunk_by(is_alike) {
-        let frame = scan_files(dataset, alike, (table.schema)())?;
-        frames.push(match alike {
-            [RowsFile { traces: TracesOfFile::Some(traces), .. }] => frame.filter(is_of(traces)),
-            _ => frame,
-        });
-    }
-    match frames.len() {
-        0 => Ok(scan_files(dataset, &[], (table.schema)())?),
-        1 => Ok(frames.swap_remove(0)),
-        _ => Ok(concat(frames, UnionArgs { rechunk: false, ..UnionArgs::default() })?),
-    }
+    let frames = split(&files, u64::MAX, usize::MAX)
+        .map(|alike| Ok(of_traces(alike, scan_files(dataset, alike, table)?)))
+        .collect::<PolarsResult<Vec<_>>>()?;
+    Ok(match <[LazyFrame; 1]>::try_from(frames) {
+        Ok([frame]) => frame,
+        Err(frames) => concat(frames, UnionArgs { rechunk: false, ..UnionArgs::default() })?,
+    })
 }
 
-/// Whether a row is of one of some traces.
-pub fn is_of(traces: &BTreeSet<String>) -> Expr {
-    let ids = Series::new("".into(), traces.iter().map(String::as_str).collect::<Vec<_>>());
-    col(TRACE).is_in(lit(ids).implode(false), false)
+/// Splits files into those that one frame can read: files of one trace each, merged files of which all rows count, or one
+/// file of which only some count, which may be there again for other traces. A part has at most so many bytes and files,
+/// but one file at least. No files are one part.
+pub fn split(
+    files: &[RowsFile],
+    max_bytes: u64,
+    max_files: usize,
+) -> impl Iterator<Item = &[RowsFile]> {
+    let (mut bytes, mut count) = (files.first().map_or(0, |file| file.bytes), 1);
+    let parts = files.chunk_by(move |one, next| {
+        let is_alike = match (&one.traces, &next.traces) {
+            (TracesOfFile::Some(_), TracesOfFile::Some(_)) => one.path == next.path,
+            (one, next) => one == next,
+        };
+        (bytes, count) = (bytes.saturating_add(next.bytes), count + 1);
+        let fits = is_alike && bytes <= max_bytes && count <= max_files;
+        if !fits {
+            (bytes, count) = (next.bytes, 1);
+        }
+        fits
+    });
+    parts.chain(files.is_empty().then_some(files))
+}
+
+/// Drops the rows that do not count in a part of [`split`].
+pub fn of_traces(files: &[RowsFile], rows: LazyFrame) -> LazyFrame {
+    let some = files.iter().filter_map(|file| match &file.traces {
+        TracesOfFile::Some(traces) => Some(traces),
+        TracesOfFile::OfFolder | TracesOfFile::All => None,
+    });
+    let ids: Vec<&str> = some.flatten().map(String::as_str).collect();
+    if ids.is_empty() {
+        return rows;
+    }
+    rows.filter(col(TRACE).is_in(lit(Series::new("".into(), ids)).implode(false), false))
 }
 
 /// A frame over files of a dataset, whose partitions are those of the path within it. Files are of one trace each, or all
@@ -87,7 +107,7 @@ pub fn is_of(traces: &BTreeSet<String>) -> Expr {
 pub fn scan_files(
     dataset: &Dataset,
     files: &[RowsFile],
-    schema: Schema,
+    table: &DatasetTable,
 ) -> PolarsResult<LazyFrame> {
     let is_merged = files.iter().any(|file| file.traces != TracesOfFile::OfFolder);
     let root = dataset.resolved_root();
@@ -95,25 +115,21 @@ pub fn scan_files(
         Ok(name) => root.join(name),
         Err(_) => file.path.clone(),
     };
-    let paths = files.iter().map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    let mut paths = files.iter().map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    paths.dedup();
+    let mut partitions = schema(&PARTITIONS);
+    if paths.is_empty() {
+        let columns = [table.schema(), partitions].into_iter().flatten().collect();
+        return Ok(DataFrame::empty_with_schema(&columns).lazy());
+    }
     // Polars takes names of folders above the dataset for partitions, too.
     let is_hive = !root.to_string_lossy().contains('=');
-    let date = Field::new(DATE.into(), DataType::Date);
-    let trace = Field::new(TRACE.into(), DataType::String);
-    if paths.is_empty() {
-        let partitions = Schema::from_iter([date, trace]);
-        let columns = [schema, partitions].into_iter().flatten();
-        return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
+    let columns = if is_merged { table.merged_schema() } else { table.schema() };
+    if is_merged {
+        partitions.shift_remove(TRACE);
     }
-    let names: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
-    let (schema, partitions) = if is_merged {
-        let columns = [schema, Schema::from_iter([trace])].into_iter().flatten();
-        (columns.collect(), Schema::from_iter([date]))
-    } else {
-        (schema, Schema::from_iter([date, trace]))
-    };
     let options = ParquetOptions {
-        schema: Some(SchemaRef::new(schema)),
+        schema: Some(SchemaRef::new(columns)),
         use_statistics: true,
         ..ParquetOptions::default()
     };
@@ -138,15 +154,15 @@ pub fn scan_files(
     };
     let sources = ScanSources::Paths(paths.into());
     let frame: LazyFrame = DslBuilder::scan_parquet(sources, options, args)?.build().into();
-    if is_hive {
-        let partitions = vec![col(DATE), col(TRACE)];
-        return Ok(if is_merged { frame.select([names, partitions].concat()) } else { frame });
-    }
     let part = |pattern: &str, group| col(FILE).str().extract(lit(pattern), group);
-    let date = part(if is_merged { MERGED_DAY } else { PARTITION }, 1);
-    let trace = if is_merged { col(TRACE) } else { part(PARTITION, 2).alias(TRACE) };
-    let partitions = vec![date.cast(DataType::Date).alias(DATE), trace];
-    Ok(frame.select([names, partitions].concat()))
+    let day = |pattern| part(pattern, 1).cast(DataType::Date).alias(DATE);
+    let of_row = match (is_hive, is_merged) {
+        (true, _) => [col(DATE), col(TRACE)],
+        (false, true) => [day(MERGED_DAY), col(TRACE)],
+        (false, false) => [day(PARTITION), part(PARTITION, 2).alias(TRACE)],
+    };
+    let names = table.schema().iter_names().map(|name| col(name.clone())).collect::<Vec<_>>();
+    Ok(frame.select([&names[..], &of_row].concat()))
 }
 
 /// Converts a path to what polars should read. Polars maps files given as paths, but reads only what it needs of files
@@ -163,7 +179,7 @@ fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
     Ok(if is_no_url { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
 }
 
-/// Reads columns of a table, several files at a time, and calls `visit` at least once.
+/// Reads columns of a table and `trace`, several files at a time, and calls `visit` at least once.
 ///
 /// # Errors
 /// If a file cannot be read, `visit` fails, or `cancel` asks to stop.
@@ -182,24 +198,10 @@ pub fn each<'p>(
         let damage = dataset.first_damage(table.name, traces.iter().copied(), cancel);
         damage.map_or(error.into(), FleetError::from)
     };
-    let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
-    let read: BTreeSet<&str> = columns.iter().copied().chain([TRACE]).collect();
-    let read: Vec<_> = read.into_iter().map(col).collect();
-    let mut rest = files.as_slice();
-    loop {
-        let mut bytes = 0;
-        let first = rest.first().map(|file| &file.traces);
-        let fitting = rest.iter().take(BATCH_FILES).take_while(|file| {
-            bytes += file.bytes;
-            bytes <= BATCH_BYTES && Some(&file.traces) == first
-        });
-        let (batch, behind) = rest.split_at(fitting.count().max(1).min(rest.len()));
-        let some = match first {
-            Some(TracesOfFile::Some(traces)) => Some(traces),
-            _ => None,
-        };
-        let columns = if some.is_some() { &read } else { &wanted };
-        let frame = scan_files(dataset, batch, (table.schema)())?.select(columns.clone());
+    let columns: BTreeSet<&str> = columns.iter().copied().chain([TRACE]).collect();
+    let columns: Vec<_> = columns.into_iter().map(col).collect();
+    for batch in split(&files, BATCH_BYTES, BATCH_FILES) {
+        let frame = scan_files(dataset, batch, table)?.select(&columns);
         let is_large = batch.iter().any(|file| file.bytes > BATCH_BYTES);
         for first in (0..).step_by(BATCH_ROWS as usize) {
             cancel.check()?;
@@ -208,20 +210,13 @@ pub fn each<'p>(
             let rows = collect(part).map_err(damaged)?;
             let height = rows.height();
             // Behind the part: a filter in front of it would read all parts before it again.
-            let rows = match some {
-                Some(traces) => collect(rows.lazy().filter(is_of(traces)).select(wanted.clone()))?,
-                None => rows,
-            };
-            visit(rows)?;
+            visit(collect(of_traces(batch, rows.lazy()))?)?;
             if !is_large || height < BATCH_ROWS as usize {
                 break;
             }
         }
-        rest = behind;
-        if rest.is_empty() {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 /// Collects the rows of a frame. Turns panics into errors, because some decoders of polars panic on damaged files.

@@ -1,7 +1,7 @@
 //! The traces of a dataset that a question is about.
 
 use std::array;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
 
 use polars::prelude::{
@@ -9,9 +9,9 @@ use polars::prelude::{
 };
 
 use super::choice::FleetChoice;
-use super::scan::{TRACE, collect, each, records};
+use super::scan::{collect, each};
 use crate::FleetError;
-use crate::dataset::{Dataset, Partition};
+use crate::dataset::{Dataset, ListedTrace, Partition, TRACE};
 use handlescope_session::cancel::Cancel;
 
 /// Name of a machine if the trace does not name it.
@@ -36,6 +36,25 @@ pub struct FleetTrace {
     pub lacks_symbols: bool,
     /// Number of handles that were never closed, or only by process exit.
     pub unreleased: i64,
+}
+
+impl FleetTrace {
+    fn new(listed: &ListedTrace, machines: &[String]) -> Self {
+        let machine = machine_of(listed);
+        Self {
+            partition: listed.partition.clone(),
+            machine: machines.partition_point(|name| name.as_str() < machine),
+            day: listed.partition.date.to_string(),
+            seconds: listed.recorded_s,
+            has_losses: listed.events_lost.unwrap_or_default() > 0 || listed.buffers_lost > 0,
+            lacks_symbols: listed.stacks_without_symbols > 0,
+            unreleased: listed.leaked.saturating_add(listed.closed_at_exit),
+        }
+    }
+}
+
+fn machine_of(trace: &ListedTrace) -> &str {
+    trace.machine.as_deref().unwrap_or(UNKNOWN)
 }
 
 /// The traces of a dataset that match the chosen machines and days.
@@ -70,61 +89,24 @@ impl Fleet {
         if chosen.is_empty() && dataset.traces()?.is_empty() {
             return Err(FleetError::Empty);
         }
-        let partitions: HashMap<&str, &Partition> =
-            chosen.iter().map(|partition| (partition.trace.as_str(), partition)).collect();
-        let mut found = BTreeMap::new();
-        let columns = [
-            TRACE,
-            "machine",
-            "recorded_s",
-            "events_lost",
-            "buffers_lost",
-            "stacks_without_symbols",
-            "leaked",
-            "closed_at_exit",
-        ];
-        each(dataset, "traces", &columns, chosen.iter(), cancel, |rows| {
-            for row in records(&rows) {
-                let machine = row.text("machine").unwrap_or_else(|| UNKNOWN.to_owned());
-                let passes = choice.machine.as_ref().is_none_or(|filter| filter.matches(&machine));
-                let id = row.text(TRACE).filter(|_| passes);
-                let partition = id.and_then(|id| partitions.get(id.as_str()).copied());
-                let Some(partition) = partition else { continue };
-                let trace = FleetTrace {
-                    partition: partition.clone(),
-                    machine: 0,
-                    day: partition.date.to_string(),
-                    seconds: row.number("recorded_s"),
-                    has_losses: row.count("events_lost") > 0 || row.count("buffers_lost") > 0,
-                    lacks_symbols: row.count("stacks_without_symbols") > 0,
-                    unreleased: row.count("leaked").saturating_add(row.count("closed_at_exit")),
-                };
-                found.insert(partition, (machine, trace));
-            }
-            Ok(())
-        })?;
-        if found.is_empty() {
+        let mut listed = dataset.listed_among(&chosen, cancel)?;
+        listed.retain(|_, trace| {
+            choice.machine.as_ref().is_none_or(|filter| filter.matches(machine_of(trace)))
+        });
+        if listed.is_empty() {
             return Err(FleetError::NoTrace { filters: choice.text() });
         }
-        let machines: BTreeSet<&String> = found.values().map(|(machine, _)| machine).collect();
-        let machines: Vec<String> = machines.into_iter().cloned().collect();
+        let machines: BTreeSet<&str> = listed.values().map(machine_of).collect();
+        let machines: Vec<String> = machines.into_iter().map(str::to_owned).collect();
+        let traces: Vec<FleetTrace> =
+            listed.values().map(|trace| FleetTrace::new(trace, &machines)).collect();
         let lookup = df!(
-            TRACE => found.keys().map(|partition| partition.trace.as_str()).collect::<Vec<_>>(),
-            "number" => (0..).take(found.len()).collect::<Vec<u32>>(),
-            "machine" => found.values().map(|(machine, _)| machine.as_str()).collect::<Vec<_>>(),
-            "day" => found.values().map(|(_, trace)| trace.day.as_str()).collect::<Vec<_>>(),
+            TRACE => listed.keys().map(|partition| partition.trace.as_str()).collect::<Vec<_>>(),
+            "number" => (0..).take(listed.len()).collect::<Vec<u32>>(),
+            "machine" => listed.values().map(machine_of).collect::<Vec<_>>(),
+            "day" => traces.iter().map(|trace| trace.day.as_str()).collect::<Vec<_>>(),
         )?;
-        let traces = found.into_values().map(|(machine, trace)| FleetTrace {
-            machine: machines.binary_search(&machine).unwrap_or_default(),
-            ..trace
-        });
-        Ok(Self {
-            traces: traces.collect(),
-            dataset: dataset.clone(),
-            machines,
-            lookup,
-            _reading: reading,
-        })
+        Ok(Self { traces, dataset: dataset.clone(), machines, lookup, _reading: reading })
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = &Partition> {
@@ -159,12 +141,6 @@ impl Fleet {
         sums: [&dyn Fn(LazyFrame) -> LazyFrame; N],
         cancel: &Cancel,
     ) -> Result<[DataFrame; N], FleetError> {
-        let wanted: BTreeSet<&str> = columns
-            .iter()
-            .copied()
-            .filter(|name| !OF_TRACES.contains(name))
-            .chain([TRACE])
-            .collect();
         let mut parts: [Vec<DataFrame>; N] = array::from_fn(|_| Vec::new());
         let merge = |sum: &dyn Fn(LazyFrame) -> LazyFrame, parts: &mut Vec<DataFrame>| {
             cancel.check()?;
@@ -173,7 +149,8 @@ impl Fleet {
             parts.push(sum.clone());
             Ok::<_, FleetError>(sum)
         };
-        let wanted: Vec<&str> = wanted.into_iter().collect();
+        let wanted: Vec<&str> =
+            columns.iter().copied().filter(|name| !OF_TRACES.contains(name)).collect();
         each(&self.dataset, table, &wanted, self.partitions(), cancel, |batch| {
             let batch = batch.lazy().left_join(self.lookup.clone().lazy(), col(TRACE), col(TRACE));
             let batch = collect(rows(batch))?;

@@ -16,9 +16,10 @@ use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
 use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::scan::{AnswerRow, TRACE, collect, records};
+use super::scan::{AnswerRow, collect, records};
 use super::traces::{ALL, Fleet, numbers, sums};
 use crate::FleetError;
+use crate::dataset::TRACE;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};
 

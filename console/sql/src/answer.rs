@@ -12,12 +12,12 @@ use std::{
 
 use handlescope_model::Reason;
 use polars::{
-    prelude::{Column, DataFrame, PolarsError, PolarsResult},
+    prelude::{DataFrame, PolarsError, PolarsResult},
     sql::extract_table_identifiers,
 };
 
 use super::{
-    columns::RelationColumn,
+    columns::{RelationColumn, described_columns},
     error::SqlError,
     hex::with_literals,
     joins::{RefusedJoin, TooLarge, collect},
@@ -32,7 +32,6 @@ use super::{
 use handlescope_query::{FrameNames, QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::SystemModules;
-use handlescope_session::suggest;
 use handlescope_session::trace::LoadedTrace;
 
 /// The name of `count(*)` everywhere except in polars.
@@ -90,26 +89,19 @@ impl<'a> Queries<'a> {
         cancel: &Cancel,
     ) -> Result<DataFrame, SqlError> {
         let Queries { files, views, names, system, ref texts } = *self;
-        if let Some(problem) = too_long(query) {
-            return Err(SqlError::failed(problem));
-        }
-        if let Some(name) = described(query) {
-            return describe(name, views);
-        }
+        let describe = |name: &str| {
+            let names: Vec<&str> = views.relations().map(Relation::name).collect();
+            described_columns(name, views.relation(name).map(Relation::columns), &names)
+        };
         let traces = files.iter().map(|(file, loaded)| QueriedTrace {
             file: u32::try_from(*file).unwrap_or(u32::MAX),
             trace: Arc::clone(&loaded.trace),
         });
-        // The session resets its flag for the next command while this query may still check it.
-        let stop = Cancel::default();
         let (stacks, requests) = mpsc::channel();
-        let traces = traces.collect();
-        let tables = Arc::new(QueriedTables { traces, stacks: Some(stacks), stop: stop.clone() });
-        let refused = RefusedJoin::default();
-        let work = {
-            let (text, views, refused) =
-                (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
-            move || planned(&text, &tables, &views, &refused)
+        let (traces, stacks, known) = (traces.collect(), Some(stacks), Arc::clone(views));
+        let plan = move |query: &str, refused: &RefusedJoin, stop: &Cancel| {
+            let tables = Arc::new(QueriedTables { traces, stacks, stop: stop.clone() });
+            planned(query, &tables, &known, refused)
         };
         let wait = |memory: &mut QueryMemory| {
             let answer = match requests.recv_timeout(LOOK_EVERY) {
@@ -131,13 +123,53 @@ impl<'a> Queries<'a> {
             let _ = answer.send(texts);
             Ok(())
         };
-        let answer = apart(work, wait, limit, cancel);
-        stop.cancel();
-        if let Some(&TooLarge { rows, most }) = refused.get() {
-            return Err(SqlError::JoinTooLarge { rows, most });
-        }
-        Ok(named_count(answer??, query)?)
+        answered(query, describe, plan, wait, limit, cancel)
     }
+}
+
+/// Answers a query by `plan`, on its own thread, or `DESCRIBE` by `describe`.
+///
+/// # Errors
+/// If the query is too long, a join is too large, `plan` fails, it takes too much memory, or `cancel` is set.
+pub fn answered(
+    query: &str,
+    describe: impl FnOnce(&str) -> Result<DataFrame, SqlError>,
+    plan: impl FnOnce(&str, &RefusedJoin, &Cancel) -> Result<DataFrame, SqlError> + Send + 'static,
+    wait: impl FnMut(&mut QueryMemory) -> Result<(), SqlError>,
+    limit: MemoryLimit,
+    cancel: &Cancel,
+) -> Result<DataFrame, SqlError> {
+    if let Some(problem) = too_long(query) {
+        return Err(SqlError::failed(problem));
+    }
+    if let Some(name) = described(query) {
+        return describe(name);
+    }
+    // The session resets its flag for the next command while this query may still check it.
+    let stop = Cancel::default();
+    let refused = RefusedJoin::default();
+    let work = {
+        let (query, refused, stop) = (query.to_owned(), refused.clone(), stop.clone());
+        move || plan(&query, &refused, &stop)
+    };
+    let answer = apart(work, wait, limit, cancel);
+    stop.cancel();
+    let answer = answer?;
+    if let Some(&TooLarge { rows, most }) = refused.get() {
+        return Err(SqlError::JoinTooLarge { rows, most });
+    }
+    Ok(named_count(answer?, query)?)
+}
+
+/// Runs a query with names for its calculated columns, or as typed where that fails.
+pub fn run_named(
+    query: &str,
+    refused: &RefusedJoin,
+    run: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
+) -> PolarsResult<DataFrame> {
+    let Some(renamed) = with_names(query) else { return run(query) };
+    // Errors should be about the query as typed.
+    run(&renamed).or_else(|error| if refused.get().is_some() { Err(error) } else { run(query) })
 }
 
 /// Plans a query and runs it.
@@ -166,15 +198,7 @@ fn planned(
         let converted = with_literals(text, &columns);
         collect(execute(&mut context, converted.as_deref().unwrap_or(text))?, refused)
     };
-    // Errors should be about the query as typed.
-    let answer = match with_names(query) {
-        Some(renamed) => run(&renamed).or_else(|error| match refused.get() {
-            Some(_) => Err(error),
-            None => run(query),
-        }),
-        None => run(query),
-    };
-    answer.map_err(|error| {
+    run_named(query, refused, &mut run).map_err(|error| {
         let failing = match refused.get() {
             None => failing_view(&error, views.of_user(&named), &mut run),
             Some(_) => None,
@@ -200,13 +224,13 @@ fn failing_view<'v>(
         reason.chars().filter(|c| !c.is_ascii_digit()).collect()
     };
     views.into_iter().find_map(|view| {
-        let failure = run(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
+        let failure = run(&format!("SELECT * FROM \"{}\"", view.file.name)).err()?;
         (kind(&failure) == kind(error)).then_some((view, failure))
     })
 }
 
 /// Returns the name after `DESCRIBE`.
-pub fn described(query: &str) -> Option<&str> {
+fn described(query: &str) -> Option<&str> {
     let mut words = query.trim().trim_end_matches(';').split_whitespace();
     let first = words.next()?;
     ["describe", "desc"].iter().find(|word| word.eq_ignore_ascii_case(first))?;
@@ -214,29 +238,8 @@ pub fn described(query: &str) -> Option<&str> {
     words.next().is_none().then(|| name.trim_matches('"'))
 }
 
-/// Lists the columns of a table or view, one per row.
-fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
-    let Some(relation) = views.relation(name) else {
-        let names: Vec<&str> = views.relations().map(Relation::name).collect();
-        let hint = suggest::nearest(name, names.iter().copied())
-            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
-        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
-    };
-    let columns = relation.columns();
-    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
-        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
-    };
-    let frame = DataFrame::new_infer_height(vec![
-        texts("column", |column| column.name.to_string()),
-        texts("type", RelationColumn::dtype_text),
-        texts("unit", |column| column.unit.to_string()),
-        texts("meaning", |column| column.doc.to_string()),
-    ]);
-    Ok(frame?)
-}
-
 /// Renames polars' column `len` if it is a `count(*)` without a name of its own.
-pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
+fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
     let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
     if has(&answer, POLARS_COUNT) && !has(&answer, COUNT) && words.all(|word| word != POLARS_COUNT)
@@ -247,7 +250,7 @@ pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame
 }
 
 /// Runs a query on its own thread, while this thread checks for Ctrl-C and memory, and calls `wait` in between.
-pub fn apart<T: Send + 'static>(
+fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut QueryMemory) -> Result<(), SqlError>,
     limit: MemoryLimit,

@@ -7,9 +7,11 @@ use handlescope_model::tables::{
     ResourceMisses,
 };
 use handlescope_model::{ColumnSpec, ColumnType, Columns, EventKind, Key, Table};
-use polars::prelude::{DataType, PolarsError};
+use polars::prelude::{Column, DataFrame, DataType, PolarsError};
 
+use super::error::SqlError;
 use handlescope_query::type_name;
+use handlescope_session::suggest;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TableColumn {
@@ -195,6 +197,32 @@ impl RelationColumn {
     pub fn type_text(&self) -> String {
         format!("{}{}", self.dtype_text(), if self.nullable { "?" } else { "" })
     }
+}
+
+/// Lists the columns of a table or view, one per row. `names` are those of all tables and views.
+///
+/// # Errors
+/// If there are no columns, because none has this name.
+pub fn described_columns(
+    name: &str,
+    columns: Option<Vec<RelationColumn>>,
+    names: &[&str],
+) -> Result<DataFrame, SqlError> {
+    let Some(columns) = columns else {
+        let hint = suggest::nearest(name, names.iter().copied())
+            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
+        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
+    };
+    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
+        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
+    };
+    let frame = DataFrame::new_infer_height(vec![
+        texts("column", |column| column.name.to_string()),
+        texts("type", RelationColumn::dtype_text),
+        texts("unit", |column| column.unit.to_string()),
+        texts("meaning", |column| column.doc.to_string()),
+    ]);
+    Ok(frame?)
 }
 
 impl TableColumn {

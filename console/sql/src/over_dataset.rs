@@ -4,48 +4,37 @@ use std::{fmt::Display, sync::Arc};
 
 use handlescope_model::{guard::quietly, innermost};
 use polars::{
-    prelude::{
-        Column, DataFrame, DataType, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult,
-    },
+    prelude::{DataFrame, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult},
     sql::{SQLContext, extract_table_identifiers},
 };
 
 use super::{
-    answer::{apart, described, named_count},
-    columns::RelationColumn,
+    answer::{answered, run_named},
+    columns::{RelationColumn, described_columns},
     error::SqlError,
     functions::Functions,
-    joins::{RefusedJoin, TooLarge, collect},
+    joins::{RefusedJoin, collect},
     memory::MemoryLimit,
-    names::{names_of_with, with_names},
-    planner::{execute, too_long},
+    names::names_of_with,
+    planner::execute,
 };
 use handlescope_fleet::dataset::{
-    COMPARED_BYTES, Dataset, DatasetError, DatasetTable, Partition, TABLES,
+    COMPARED_BYTES, Dataset, DatasetError, DatasetTable, PARTITIONS, Partition, TABLES,
 };
 use handlescope_query::{QueryNames, polars_reason};
 use handlescope_session::cancel::Cancel;
-use handlescope_session::suggest;
-
-/// Columns derived from folder names, with their meanings.
-const PARTITIONS: [(&str, DataType, &str); 2] = [
-    ("date", DataType::Date, "Day of the session start, UTC."),
-    ("trace", DataType::String, "Id of the trace: 32 hexadecimal digits."),
-];
 
 /// Returns the columns of a dataset's table in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
-    let columns =
-        (table.columns)().into_iter().map(|column| (column.name, column.dtype, column.doc, true));
-    let partitions = PARTITIONS.into_iter().map(|(name, dtype, doc)| (name, dtype, doc, false));
-    columns
-        .chain(partitions)
-        .map(|(name, dtype, doc, nullable)| RelationColumn {
-            name: name.into(),
-            dtype,
+    let stored = (table.columns)().into_iter().map(|column| (column, true));
+    stored
+        .chain(PARTITIONS.into_iter().map(|column| (column, false)))
+        .map(|(column, nullable)| RelationColumn {
+            name: column.name.into(),
+            dtype: column.dtype,
             nullable,
             unit: "".into(),
-            doc: doc.into(),
+            doc: column.doc.into(),
         })
         .collect()
 }
@@ -60,34 +49,22 @@ pub fn sql_over_dataset(
     limit: MemoryLimit,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
-    if let Some(problem) = too_long(query) {
-        return Err(SqlError::failed(problem));
-    }
-    if let Some(name) = described(query) {
-        return describe(name);
-    }
-    // The session resets its flag for the next command while this query may still check it.
-    let stop = Cancel::default();
-    let refused = RefusedJoin::default();
-    let work = {
-        let (dataset, query) = (dataset.clone(), query.to_owned());
-        let (refused, stop) = (refused.clone(), stop.clone());
-        move || planned(&dataset, &query, &refused, &stop)
+    let describe = |name: &str| {
+        let columns = handlescope_fleet::table(name).map(dataset_columns);
+        Ok(described_columns(name, columns, &table_names())?.drop("unit")?)
     };
-    let answer = apart(work, |_| Ok(()), limit, cancel);
-    stop.cancel();
-    let answer = answer?;
-    if let Some(&TooLarge { rows, most }) = refused.get() {
-        return Err(SqlError::JoinTooLarge { rows, most });
-    }
-    Ok(named_count(answer?, query)?)
+    let dataset = dataset.clone();
+    let plan = move |query: &str, refused: &RefusedJoin, stop: &Cancel| {
+        planned(&dataset, query, refused, stop)
+    };
+    answered(query, describe, plan, |_| Ok(()), limit, cancel)
 }
 
 /// Whether a query may be able to skip files, because it uses columns derived from folder names.
 fn may_skip_files(query: &str) -> bool {
     query
         .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
+        .any(|word| PARTITIONS.iter().any(|column| word.eq_ignore_ascii_case(column.name)))
 }
 
 /// Plans a query and runs it.
@@ -98,6 +75,8 @@ fn planned(
     stop: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
+    let tables: Vec<&DatasetTable> =
+        named.iter().filter_map(|name| handlescope_fleet::table(name)).collect();
     let _reading = dataset.reading();
     let traces = dataset.complete_traces(|_| true);
     let traces = traces.map_err(of_dataset)?;
@@ -126,26 +105,23 @@ fn planned(
     }
     let mut run = |text: &str| streamed(execute(&mut context, text)?, refused);
     // When streaming, ORDER BY count(*) of an unnamed column would sort nothing, and report no error.
-    let answer = match with_names(query) {
-        Some(renamed) => run(&renamed).or_else(|_| run(query)),
-        None => run(query),
-    };
-    answer.map_err(|error| {
-        if let Some(damage) = damage(&error, dataset, &named, &traces, stop) {
+    run_named(query, refused, &mut run).map_err(|error| {
+        if let Some(damage) = damage(&error, dataset, &tables, &traces, stop) {
             return of_dataset(damage);
         }
-        let columns: Vec<RelationColumn> = named
-            .iter()
-            .filter_map(|name| handlescope_fleet::table(name))
-            .flat_map(dataset_columns)
-            .collect();
+        let columns: Vec<RelationColumn> =
+            tables.iter().flat_map(|table| dataset_columns(table)).collect();
         let names = QueryNames {
-            tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
+            tables: table_names(),
             columns: columns.iter().map(|column| &*column.name).collect(),
             query,
         };
         SqlError::failed(polars_reason(&error, &names))
     })
+}
+
+fn table_names() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.name).collect()
 }
 
 fn of_dataset(error: impl Display) -> SqlError {
@@ -156,7 +132,7 @@ fn of_dataset(error: impl Display) -> SqlError {
 fn damage(
     error: &PolarsError,
     dataset: &Dataset,
-    named: &[String],
+    tables: &[&DatasetTable],
     traces: &[Partition],
     stop: &Cancel,
 ) -> Option<DatasetError> {
@@ -165,8 +141,7 @@ fn damage(
         innermost(error),
         PolarsError::IO { .. } | PolarsError::ComputeError(_) | PolarsError::OutOfBounds(_)
     );
-    let mut tables =
-        named.iter().filter_map(|name| handlescope_fleet::table(name)).filter(|_| is_of_files);
+    let mut tables = tables.iter().filter(|_| is_of_files);
     tables.find_map(|table| dataset.first_damage(table.name, traces.iter(), stop))
 }
 
@@ -178,24 +153,4 @@ fn streamed(plan: LazyFrame, refused: &RefusedJoin) -> PolarsResult<DataFrame> {
         Ok(answer) => Ok(answer?.unwrap_single()),
         Err(_) => collect(in_memory, refused),
     }
-}
-
-/// Lists the columns of a table, one per row.
-fn describe(name: &str) -> Result<DataFrame, SqlError> {
-    let Some(table) = handlescope_fleet::table(name) else {
-        let names: Vec<&str> = TABLES.iter().map(|table| -> &str { table.name }).collect();
-        let hint = suggest::nearest(name, names.iter().copied())
-            .map_or_else(|| format!("; there are {}", names.join(", ")), suggest::did_you_mean);
-        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
-    };
-    let columns = dataset_columns(table);
-    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
-        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
-    };
-    let frame = DataFrame::new_infer_height(vec![
-        texts("column", |column| column.name.to_string()),
-        texts("type", RelationColumn::dtype_text),
-        texts("meaning", |column| column.doc.to_string()),
-    ]);
-    Ok(frame?)
 }

@@ -2,28 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::BufWriter;
 use std::path::Path;
 
 use handlescope_model::tables::{Modules, Processes};
-use handlescope_model::{Noting, TableRows, Trace};
+use handlescope_model::{ModuleIdx, ProcessIdx, TableRows, Trace};
 use tempfile::TempDir;
 
-use super::column::{DatasetRow, RowFile};
+use super::column::{DatasetRow, schema};
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
 use super::origin::{Origin, TraceLabels, trace_id};
 use super::rows::TraceRows;
-use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
-use super::{Dataset, PART, Partition, extract_name, manifest_name};
+use super::table_file::TableFile;
+use super::tables::{
+    AcquisitionRow, DatasetProcessRow, DatasetSuspectRow, ModuleRow, StackRow, TABLES, TraceRow,
+};
+use super::{Dataset, EXTRACTS, MANIFESTS, PART, Partition, name_in};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
 use handlescope_session::cancel::Cancel;
 
 /// Number of steps at which the open handles of a trace are counted.
 pub const STEPS: usize = 60;
-
-/// Key in the footer of files for the version of the tables.
-const VERSION_KEY: &str = "handlescope_schema_version";
 
 /// The result of adding a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,8 +126,8 @@ impl Dataset {
         let partition = Partition::new(origin.day_us(), id);
         let folder = self.store.staging()?;
         let inventory = Inventory::new(source, names, cancel)?;
-        let mut tables = StagedTables { folder: folder.path(), tables: BTreeMap::new() };
-        tables.write_all(source.trace, &origin, &inventory, cancel)?;
+        let mut tables = StagedTables { folder: folder.path(), cancel, tables: BTreeMap::new() };
+        tables.write_all(source.trace, &origin, &inventory)?;
         let manifest = TraceManifest::new(given.clone(), &partition, tables.tables);
         Ok(StagedTrace { folder, partition, manifest })
     }
@@ -146,7 +145,7 @@ impl Dataset {
         }
         // There may be rows of an interrupted process, or rows to replace. A manifest was written before either, but it
         // may be lost.
-        let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some()
+        let may_have_rows = self.store.size(&name_in(MANIFESTS, &partition.trace))?.is_some()
             || self.is_listed(&partition)?;
         let date = if may_have_rows {
             self.find(&partition.trace)?.map_or(partition.date, |found| found.date)
@@ -171,7 +170,7 @@ impl Dataset {
 
     /// Copies an extract into the dataset, unless it is already there.
     fn keep_extract(&self, extract: &Path, trace: &str) -> Result<(), DatasetError> {
-        let name = extract_name(trace);
+        let name = name_in(EXTRACTS, trace);
         if self.store.size(&name)?.is_some() {
             return Ok(());
         }
@@ -200,6 +199,7 @@ impl AddResult {
 /// The table files of a trace.
 struct StagedTables<'f> {
     folder: &'f Path,
+    cancel: &'f Cancel,
     tables: BTreeMap<String, TableSummary>,
 }
 
@@ -209,85 +209,54 @@ impl StagedTables<'_> {
         trace: &Trace,
         origin: &Origin,
         inventory: &Inventory<'_>,
-        cancel: &Cancel,
     ) -> Result<(), DatasetError> {
-        let rows = TraceRows::new(origin, inventory);
-        self.write_acquisitions(&rows, cancel)?;
+        let rows = &TraceRows::new(origin, inventory);
+        self.write_acquisitions(rows)?;
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
-        self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
+        self.write(inventory.suspects().iter().map(|of| DatasetSuspectRow { rows, of }))?;
         let stacks = rows.stacks();
-        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
-        let of_trace = rows.trace(stacks.len(), unnamed);
         let acquired = rows.acquired_by_stack();
-        self.write(stacks.into_iter().map(|stack| rows.stack_row(stack, &acquired)))?;
+        self.write(stacks.iter().map(|&(index, of)| {
+            let acquired = acquired.get(&of.key()).copied().unwrap_or_default();
+            StackRow { rows, index, of, acquired }
+        }))?;
         let processes: Vec<_> = Processes::read(trace)?.rows().collect();
-        let numbered = processes.iter().enumerate();
-        self.write(numbered.map(|(number, process)| rows.process(number, process)))?;
+        let numbered = (0..).map(ProcessIdx::from_row).zip(&processes);
+        self.write(numbered.map(|(row, of)| DatasetProcessRow { rows, row, of }))?;
         let modules: Vec<_> = Modules::read(trace)?.rows().collect();
-        let numbered = modules.iter().enumerate();
-        self.write(numbered.map(|(number, module)| rows.module(number, module)))?;
-        self.write(std::iter::once(of_trace))
+        let numbered = (0..).map(ModuleIdx::from_row).zip(&modules);
+        self.write(numbered.map(|(row, of)| ModuleRow { rows, row, of }))?;
+        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
+        self.write(std::iter::once(TraceRow {
+            rows,
+            info: &origin.info,
+            stacks: stacks.len(),
+            unnamed,
+        }))
     }
 
     /// Writes acquisitions, and what is open over time.
-    fn write_acquisitions(
-        &mut self,
-        rows: &TraceRows<'_>,
-        cancel: &Cancel,
-    ) -> Result<(), DatasetError> {
-        let columns = &rows.inventory.columns;
-        let window = rows.inventory.window;
+    fn write_acquisitions(&mut self, rows: &TraceRows<'_>) -> Result<(), DatasetError> {
+        let Inventory { columns, window, groups, .. } = rows.inventory;
         let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));
-        self.write_rows(|file| {
-            for group in &rows.inventory.groups {
-                cancel.check()?;
-                for acquisition in columns.of(group) {
-                    if let Some(growth) = &mut growth {
-                        growth.add(group, &acquisition);
-                    }
-                    file.push(rows.acquisition(group, &acquisition))?;
-                }
+        let acquisitions = groups.iter().flat_map(|group| {
+            let acquisitions = columns.of(group);
+            if let Some(growth) = &mut growth {
+                acquisitions.iter().for_each(|acquisition| growth.add(group, acquisition));
             }
-            Ok(())
-        })?;
-        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(&at)))
+            acquisitions.into_iter().map(|acquisition| rows.acquisition(group, acquisition))
+        });
+        self.write(acquisitions)?;
+        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(at)))
     }
 
-    fn write<R: DatasetRow>(
-        &mut self,
-        mut rows: impl Iterator<Item = R>,
-    ) -> Result<(), DatasetError> {
-        self.write_rows(|file| rows.try_for_each(|row| file.push(row)))
-    }
-
-    /// Writes the rows that `push` adds.
-    fn write_rows<R: DatasetRow>(
-        &mut self,
-        push: impl FnOnce(&mut RowFile<'_, R, &mut Out>) -> Result<(), DatasetError>,
-    ) -> Result<(), DatasetError> {
+    fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {
         let folder = self.folder.join(R::TABLE);
         fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
-        let path = folder.join(PART);
-        let file = File::create(&path).map_err(DatasetError::io(&path))?;
-        let mut out = Noting::new(BufWriter::new(file));
-        let rows = RowFile::new(&path, &mut out).and_then(|mut file| {
-            push(&mut file)?;
-            file.finish(vec![version_pair()])
-        });
-        let rows = rows.map_err(|error| match out.failed() {
-            Some(source) => DatasetError::Io { path: path.clone(), source },
-            None => error,
+        let summary = TableFile::write(&folder.join(PART), &schema(&R::table_columns()), |file| {
+            file.push_rows(rows, self.cancel)
         })?;
-        let summary = TableSummary::new(&path, rows)?;
         self.tables.insert(R::TABLE.to_owned(), summary);
         Ok(())
     }
 }
-
-/// The version of the tables in the footer of a file.
-pub fn version_pair() -> (String, String) {
-    (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string())
-}
-
-/// A file that remembers its first failed write, because polars reports it in other words.
-type Out = Noting<BufWriter<File>>;

@@ -1,77 +1,18 @@
-//! Reads a dataset as a whole: lists its traces, and checks whether its files are the ones that were written.
+//! Reads a dataset as a whole: checks whether its files are the ones that were written, and removes traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::Untrusted;
 use jiff::civil::Date;
 use polars::prelude::{ParquetReader, SerReader};
-use thiserror::Error;
 
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDays};
 use super::store::open;
 use super::tables::TABLES;
-use super::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
-use crate::FleetError;
-use crate::scan::{AnswerRow, TRACE, each, records};
+use super::{Dataset, EXTRACTS, LAST, MANIFESTS, PART, Partition, day_of, is_id, name_in};
 use handlescope_session::cancel::Cancel;
-
-/// A trace as `dataset list` shows it.
-#[derive(Debug, Clone)]
-pub struct ListedTrace {
-    pub partition: Partition,
-    pub machine: Option<String>,
-    pub build: Option<String>,
-    pub source: String,
-    pub opened: i64,
-    pub leaked: i64,
-    pub suspects: i64,
-    pub events_lost: Option<i64>,
-    pub stacks_without_symbols: i64,
-}
-
-/// Columns of it.
-const LISTED: [&str; 9] = [
-    TRACE,
-    "machine",
-    "build",
-    "source",
-    "opened",
-    "leaked",
-    "suspects",
-    "events_lost",
-    "stacks_without_symbols",
-];
-
-impl ListedTrace {
-    /// A trace of which nothing is known.
-    fn new(partition: &Partition) -> Self {
-        Self {
-            partition: partition.clone(),
-            machine: None,
-            build: None,
-            source: String::new(),
-            opened: 0,
-            leaked: 0,
-            suspects: 0,
-            events_lost: None,
-            stacks_without_symbols: 0,
-        }
-    }
-
-    fn read(&mut self, row: AnswerRow<'_>) {
-        self.machine = row.text("machine");
-        self.build = row.text("build");
-        self.source = row.text("source").unwrap_or_default();
-        self.opened = row.count("opened");
-        self.leaked = row.count("leaked");
-        self.suspects = row.count("suspects");
-        self.events_lost = row.number("events_lost").map(|lost| lost as i64);
-        self.stacks_without_symbols = row.count("stacks_without_symbols");
-    }
-}
 
 /// The result of a check.
 #[derive(Debug, Default)]
@@ -79,67 +20,11 @@ pub struct CheckReport {
     pub traces: u64,
     pub rows: u64,
     pub bytes: u64,
-    pub problems: Vec<Problem>,
-}
-
-/// A difference between a dataset and what was written.
-#[derive(Debug, Error)]
-pub enum Problem {
-    #[error(
-        "{}: has version {version}, but the dataset has {marked}; remove the trace and add it \
-         again", Untrusted(.path)
-    )]
-    Version { path: PathBuf, version: i32, marked: i32 },
-    #[error(
-        "{}: rows of a trace that was only partly added; add it again, or dataset remove {trace}",
-        Untrusted(.path)
-    )]
-    Orphan { path: PathBuf, trace: String },
-    #[error("{}: left by a process that was interrupted; remove it", Untrusted(.0))]
-    LeftBehind(PathBuf),
-    #[error("{0}")]
-    Dataset(#[from] DatasetError),
+    /// Differences between the dataset and what was written.
+    pub problems: Vec<DatasetError>,
 }
 
 impl Dataset {
-    /// Returns the traces by day, with the facts from their tables.
-    ///
-    /// # Errors
-    /// If a file of a trace is missing, or cannot be read.
-    pub fn listed(&self) -> Result<Vec<ListedTrace>, DatasetError> {
-        let _reading = self.reading();
-        let partitions = self.complete_traces(|_| true)?;
-        let mut listed: BTreeMap<&str, ListedTrace> = partitions
-            .iter()
-            .map(|partition| (partition.trace.as_str(), ListedTrace::new(partition)))
-            .collect();
-        let read = each(self, LAST, &LISTED, partitions.iter(), &Cancel::default(), |rows| {
-            for row in records(&rows) {
-                let trace = row.text(TRACE).unwrap_or_default();
-                if let Some(listed) = listed.get_mut(trace.as_str()) {
-                    listed.read(row);
-                }
-            }
-            Ok(())
-        });
-        read.map_err(|error| self.of_traces(error))?;
-        let traces = partitions.iter().filter_map(|it| listed.remove(it.trace.as_str()));
-        Ok(traces.collect())
-    }
-
-    /// An error of reading `traces`.
-    fn of_traces(&self, error: FleetError) -> DatasetError {
-        match error {
-            FleetError::Dataset(error) => error,
-            FleetError::Tables(source) => {
-                DatasetError::Parquet { path: self.store.path(LAST), source }
-            }
-            error => {
-                DatasetError::Damaged { path: self.store.path(LAST), reason: error.to_string() }
-            }
-        }
-    }
-
     /// Returns the ids of all traces that have anything stored.
     fn stored_traces(&self) -> Result<BTreeMap<String, PathBuf>, DatasetError> {
         let mut stored = BTreeMap::new();
@@ -153,7 +38,8 @@ impl Dataset {
             let part = self.part(LAST, &partition);
             stored.entry(partition.trace).or_insert(part);
         }
-        stored.extend(self.beside_tables()?);
+        stored.extend(self.beside_tables(EXTRACTS)?);
+        stored.extend(self.beside_tables(MANIFESTS)?);
         Ok(stored)
     }
 
@@ -188,7 +74,7 @@ impl Dataset {
             complete.insert(partition.trace, partition.date);
         }
         for (date, day) in &merged.0 {
-            for (name, written) in TABLES.iter().filter_map(|table| day.file(table.name, *date)) {
+            for (name, written) in day.files(*date) {
                 cancel.check()?;
                 self.check_file(&name, written, &mut checked);
             }
@@ -199,13 +85,13 @@ impl Dataset {
             }
             let unfinished = self.manifest(&trace).is_ok_and(|manifest| manifest.unfinished);
             checked.problems.push(match self.expect_trace(&trace, |_| true) {
-                Err(error) if !unfinished => error.into(),
-                _ => Problem::Orphan { path, trace },
+                Err(error) if !unfinished => error,
+                _ => DatasetError::Orphan { path, trace },
             });
         }
-        let planted = self.planted(&complete, &merged)?;
-        checked.problems.extend(planted.into_iter().map(Problem::Dataset));
-        checked.problems.extend(self.store.left_behind()?.into_iter().map(Problem::LeftBehind));
+        checked.problems.extend(self.planted(&complete, &merged)?);
+        let left = self.store.left_behind()?;
+        checked.problems.extend(left.into_iter().map(DatasetError::LeftBehind));
         Ok(checked)
     }
 
@@ -217,79 +103,61 @@ impl Dataset {
         merged: &MergedDays,
     ) -> Result<Vec<DatasetError>, DatasetError> {
         let mut planted = Vec::new();
-        self.planted_merged(merged, &mut planted)?;
-        for table in self.store.names("")?.into_iter().filter(|name| name != MERGED) {
-            let is_table = TABLES.iter().any(|known| known.name == table);
-            // A newer program may have more tables.
-            let is_known = is_table || table.starts_with(['_', '.']) || self.unread().is_some();
-            let days = if self.expect_name(&table, is_known, &mut planted) && is_table {
-                self.store.names(&table)?
-            } else {
-                Vec::new()
-            };
-            for day in days {
-                let folder = format!("{table}/{day}");
-                let date = day.strip_prefix("date=").and_then(|day| day.parse().ok());
-                if self.expect_name(&folder, date.is_some(), &mut planted) {
-                    self.planted_on(&folder, date, complete, &mut planted)?;
+        if self.store.is_link(MERGED) {
+            planted.push(DatasetError::Link(self.store.path(MERGED)));
+        } else {
+            self.visit_days(MERGED, &mut planted, |table, date, folder, planted| {
+                let listed = merged.0.get(&date).and_then(|day| day.file(table, date));
+                for part in self.store.names(folder)? {
+                    let name = format!("{folder}/{part}");
+                    let is_listed = listed.as_ref().is_some_and(|(listed, _)| *listed == name);
+                    self.expect_name(&name, is_listed, planted);
+                }
+                Ok(())
+            })?;
+        }
+        self.visit_days("", &mut planted, |_, date, folder, planted| {
+            for trace in self.store.names(folder)? {
+                let folder = format!("{folder}/{trace}");
+                let id = trace.strip_prefix("trace=");
+                let known = id.and_then(|id| complete.get(id));
+                // Leftovers of other traces are reported as orphans.
+                let is_known = id.is_some() && known.is_none_or(|known| *known == date);
+                if !self.expect_name(&folder, is_known, planted) || known.is_none() {
+                    continue;
+                }
+                for part in self.store.names(&folder)? {
+                    self.expect_name(&format!("{folder}/{part}"), part == PART, planted);
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(planted)
     }
 
-    /// Finds such files and folders in the folder of a day.
-    fn planted_on(
+    /// Visits the folder of each day of each table below a folder; adds what is beside them to `planted`.
+    fn visit_days(
         &self,
-        day: &str,
-        date: Option<Date>,
-        complete: &BTreeMap<String, Date>,
+        root: &str,
         planted: &mut Vec<DatasetError>,
+        mut visit: impl FnMut(&str, Date, &str, &mut Vec<DatasetError>) -> Result<(), DatasetError>,
     ) -> Result<(), DatasetError> {
-        for trace in self.store.names(day)? {
-            let folder = format!("{day}/{trace}");
-            let id = trace.strip_prefix("trace=");
-            let known = id.and_then(|id| complete.get(id));
-            // Leftovers of other traces are reported as orphans.
-            let is_known = id.is_some() && known.is_none_or(|known| Some(*known) == date);
-            if !self.expect_name(&folder, is_known, planted) || known.is_none() {
-                continue;
-            }
-            for part in self.store.names(&folder)? {
-                self.expect_name(&format!("{folder}/{part}"), part == PART, planted);
-            }
-        }
-        Ok(())
-    }
-
-    /// Files and folders beside those of merged traces.
-    fn planted_merged(
-        &self,
-        merged: &MergedDays,
-        planted: &mut Vec<DatasetError>,
-    ) -> Result<(), DatasetError> {
-        if self.store.is_link(MERGED) {
-            planted.push(DatasetError::Link(self.store.path(MERGED)));
-            return Ok(());
-        }
-        for table in self.store.names(MERGED)? {
+        let is_top = root.is_empty();
+        for table in self.store.names(root)?.into_iter().filter(|name| !is_top || name != MERGED) {
             let is_table = TABLES.iter().any(|known| known.name == table);
-            let is_known = is_table || self.unread().is_some();
-            let folder = format!("{MERGED}/{table}");
+            let is_hidden = is_top && table.starts_with(['_', '.']);
+            // A newer program may have more tables.
+            let is_known = is_table || is_hidden || self.unread().is_some();
+            let folder = if is_top { table.clone() } else { format!("{root}/{table}") };
             if !self.expect_name(&folder, is_known, planted) || !is_table {
                 continue;
             }
             for day in self.store.names(&folder)? {
-                let folder = format!("{folder}/{day}");
-                let date: Option<Date> = day.strip_prefix("date=").and_then(|day| day.parse().ok());
-                if !self.expect_name(&folder, date.is_some(), planted) {
-                    continue;
-                }
-                let listed = date.and_then(|date| merged.0.get(&date)?.file(&table, date));
-                for part in self.store.names(&folder)? {
-                    let name = format!("{folder}/{part}");
-                    let is_listed = listed.as_ref().is_some_and(|(listed, _)| *listed == name);
-                    self.expect_name(&name, is_listed, planted);
+                let (folder, date) = (format!("{folder}/{day}"), day_of(&day));
+                if self.expect_name(&folder, date.is_some(), planted)
+                    && let Some(date) = date
+                {
+                    visit(&table, date, &folder, planted)?;
                 }
             }
         }
@@ -316,22 +184,22 @@ impl Dataset {
     fn check_trace(&self, partition: &Partition, merged: &MergedDays, checked: &mut CheckReport) {
         let manifest = match self.manifest(&partition.trace) {
             Ok(manifest) => manifest,
-            Err(error) => return checked.problems.push(error.into()),
+            Err(error) => return checked.problems.push(error),
         };
         if manifest.date != partition.date.to_string() {
             let path = self.part(LAST, partition);
-            checked.problems.push(DatasetError::Planted(path).into());
+            checked.problems.push(DatasetError::Planted(path));
         }
         let (version, marked) = (manifest.schema_version, self.version);
         if version > marked {
             let path = self.part(LAST, partition);
-            checked.problems.push(Problem::Version { path, version, marked });
+            checked.problems.push(DatasetError::MarkedOlder { path, version, marked });
         }
         if merged.has(partition) {
             // A merge was interrupted: questions do not read it, and the next merge removes it.
             let left = TABLES.iter().map(|table| partition.folder(table.name));
             let left = left.filter(|name| self.store.names(name).is_ok_and(|it| !it.is_empty()));
-            let left = left.map(|name| Problem::LeftBehind(self.store.path(&name)));
+            let left = left.map(|name| DatasetError::LeftBehind(self.store.path(&name)));
             return checked.problems.extend(left);
         }
         for (table, written) in &manifest.tables {
@@ -343,23 +211,12 @@ impl Dataset {
     fn check_file(&self, name: &str, written: &TableSummary, checked: &mut CheckReport) {
         checked.rows += written.rows;
         checked.bytes += written.bytes;
-        let summary = self.expect_file(name, written).and_then(|()| self.summary(name));
-        match summary {
-            Ok(Some(now)) if now == *written => {}
-            Ok(Some(_)) => {
-                checked.problems.push(DatasetError::Changed(self.store.path(name)).into());
-            }
-            Ok(None) => checked.problems.push(DatasetError::Missing(self.store.path(name)).into()),
-            Err(error) => checked.problems.push(error.into()),
-        }
-    }
-
-    /// Rows and content of a file as it is now.
-    fn summary(&self, name: &str) -> Result<Option<TableSummary>, DatasetError> {
-        let Some(file) = self.store.local(name)? else { return Ok(None) };
-        // What is no Parquet file has other content, too.
-        let rows = rows_of(&file.path).unwrap_or_default();
-        TableSummary::new(&file.path, rows).map(Some)
+        let compared = self.expect_content(name, written).and_then(|file| {
+            // What is no Parquet file has no rows.
+            let has_rows = rows_of(&file.path).unwrap_or_default() == written.rows;
+            if has_rows { Ok(()) } else { Err(DatasetError::Changed(self.store.path(name))) }
+        });
+        checked.problems.extend(compared.err());
     }
 
     /// Removes traces with their extracts and manifests, and tells `removed` each one that is gone.
@@ -374,8 +231,8 @@ impl Dataset {
     ) -> Result<(), E> {
         let merged = self.merged_days()?;
         let mut days: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
-        for Partition { date, trace } in traces.iter().filter_map(|trace| merged.find(trace)) {
-            days.entry(date).or_default().insert(trace);
+        for partition in merged.partitions().filter(|it| traces.contains(&it.trace)) {
+            days.entry(partition.date).or_default().insert(partition.trace);
         }
         // Files of merged traces are written once for all that go.
         for (date, traces) in days {
@@ -395,8 +252,8 @@ impl Dataset {
                 self.remove_rows(trace)?;
             }
             self.remove_rows(trace)?;
-            self.store.remove(&extract_name(trace))?;
-            self.store.remove(&manifest_name(trace))?;
+            self.store.remove(&name_in(EXTRACTS, trace))?;
+            self.store.remove(&name_in(MANIFESTS, trace))?;
             removed(trace)?;
         }
         Ok(())

@@ -1,23 +1,23 @@
-//! Columns of the tables of a dataset, declared with their meanings, and rows as Parquet.
+//! Columns of the tables of a dataset, declared with their meanings.
 
-use std::io::Write;
-use std::path::Path;
-
-use handlescope_model::ParquetFile;
 use polars::prelude::{
-    BooleanChunked, Column, DataFrame, DataType, Field, Float64Chunked, Int32Chunked, Int64Chunked,
+    BooleanChunked, Column, DataType, Field, Float64Chunked, Int32Chunked, Int64Chunked,
     IntoColumn, NewChunkedArray, PlSmallStr, Schema, StringChunked, TimeUnit, TimeZone,
 };
 
-use super::error::DatasetError;
-
 /// A row of a table.
-pub trait DatasetRow: DatasetCell {
+pub trait DatasetRow: Sized {
     /// The table's name, which is a folder in the dataset.
     const TABLE: &'static str;
 
     /// Maximum number of rows in memory, and in a row group.
     const BATCH_ROWS: usize;
+
+    /// Returns the columns of the table, without the partition columns.
+    fn table_columns() -> Vec<DatasetColumn>;
+
+    /// Converts rows to columns.
+    fn columns_of(rows: &[Self]) -> Vec<Column>;
 }
 
 /// A column as readers see it.
@@ -29,18 +29,13 @@ pub struct DatasetColumn {
 }
 
 /// The value of a column, or the values of several.
-pub trait DatasetCell {
+pub trait DatasetCell: Sized {
     /// Returns its column with this name and meaning. A value with several columns ignores them, because each of its
     /// columns has its own.
     fn specs(name: &'static str, doc: &'static str) -> Vec<DatasetColumn>;
 
     /// Converts values to columns.
-    fn columns<'c>(
-        name: &'static str,
-        cells: impl Iterator<Item = &'c Self> + Clone,
-    ) -> Vec<Column>
-    where
-        Self: 'c;
+    fn columns(name: &'static str, cells: impl Iterator<Item = Self> + Clone) -> Vec<Column>;
 }
 
 /// A time in microseconds since 1970, UTC.
@@ -58,13 +53,10 @@ macro_rules! cells {
                 vec![DatasetColumn { name, doc, dtype: $dtype }]
             }
 
-            fn columns<'c>(
+            fn columns(
                 name: &'static str,
-                cells: impl Iterator<Item = &'c Self> + Clone,
-            ) -> Vec<Column>
-            where
-                Self: 'c,
-            {
+                cells: impl Iterator<Item = Self> + Clone,
+            ) -> Vec<Column> {
                 let name = PlSmallStr::from_static(name);
                 let values = <$array>::from_iter_options(name, cells.map($value)).into_column();
                 // Times are stored as numbers first.
@@ -75,57 +67,51 @@ macro_rules! cells {
 }
 
 cells! {
-    &str, DataType::String, StringChunked, |text| Some(*text);
-    Option<&str>, DataType::String, StringChunked, |text| *text;
-    String, DataType::String, StringChunked, |text| Some(text.as_str());
-    Option<String>, DataType::String, StringChunked, |text| text.as_deref();
-    i32, DataType::Int32, Int32Chunked, |number| Some(*number);
-    Option<i32>, DataType::Int32, Int32Chunked, |number| *number;
-    i64, DataType::Int64, Int64Chunked, |number| Some(*number);
-    Option<i64>, DataType::Int64, Int64Chunked, |number| *number;
-    f64, DataType::Float64, Float64Chunked, |number| Some(*number);
-    Option<f64>, DataType::Float64, Float64Chunked, |number| *number;
-    bool, DataType::Boolean, BooleanChunked, |flag| Some(*flag);
+    &str, DataType::String, StringChunked, Some;
+    Option<&str>, DataType::String, StringChunked, |text| text;
+    String, DataType::String, StringChunked, Some;
+    Option<String>, DataType::String, StringChunked, |text| text;
+    i32, DataType::Int32, Int32Chunked, Some;
+    Option<i32>, DataType::Int32, Int32Chunked, |number| number;
+    i64, DataType::Int64, Int64Chunked, Some;
+    Option<i64>, DataType::Int64, Int64Chunked, |number| number;
+    f64, DataType::Float64, Float64Chunked, Some;
+    Option<f64>, DataType::Float64, Float64Chunked, |number| number;
+    bool, DataType::Boolean, BooleanChunked, Some;
     Option<Utc>, UTC, Int64Chunked, |time| time.map(|Utc(us)| us);
 }
 
-/// Declares a row. Its fields are the columns, in order, and their doc comments are the meanings. A field that is
-/// itself such a row contributes its fields as columns.
+/// Declares the columns of a row or value, in order, with their values. The doc comments are the meanings. A value that has
+/// several columns contributes these.
 macro_rules! columns {
     (
-        $(#[$meta:meta])*
-        pub struct $row:ident<$t:lifetime> {
-            $( $(#[doc = $doc:literal])* pub $field:ident: $ty:ty, )+
+        $of:ty: $row:ident {
+            $( $(#[doc = $doc:literal])* $column:ident: $ty:ty = $value:expr; )+
         }
     ) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone)]
-        pub struct $row<$t> { $( $(#[doc = $doc])* pub $field: $ty, )+ }
-
-        impl<$t> $crate::dataset::column::DatasetCell for $row<$t> {
+        impl<'t> $crate::dataset::column::DatasetCell for $of {
             fn specs(
                 _: &'static str,
                 _: &'static str,
             ) -> Vec<$crate::dataset::column::DatasetColumn> {
                 let mut specs = Vec::new();
                 $(
-                    let name = stringify!($field).trim_start_matches("r#");
+                    let name = stringify!($column).trim_start_matches("r#");
                     specs.extend(<$ty>::specs(name, concat!($($doc),*).trim_start()));
                 )+
                 specs
             }
 
-            fn columns<'c>(
+            // The value may be the same for all rows.
+            #[allow(unused_variables)]
+            fn columns(
                 _: &'static str,
-                rows: impl Iterator<Item = &'c Self> + Clone,
-            ) -> Vec<polars::prelude::Column>
-            where
-                Self: 'c,
-            {
+                rows: impl Iterator<Item = Self> + Clone,
+            ) -> Vec<polars::prelude::Column> {
                 let mut columns = Vec::new();
                 $(
-                    let name = stringify!($field).trim_start_matches("r#");
-                    columns.extend(<$ty>::columns(name, rows.clone().map(|row| &row.$field)));
+                    let name = stringify!($column).trim_start_matches("r#");
+                    columns.extend(<$ty>::columns(name, rows.clone().map(|$row| -> $ty { $value })));
                 )+
                 columns
             }
@@ -135,59 +121,7 @@ macro_rules! columns {
 
 pub(super) use columns;
 
-/// Returns the columns of a table, without the partition columns.
-pub fn specs<R: DatasetRow>() -> Vec<DatasetColumn> {
-    R::specs("", "")
-}
-
-/// Returns the names and types of the columns of a table.
-pub fn schema<R: DatasetRow>() -> Schema {
-    specs::<R>().into_iter().map(|spec| Field::new(spec.name.into(), spec.dtype)).collect()
-}
-
-/// A Parquet file that rows are added to one by one.
-pub struct RowFile<'p, R, W: Write> {
-    path: &'p Path,
-    file: ParquetFile<W>,
-    batch: Vec<R>,
-    rows: u64,
-}
-
-impl<'p, R: DatasetRow, W: Write> RowFile<'p, R, W> {
-    /// # Errors
-    /// If `out`, the file at `path`, cannot be written.
-    pub fn new(path: &'p Path, out: W) -> Result<Self, DatasetError> {
-        let file = ParquetFile::new(&schema::<R>(), |_| true, out);
-        let file = file.map_err(DatasetError::parquet(path))?;
-        Ok(Self { path, file, batch: Vec::new(), rows: 0 })
-    }
-
-    /// Adds a row.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn push(&mut self, row: R) -> Result<(), DatasetError> {
-        self.batch.push(row);
-        if self.batch.len() >= R::BATCH_ROWS { self.write() } else { Ok(()) }
-    }
-
-    fn write(&mut self) -> Result<(), DatasetError> {
-        let columns = R::columns("", self.batch.iter());
-        let rows = DataFrame::new(self.batch.len(), columns);
-        let written = rows.and_then(|rows| self.file.write(&rows));
-        written.map_err(DatasetError::parquet(self.path))?;
-        self.rows += self.batch.len() as u64;
-        self.batch.clear();
-        Ok(())
-    }
-
-    /// Completes the file with key-value pairs in its footer, and returns its number of rows.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn finish(mut self, pairs: Vec<(String, String)>) -> Result<u64, DatasetError> {
-        self.write()?;
-        self.file.finish(pairs).map_err(DatasetError::parquet(self.path))?;
-        Ok(self.rows)
-    }
+/// Returns the names and types of columns.
+pub fn schema(columns: &[DatasetColumn]) -> Schema {
+    columns.iter().map(|column| Field::new(column.name.into(), column.dtype.clone())).collect()
 }

@@ -6,32 +6,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::BufWriter;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_model::{Noting, ParquetFile};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use polars::prelude::{DataFrame, DataType, Schema, col};
+use polars::prelude::{DataFrame, col};
 
-use super::add::version_pair;
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
 use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_name};
+use super::table_file::TableFile;
 use super::tables::{DatasetTable, TABLES};
-use super::{Dataset, LAST, Partition, READERS};
-use crate::scan::{TRACE, collect, is_of, scan_files};
+use super::{Dataset, LAST, Partition, READERS, day_of};
+use crate::scan::{BATCH_BYTES, BATCH_FILES, collect, of_traces, scan_files, split};
 use handlescope_session::cancel::Cancel;
 
 /// Bytes of the tables of a trace that is merged, at most: there is nothing to win of larger ones.
 const MAX_BYTES: u64 = 32 << 20;
-
-/// Bytes of the files that are read at once, as they are on disk, and their number.
-const BATCH_BYTES: u64 = 4 << 20;
-const BATCH_FILES: usize = 256;
 
 /// Rows of a row group, of which texts of stacks take most of the memory.
 const GROUP_ROWS: usize = 1 << 14;
@@ -105,8 +99,8 @@ impl Dataset {
     fn days_with_files(&self) -> Result<BTreeSet<Date>, DatasetError> {
         let mut days = BTreeSet::new();
         for table in &TABLES {
-            let names = self.store.names(&format!("{MERGED}/{}", table.name))?.into_iter();
-            days.extend(names.filter_map(|name| name.strip_prefix("date=")?.parse::<Date>().ok()));
+            let names = self.store.names(&format!("{MERGED}/{}", table.name))?;
+            days.extend(names.iter().filter_map(|name| day_of(name)));
         }
         Ok(days)
     }
@@ -128,13 +122,14 @@ impl Dataset {
         for trace in before.iter().flat_map(|day| &day.traces) {
             traces.insert(trace.clone(), self.manifest(trace).ok());
         }
-        let (merged, mut files, mut bytes) = (traces.len(), 0, 0);
+        let merged = traces.len();
+        let [mut files, mut bytes] = before.as_ref().map_or([0; 2], |day| size(&day.tables));
         for partition in self.partitions(LAST)?.into_iter().filter(|it| it.date == date) {
             cancel.check()?;
             let manifest = self.manifest(&partition.trace)?;
-            let size: u64 = manifest.tables.values().map(|table| table.bytes).sum();
+            let [count, size] = size(&manifest.tables);
             if !manifest.unfinished && size <= MAX_BYTES {
-                files += manifest.tables.len() as u64;
+                files += count;
                 bytes += size;
                 traces.insert(partition.trace, Some(manifest));
             }
@@ -143,15 +138,12 @@ impl Dataset {
         if traces.len() == merged || traces.len() < 2 {
             return Ok(());
         }
-        for table in before.iter().flat_map(|day| day.tables.values()) {
-            files += 1;
-            bytes += table.bytes;
-        }
         let after = self.merge(&Day { date, before, traces }, cancel)?;
-        compacted.files[0] += files;
-        compacted.files[1] += after.tables.len() as u64;
-        compacted.bytes[0] += bytes;
-        compacted.bytes[1] += after.tables.values().map(|table| table.bytes).sum::<u64>();
+        for (side, [files, bytes]) in [[files, bytes], size(&after.tables)].into_iter().enumerate()
+        {
+            compacted.files[side] += files;
+            compacted.bytes[side] += bytes;
+        }
         Ok(())
     }
 
@@ -202,118 +194,62 @@ impl Dataset {
         path: &Path,
         cancel: &Cancel,
     ) -> Result<TableSummary, DatasetError> {
-        let mut schema = (table.schema)();
-        schema.with_column(TRACE.into(), DataType::String);
-        let file = File::create(path).map_err(DatasetError::io(path))?;
-        let mut out = Noting::new(BufWriter::new(file));
-        let rows = self.write_rows_of(day, (table, &schema), &mut out, path, cancel);
-        let rows = rows.map_err(|error| match out.failed() {
-            Some(source) => DatasetError::Io { path: path.to_path_buf(), source },
-            None => error,
-        })?;
-        if day.expected_rows(table.name).is_some_and(|expected| expected != rows) {
-            return Err(DatasetError::Damaged {
-                path: self.store.path(table.name),
-                reason: format!(
-                    "the files of {} have {rows} rows, not as many as written",
-                    day.date
-                ),
-            });
-        }
-        TableSummary::new(path, rows)
-    }
-
-    fn write_rows_of(
-        &self,
-        day: &Day,
-        (table, schema): (&DatasetTable, &Schema),
-        out: &mut Noting<BufWriter<File>>,
-        path: &Path,
-        cancel: &Cancel,
-    ) -> Result<u64, DatasetError> {
-        let parquet = |error| DatasetError::Parquet { path: path.to_path_buf(), source: error };
-        let mut file = ParquetFile::new(schema, |_| true, out).map_err(parquet)?;
-        let empty = DataFrame::empty_with_schema(schema);
-        let (mut waiting, mut rows) = (empty.clone(), 0);
-        for files in self.files_of(day, table, cancel)? {
-            cancel.check()?;
-            let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
-            let frame = scan_files(self, &files, (table.schema)()).map_err(parquet)?;
-            let frame = match files.as_slice() {
-                [RowsFile { traces: TracesOfFile::Some(traces), .. }] => {
-                    frame.filter(is_of(traces))
+        let schema = table.merged_schema();
+        let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
+        let empty = DataFrame::empty_with_schema(&schema);
+        let written = TableFile::write(path, &schema, |file| {
+            let mut waiting = empty.clone();
+            let files = self.files_of(day, table, cancel)?;
+            for part in split(&files, BATCH_BYTES, BATCH_FILES) {
+                cancel.check()?;
+                let frame = scan_files(self, part, table).map(|rows| of_traces(part, rows));
+                let read = frame.and_then(|rows| collect(rows.select(columns.clone())));
+                let added = read.and_then(|read| waiting.vstack_mut(&read).map(drop));
+                added.map_err(DatasetError::parquet(path))?;
+                if waiting.height() >= GROUP_ROWS {
+                    file.push(&waiting)?;
+                    waiting = empty.clone();
                 }
-                _ => frame,
-            };
-            let read = collect(frame.select(columns)).map_err(parquet)?;
-            rows += read.height() as u64;
-            waiting.vstack_mut(&read).map_err(parquet)?;
-            if waiting.height() >= GROUP_ROWS {
-                file.write(&waiting).map_err(parquet)?;
-                waiting = empty.clone();
             }
+            file.push(&waiting)
+        })?;
+        let rows = written.rows;
+        if day.expected_rows(table.name).is_some_and(|expected| expected != rows) {
+            let reason =
+                format!("the files of {} have {rows} rows, not as many as written", day.date);
+            return Err(self.store.damaged(table.name, reason));
         }
-        if waiting.height() > 0 || rows == 0 {
-            file.write(&waiting).map_err(parquet)?;
-        }
-        file.finish(vec![version_pair()]).map_err(parquet)?;
-        Ok(rows)
+        Ok(written)
     }
 
-    /// Files with the rows of a table of a day, in the order of the traces: some small ones or a part of a merged one at a
-    /// time.
+    /// Files with the rows of a table of a day, one for each trace, in the order of the traces.
     fn files_of(
         &self,
         day: &Day,
         table: &DatasetTable,
         cancel: &Cancel,
-    ) -> Result<Vec<Vec<RowsFile>>, DatasetError> {
+    ) -> Result<Vec<RowsFile>, DatasetError> {
         let merged = day.before.as_ref().and_then(|before| before.file(table.name, day.date));
         if let Some((name, written)) = &merged {
-            self.expect_file(name, written)?;
-            self.compare_content(name, written)?;
+            self.expect_content(name, written)?;
         }
-        let mut batches: Vec<Vec<RowsFile>> = Vec::new();
-        // Bytes and number of traces of the last one.
-        let (mut bytes, mut count) = (0, 0);
+        let mut files = Vec::new();
         for (trace, manifest) in &day.traces {
             cancel.check()?;
             let written = manifest.as_ref().and_then(|manifest| manifest.tables.get(table.name));
-            let added = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
-            let fits = count < BATCH_FILES && bytes + added <= BATCH_BYTES;
-            let last = batches.last_mut().filter(|_| fits);
-            let file = if day.was_merged(trace) {
-                let Some((name, written)) = &merged else { continue };
-                if let Some([RowsFile { traces: TracesOfFile::Some(traces), .. }]) =
-                    last.map(Vec::as_mut_slice)
-                {
-                    traces.insert(trace.clone());
-                    (bytes, count) = (bytes + added, count + 1);
-                    continue;
-                }
-                let traces = TracesOfFile::Some(BTreeSet::from([trace.clone()]));
-                RowsFile { path: self.store.path(name), bytes: written.bytes, traces }
+            let (name, traces) = if day.was_merged(trace) {
+                let Some((name, _)) = &merged else { continue };
+                (name.clone(), TracesOfFile::Some(BTreeSet::from([trace.clone()])))
             } else {
                 let Some(written) = written else { continue };
                 let name = day.partition(trace).part(table.name);
-                self.expect_file(&name, written)?;
-                self.compare_content(&name, written)?;
-                let path = self.store.path(&name);
-                let file = RowsFile { path, bytes: added, traces: TracesOfFile::OfFolder };
-                let is_alike = |batch: &Vec<RowsFile>| {
-                    batch.iter().all(|file| file.traces == TracesOfFile::OfFolder)
-                };
-                if let Some(batch) = last.filter(|batch| is_alike(batch)) {
-                    batch.push(file);
-                    (bytes, count) = (bytes + added, count + 1);
-                    continue;
-                }
-                file
+                self.expect_content(&name, written)?;
+                (name, TracesOfFile::OfFolder)
             };
-            batches.push(vec![file]);
-            (bytes, count) = (added, 1);
+            let bytes = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
+            files.push(RowsFile { path: self.store.path(&name), bytes, traces });
         }
-        Ok(batches)
+        Ok(files)
     }
 
     /// Removes the files of a day that its list does not name, and the folders of traces that it names, once nobody reads.
@@ -360,6 +296,11 @@ impl Dataset {
         folders.iter().for_each(|folder| self.store.remove_empty(folder));
         Ok(())
     }
+}
+
+/// Returns the number of files of tables, and their bytes.
+fn size(tables: &BTreeMap<String, TableSummary>) -> [u64; 2] {
+    [tables.len() as u64, tables.values().map(|table| table.bytes).sum()]
 }
 
 /// The day that is not over, in UTC.

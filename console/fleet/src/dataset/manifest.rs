@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 use super::error::DatasetError;
 use super::merged::MergedDays;
 use super::origin::TraceLabels;
-use super::store::open;
+use super::store::{LocalFile, open};
 use super::tables::SCHEMA_VERSION;
-use super::{Dataset, LAST, Partition, manifest_name};
+use super::{Dataset, LAST, MANIFESTS, Partition, name_in};
 use handlescope_session::cancel::Cancel;
 
 /// Number of bytes hashed at once.
@@ -58,6 +58,11 @@ impl TraceManifest {
         let schema_version = SCHEMA_VERSION;
         Self { schema_version, extractor, given, date, unfinished: true, tables }
     }
+
+    /// Returns the partition of its trace.
+    pub fn partition(&self, trace: &str) -> Option<Partition> {
+        Some(Partition { date: self.date.parse().ok()?, trace: trace.to_owned() })
+    }
 }
 
 impl TableSummary {
@@ -88,18 +93,18 @@ impl Dataset {
     /// # Errors
     /// If it cannot be read.
     pub fn manifest(&self, trace: &str) -> Result<TraceManifest, DatasetError> {
-        let name = manifest_name(trace);
-        let path = self.store.path(&name);
-        let text = self.store.read(&name)?.ok_or_else(|| DatasetError::Missing(path.clone()))?;
-        let damaged = |reason| DatasetError::Damaged { path: path.clone(), reason };
-        let manifest: TraceManifest =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        let name = name_in(MANIFESTS, trace);
+        let manifest: Option<TraceManifest> = self.store.read_json(&name)?;
+        let manifest = manifest.ok_or_else(|| DatasetError::Missing(self.store.path(&name)))?;
         // Names of tables become names of folders.
         let is_name = |table: &&String| {
             table.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         match manifest.tables.keys().find(|table| !is_name(table)) {
-            Some(table) => Err(damaged(format!("{table:?} is not the name of a table"))),
+            Some(table) => {
+                let reason = format!("{table:?} is not the name of a table");
+                Err(self.store.damaged(&name, reason))
+            }
             None => Ok(manifest),
         }
     }
@@ -131,10 +136,12 @@ impl Dataset {
             }
         }
         for (date, day) in merged.0.iter().filter(|(date, _)| is_chosen(&date.to_string())) {
-            self.expect_merged_files(*date, day)?;
+            day.files(*date).try_for_each(|(name, written)| self.expect_file(&name, written))?;
         }
-        for trace in self.manifests()?.difference(&ids) {
-            self.expect_trace(trace, &is_chosen)?;
+        for (trace, _) in self.beside_tables(MANIFESTS)? {
+            if !ids.contains(&trace) {
+                self.expect_trace(&trace, &is_chosen)?;
+            }
         }
         Ok(complete)
     }
@@ -151,7 +158,7 @@ impl Dataset {
     /// Whether `traces` has a trace now.
     pub fn is_listed(&self, partition: &Partition) -> Result<bool, DatasetError> {
         let Partition { date, trace } = partition;
-        let has_part = self.part_bytes(LAST, partition)?.is_some();
+        let has_part = self.store.size(&partition.part(LAST))?.is_some();
         Ok(has_part || self.merged_day(*date)?.is_some_and(|day| day.traces.contains(trace)))
     }
 
@@ -193,8 +200,7 @@ impl Dataset {
         if manifest.unfinished || !is_chosen(&manifest.date) {
             return Ok(());
         }
-        let Ok(date) = manifest.date.parse() else { return Ok(()) };
-        let partition = Partition { date, trace: trace.to_owned() };
+        let Some(partition) = manifest.partition(trace) else { return Ok(()) };
         // Another process may have placed it since the traces were listed.
         if self.is_listed(&partition)? {
             Ok(())
@@ -213,14 +219,19 @@ impl Dataset {
         self.files_to_read(table, partitions, u64::MAX, cancel).err()
     }
 
-    /// Compares the content of a file with what was written.
-    pub fn compare_content(&self, name: &str, written: &TableSummary) -> Result<(), DatasetError> {
+    /// Compares size and content of a file with what was written, and returns the file.
+    pub fn expect_content(
+        &self,
+        name: &str,
+        written: &TableSummary,
+    ) -> Result<LocalFile, DatasetError> {
+        self.expect_file(name, written)?;
         let path = self.store.path(name);
         let Some(file) = self.store.local(name)? else {
             return Err(DatasetError::Missing(path));
         };
         let now = TableSummary::new(&file.path, written.rows)?;
-        if now == *written { Ok(()) } else { Err(DatasetError::Changed(path)) }
+        if now == *written { Ok(file) } else { Err(DatasetError::Changed(path)) }
     }
 
     pub fn write_manifest(
@@ -228,8 +239,7 @@ impl Dataset {
         trace: &str,
         manifest: &TraceManifest,
     ) -> Result<(), DatasetError> {
-        let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
-        self.store.write(&manifest_name(trace), &mut text.as_slice())
+        self.store.write_json(&name_in(MANIFESTS, trace), manifest)
     }
 }
 

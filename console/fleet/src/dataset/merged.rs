@@ -74,6 +74,11 @@ impl MergedDay {
         id.or_else(|| hash.map(|table| format!("{:?} is not a hash", table.sha256)))
     }
 
+    /// The files of the tables that this program knows, and what was written.
+    pub fn files(&self, date: Date) -> impl Iterator<Item = (String, &TableSummary)> {
+        TABLES.iter().filter_map(move |table| self.file(table.name, date))
+    }
+
     /// The file of a table, and what was written; `None` for a table that is newer.
     pub fn file(&self, table: &str, date: Date) -> Option<(String, &TableSummary)> {
         let written = self.tables.get(table)?;
@@ -107,12 +112,6 @@ impl MergedDays {
             day.traces.iter().map(|trace| Partition { date: *date, trace: trace.clone() })
         })
     }
-
-    /// The partition of a trace, if it is merged.
-    pub fn find(&self, trace: &str) -> Option<Partition> {
-        let (date, _) = self.0.iter().find(|(_, day)| day.traces.contains(trace))?;
-        Some(Partition { date: *date, trace: trace.to_owned() })
-    }
 }
 
 impl Dataset {
@@ -133,11 +132,11 @@ impl Dataset {
     /// The list of a day; `None` where nothing is merged.
     pub fn merged_day(&self, date: Date) -> Result<Option<MergedDay>, DatasetError> {
         let name = list_name(date);
-        let Some(text) = self.store.read(&name)? else { return Ok(None) };
-        let damaged = |reason| DatasetError::Damaged { path: self.store.path(&name), reason };
-        let day: MergedDay =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-        day.problem().map_or(Ok(Some(day)), |reason| Err(damaged(reason)))
+        let day: Option<MergedDay> = self.store.read_json(&name)?;
+        match day.as_ref().and_then(MergedDay::problem) {
+            Some(reason) => Err(self.store.damaged(&name, reason)),
+            None => Ok(day),
+        }
     }
 
     /// Replaces the list of a day; one without traces goes.
@@ -145,17 +144,7 @@ impl Dataset {
         if day.traces.is_empty() {
             return self.store.remove(&list_name(date));
         }
-        let text = serde_json::to_vec_pretty(day).unwrap_or_default();
-        self.store.write(&list_name(date), &mut text.as_slice())
-    }
-
-    /// Fails if a file of a day is missing or has another size than was written.
-    pub fn expect_merged_files(&self, date: Date, day: &MergedDay) -> Result<(), DatasetError> {
-        let files = TABLES.iter().filter_map(|table| day.file(table.name, date));
-        for (name, written) in files {
-            self.expect_file(&name, written)?;
-        }
-        Ok(())
+        self.store.write_json(&list_name(date), day)
     }
 
     /// Files with the rows that some traces have in a table, in the order of the traces; none for traces that are older than
@@ -171,44 +160,37 @@ impl Dataset {
         cancel: &Cancel,
     ) -> Result<Vec<RowsFile>, DatasetError> {
         let days = self.merged_days()?;
-        let mut files: Vec<RowsFile> = Vec::new();
-        // Places of merged files in the list.
-        let mut places: BTreeMap<Date, usize> = BTreeMap::new();
-        for partition in traces {
+        let partitions: Vec<&Partition> = traces.collect();
+        // Traces by the merged file that has their rows, until the file is listed.
+        let mut merged: BTreeMap<Date, BTreeSet<String>> = BTreeMap::new();
+        for partition in partitions.iter().filter(|partition| days.has(partition)) {
+            merged.entry(partition.date).or_default().insert(partition.trace.clone());
+        }
+        let mut files = Vec::new();
+        for partition in partitions {
             cancel.check()?;
             let day = days.0.get(&partition.date).filter(|_| days.has(partition));
-            let (name, written) = match day {
+            let (name, written, traces) = match day {
                 None => {
-                    let manifest = self.manifest(&partition.trace)?;
-                    let Some(written) = manifest.tables.get(table) else { continue };
-                    (partition.part(table), written.clone())
+                    let mut manifest = self.manifest(&partition.trace)?;
+                    let Some(written) = manifest.tables.remove(table) else { continue };
+                    (partition.part(table), written, TracesOfFile::OfFolder)
                 }
                 Some(day) => {
-                    let place = places.get(&partition.date).and_then(|at| files.get_mut(*at));
-                    if let Some(RowsFile { traces: TracesOfFile::Some(traces), .. }) = place {
-                        traces.insert(partition.trace.clone());
-                        continue;
-                    }
+                    let Some(traces) = merged.remove(&partition.date) else { continue };
                     let Some((name, written)) = day.file(table, partition.date) else { continue };
-                    places.insert(partition.date, files.len());
-                    (name, written.clone())
+                    let is_all = traces == day.traces;
+                    let traces =
+                        if is_all { TracesOfFile::All } else { TracesOfFile::Some(traces) };
+                    (name, written.clone(), traces)
                 }
             };
-            self.expect_file(&name, &written)?;
             if self.store.is_folder() && written.bytes <= compared {
-                self.compare_content(&name, &written)?;
+                self.expect_content(&name, &written)?;
+            } else {
+                self.expect_file(&name, &written)?;
             }
-            let one = || BTreeSet::from([partition.trace.clone()]);
-            let traces = day.map_or(TracesOfFile::OfFolder, |_| TracesOfFile::Some(one()));
             files.push(RowsFile { path: self.store.path(&name), bytes: written.bytes, traces });
-        }
-        for (date, place) in places {
-            let (Some(day), Some(file)) = (days.0.get(&date), files.get_mut(place)) else {
-                continue;
-            };
-            if file.traces == TracesOfFile::Some(day.traces.clone()) {
-                file.traces = TracesOfFile::All;
-            }
         }
         Ok(files)
     }

@@ -1,6 +1,7 @@
 //! Datasets: the answers about many traces as Parquet files that any engine can read.
 //!
-//! `tables` declares tables, columns and rows, `rows` turns what a trace acquired into rows, and `add` writes them.
+//! `tables` declares the tables and how each column follows from a row, `rows` makes rows of what a trace acquired, and `add`
+//! writes them.
 //! docs/fleet.md describes datasets for their readers. A dataset has these folders and files:
 //!
 //! ```text
@@ -24,14 +25,16 @@ mod check;
 mod column;
 mod compact;
 mod error;
+mod listed;
 mod manifest;
 mod merged;
 mod origin;
 mod rows;
 mod store;
+mod table_file;
 mod tables;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -41,25 +44,26 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 pub use self::add::{AddOptions, AddResult, STEPS};
-pub use self::check::ListedTrace;
-pub use self::column::DatasetColumn;
+pub use self::column::{DatasetColumn, schema};
 pub use self::compact::{CompactResult, today};
 pub use self::error::DatasetError;
+pub use self::listed::ListedTrace;
 pub use self::manifest::COMPARED_BYTES;
 use self::merged::MergedDays;
 pub use self::merged::{RowsFile, TracesOfFile};
 pub use self::origin::{TraceLabels, source_id};
 pub use self::store::LocalFile;
 use self::store::Store;
-pub use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};
+pub use self::tables::{DATE, DatasetTable, PARTITIONS, SCHEMA_VERSION, TABLES, TRACE};
 
 const MARKER: &str = "_dataset.json";
 /// Name of the lock for the marker.
 const MARKED: &str = "dataset";
 /// Name of the lock of those who read.
 const READERS: &str = "readers";
-const EXTRACTS: &str = "_extracts";
-const MANIFESTS: &str = "_manifests";
+/// Folders with a file of each trace, and the endings of their names.
+const EXTRACTS: (&str, &str) = ("_extracts", ".json7z");
+const MANIFESTS: (&str, &str) = ("_manifests", ".json");
 const FORMAT: &str = "handlescope dataset";
 
 /// Name of the file with the rows of one table and one trace.
@@ -84,11 +88,8 @@ struct Marker {
 impl Marker {
     /// Reads the marker of a dataset; `None` if there is no dataset.
     fn read(store: &Store) -> Result<Option<Self>, DatasetError> {
-        let Some(text) = store.read(MARKER)? else { return Ok(None) };
-        let marker: Self = serde_json::from_slice(&text).map_err(|error| {
-            DatasetError::Damaged { path: store.path(MARKER), reason: error.to_string() }
-        })?;
-        Ok(Some(marker).filter(|marker| marker.format == FORMAT))
+        let marker = store.read_json(MARKER)?;
+        Ok(marker.filter(|marker: &Self| marker.format == FORMAT))
     }
 
     /// Marks a folder as a dataset of this version.
@@ -257,24 +258,12 @@ impl Dataset {
         resolved.unwrap_or_else(|| root.to_path_buf())
     }
 
-    /// Returns the size of a trace's rows in a table in bytes; `None` if it has none.
-    ///
-    /// # Errors
-    /// If the storage cannot be accessed.
-    pub fn part_bytes(
-        &self,
-        table: &str,
-        partition: &Partition,
-    ) -> Result<Option<u64>, DatasetError> {
-        self.store.size(&partition.part(table))
-    }
-
     /// Returns the extract of a trace as a local file; `None` if it was not kept.
     ///
     /// # Errors
     /// If it cannot be fetched.
     pub fn extract(&self, trace: &str) -> Result<Option<LocalFile>, DatasetError> {
-        self.store.local(&extract_name(trace))
+        self.store.local(&name_in(EXTRACTS, trace))
     }
 
     /// Returns the traces in `traces`, by day and id. Questions use [`Self::complete_traces`].
@@ -299,9 +288,7 @@ impl Dataset {
     pub fn partitions(&self, table: &str) -> Result<Vec<Partition>, DatasetError> {
         let mut partitions = Vec::new();
         for date in self.store.names(table)? {
-            let Some(day) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
-                continue;
-            };
+            let Some(day) = day_of(&date) else { continue };
             for trace in self.store.names(&format!("{table}/{date}"))? {
                 if let Some(trace) = trace.strip_prefix("trace=") {
                     partitions.push(Partition { date: day, trace: trace.to_owned() });
@@ -314,8 +301,8 @@ impl Dataset {
 
     /// Returns the partition of a complete trace. Its manifest, which is written before any of its rows, has the day.
     pub fn find(&self, trace: &str) -> Result<Option<Partition>, DatasetError> {
-        let date = match self.manifest(trace) {
-            Ok(manifest) => manifest.date.parse(),
+        let partition = match self.manifest(trace) {
+            Ok(manifest) => manifest.partition(trace),
             Err(DatasetError::Missing(_)) => return Ok(None),
             // A trace with a damaged manifest can still be removed.
             Err(DatasetError::Damaged { .. }) => {
@@ -323,8 +310,7 @@ impl Dataset {
             }
             Err(error) => return Err(error),
         };
-        let Ok(date) = date else { return Ok(None) };
-        let partition = Partition { date, trace: trace.to_owned() };
+        let Some(partition) = partition else { return Ok(None) };
         Ok(self.is_listed(&partition)?.then_some(partition))
     }
 
@@ -351,34 +337,28 @@ impl Dataset {
         Ok(())
     }
 
-    /// Returns the ids of traces that have a manifest.
-    pub fn manifests(&self) -> Result<BTreeSet<String>, DatasetError> {
-        let names = self.store.names(MANIFESTS)?.into_iter();
-        Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
-    }
-
-    /// Returns the ids of traces that have an extract or a manifest, each with its path.
-    pub fn beside_tables(&self) -> Result<Vec<(String, PathBuf)>, DatasetError> {
-        let mut traces = Vec::new();
-        for (folder, ending) in [(EXTRACTS, ".json7z"), (MANIFESTS, ".json")] {
-            for name in self.store.names(folder)? {
-                if let Some(trace) = name.strip_suffix(ending) {
-                    traces.push((trace.to_owned(), self.store.path(&format!("{folder}/{name}"))));
-                }
-            }
-        }
-        Ok(traces)
+    /// Returns the ids of traces that have a file in a folder of [`EXTRACTS`] or [`MANIFESTS`], each with its path.
+    fn beside_tables(
+        &self,
+        (folder, ending): (&str, &str),
+    ) -> Result<BTreeMap<String, PathBuf>, DatasetError> {
+        let names = self.store.names(folder)?.into_iter();
+        let traces = names.filter_map(|name| {
+            let trace = name.strip_suffix(ending)?.to_owned();
+            Some((trace, self.store.path(&format!("{folder}/{name}"))))
+        });
+        Ok(traces.collect())
     }
 }
 
-/// Returns the name of the file with the extract of a trace.
-pub fn extract_name(trace: &str) -> String {
-    format!("{EXTRACTS}/{trace}.json7z")
+/// Returns the day that the name of a folder has.
+fn day_of(folder: &str) -> Option<Date> {
+    folder.strip_prefix("date=")?.parse().ok()
 }
 
-/// Returns the name of the file with the manifest of a trace.
-pub fn manifest_name(trace: &str) -> String {
-    format!("{MANIFESTS}/{trace}.json")
+/// Returns the name of the file that a trace has in a folder of [`EXTRACTS`] or [`MANIFESTS`].
+fn name_in((folder, ending): (&str, &str), trace: &str) -> String {
+    format!("{folder}/{trace}{ending}")
 }
 
 /// Finds the id that begins with these digits.
@@ -434,9 +414,12 @@ mod tests {
         assert!(matches!(dataset.named("b"), Err(DatasetError::NoTrace(_))));
         dataset.remove_rows("aa").expect("removed");
         assert_eq!(dataset.find("aa").expect("a search"), None);
-        assert_eq!(dataset.part_bytes("groups", &first).expect("a file"), None);
-        assert_eq!(dataset.part_bytes("groups", &second).expect("a file"), None);
-        assert_eq!(dataset.part_bytes(LAST, &second).expect("a file"), Some(4));
+        let bytes = |table, partition: &Partition| {
+            dataset.store.size(&partition.part(table)).expect("a file")
+        };
+        assert_eq!(bytes("groups", &first), None);
+        assert_eq!(bytes("groups", &second), None);
+        assert_eq!(bytes(LAST, &second), Some(4));
     }
 
     #[test]

@@ -52,21 +52,10 @@ impl Origin {
         })
     }
 
-    /// Returns the session start in microseconds since 1970; `None` if the trace has no clock.
-    pub fn start_us(&self) -> Option<i64> {
-        start_us(&self.info)
-    }
-
-    /// Returns the session start. For a dump, which has no clock, returns when it was written; `None` if nothing says
-    /// so.
-    pub fn session_start_us(&self) -> Option<i64> {
-        session_start_us(&self.info)
-    }
-
     /// Converts a time of the trace.
     pub fn utc(&self, ns: i64) -> Option<Utc> {
         // Rounds down, also before the session start.
-        Some(Utc(self.start_us()?.saturating_add(ns.div_euclid(1_000))))
+        Some(Utc(start_us(&self.info)?.saturating_add(ns.div_euclid(1_000))))
     }
 
     /// Converts a time of the trace to seconds since session start; `None` if times are only an order.
@@ -77,34 +66,24 @@ impl Origin {
     /// Returns the time that decides the day of the trace: its session start, or else the time of its file.
     pub fn day_us(&self) -> i64 {
         let of_file = self.info.source_modified_ns.map(|ns| ns / 1_000);
-        self.session_start_us().or(of_file).unwrap_or_default()
+        session_start_us(&self.info).or(of_file).unwrap_or_default()
     }
 
     /// Returns machine and build of a process.
     pub fn place(&self, process: Option<ProcessIdx>) -> Place<'_> {
         let executable = process.and_then(|process| self.executable(process));
         let build = executable.and_then(|module| self.builds.get(module.row())?.as_ref());
-        let build = self.given_build.as_ref().or(build);
-        Place {
-            machine: self.machine.as_deref(),
-            build: build.map(|build| build.name.as_str()),
-            build_order: build.map(|build| build.order.as_str()),
-        }
+        Place { machine: self.machine.as_deref(), build: self.given_build.as_ref().or(build) }
     }
 
     /// Returns the owner of what a process acquired.
     pub fn owner<'t>(
         &'t self,
-        process: Option<ProcessIdx>,
+        row: Option<ProcessIdx>,
         name: &'t str,
         pid: Option<u32>,
     ) -> Owner<'t> {
-        Owner {
-            place: self.place(process),
-            process: Some(name).filter(|name| !name.is_empty()),
-            process_number: process.and_then(|process| i32::try_from(process.row()).ok()),
-            pid: pid.map(i64::from),
-        }
+        Owner { place: self.place(row), name, row, pid }
     }
 
     /// Returns the executable module of a process.

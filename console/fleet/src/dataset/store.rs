@@ -6,9 +6,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::output::{is_in_use, working_folder_in};
+use handlescope_model::output::{is_in_use, temporary_folder, working_folder_in};
 use handlescope_model::{OutputFile, open_file, read_folder};
 use indicatif::HumanBytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 #[cfg(feature = "object-store")]
@@ -72,7 +74,7 @@ impl Store {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DatasetError> {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DatasetError> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
@@ -81,6 +83,24 @@ impl Store {
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => bucket.read(name),
         }
+    }
+
+    /// Reads a JSON file; `None` if it does not exist.
+    pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, DatasetError> {
+        let Some(text) = self.read(name)? else { return Ok(None) };
+        let value = serde_json::from_slice(&text);
+        value.map(Some).map_err(|error| self.damaged(name, error.to_string()))
+    }
+
+    /// Writes a JSON file, which appears when it is complete.
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), DatasetError> {
+        let text = serde_json::to_vec_pretty(value).unwrap_or_default();
+        self.write(name, &mut text.as_slice())
+    }
+
+    /// Returns the error for a file with content that no program wrote.
+    pub fn damaged(&self, name: &str, reason: String) -> DatasetError {
+        DatasetError::Damaged { path: self.path(name), reason }
     }
 
     /// Returns the size of a file in bytes; `None` if it does not exist. Fails if there is a pipe, device or folder
@@ -178,72 +198,56 @@ impl Store {
 
     /// Removes a folder if it is empty.
     pub fn remove_empty(&self, name: &str) {
-        match self {
+        if let Some(folder) = self.folder() {
             // Another process may be adding a file to it right now.
-            Self::Folder(folder) => drop(fs::remove_dir(folder.join(name))),
-            // Buckets have no folders.
-            #[cfg(feature = "object-store")]
-            Self::Bucket(_) => {}
+            let _ = fs::remove_dir(folder.join(name));
         }
     }
 
     /// Locks a trace: waits until no other process changes it, and holds the lock while the file is open. An object
     /// store has no locks; processes that add the same trace there write the same files.
     pub fn lock(&self, trace: &str) -> Result<Option<File>, DatasetError> {
-        match self {
-            Self::Folder(folder) => {
-                let (path, file) = lock_file(folder, trace)?;
-                file.lock().map_err(DatasetError::io(&path))?;
-                Ok(Some(file))
-            }
-            #[cfg(feature = "object-store")]
-            Self::Bucket(_) => Ok(None),
-        }
+        let Some((path, file)) = self.lock_file(trace)? else { return Ok(None) };
+        file.lock().map_err(DatasetError::io(path))?;
+        Ok(Some(file))
     }
 
     /// Locks what no process has locked, and makes its file; `None` where one has, or in an object store.
     pub fn lock_if_free(&self, name: &str) -> Result<Option<File>, DatasetError> {
-        match self {
-            Self::Folder(folder) => {
-                let (path, file) = lock_file(folder, name)?;
-                match file.try_lock() {
-                    Ok(()) => Ok(Some(file)),
-                    Err(TryLockError::WouldBlock) => Ok(None),
-                    Err(TryLockError::Error(source)) => Err(DatasetError::Io { path, source }),
-                }
-            }
-            #[cfg(feature = "object-store")]
-            Self::Bucket(_) => Ok(None),
+        let Some((path, file)) = self.lock_file(name)? else { return Ok(None) };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(DatasetError::Io { path, source }),
         }
     }
 
     /// Waits until no process has locked something for itself alone; others may share it while the file is open. `None` where
     /// its file is not there, or cannot be locked, as on a file system that is only read.
     pub fn lock_shared(&self, name: &str) -> Option<File> {
-        match self {
-            Self::Folder(folder) => {
-                let file = File::open(folder.join(LOCKS).join(format!("{name}.lock"))).ok()?;
-                file.lock_shared().ok()?;
-                Some(file)
-            }
-            #[cfg(feature = "object-store")]
-            Self::Bucket(_) => None,
-        }
+        let file = File::open(self.folder()?.join(lock_name(name))).ok()?;
+        file.lock_shared().ok()?;
+        Some(file)
+    }
+
+    /// Opens the file that a lock is on, and makes it where it is not there; `None` in an object store.
+    fn lock_file(&self, name: &str) -> Result<Option<(PathBuf, File)>, DatasetError> {
+        let Some(folder) = self.folder() else { return Ok(None) };
+        let path = folder.join(lock_name(name));
+        make_folder_of(&path)?;
+        let file = File::options().append(true).create(true).open(&path);
+        let file = file.map_err(DatasetError::io(&path))?;
+        Ok(Some((path, file)))
     }
 
     /// Creates a folder for work in progress, and removes what killed processes left there.
     pub fn staging(&self) -> Result<TempDir, DatasetError> {
-        match self {
-            Self::Folder(folder) => {
-                let staging = folder.join(STAGING);
-                fs::create_dir_all(&staging).map_err(DatasetError::io(&staging))?;
-                working_folder_in(&staging).map_err(DatasetError::io(staging))
-            }
-            #[cfg(feature = "object-store")]
-            Self::Bucket(_) => {
-                handlescope_model::output::temporary_folder().map_err(DatasetError::io(STAGING))
-            }
-        }
+        let Some(folder) = self.folder() else {
+            return temporary_folder().map_err(DatasetError::io(STAGING));
+        };
+        let staging = folder.join(STAGING);
+        fs::create_dir_all(&staging).map_err(DatasetError::io(&staging))?;
+        working_folder_in(&staging).map_err(DatasetError::io(staging))
     }
 
     /// Returns files and folders of work in progress that belong to processes that have ended.
@@ -263,16 +267,21 @@ impl Store {
 
     /// Whether it is a folder on this machine or its network.
     pub fn is_folder(&self) -> bool {
-        matches!(self, Self::Folder(_))
+        self.folder().is_some()
+    }
+
+    /// Returns the folder; `None` for an object store, which has no locks, links or empty folders.
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => None,
+        }
     }
 
     /// Whether a file or folder is a link to another one.
     pub fn is_link(&self, name: &str) -> bool {
-        match self {
-            Self::Folder(folder) => folder.join(name).is_symlink(),
-            #[cfg(feature = "object-store")]
-            Self::Bucket(_) => false,
-        }
+        self.folder().is_some_and(|folder| folder.join(name).is_symlink())
     }
 
     /// Returns a local file with the content of a file; `None` if it does not exist.
@@ -306,13 +315,9 @@ fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Opens the file that a lock is on, and makes it where it is not there.
-fn lock_file(folder: &Path, name: &str) -> Result<(PathBuf, File), DatasetError> {
-    let path = folder.join(LOCKS).join(format!("{name}.lock"));
-    make_folder_of(&path)?;
-    let file = File::options().append(true).create(true).open(&path);
-    let file = file.map_err(DatasetError::io(&path))?;
-    Ok((path, file))
+/// Returns the name of the file that a lock is on.
+fn lock_name(name: &str) -> String {
+    format!("{LOCKS}/{name}.lock")
 }
 
 fn make_folder_of(path: &Path) -> Result<(), DatasetError> {

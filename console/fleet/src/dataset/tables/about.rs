@@ -1,108 +1,165 @@
 //! Rows about the trace itself, its processes and its modules.
 
+use handlescope_model::tables::{Module, Process, TraceInfo};
+use handlescope_model::{ModuleIdx, ProcessIdx};
+
+use super::SCHEMA_VERSION;
 use super::place::{Owner, Place};
 use crate::dataset::column::{Utc, columns};
+use crate::dataset::origin::seconds;
+use crate::dataset::rows::{TraceRows, count};
+use handlescope_query::session_start_us;
+
+/// A trace.
+pub struct TraceRow<'t> {
+    pub rows: &'t TraceRows<'t>,
+    pub info: &'t TraceInfo,
+    pub stacks: usize,
+    /// Number of stacks without symbols.
+    pub unnamed: usize,
+}
+
+impl TraceRow<'_> {
+    fn ended_utc(&self) -> Option<Utc> {
+        self.rows.origin.utc(*self.info.recorded_ns()?.end())
+    }
+
+    fn recorded_s(&self) -> Option<f64> {
+        self.info.recorded_ns().map(|times| seconds(times.end() - times.start()))
+    }
+
+    fn opened(&self) -> i64 {
+        let totals = self.rows.inventory.totals();
+        count(totals.handles_created + totals.handles_duplicated + totals.map_count)
+    }
+}
 
 columns! {
-    /// A trace.
-    pub struct TraceRow<'t> {
+    &TraceRow<'t>: row {
         /// Computer that recorded the trace.
-        pub machine: Option<&'t str>,
+        machine: Option<&'t str> = row.rows.origin.machine.as_deref();
         /// Build given for the trace.
-        pub build: Option<&'t str>,
+        build: Option<&'t str> = row.rows.origin.place(None).build.map(|build| build.name.as_str());
         /// The build with numbers of equal length, so that builds sort as text.
-        pub build_order: Option<&'t str>,
+        build_order: Option<&'t str> =
+            row.rows.origin.place(None).build.map(|build| build.order.as_str());
         /// File name of the trace.
-        pub source: &'t str,
+        source: &'t str = &row.info.source_name;
         /// Its bytes.
-        pub source_bytes: i64,
+        source_bytes: i64 = count(row.info.source_size);
         /// Build number of Windows.
-        pub windows_build: Option<i32>,
+        windows_build: Option<i32> =
+            i32::try_from(row.info.os_build).ok().filter(|build| *build != 0);
         /// Session start.
-        pub started_utc: Option<Utc>,
+        started_utc: Option<Utc> = session_start_us(row.info).map(Utc);
         /// End of the recording.
-        pub ended_utc: Option<Utc>,
+        ended_utc: Option<Utc> = row.ended_utc();
         /// Seconds that the trace covers; null without a clock.
-        pub recorded_s: Option<f64>,
+        recorded_s: Option<f64> = row.recorded_s();
         /// Events in the file.
-        pub events: Option<i64>,
+        events: Option<i64> = row.info.known(row.info.events_total).map(count);
         /// Events that the session lost.
-        pub events_lost: Option<i64>,
+        events_lost: Option<i64> = row.info.losses().map(|(events, _)| count(events));
         /// Buffers that the session lost.
-        pub buffers_lost: Option<i64>,
+        buffers_lost: Option<i64> = row.info.losses().map(|(_, buffers)| count(buffers));
         /// Handles and views opened.
-        pub opened: i64,
+        opened: i64 = row.opened();
         /// Handles and views never closed, as .dump ObjectRef -Leak counts them.
-        pub leaked: i64,
+        leaked: i64 = count(row.rows.inventory.totals().leaked_handles);
         /// Handles closed only by process exit.
-        pub closed_at_exit: i64,
+        closed_at_exit: i64 = count(row.rows.inventory.totals().closed_at_exit);
         /// Allocations, each once.
-        pub allocations: i64,
+        allocations: i64 = count(row.rows.inventory.allocations);
         /// Allocations never freed, or only by process exit.
-        pub unfreed: i64,
+        unfreed: i64 = count(row.rows.inventory.unfreed);
         /// Suspects of .why.
-        pub suspects: i32,
+        suspects: i32 = i32::try_from(row.rows.inventory.suspects().len()).unwrap_or(i32::MAX);
         /// Rows in the table of stacks.
-        pub stacks: i64,
+        stacks: i64 = row.stacks as i64;
         /// Stacks with a frame of the program that has no name.
-        pub stacks_without_symbols: i64,
+        stacks_without_symbols: i64 = row.unnamed as i64;
         /// Version of handlescope that added the trace.
-        pub extractor: &'t str,
+        extractor: &'static str = env!("CARGO_PKG_VERSION");
         /// Version of the tables.
-        pub schema_version: i32,
+        schema_version: i32 = SCHEMA_VERSION;
+    }
+}
+
+/// A lifetime of a process.
+pub struct DatasetProcessRow<'t> {
+    pub rows: &'t TraceRows<'t>,
+    pub row: ProcessIdx,
+    pub of: &'t Process,
+}
+
+impl<'t> DatasetProcessRow<'t> {
+    fn build_id(&self) -> Option<&'t str> {
+        self.rows.build_id(self.rows.origin.executable(self.row)?)
+    }
+
+    fn observed_s(&self) -> Option<f64> {
+        let inventory = self.rows.inventory;
+        let observed = inventory.observed(inventory.process(self.row));
+        observed.map(|window| seconds(window.length_ns()))
     }
 }
 
 columns! {
-    /// A lifetime of a process.
-    pub struct DatasetProcessRow<'t> {
-        pub owner: Owner<'t>,
+    &DatasetProcessRow<'t>: row {
+        owner: Owner<'t> = row.rows.origin.owner(Some(row.row), &row.of.name, Some(row.of.pid));
         /// Process id of the parent.
-        pub parent_pid: i64,
+        parent_pid: i64 = i64::from(row.of.parent_pid);
         /// Path of the executable.
-        pub path: Option<&'t str>,
+        path: Option<&'t str> = row.of.image_path.as_deref();
         /// Command line.
-        pub command_line: Option<&'t str>,
+        command_line: Option<&'t str> =
+            Some(row.of.command_line.as_str()).filter(|line| !line.is_empty());
         /// Security identifier of the user.
-        pub sid: Option<&'t str>,
+        sid: Option<&'t str> = row.of.sid.as_deref();
         /// Identity of the executable: PDB GUID and age, or else time stamp and size.
-        pub build_id: Option<&'t str>,
+        build_id: Option<&'t str> = row.build_id();
         /// Start; null before the trace.
-        pub started_utc: Option<Utc>,
+        started_utc: Option<Utc> = row.of.start_ns.and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
-        pub started_s: Option<f64>,
+        started_s: Option<f64> = row.of.start_ns.and_then(|ns| row.rows.origin.seconds(ns));
         /// End; null if it outlived the trace.
-        pub ended_utc: Option<Utc>,
+        ended_utc: Option<Utc> = row.of.end_ns.and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
-        pub ended_s: Option<f64>,
+        ended_s: Option<f64> = row.of.end_ns.and_then(|ns| row.rows.origin.seconds(ns));
         /// Exit code.
-        pub exit_code: Option<i64>,
+        exit_code: Option<i64> = row.of.exit_code.map(i64::from);
         /// Seconds that it ran within the trace.
-        pub observed_s: Option<f64>,
+        observed_s: Option<f64> = row.observed_s();
     }
 }
 
+/// A module.
+pub struct ModuleRow<'t> {
+    pub rows: &'t TraceRows<'t>,
+    pub row: ModuleIdx,
+    pub of: &'t Module,
+}
+
 columns! {
-    /// A module.
-    pub struct ModuleRow<'t> {
-        pub place: Place<'t>,
+    &ModuleRow<'t>: row {
+        place: Place<'t> = row.rows.origin.place(None);
         /// Number of the module in its trace.
-        pub module_number: i32,
+        module_number: i32 = i32::try_from(row.row.row()).unwrap_or(i32::MAX);
         /// File name.
-        pub module: &'t str,
+        module: &'t str = &row.of.name;
         /// Path as the trace has it.
-        pub path: Option<&'t str>,
+        path: Option<&'t str> = Some(row.of.path.as_str()).filter(|path| !path.is_empty());
         /// File version.
-        pub file_version: Option<&'t str>,
+        file_version: Option<&'t str> = row.of.file_version.as_deref();
         /// Identity: PDB GUID and age, or else time stamp and size.
-        pub build_id: Option<&'t str>,
+        build_id: Option<&'t str> = row.rows.build_id(row.row);
         /// File name of the PDB.
-        pub pdb_name: Option<&'t str>,
+        pdb_name: Option<&'t str> = row.of.pdb_name.as_deref();
         /// Bytes of the mapping.
-        pub size_bytes: Option<i64>,
+        size_bytes: Option<i64> = i64::try_from(row.of.size).ok();
         /// Product.
-        pub product: Option<&'t str>,
+        product: Option<&'t str> = row.of.product_name.as_deref();
         /// Company.
-        pub company: Option<&'t str>,
+        company: Option<&'t str> = row.of.company.as_deref();
     }
 }

@@ -2,99 +2,139 @@
 
 use super::place::{Owner, What};
 use crate::dataset::column::{Utc, columns};
+use crate::dataset::origin::{Origin, seconds};
+use crate::dataset::rows::{TraceRows, count};
+use handlescope_query::{Acquisition, InventoryGroup, OpenAt, StackIdentity};
+
+/// A handle, a view, or an allocation or part of one.
+pub struct AcquisitionRow<'t> {
+    pub origin: &'t Origin,
+    pub owner: Owner<'t>,
+    pub what: What<'t>,
+    pub of: Acquisition<'t>,
+    /// The stack that released it.
+    pub close_stack: Option<&'t StackIdentity>,
+}
 
 columns! {
-    /// A handle, a view, or an allocation or part of one.
-    pub struct AcquisitionRow<'t> {
-        pub owner: Owner<'t>,
+    &AcquisitionRow<'t>: row {
+        owner: Owner<'t> = row.owner;
         /// Thread that acquired it.
-        pub tid: Option<i64>,
-        pub what: What<'t>,
+        tid: Option<i64> = row.of.tid.map(i64::from);
+        what: What<'t> = row.what;
         /// Handle value, or address of the view or block: an unsigned number, stored as signed.
-        pub handle: Option<i64>,
+        handle: Option<i64> = row.of.key.map(u64::cast_signed);
         /// The same as text like 0xC0.
-        pub handle_hex: Option<String>,
+        handle_hex: Option<String> = row.of.key.map(|key| format!("0x{key:X}"));
         /// Number of the object, as answers about the trace show it.
-        pub object: Option<i64>,
+        object: Option<i64> = row.of.object.and_then(|object| i64::try_from(object).ok());
         /// Name of the object.
-        pub object_name: Option<&'t str>,
+        object_name: Option<&'t str> = row.of.object_name;
         /// Bytes of the view or allocation.
-        pub bytes: Option<i64>,
+        bytes: Option<i64> = row.of.bytes;
         /// When it was opened.
-        pub opened_utc: Option<Utc>,
+        opened_utc: Option<Utc> = row.origin.utc(row.of.opened_ns);
         /// The same in seconds since session start.
-        pub opened_s: Option<f64>,
+        opened_s: Option<f64> = row.origin.seconds(row.of.opened_ns);
         /// When it was closed; the latest possible time if the trace lost the close.
-        pub closed_utc: Option<Utc>,
+        closed_utc: Option<Utc> = row.of.closed_ns.and_then(|ns| row.origin.utc(ns));
         /// The same in seconds since session start.
-        pub closed_s: Option<f64>,
+        closed_s: Option<f64> = row.of.closed_ns.and_then(|ns| row.origin.seconds(ns));
         /// open, closed, closed_at_exit or closed_unseen; of allocations open, freed, reallocated, replaced, destroyed,
         /// at_exit or empty.
-        pub ended: &'static str,
+        ended: &'static str = row.of.ended;
         /// Whether nothing released it.
-        pub is_leaked: bool,
+        is_leaked: bool = row.of.is_leaked;
         /// Whether it is a further part of an allocation that ended in parts.
-        pub is_part: bool,
+        is_part: bool = row.of.is_part;
         /// Identity of the stack that released it.
-        pub close_stack: Option<&'t str>,
+        close_stack: Option<&'t str> = row.close_stack.map(|stack| stack.id.as_str());
         /// The program's first function on it.
-        pub close_function: Option<&'t str>,
+        close_function: Option<&'t str> = row.close_stack.map(|stack| stack.function.as_str());
+    }
+}
+
+/// What one process acquired of one type on one stack.
+pub struct DatasetGroupRow<'t> {
+    pub rows: &'t TraceRows<'t>,
+    pub owner: Owner<'t>,
+    pub what: What<'t>,
+    pub of: &'t InventoryGroup,
+}
+
+impl DatasetGroupRow<'_> {
+    fn first_leaked(&self) -> Option<i64> {
+        self.of.leaked_ns.map(|(first, _)| first)
+    }
+
+    fn last_leaked(&self) -> Option<i64> {
+        self.of.leaked_ns.map(|(_, last)| last)
+    }
+
+    fn mean_lifetime_s(&self) -> Option<f64> {
+        let ns = self.of.mean_lifetime_ns?;
+        self.rows.origin.info.has_clock().then(|| ns / 1e9)
     }
 }
 
 columns! {
-    /// What one process acquired of one type on one stack.
-    pub struct DatasetGroupRow<'t> {
-        pub owner: Owner<'t>,
-        pub what: What<'t>,
+    &DatasetGroupRow<'t>: row {
+        owner: Owner<'t> = row.owner;
+        what: What<'t> = row.what;
         /// Frames of the stack, a line for each.
-        pub stack_text: Option<String>,
+        stack_text: Option<String> = row.rows.stack_text(row.of.stack);
         /// Number acquired, each once.
-        pub acquired: i64,
+        acquired: i64 = count(row.of.counts.opened);
         /// Number that the program released.
-        pub released: i64,
+        released: i64 = count(row.of.released());
         /// Number never released.
-        pub leaked: i64,
+        leaked: i64 = count(row.of.counts.leaked);
         /// Number released only by process exit.
-        pub closed_at_exit: i64,
+        closed_at_exit: i64 = count(row.of.counts.closed_at_exit);
         /// leaked + closed_at_exit.
-        pub unreleased: i64,
+        unreleased: i64 = count(row.of.counts.leaked) + count(row.of.counts.closed_at_exit);
         /// Bytes of allocations.
-        pub bytes_acquired: Option<i64>,
+        bytes_acquired: Option<i64> = row.of.bytes.map(|bytes| bytes.allocated);
         /// Bytes of those not released.
-        pub bytes_unreleased: Option<i64>,
+        bytes_unreleased: Option<i64> = row.of.bytes.map(|bytes| bytes.unreleased);
         /// When the first one that the program did not release was opened.
-        pub first_leaked_utc: Option<Utc>,
+        first_leaked_utc: Option<Utc> = row.first_leaked().and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
-        pub first_leaked_s: Option<f64>,
+        first_leaked_s: Option<f64> = row.first_leaked().and_then(|ns| row.rows.origin.seconds(ns));
         /// When the last one that the program did not release was opened.
-        pub last_leaked_utc: Option<Utc>,
+        last_leaked_utc: Option<Utc> = row.last_leaked().and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
-        pub last_leaked_s: Option<f64>,
+        last_leaked_s: Option<f64> = row.last_leaked().and_then(|ns| row.rows.origin.seconds(ns));
         /// Mean time until the program released one, in seconds.
-        pub mean_lifetime_s: Option<f64>,
+        mean_lifetime_s: Option<f64> = row.mean_lifetime_s();
         /// Seconds that the process ran within the trace.
-        pub observed_s: Option<f64>,
+        observed_s: Option<f64> = row.rows.origin.seconds(row.of.observed_ns);
     }
 }
 
+/// What is open at a step of the trace.
+pub struct DatasetGrowthRow<'t> {
+    pub origin: &'t Origin,
+    pub owner: Owner<'t>,
+    pub at: OpenAt<'t>,
+}
+
 columns! {
-    /// What is open at a step of the trace.
-    pub struct DatasetGrowthRow<'t> {
-        pub owner: Owner<'t>,
+    &DatasetGrowthRow<'t>: row {
+        owner: Owner<'t> = row.owner;
         /// As in groups.
-        pub kind: &'t str,
+        kind: &'t str = row.at.kind;
         /// As in groups.
-        pub r#type: &'t str,
+        r#type: &'t str = row.at.type_name;
         /// Step of the trace, 1 to 60.
-        pub step: i32,
+        step: i32 = i32::try_from(row.at.step).unwrap_or(i32::MAX);
         /// End of the step.
-        pub at_utc: Option<Utc>,
+        at_utc: Option<Utc> = row.origin.utc(row.at.at_ns);
         /// The same in seconds since session start.
-        pub at_s: f64,
+        at_s: f64 = seconds(row.at.at_ns);
         /// Number open then that were acquired in the trace.
-        pub open: i64,
+        open: i64 = row.at.open;
         /// Their bytes, if they have a size.
-        pub open_bytes: i64,
+        open_bytes: i64 = row.at.bytes;
     }
 }

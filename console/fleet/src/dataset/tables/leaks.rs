@@ -1,68 +1,127 @@
 //! Rows about suspects and stacks.
 
+use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+
 use super::place::{Place, What};
 use crate::dataset::column::columns;
+use crate::dataset::origin::seconds;
+use crate::dataset::rows::{TraceRows, count};
+use handlescope_query::{PRIVATE_HEAP, StackIdentity, Suspect};
 
-columns! {
-    /// A suspect of `.why`.
-    pub struct DatasetSuspectRow<'t> {
-        pub place: Place<'t>,
-        /// Its id, as -Suspect takes it.
-        pub suspect: &'t str,
-        /// Place among the suspects of its trace.
-        pub rank: i32,
-        /// Executable of its processes.
-        pub process: &'t str,
-        /// Process id; null if they are several.
-        pub pid: Option<i64>,
-        /// Number of processes that leak it.
-        pub processes: i32,
-        pub what: What<'t>,
-        /// Frames of the stack, a line for each.
-        pub stack_text: Option<String>,
-        /// Number acquired, each once.
-        pub acquired: i64,
-        /// Number never released.
-        pub leaked: i64,
-        /// Number released only by process exit.
-        pub closed_at_exit: i64,
-        /// leaked + closed_at_exit.
-        pub unreleased: i64,
-        /// Bytes of those not released.
-        pub bytes_unreleased: Option<i64>,
-        /// steady, burst, once, balanced or short.
-        pub verdict: &'static str,
-        /// Number leaked per minute; null unless the leak is steady.
-        pub rate_per_minute: Option<f64>,
-        /// Score by which .why ranks.
-        pub score: f64,
-        /// Words for the causes, separated by commas.
-        pub causes: Option<String>,
-        /// Evidence for the verdict, as a sentence.
-        pub evidence: String,
-        /// Seconds that its processes ran within the trace, added up.
-        pub observed_s: Option<f64>,
+/// A suspect of `.why`.
+pub struct DatasetSuspectRow<'t> {
+    pub rows: &'t TraceRows<'t>,
+    pub of: &'t Suspect,
+}
+
+impl<'t> DatasetSuspectRow<'t> {
+    fn processes(&self) -> impl Iterator<Item = ProcessIdx> {
+        self.of.processes.iter().filter_map(|process| process.row)
+    }
+
+    fn process(&self) -> &'t str {
+        let row = self.processes().next();
+        row.map_or(self.of.program(), |row| self.rows.inventory.process(row).name.as_str())
+    }
+
+    fn what(&self) -> What<'t> {
+        let type_name = self.of.type_name.as_str();
+        What {
+            // As in the table `groups`.
+            kind: match (self.of.bytes, type_name) {
+                (None, FILE_MAPPING_NAME) => "view",
+                (None, _) => "handle",
+                (Some(_), PRIVATE_HEAP) => "heap",
+                (Some(_), kind) => kind,
+            },
+            type_name,
+            allocator: self.of.allocator.as_deref(),
+            stack: self.rows.stack(self.of.create_stack, self.processes().next()),
+        }
+    }
+
+    fn causes(&self) -> Option<String> {
+        let causes: Vec<&str> = self.of.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
+        (!causes.is_empty()).then(|| causes.join(","))
+    }
+
+    fn observed_s(&self) -> Option<f64> {
+        let inventory = self.rows.inventory;
+        inventory.window?;
+        let observed = self.processes().filter_map(|row| {
+            inventory.observed(inventory.process(row)).map(|window| window.length_ns())
+        });
+        Some(seconds(observed.sum()))
     }
 }
 
 columns! {
-    /// A stack that acquired or released something.
-    pub struct StackRow<'t> {
-        /// Computer that recorded the trace.
-        pub machine: Option<&'t str>,
-        /// Identity: 128-bit hash of the functions in the program's modules; of offsets and builds in modules without symbols.
-        pub stack: &'t str,
-        /// The same for all frames.
-        pub frames_id: &'t str,
-        /// The program's first function.
-        pub function: &'t str,
+    &DatasetSuspectRow<'t>: row {
+        place: Place<'t> = row.rows.origin.place(row.processes().next());
+        /// Its id, as -Suspect takes it.
+        suspect: &'t str = row.of.id.text();
+        /// Place among the suspects of its trace.
+        rank: i32 = i32::try_from(row.of.rank).unwrap_or(i32::MAX);
+        /// Executable of its processes.
+        process: &'t str = row.process();
+        /// Process id; null if they are several.
+        pid: Option<i64> = row.of.pid.map(i64::from);
+        /// Number of processes that leak it.
+        processes: i32 = i32::try_from(row.of.processes.len()).unwrap_or(i32::MAX);
+        what: What<'t> = row.what();
         /// Frames of the stack, a line for each.
-        pub stack_text: Option<String>,
+        stack_text: Option<String> = row.rows.stack_text(row.of.create_stack);
+        /// Number acquired, each once.
+        acquired: i64 = count(row.of.counts.opened);
+        /// Number never released.
+        leaked: i64 = count(row.of.counts.leaked);
+        /// Number released only by process exit.
+        closed_at_exit: i64 = count(row.of.counts.closed_at_exit);
+        /// leaked + closed_at_exit.
+        unreleased: i64 = count(row.of.counts.leaked) + count(row.of.counts.closed_at_exit);
+        /// Bytes of those not released.
+        bytes_unreleased: Option<i64> = row.of.bytes.map(|bytes| bytes.unreleased);
+        /// steady, burst, once, balanced or short.
+        verdict: &'static str = row.of.growth.verdict.word();
+        /// Number leaked per minute; null unless the leak is steady.
+        rate_per_minute: Option<f64> = row.of.rate_per_minute();
+        /// Score by which .why ranks.
+        score: f64 = row.of.score;
+        /// Words for the causes, separated by commas.
+        causes: Option<String> = row.causes();
+        /// Evidence for the verdict, as a sentence.
+        evidence: String = row.of.evidence();
+        /// Seconds that its processes ran within the trace, added up.
+        observed_s: Option<f64> = row.observed_s();
+    }
+}
+
+/// A stack that acquired or released something.
+pub struct StackRow<'t> {
+    pub rows: &'t TraceRows<'t>,
+    pub index: StackIdx,
+    pub of: &'t StackIdentity,
+    /// Number that it acquired.
+    pub acquired: u64,
+}
+
+columns! {
+    &StackRow<'t>: row {
+        /// Computer that recorded the trace.
+        machine: Option<&'t str> = row.rows.origin.machine.as_deref();
+        /// Identity: 128-bit hash of the functions in the program's modules; of offsets and builds in modules without symbols.
+        stack: &'t str = &row.of.id;
+        /// The same for all frames.
+        frames_id: &'t str = &row.of.frames_id;
+        /// The program's first function.
+        function: &'t str = &row.of.function;
+        /// Frames of the stack, a line for each.
+        stack_text: Option<String> = row.rows.stack_text(Some(row.index));
         /// Number of frames.
-        pub frames: Option<i32>,
+        frames: Option<i32> = i32::try_from(row.of.frames).ok();
         /// Whether all frames in the identity have names.
-        pub has_symbols: bool,
+        has_symbols: bool = row.of.has_symbols;
         /// Number that the stack acquired.
-        pub acquired: i64,
+        acquired: i64 = count(row.acquired);
     }
 }

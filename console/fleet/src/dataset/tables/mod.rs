@@ -10,9 +10,9 @@ pub use self::acquired::{AcquisitionRow, DatasetGroupRow, DatasetGrowthRow};
 pub use self::leaks::{DatasetSuspectRow, StackRow};
 pub use self::place::{Build, Owner, Place, What};
 
-use polars::prelude::Schema;
+use polars::prelude::{Column, DataType, Schema};
 
-use super::column::{DatasetColumn, DatasetRow, schema, specs};
+use super::column::{DatasetCell, DatasetColumn, DatasetRow, schema};
 
 /// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
 pub const SCHEMA_VERSION: i32 = 2;
@@ -21,10 +21,34 @@ pub const SCHEMA_VERSION: i32 = 2;
 pub struct DatasetTable {
     pub name: &'static str,
     pub doc: &'static str,
-    /// Names and types of its columns, without the partition columns.
-    pub schema: fn() -> Schema,
     /// Its columns, without the partition columns.
     pub columns: fn() -> Vec<DatasetColumn>,
+}
+
+/// Columns of every table, from the names of folders.
+pub const PARTITIONS: [DatasetColumn; 2] = [
+    DatasetColumn { name: DATE, dtype: DataType::Date, doc: "Day of the session start, UTC." },
+    DatasetColumn {
+        name: TRACE,
+        dtype: DataType::String,
+        doc: "Id of the trace: 32 hexadecimal digits.",
+    },
+];
+pub const DATE: &str = "date";
+pub const TRACE: &str = "trace";
+
+impl DatasetTable {
+    /// Returns the names and types of its columns, without the partition columns.
+    pub fn schema(&self) -> Schema {
+        schema(&(self.columns)())
+    }
+
+    /// Returns the same of merged files, which have the column `trace`.
+    pub fn merged_schema(&self) -> Schema {
+        let mut schema = self.schema();
+        schema.with_column(TRACE.into(), DataType::String);
+        schema
+    }
 }
 
 /// Number of rows of a table in memory, and of a table with the texts of stacks. These texts take most of a row's
@@ -39,6 +63,14 @@ macro_rules! tables {
             impl DatasetRow for $row<'_> {
                 const TABLE: &'static str = $name;
                 const BATCH_ROWS: usize = $batch;
+
+                fn table_columns() -> Vec<DatasetColumn> {
+                    <&Self>::specs("", "")
+                }
+
+                fn columns_of(rows: &[Self]) -> Vec<Column> {
+                    <&Self>::columns("", rows.iter())
+                }
             }
         )+
 
@@ -46,8 +78,7 @@ macro_rules! tables {
         pub const TABLES: [DatasetTable; $count] = [$( DatasetTable {
             name: $name,
             doc: $doc,
-            schema: schema::<$row<'static>>,
-            columns: specs::<$row<'static>>,
+            columns: $row::<'static>::table_columns,
         } ),+];
     };
 }
@@ -74,7 +105,7 @@ mod tests {
     fn names_of_columns_are_unique_and_no_keyword_of_sql() {
         for table in &TABLES {
             let mut names: Vec<&str> = (table.columns)().iter().map(|column| column.name).collect();
-            names.extend(["date", "trace"]);
+            names.extend([DATE, TRACE]);
             let count = names.len();
             names.sort_unstable();
             names.dedup();

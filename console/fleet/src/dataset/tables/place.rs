@@ -1,6 +1,9 @@
 //! Columns that rows of several tables share: machine and build, process, and what it acquired.
 
+use handlescope_model::ProcessIdx;
+
 use crate::dataset::column::columns;
+use handlescope_query::StackIdentity;
 
 /// Number of digits that each number in a sortable build is padded to.
 const ORDER_DIGITS: usize = 10;
@@ -50,47 +53,66 @@ fn sortable(name: &str) -> String {
     text
 }
 
+/// Machine and build that a row is of.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'t> {
+    pub machine: Option<&'t str>,
+    pub build: Option<&'t Build>,
+}
+
 columns! {
-    /// Machine and build that a row is of.
-    #[derive(Copy)]
-    pub struct Place<'t> {
+    Place<'t>: place {
         /// Computer that recorded the trace.
-        pub machine: Option<&'t str>,
+        machine: Option<&'t str> = place.machine;
         /// Build of the program: as given, or else the file version of the executable.
-        pub build: Option<&'t str>,
+        build: Option<&'t str> = place.build.map(|build| build.name.as_str());
         /// The build with numbers of equal length, so that builds sort as text.
-        pub build_order: Option<&'t str>,
+        build_order: Option<&'t str> = place.build.map(|build| build.order.as_str());
     }
 }
 
+/// Process that a row is of.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner<'t> {
+    pub place: Place<'t>,
+    pub name: &'t str,
+    pub row: Option<ProcessIdx>,
+    pub pid: Option<u32>,
+}
+
 columns! {
-    /// Process that a row is of.
-    #[derive(Copy)]
-    pub struct Owner<'t> {
-        pub place: Place<'t>,
+    Owner<'t>: owner {
+        place: Place<'t> = owner.place;
         /// Executable of the process, as in app.exe.
-        pub process: Option<&'t str>,
+        process: Option<&'t str> = Some(owner.name).filter(|name| !name.is_empty());
         /// Number of the process in its trace: ids are reused.
-        pub process_number: Option<i32>,
+        process_number: Option<i32> = owner.row.and_then(|row| i32::try_from(row.row()).ok());
         /// Process id.
-        pub pid: Option<i64>,
+        pid: Option<i64> = owner.pid.map(i64::from);
     }
 }
 
+/// What is acquired.
+#[derive(Debug, Clone, Copy)]
+pub struct What<'t> {
+    pub kind: &'t str,
+    pub type_name: &'t str,
+    pub allocator: Option<&'t str>,
+    pub stack: Option<&'t StackIdentity>,
+}
+
 columns! {
-    /// What is acquired.
-    #[derive(Copy)]
-    pub struct What<'t> {
+    What<'t>: what {
         /// handle, view, heap, commit, reserve, resource, gdi or user.
-        pub kind: &'t str,
+        kind: &'t str = what.kind;
         /// Type of the object, as in Event; else the kind.
-        pub r#type: &'t str,
+        r#type: &'t str = what.type_name;
         /// Allocator, if every trace names it.
-        pub allocator: Option<&'t str>,
+        allocator: Option<&'t str> = what.allocator;
         /// Identity of the stack that acquired it: 128-bit hash of the program's functions.
-        pub stack: Option<&'t str>,
+        stack: Option<&'t str> = what.stack.map(|stack| stack.id.as_str());
         /// The program's first function on it, as in app.exe!Cache::Get.
-        pub function: Option<&'t str>,
+        function: Option<&'t str> = what.stack.map(|stack| stack.function.as_str());
     }
 }
 

@@ -94,11 +94,9 @@ pub fn fleet_group_columns<'a>(
         key.title(column.title);
         match column {
             FleetColumn::CREATE_STACK => {
-                key.texts(move |row| row.function(level)).unknown("no stack");
+                key.texts(|row| row.function()).unknown("no stack");
                 columns
-                    .add("stack", "the frames of the stack, one per line", move |row| {
-                        row.lines(level)
-                    })
+                    .add("stack", "the frames of the stack, one per line", |row| row.lines())
                     .rows_only();
             }
             FleetColumn::TRACE => {
@@ -165,15 +163,11 @@ impl<'a> FleetGroupRow<'a> {
     fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
         by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
             let keys = keys.with(column.word, key);
-            let texts = match *column {
-                FleetColumn::CREATE_STACK => {
-                    key.as_ref().and_then(|stack| self.answer.stacks.get(stack))
+            match &self.group.stack {
+                Some(texts) if *column == FleetColumn::CREATE_STACK => {
+                    keys.with("stack", &texts.lines).with("function", &texts.function)
                 }
-                _ => None,
-            };
-            match texts {
-                Some(texts) => keys.with("stack", &texts.lines).with("function", &texts.function),
-                None => keys,
+                _ => keys,
             }
         })
     }
@@ -188,14 +182,12 @@ impl FleetGroupRow<'_> {
         short(self.key(level).unwrap_or_default()).to_owned()
     }
 
-    fn function(&self, level: usize) -> String {
-        let texts = self.key(level).and_then(|stack| self.answer.stacks.get(stack));
-        texts.map_or_else(String::new, |texts| texts.function.clone())
+    fn function(&self) -> String {
+        self.group.stack.as_ref().map_or_else(String::new, |texts| texts.function.clone())
     }
 
-    fn lines(&self, level: usize) -> Option<String> {
-        let texts = self.answer.stacks.get(self.key(level)?)?;
-        Some(texts.lines.clone())
+    fn lines(&self) -> Option<String> {
+        self.group.stack.as_ref().map(|texts| texts.lines.clone())
     }
 
     /// Writes a line about the group, then a line for each frame of its stack.
@@ -239,9 +231,7 @@ impl FleetGroupRow<'_> {
             text += &format!("   {} {key}", column.word);
         }
         writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
-        let stack = self.answer.by.iter().position(|column| *column == FleetColumn::CREATE_STACK);
-        let frames = stack.and_then(|level| self.lines(level));
-        for frame in lines(frames.as_deref()) {
+        for frame in lines(self.lines().as_deref()) {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&frame))?;
         }
         writeln!(out)
