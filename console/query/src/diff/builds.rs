@@ -1,10 +1,9 @@
 //! Frames that cannot be compared: places without names in different builds.
 
 use crate::tables::ProcessInfo;
+use handlescope_model::StackIdx;
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{ArchiveError, StackIdx, Trace};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use handlescope_symbols::ModuleIdentity;
 
@@ -145,46 +144,37 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
     modules
 }
 
-/// What two traces say about the lives of their processes.
-#[derive(Default)]
-pub struct UnknownCode {
-    traces: [Arc<TraceInfo>; 2],
-}
-
-impl UnknownCode {
-    pub fn new(traces: [&Trace; 2]) -> Result<Self, ArchiveError> {
-        let [before, after] = traces;
-        Ok(Self { traces: [before.info()?, after.info()?] })
+/// Returns the life of a process in one of two traces as text. It is equal in both traces only for a process that both
+/// show.
+pub fn life(
+    [before, after]: [&TraceInfo; 2],
+    side: usize,
+    process: &ProcessInfo,
+    knows_modules: bool,
+) -> String {
+    let name = process.name.to_lowercase();
+    // In dumps and text, only the id tells which process it is.
+    if !before.has_clock() && !after.has_clock() {
+        return format!("{name} {}", process.pid);
     }
-
-    /// Returns the life of a process in one of the traces as text. It is equal in both traces only for a process that
-    /// both show.
-    pub fn life(&self, side: usize, process: &ProcessInfo, knows_modules: bool) -> String {
-        let [before, after] = &self.traces;
-        let name = process.name.to_lowercase();
-        // In dumps and text, only the id tells which process it is.
-        if !before.has_clock() && !after.has_clock() {
-            return format!("{name} {}", process.pid);
-        }
-        let started = |info: &TraceInfo| info.session_start_filetime;
-        if started(before) == started(after) {
-            return format!("{name} {} {:?}", process.pid, process.start_ns);
-        }
-        let is_same_boot = before.boot_filetime.is_some()
-            && before.boot_filetime == after.boot_filetime
-            && before.computer == after.computer;
-        let is_earlier = (started(before) < started(after)) == (side == 0);
-        let lives_in_both =
-            if is_earlier { process.end_ns.is_none() } else { process.start_ns.is_none() };
-        // Without its modules, the code may be shared by all processes since boot.
-        if !knows_modules {
-            return if is_same_boot { String::new() } else { format!("trace {side}") };
-        }
-        if is_same_boot && lives_in_both {
-            return format!("{name} {}", process.pid);
-        }
-        format!("{name} {} {:?} in trace {side}", process.pid, process.start_ns)
+    let started = |info: &TraceInfo| info.session_start_filetime;
+    if started(before) == started(after) {
+        return format!("{name} {} {:?}", process.pid, process.start_ns);
     }
+    let is_same_boot = before.boot_filetime.is_some()
+        && before.boot_filetime == after.boot_filetime
+        && before.computer == after.computer;
+    let is_earlier = (started(before) < started(after)) == (side == 0);
+    let lives_in_both =
+        if is_earlier { process.end_ns.is_none() } else { process.start_ns.is_none() };
+    // Without its modules, the code may be shared by all processes since boot.
+    if !knows_modules {
+        return if is_same_boot { String::new() } else { format!("trace {side}") };
+    }
+    if is_same_boot && lives_in_both {
+        return format!("{name} {}", process.pid);
+    }
+    format!("{name} {} {:?} in trace {side}", process.pid, process.start_ns)
 }
 
 #[cfg(test)]

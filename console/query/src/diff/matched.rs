@@ -2,12 +2,15 @@
 
 use std::collections::HashSet;
 
+use handlescope_model::tables::TraceInfo;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::builds::Builds;
-use super::builds::UnknownCode;
+use super::builds::{Builds, life};
+use super::compared::{NS_PER_MINUTE, per_minute};
+use super::group::GroupSite;
+use super::outcome::{SideLeaks, Start};
 use super::tally::{GroupSample, SampleShare};
 use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::amounts::Amount;
@@ -18,16 +21,10 @@ use crate::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
 pub struct MatchedGroup {
-    /// Name of the processes, if known.
-    pub process: Option<String>,
-    /// Type of the objects, or kind of the allocations.
-    pub type_name: String,
-    /// The allocator, if it has the same name in every trace; for handles in dumps, the pattern of their names.
-    pub allocator: Option<String>,
+    /// What it acquired, without its stack. The function is only a module if the frames cannot be compared.
+    pub site: GroupSite,
     /// Whether bytes are compared rather than counts.
     pub has_bytes: bool,
-    /// The first frame outside the system, or only its module if the frames cannot be compared.
-    pub function: Option<String>,
     /// The trace before and the trace after.
     pub sides: [MatchedSide; 2],
     /// Whether it belongs to the requested suspect in either trace; always true if none is requested.
@@ -85,12 +82,14 @@ impl MatchedGroup {
     }
 
     fn traced(&self, has_stack: bool) -> RelatedKey<'_> {
-        (self.process.as_deref(), &self.type_name, None, OtherTracePlace::Stack(has_stack))
+        let GroupSite { program, type_name, .. } = &self.site;
+        (program.as_deref(), type_name, None, OtherTracePlace::Stack(has_stack))
     }
 
     fn around_unknown(&self) -> Option<RelatedKey<'_>> {
         let around = OtherTracePlace::AroundUnknown(self.around_unknown.as_deref()?);
-        Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
+        let GroupSite { program, type_name, allocator, .. } = &self.site;
+        Some((program.as_deref(), type_name, allocator.as_deref(), around))
     }
 
     /// Returns the size of the group's largest allocation, which lost events may hide.
@@ -118,17 +117,13 @@ pub struct MatchedSide {
     pub has_run: bool,
 }
 
-/// From when on a trace covers the life of a process, and so what the process fills once. Ordered by how much is
-/// covered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Start {
-    /// Later than the start of the session, as in a ring.
-    #[default]
-    Later,
-    /// Start of the session.
-    Session,
-    /// Start of the process.
-    Process,
+impl MatchedSide {
+    pub fn leaks(&self, has_lengths: bool) -> SideLeaks {
+        let minutes = self.sample.length_ns() as f64 / NS_PER_MINUTE;
+        let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
+        let per_minute = per_minute(self.leaked.count, minutes);
+        SideLeaks { leaked: self.leaked, per_minute, verdict: self.verdict }
+    }
 }
 
 /// The key that groups of one program share: program name in lower case, type, allocator.
@@ -136,11 +131,11 @@ type SharedGroupKey = (String, String, Option<String>);
 
 /// The groups of two traces while they are matched.
 struct Matching<'t> {
-    traces: &'t [AcquisitionGroups<'t>],
+    traces: [&'t AcquisitionGroups<'t>; 2],
     /// Rows of the requested suspect in each trace, if one is requested.
-    suspects: &'t [Option<&'t SuspectRows>],
+    suspects: &'t [Option<SuspectRows>],
+    infos: [&'t TraceInfo; 2],
     builds: Builds,
-    unknown_code: UnknownCode,
     groups: Vec<MatchedGroup>,
     /// Index of a group by its key and stack text.
     by_key: HashMap<(SharedGroupKey, String), usize>,
@@ -148,25 +143,21 @@ struct Matching<'t> {
 
 /// Returns the groups that leak in either trace, and the modules with frames that cannot be compared.
 pub fn matched(
-    traces: &[AcquisitionGroups<'_>],
-    suspects: &[Option<&SuspectRows>],
-    unknown_code: UnknownCode,
+    traces: [&AcquisitionGroups<'_>; 2],
+    suspects: &[Option<SuspectRows>],
+    infos: [&TraceInfo; 2],
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
-    let builds = builds(traces);
-    let (groups, by_key) = (Vec::new(), HashMap::new());
-    let mut matching = Matching { traces, suspects, builds, unknown_code, groups, by_key };
-    for side in 0..traces.len() {
-        matching.add(side, true)?;
-    }
+    let (builds, groups, by_key) = (builds(traces), Vec::new(), HashMap::new());
+    let mut matching = Matching { traces, suspects, infos, builds, groups, by_key };
     // A group that leaks in only one trace is compared with its match in the other.
-    for side in 0..traces.len() {
-        matching.add(side, false)?;
+    for (leaks, side) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
+        matching.add(side, leaks)?;
     }
     Ok((matching.groups, matching.builds.into_names()))
 }
 
 /// Compares the modules in the stacks of leaks.
-fn builds(traces: &[AcquisitionGroups<'_>]) -> Builds {
+fn builds([before, after]: [&AcquisitionGroups<'_>; 2]) -> Builds {
     let stacks = |trace: &AcquisitionGroups<'_>| -> Vec<StackIdx> {
         trace
             .groups
@@ -175,7 +166,6 @@ fn builds(traces: &[AcquisitionGroups<'_>]) -> Builds {
             .filter_map(|group| group.create_stack)
             .collect()
     };
-    let [before, after] = traces else { return Builds::default() };
     match (before.frames, after.frames) {
         (Some(old), Some(new)) => Builds::compare([(old, &stacks(before)), (new, &stacks(after))]),
         _ => Builds::default(),
@@ -185,8 +175,7 @@ fn builds(traces: &[AcquisitionGroups<'_>]) -> Builds {
 impl Matching<'_> {
     /// Adds the groups of a trace that leak, or else those that do not but match some already added.
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
-        let traces = self.traces;
-        let (trace, suspect) = (&traces[side], self.suspects[side]);
+        let (trace, suspect) = (self.traces[side], self.suspects[side].as_ref());
         let programs = ProgramRuns::new(trace);
         let known_keys: HashSet<SharedGroupKey> =
             self.by_key.keys().map(|(key, _)| key.clone()).collect();
@@ -243,7 +232,7 @@ impl Matching<'_> {
         let absent =
             self.groups.iter_mut().filter(|group| group.sides[side].sample.windows.is_empty());
         for group in absent {
-            let program = group.process.as_deref().unwrap_or_default().to_lowercase();
+            let program = group.site.program.as_deref().unwrap_or_default().to_lowercase();
             let (windows, start) = programs.of_name(&program);
             group.sides[side].sample.windows = windows;
             group.sides[side].start = start;
@@ -268,7 +257,7 @@ impl Matching<'_> {
         if has_unknown {
             let owner = trace.owners(group).first().and_then(|(row, _)| *row);
             let knows_modules = trace.frames.is_some_and(|it| it.knows_modules(owner));
-            let life = self.unknown_code.life(side, &group.process, knows_modules);
+            let life = life(self.infos, side, &group.process, knows_modules);
             whole.push_str(&format!("{:X?} of {life}", text.addresses));
         }
         let key = (key.clone(), whole);
@@ -284,11 +273,14 @@ impl Matching<'_> {
             Some(self.builds.module(&named.representative(stack)?)?.to_owned())
         });
         self.groups.push(MatchedGroup {
-            process: trace.shown_name(group),
-            type_name: group.type_name.to_owned(),
-            allocator: group.lasting_allocator().map(str::to_owned),
+            site: GroupSite {
+                program: trace.shown_name(group),
+                type_name: group.type_name.to_owned(),
+                allocator: group.lasting_allocator().map(str::to_owned),
+                function: module.or_else(|| trace.function(group.create_stack?)),
+                ..GroupSite::default()
+            },
             has_bytes: group.has_bytes,
-            function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
             is_of_suspect: false,
             around_unknown: has_unknown.then_some(text.names),
