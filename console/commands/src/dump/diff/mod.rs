@@ -13,7 +13,7 @@ use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
-    self as query, self, ComparableAnswer, DiffCriteria, Domain, FileAnswer, PointSpan, PointsDiff,
+    self as query, self, ComparableAnswer, ComparisonTotals, DiffCriteria, Domain, FileAnswer, PointSpan, PointsDiff,
     ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 use handlescope_render as render;
@@ -260,7 +260,11 @@ fn compare<'a, F: Words<'a>>(
         write_caveats(file, dump.session, dump.messages);
     }
     let doubt = if answer.are_of_one_moment() { FORGOTTEN } else { LOST };
-    got_worse(answer.worse(), answer.uncertain(), doubt, F::NOUN, dump);
+    let groups = |number| match number {
+        1 => format!("1 group of {}", F::NOUN),
+        number => format!("{number} groups of {}", F::NOUN),
+    };
+    warn_of_worse(&answer.totals(), groups, doubt, dump);
     match &args.flame {
         None if let Some(format) = args.gate.format => {
             render::write_findings(&[render::diff_findings(&answer)], format, dump.out)?;
@@ -313,27 +317,21 @@ const FORGOTTEN: &str = "one dump lacks stacks of handles of these types, becaus
                          Application Verifier";
 
 /// Reports groups that got worse, or may have, and sets the exit status. This happens before the answer is written,
-/// because its reader may leave early.
-fn got_worse(
-    worse: usize,
-    uncertain: usize,
+/// because its reader may leave early. `groups` names a number of groups.
+pub fn warn_of_worse(
+    totals: &ComparisonTotals,
+    groups: impl Fn(usize) -> String,
     doubt: &str,
-    noun: &str,
     dump: &mut DumpContext<'_, '_>,
 ) {
-    let groups = |number| match number {
-        1 => "1 group".to_owned(),
-        number => format!("{number} groups"),
-    };
-    if uncertain > 0 {
-        dump.messages.warning(format_args!(
-            "{} of {noun} may or may not have got worse, because {doubt}",
-            groups(uncertain)
-        ));
+    if totals.uncertain > 0 {
+        let groups = groups(totals.uncertain);
+        dump.messages
+            .warning(format_args!("{groups} may or may not have got worse, because {doubt}"));
         dump.flow = Flow::Undecided;
     }
-    if worse > 0 {
-        dump.messages.warning(format_args!("{} of {noun} got worse", groups(worse)));
+    if totals.worse > 0 {
+        dump.messages.warning(format_args!("{} got worse", groups(totals.worse)));
         dump.flow = Flow::Worse;
     }
 }
