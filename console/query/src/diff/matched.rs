@@ -5,18 +5,17 @@ use std::collections::HashSet;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
 use super::builds::{Builds, life};
 use super::compared::{NS_PER_MINUTE, per_minute};
 use super::group::GroupSite;
 use super::outcome::{SideLeaks, Start};
-use super::tally::{GroupSample, SampleShare};
+use super::tally::GroupSample;
 use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::amounts::Amount;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::growth::{Growth, ProcessLifetimes, TimeWindow, Verdict};
+use crate::growth::{Growth, TimeWindow, Verdict};
 use crate::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
@@ -96,8 +95,7 @@ impl MatchedGroup {
     pub fn largest(&self) -> f64 {
         self.sides
             .iter()
-            .flat_map(|side| &side.sample.shares)
-            .flat_map(|share| &share.sizes)
+            .flat_map(|side| side.sample.sizes.iter().flatten())
             .max()
             .map_or(1.0, |size| *size as f64)
     }
@@ -147,29 +145,13 @@ pub fn matched(
     suspects: &[Option<SuspectRows>],
     infos: [&TraceInfo; 2],
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
-    let (builds, groups, by_key) = (builds(traces), Vec::new(), HashMap::new());
+    let (builds, groups, by_key) = (Builds::new(traces), Vec::new(), HashMap::new());
     let mut matching = Matching { traces, suspects, infos, builds, groups, by_key };
     // A group that leaks in only one trace is compared with its match in the other.
     for (leaks, side) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
         matching.add(side, leaks)?;
     }
     Ok((matching.groups, matching.builds.into_names()))
-}
-
-/// Compares the modules in the stacks of leaks.
-fn builds([before, after]: [&AcquisitionGroups<'_>; 2]) -> Builds {
-    let stacks = |trace: &AcquisitionGroups<'_>| -> Vec<StackIdx> {
-        trace
-            .groups
-            .iter()
-            .filter(|group| trace.leaks_in_time(group))
-            .filter_map(|group| group.create_stack)
-            .collect()
-    };
-    match (before.frames, after.frames) {
-        (Some(old), Some(new)) => Builds::compare([(old, &stacks(before)), (new, &stacks(after))]),
-        _ => Builds::default(),
-    }
 }
 
 impl Matching<'_> {
@@ -179,7 +161,9 @@ impl Matching<'_> {
         let programs = ProgramRuns::new(trace);
         let known_keys: HashSet<SharedGroupKey> =
             self.by_key.keys().map(|(key, _)| key.clone()).collect();
-        let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
+        // The place of each process among those of a group, and the first place of a group with the name of its program.
+        let mut places: HashMap<(usize, Option<ProcessIdx>), usize> = HashMap::new();
+        let mut first_places: HashMap<usize, (usize, String)> = HashMap::new();
         for group in trace.groups.iter().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel.check()?;
             let program = group.process.known_name().unwrap_or_default().to_lowercase();
@@ -189,43 +173,31 @@ impl Matching<'_> {
                 continue;
             }
             let Some(index) = self.index((side, trace), group, &key, leaks) else { continue };
-            let shares = shares_by_group
-                .entry(index)
-                .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
             let matched = &mut self.groups[index].sides[side];
+            first_places.entry(index).or_insert((matched.sample.processes.len(), key.0));
             for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
-                let of_process = SampleShare { process: share.lifetimes, sizes };
-                match shares.by_process.entry(share.row) {
-                    Entry::Vacant(entry) => drop(entry.insert(of_process)),
-                    Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
-                }
+                let next = matched.sample.processes.len();
+                let place = *places.entry((index, share.row)).or_insert(next);
+                matched.sample.add(place, share.lifetimes, sizes);
             }
             matched.create_stack = matched.create_stack.or(group.create_stack.filter(|_| leaks));
             self.groups[index].is_of_suspect |=
                 suspect.is_none_or(|rows| leaks && trace.has_any(group, rows));
         }
-        for (index, ProgramShares { program, by_process }) in shares_by_group {
+        for (index, (first, program)) in first_places {
             trace.cancel.check()?;
             let matched = &mut self.groups[index].sides[side];
-            let (windows, start) = programs.of_name(&program);
-            let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
-                by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
+            let processes = matched.sample.processes.get(first..).unwrap_or_default();
             if leaks {
                 matched.verdict = Some(if trace.is_of_one_moment {
                     Verdict::Short
                 } else {
-                    Growth::from_processes(&processes, trace.extent).verdict
+                    Growth::from_processes(processes, trace.extent).verdict
                 });
             }
-            let shares = processes.into_iter().zip(sizes);
-            matched
-                .sample
-                .shares
-                .extend(shares.map(|(process, sizes)| SampleShare { process, sizes }));
-            matched.sample.windows = windows;
-            matched.start = start;
+            (matched.sample.windows, matched.start) = programs.of_name(&program);
             matched.has_run = true;
         }
         // The program may have run in the trace even if the group has nothing there.
@@ -233,10 +205,9 @@ impl Matching<'_> {
             self.groups.iter_mut().filter(|group| group.sides[side].sample.windows.is_empty());
         for group in absent {
             let program = group.site.program.as_deref().unwrap_or_default().to_lowercase();
-            let (windows, start) = programs.of_name(&program);
-            group.sides[side].sample.windows = windows;
-            group.sides[side].start = start;
-            group.sides[side].has_run = programs.by_name.contains_key(&program);
+            let matched = &mut group.sides[side];
+            (matched.sample.windows, matched.start) = programs.of_name(&program);
+            matched.has_run = programs.by_name.contains_key(&program);
         }
         Ok(())
     }
@@ -287,13 +258,6 @@ impl Matching<'_> {
         });
         Some(index)
     }
-}
-
-/// What each process of a program has in one group of one trace.
-struct ProgramShares {
-    /// Name of the program in lower case.
-    program: String,
-    by_process: HashMap<Option<ProcessIdx>, SampleShare>,
 }
 
 /// When the processes of each name ran in a trace.

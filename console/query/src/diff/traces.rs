@@ -164,7 +164,7 @@ struct TraceLosses {
 impl TraceLosses {
     fn new(trace: &Trace, extent: TimeWindow) -> Result<Self, QueryError> {
         let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
-        let trace_time = GroupSample { windows: vec![extent], shares: Vec::new() };
+        let trace_time = GroupSample { windows: vec![extent], ..GroupSample::default() };
         let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
         Ok(Self { times, max_events, is_mostly_whole })
     }
@@ -336,15 +336,10 @@ mod tests {
     use handlescope_tests::rng::Rng;
 
     use super::super::matched::MatchedSide;
-    use super::super::tally::SampleShare;
     use super::*;
     use crate::growth::{Lifetime, ProcessLifetimes};
 
     const WINDOW: TimeWindow = TimeWindow { start_ns: 0, end_ns: 600_000_000_000 };
-
-    fn share(lifetimes: Vec<Lifetime>) -> SampleShare {
-        SampleShare { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
-    }
 
     /// Makes a group that leaks in 20 operations on average at random times, `at_once` handles each.
     fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
@@ -361,7 +356,11 @@ mod tests {
         MatchedSide {
             leaked: Amount { count: lifetimes.len() as u64, bytes: 0 },
             verdict: Some(Verdict::Steady),
-            sample: GroupSample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
+            sample: GroupSample {
+                windows: vec![WINDOW],
+                processes: vec![ProcessLifetimes { lifetimes, window: WINDOW }],
+                sizes: vec![Vec::new()],
+            },
             ..MatchedSide::default()
         }
     }
