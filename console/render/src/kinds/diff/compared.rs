@@ -3,9 +3,14 @@
 use indicatif::HumanCount;
 
 use crate::table::{CellType, ColumnDeclaration, Columns, FileRows};
-use handlescope_query::{ComparedLeaks, ComparisonTotals, GroupState, SideLeaks};
+use handlescope_query::{ComparedLeaks, ComparisonTotals, GroupState, SideLeaks, Verdict};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
+
+/// Returns how a group grows on a side, if it leaks there.
+pub fn growth(side: &SideLeaks) -> Option<&'static str> {
+    side.verdict.map(Verdict::word)
+}
 
 /// Adds a column about one side.
 pub fn add_side<'c, 'a, R: 'a, T: CellType + 'a>(
@@ -43,8 +48,16 @@ pub fn add_state<'a, R: 'a>(
     columns.add("p_value", p_value, move |row| leaks(row).p_value);
 }
 
-/// Returns the start of the line about a group: its state, in colour, and what it is of.
-pub fn state_title(leaks: &ComparedLeaks, heading: String, display: &Display) -> String {
+/// Returns the line about a group: its state, in colour, what it is of, the counts of both sides, their rates, and how
+/// it grows.
+pub fn compared_title(
+    leaks: &ComparedLeaks,
+    heading: String,
+    mut text: String,
+    rates: Option<[String; 2]>,
+    growth: Option<Verdict>,
+    display: &Display,
+) -> String {
     let ComparedLeaks { state, got_worse, is_uncertain, .. } = *leaks;
     let role = match state {
         _ if got_worse => Role::Error,
@@ -56,19 +69,21 @@ pub fn state_title(leaks: &ComparedLeaks, heading: String, display: &Display) ->
         (false, true) if state != GroupState::Uncertain => ", uncertain",
         _ => "",
     };
+    if let Some([before, after]) = rates {
+        text += &format!(" ({before} and {after} per minute)");
+    }
+    if let Some(verdict) = growth {
+        text += &format!(", growth {}", verdict.word());
+    }
     let state = display.screen.paint(role, format!("{}{also}", state.word()));
-    format!("{state}: {}", display.screen.paint(Role::Heading, heading))
+    let heading = display.screen.paint(Role::Heading, heading);
+    format!("{state}: {heading}: {}", display.whole(&text))
 }
 
-/// Returns the rest of the line: the counts of both sides, their rates, and how it grows.
-pub fn compared_text(
-    counts: String,
-    rates: Option<(String, String)>,
-    growth: Option<&str>,
-) -> String {
-    let rates = rates.map(|(before, after)| format!(" ({before} and {after} per minute)"));
-    let growth = growth.map(|growth| format!(", growth {growth}"));
-    counts + &rates.unwrap_or_default() + &growth.unwrap_or_default()
+/// Returns the rates of both sides, if they are known.
+pub fn rates(leaks: &ComparedLeaks) -> Option<[String; 2]> {
+    let [before, after] = leaks.sides.map(|side| rate(side.per_minute));
+    Some([before?, after?])
 }
 
 /// Returns the lines about both sides, with what there is to say of each, and below the rows the number of groups in

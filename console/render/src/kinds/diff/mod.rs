@@ -10,7 +10,7 @@ use handlescope_model::Untrusted;
 use serde::Serialize;
 
 pub use self::{
-    compared::{add_side, add_state, compared_rows, compared_text, rate, state_title},
+    compared::{add_side, add_state, compared_rows, compared_title, growth, rate, rates},
     points::{diff_points, point_columns},
     traces::{diff_findings, diff_traces, trace_columns},
 };

@@ -6,8 +6,8 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::{
-    ComparisonHead, DiffRow, TraceSpan, add_side, add_state, compared_rows, compared_text,
-    diff_document, group_columns, ignored_line, rate, state_title, write_group,
+    ComparisonHead, DiffRow, TraceSpan, add_side, add_state, compared_rows, compared_title,
+    diff_document, group_columns, growth, ignored_line, rates, write_group,
 };
 use crate::findings::{Findings, LeakFinding};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    ComparedGroup, ComparedLeaks, Domain, Frames, SideLeaks, TraceAnswer, TracesDiff, Verdict,
+    ComparedGroup, ComparedLeaks, Domain, Frames, TraceAnswer, TracesDiff, Verdict,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -34,7 +34,7 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
         answer.groups.iter().filter(is_finding).map(|ComparedGroup { site, leaks, .. }| {
             let program = site.program.clone().unwrap_or_default();
             let rates =
-                rates(leaks).map(|(before, after)| format!("{before} and {after} per minute"));
+                reliable_rates(leaks).map(|[before, after]| format!("{before} and {after} per minute"));
             let growth = growth(&leaks.sides[1]).map(|growth| format!("growth {growth}"));
             let finding = LeakFinding {
                 rule: leaks.state.word(),
@@ -60,15 +60,9 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
 }
 
 /// Returns the rates in both traces, unless either trace has too little data.
-fn rates(leaks: &ComparedLeaks) -> Option<(String, String)> {
+fn reliable_rates(leaks: &ComparedLeaks) -> Option<[String; 2]> {
     let is_short = leaks.sides.iter().any(|side| side.verdict == Some(Verdict::Short));
-    let [before, after] = leaks.sides.map(|side| rate(side.per_minute));
-    before.zip(after).filter(|_| !is_short)
-}
-
-/// Returns how a group grows in a trace, if it leaks there.
-fn growth(side: &SideLeaks) -> Option<&'static str> {
-    side.verdict.map(|verdict| verdict.word())
+    rates(leaks).filter(|_| !is_short)
 }
 
 fn counts(leaks: &ComparedLeaks, counted: &str) -> String {
@@ -240,9 +234,9 @@ fn handles_title(group: &ComparedGroup, counted: &str, display: &Display) -> Str
     let name = site.allocator.as_deref().map(|name| format!(" {}", Untrusted(name)));
     let heading = format!("{} {}", Untrusted(process), Untrusted(&site.type_name));
     let heading = heading + &name.unwrap_or_default();
-    let growth = growth(&leaks.sides[1]).filter(|_| counted == "leaked");
-    let text = compared_text(counts(leaks, counted), rates(leaks), growth);
-    format!("{}: {}", state_title(leaks, heading, display), display.whole(&text))
+    let growth = leaks.sides[1].verdict.filter(|_| counted == "leaked");
+    let rates = reliable_rates(leaks);
+    compared_title(leaks, heading, counts(leaks, counted), rates, growth, display)
 }
 
 fn allocations_title(group: &ComparedGroup) -> String {

@@ -1,6 +1,6 @@
 //! `.diff -build` over a dataset.
 
-use std::io::{self, Write};
+use std::io;
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use super::stack::{calls, lines};
 use super::{AS_IN_WHY, add_caveats, add_site};
 use crate::kinds::diff::{
-    add_side, add_state, compared_rows, compared_text, ignored_line, rate, state_title, write_group,
+    add_side, add_state, compared_rows, compared_title, growth, ignored_line, rates, write_group,
 };
 use crate::table::{AnswerTable, Columns};
 use handlescope_fleet::{BuildsDiff, ComparedStack};
@@ -17,18 +17,12 @@ use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::values::CountedNoun;
 
-/// A group and its presentation.
-pub struct FleetStackRow<'a> {
-    group: &'a ComparedStack,
-    system: &'a SystemModules,
-}
-
 /// Declares the columns of a group.
-pub fn fleet_diff_columns<'a>() -> Columns<'a, FleetStackRow<'a>> {
-    let mut columns = Columns::<FleetStackRow<'a>>::default();
-    add_site(&mut columns, [AS_IN_WHY; 5], |row| &row.group.site);
+pub fn fleet_diff_columns<'a>() -> Columns<'a, &'a ComparedStack> {
+    let mut columns = Columns::<&'a ComparedStack>::default();
+    add_site(&mut columns, [AS_IN_WHY; 5], |row| &row.site);
     columns
-        .add("function", AS_IN_WHY, |row| row.group.site.function.as_deref())
+        .add("function", AS_IN_WHY, |row| row.site.function.as_deref())
         .title("Function")
         .rank(1);
     let unreleased = "handles, views or allocations never released, or released only by the end of \
@@ -47,12 +41,12 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, FleetStackRow<'a>> {
     }
     for (side, name) in [(0, "before_machines"), (1, "after_machines")] {
         let machines = "number of machines where it leaks";
-        columns.add(name, machines, move |row| row.group.machines[side] as u64);
+        columns.add(name, machines, move |row| row.machines[side] as u64);
     }
     for side in [(0, "before_growth"), (1, "after_growth")] {
-        let growth = "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
+        let meaning = "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
                       no suspect";
-        add_side(&mut columns, side, growth, leaks, |side| Some(side.verdict?.word()));
+        add_side(&mut columns, side, meaning, leaks, growth);
     }
     let meanings = [
         "as in `.dump Diff` of two traces",
@@ -65,14 +59,14 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, FleetStackRow<'a>> {
     add_state(&mut columns, meanings, leaks, false);
     columns
         .add("stack", "frames of the stack, one per line", |row| {
-            row.group.site.stack_text.as_deref()
+            row.site.stack_text.as_deref()
         })
         .detail();
     columns
 }
 
-fn leaks<'r>(row: &'r FleetStackRow<'_>) -> &'r ComparedLeaks {
-    &row.group.leaks
+fn leaks<'r>(row: &'r &ComparedStack) -> &'r ComparedLeaks {
+    &row.leaks
 }
 
 /// Returns a row for each group that leaks in either build.
@@ -86,8 +80,15 @@ pub fn fleet_diff<'a>(
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
     let (mut columns, display) = (fleet_diff_columns(), *display);
-    columns.row_text(move |row, out| row.write(all_frames, &display, out));
-    let rows = answer.groups.iter().map(|group| FleetStackRow { group, system });
+    columns.row_text(move |row, out| {
+        let ComparedStack { site, ignored, .. } = row;
+        let frames = if all_frames {
+            lines(site.stack_text.as_deref())
+        } else {
+            vec![calls(site, system)]
+        };
+        write_group(&title(row, &display), &frames, ignored.as_deref(), &display, out)
+    });
     let build = |side: usize| {
         let traces = CountedNoun(answer.traces[side] as u64, "trace");
         let machines = CountedNoun(answer.machines[side] as u64, "machine");
@@ -96,34 +97,21 @@ pub fn fleet_diff<'a>(
     let are_shown = answer.groups.iter().map(|group| group.ignored.is_some());
     let ignored = ignored_line(answer.ignored, are_shown);
     let part = compared_rows([build(0), build(1)], "", &answer.totals(), ignored);
-    let table = AnswerTable::new(columns, rows.collect(), [part])?;
+    let table = AnswerTable::new(columns, answer.groups.iter().collect(), [part])?;
     Ok(table.within(fleet_diff_document(), answer))
 }
 
-impl FleetStackRow<'_> {
-    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let ComparedStack { site, leaks, machines, ignored } = self.group;
-        let heading = format!("{} {}", Untrusted(&site.process), Untrusted(&site.type_name));
-        let [before, after] = [0, 1].map(|side| {
-            let machines = CountedNoun(machines[side] as u64, "machine");
-            (HumanCount(leaks.sides[side].leaked.count), machines)
-        });
-        let counts = format!(
-            "{} leaked before on {}, {} leaked after on {}",
-            before.0, before.1, after.0, after.1
-        );
-        let [old, new] = leaks.sides;
-        let rates = rate(old.per_minute).zip(rate(new.per_minute));
-        let growth = new.verdict.filter(|_| new.leaked.count > 0).map(|verdict| verdict.word());
-        let text = compared_text(counts, rates, growth);
-        let title = format!("{}: {}", state_title(leaks, heading, display), display.whole(&text));
-        let frames = if all_frames {
-            lines(site.stack_text.as_deref())
-        } else {
-            vec![calls(site, self.system)]
-        };
-        write_group(&title, &frames, ignored.as_deref(), display, out)
-    }
+/// Returns the line about a group.
+fn title(ComparedStack { site, leaks, machines, .. }: &ComparedStack, display: &Display) -> String {
+    let heading = format!("{} {}", Untrusted(&site.process), Untrusted(&site.type_name));
+    let counts = |side: usize, word| {
+        let machines = CountedNoun(machines[side] as u64, "machine");
+        format!("{} leaked {word} on {machines}", HumanCount(leaks.sides[side].leaked.count))
+    };
+    let counts = format!("{}, {}", counts(0, "before"), counts(1, "after"));
+    let after = leaks.sides[1];
+    let growth = after.verdict.filter(|_| after.leaked.count > 0);
+    compared_title(leaks, heading, counts, rates(leaks), growth, display)
 }
 
 /// Declares the document of `.diff -build` over a dataset.
