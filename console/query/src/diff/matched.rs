@@ -7,7 +7,7 @@ use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
 use super::builds::{Builds, life};
-use super::compared::{NS_PER_MINUTE, per_minute};
+use super::compared::{minutes, per_minute};
 use super::group::GroupSite;
 use super::outcome::{SideLeaks, Start};
 use super::tally::GroupSample;
@@ -117,8 +117,7 @@ pub struct MatchedSide {
 
 impl MatchedSide {
     pub fn leaks(&self, has_lengths: bool) -> SideLeaks {
-        let minutes = self.sample.length_ns() as f64 / NS_PER_MINUTE;
-        let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
+        let minutes = minutes(self.sample.length_ns(), has_lengths);
         let per_minute = per_minute(self.leaked.count, minutes);
         SideLeaks { leaked: self.leaked, per_minute, verdict: self.verdict }
     }

@@ -79,7 +79,7 @@ fn of_file<'a, F: ComparableAnswer<'a>>(
     };
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
-        let minutes = minutes(acquired, window);
+        let minutes = minutes(window.length_ns(), acquired.window.is_some());
         for group in &acquired.groups {
             if suspect.is_some_and(|rows| !acquired.has_any(group, rows)) {
                 continue;

@@ -95,8 +95,11 @@ pub fn compare_traces<'a, F: ComparableAnswer<'a>>(
         .map(|file| file.acquired(criteria, KeptSites::All))
         .collect::<Result<Vec<_>, _>>()?;
     let windows = files.iter().zip(&acquired).map(|(file, it)| extent(file, it.as_ref())).collect();
+    let length = |acquired: &AcquisitionGroups<'_>| {
+        minutes(acquired.extent.length_ns(), acquired.window.is_some())
+    };
     let minutes: Vec<Option<f64>> =
-        acquired.iter().map(|it| minutes(it.as_ref()?, it.as_ref()?.extent)).collect();
+        acquired.iter().map(|acquired| acquired.as_ref().and_then(length)).collect();
     let suspects = rows_of_suspect(&files, criteria)?;
     let (mut groups, not_comparable) = match (files.as_slice(), acquired.as_slice()) {
         ([before, after], [Some(old), Some(new)]) => {

@@ -155,21 +155,27 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {
     let about = answer.file.about();
-    let (rows, domain) = (FileRows::new(about.path, answer.groups.len()), F::DOMAIN);
+    let rows = FileRows::new(about.path, answer.groups.len());
     let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
     let ignored = ignored_line(answer.ignored, are_shown);
     let (from, to) = (Untrusted(from), Untrusted(to));
     let mut sum = PointAmounts::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));
-    let without = match domain {
-        Domain::Handles => CaveatKind::NoHandleEvents,
-        Domain::Allocations => CaveatKind::NoResourceEvents,
+    let (without, [titled, opened, open], kept) = match F::DOMAIN {
+        Domain::Handles => {
+            let kept = HumanCount(sum.kept.count).to_string();
+            (CaveatKind::NoHandleEvents, ["Opened", "opened", "open"], kept)
+        }
+        Domain::Allocations => {
+            let kept = shown_amount(sum.kept);
+            (CaveatKind::NoResourceEvents, ["Allocated", "allocated", "allocated"], kept)
+        }
     };
     let is_unknown = about.caveats.iter().any(|caveat| caveat.kind == without);
     let is_none = sum.kept.count == 0;
     if let Some(no_match) = &about.no_match {
         // Kinds that exist may not have been recorded.
-        let is_of_choice = match domain {
+        let is_of_choice = match F::DOMAIN {
             Domain::Handles => true,
             Domain::Allocations => is_none && !(is_unknown && no_match.names_kinds()),
         };
@@ -177,23 +183,11 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
             return rows.below(no_match_line(no_match));
         }
     }
-    let opened = if domain == Domain::Handles { "opened" } else { "allocated" };
     let nothing = if ignored.is_some() { "Nothing else" } else { "Nothing" };
-    let rows = rows.below(match domain {
-        _ if is_none && is_unknown => format!("Unknown whether anything was {opened}"),
-        Domain::Handles if is_none => {
-            format!("{nothing} opened after {from} is still open at {to}")
-        }
-        Domain::Allocations if is_none => {
-            format!("{nothing} allocated after {from} is still allocated at {to}")
-        }
-        Domain::Handles => {
-            format!("Opened after {from} and still open at {to}: {}", HumanCount(sum.kept.count))
-        }
-        Domain::Allocations => format!(
-            "Allocated after {from} and still allocated at {to}: {}",
-            shown_amount(sum.kept)
-        ),
+    let rows = rows.below(match (is_none, is_unknown) {
+        (true, true) => format!("Unknown whether anything was {opened}"),
+        (true, false) => format!("{nothing} {opened} after {from} is still {open} at {to}"),
+        (false, _) => format!("{titled} after {from} and still {open} at {to}: {kept}"),
     });
     ignored.into_iter().fold(rows, FileRows::below)
 }
