@@ -13,7 +13,7 @@ use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_query::{
-    Amount, ComparedLeaks, ComparisonTotals, SampledGroup, SideLeaks, TraceLeaks, TraceSetLeaks,
+    Amount, ComparedLeaks, ComparisonTotals, SampledGroup, SideLeaks, TraceLeaks,
     Verdict, compare_samples,
 };
 use handlescope_session::cancel::Cancel;
@@ -217,35 +217,31 @@ fn times(
 }
 
 impl BuildGroup {
-    /// Returns what it leaks in all traces, and in those without losses.
+    /// Returns what it leaks in the traces in which its program ran.
     fn sampled(&self, fleet: &Fleet, times: &[HashMap<String, ProcessTimes>; 2]) -> SampledGroup {
-        let has_losses =
-            |number: usize| fleet.traces.get(number).is_none_or(|trace| trace.has_losses);
-        let set = |side: usize, lossless: bool| {
+        let traces = [0, 1].map(|side| -> Vec<TraceLeaks> {
             let ran = times[side].get(&self.site.process).into_iter().flatten();
-            let mut set = TraceSetLeaks::default();
-            for (number, (seconds, processes)) in
-                ran.filter(|(number, _)| !lossless || !has_losses(**number))
-            {
-                let leaked = self.leaks[side].get(number).map_or(0, |[count, _]| *count);
-                set.traces.push(TraceLeaks { count: leaked as f64, seconds: *seconds });
-                set.processes += processes;
-            }
-            set
-        };
-        let all = [0, 1].map(|side| set(side, false));
+            ran.map(|(number, &(seconds, processes))| TraceLeaks {
+                count: self.leaks[side].get(number).map_or(0, |[count, _]| *count) as f64,
+                seconds,
+                processes,
+                has_losses: fleet.traces.get(*number).is_none_or(|trace| trace.has_losses),
+            })
+            .collect()
+        });
         let sides = [0, 1].map(|side| {
             let sum = |amount: usize| {
                 let amounts = self.leaks[side].values().map(|amounts| amounts[amount]);
                 amounts.fold(0, i64::saturating_add)
             };
-            let minutes = all[side].seconds() / SECONDS_PER_MINUTE;
+            let seconds: f64 = traces[side].iter().map(|trace| trace.seconds).sum();
+            let minutes = seconds / SECONDS_PER_MINUTE;
             SideLeaks {
                 leaked: Amount { count: u64::try_from(sum(0)).unwrap_or_default(), bytes: sum(1) },
                 per_minute: (minutes > 0.0).then(|| sum(0) as f64 / minutes),
                 verdict: self.verdicts[side],
             }
         });
-        SampledGroup { sides, all, lossless: [0, 1].map(|side| set(side, true)) }
+        SampledGroup { sides, traces }
     }
 }

@@ -20,5 +20,5 @@ pub use self::compared::ComparableAnswer;
 pub use self::group::GroupSite;
 pub use self::outcome::{ComparedLeaks, ComparisonTotals, GroupState, SideLeaks};
 pub use self::points::{OpenedGroup, PointsDiff, between_points};
-pub use self::samples::{SampledGroup, TraceLeaks, TraceSetLeaks, compare_samples};
+pub use self::samples::{SampledGroup, TraceLeaks, compare_samples};
 pub use self::traces::{ComparedGroup, TracesDiff, compare_traces};

@@ -7,79 +7,70 @@ use super::outcome::{
 };
 use super::tally::LeakTally;
 
-/// Leaks of a group in one trace.
+/// Leaks of a group in a trace in which its processes ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TraceLeaks {
     /// Number that nothing but process exit closed or freed.
     pub count: f64,
     /// How long the processes that could leak ran, in seconds.
     pub seconds: f64,
-}
-
-/// Leaks of a group in a set of traces.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TraceSetLeaks {
-    /// The traces its processes ran in.
-    pub traces: Vec<TraceLeaks>,
     /// Number of processes.
     pub processes: usize,
+    /// Whether the trace lost events.
+    pub has_losses: bool,
 }
 
 /// A group in two sets of traces, before and after.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SampledGroup {
     pub sides: [SideLeaks; 2],
-    pub all: [TraceSetLeaks; 2],
-    /// Only the traces without losses.
-    pub lossless: [TraceSetLeaks; 2],
-}
-
-impl TraceSetLeaks {
-    pub fn seconds(&self) -> f64 {
-        self.traces.iter().map(|trace| trace.seconds).sum()
-    }
-
-    fn tested(&self, side: SideLeaks) -> TestedSide {
-        let traces = self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9));
-        let tally = LeakTally::from_traces(traces);
-        TestedSide {
-            count: tally.count,
-            length_ns: Some(tally.length_ns),
-            tally,
-            processes: self.processes,
-            verdict: side.verdict,
-            start: Start::default(),
-            has_run: true,
-        }
-    }
+    pub traces: [Vec<TraceLeaks>; 2],
 }
 
 impl SampledGroup {
     /// Compares all traces, or only those without losses.
-    fn compare(&self, sets: &[TraceSetLeaks; 2]) -> BothDirections {
-        let [before, after] = [0, 1].map(|side| sets[side].tested(self.sides[side]));
+    fn compare(&self, only_lossless: bool) -> BothDirections {
+        let [before, after] = [0, 1].map(|side| {
+            let traces =
+                self.traces[side].iter().filter(|trace| !(only_lossless && trace.has_losses));
+            let leaks = traces.clone().map(|trace| (trace.count, trace.seconds * 1e9));
+            let tally = LeakTally::from_traces(leaks);
+            TestedSide {
+                count: tally.count,
+                length_ns: Some(tally.length_ns),
+                tally,
+                processes: traces.map(|trace| trace.processes).sum(),
+                verdict: self.sides[side].verdict,
+                start: Start::default(),
+                has_run: true,
+            }
+        });
         BothDirections::new([&before, &after], f64::NEG_INFINITY, |_| None)
     }
 
     /// Whether it leaks enough more to matter, if it has bytes.
     fn matters(&self) -> bool {
         let [before, after] = self.sides.map(|side| side.leaked.bytes as f64);
-        let [before_s, after_s] = self.all.each_ref().map(|set| set.seconds().max(1.0));
+        let [before_s, after_s] = self
+            .traces
+            .each_ref()
+            .map(|traces| traces.iter().map(|trace| trace.seconds).sum::<f64>().max(1.0));
         before.max(after) <= 0.0 || after - before * (after_s / before_s) > MIN_BYTES
     }
 
     /// Whether both sets still have traces without those that lost events.
     fn is_known_without_losses(&self) -> bool {
-        let mut sides = self.lossless.iter().zip(&self.all);
-        sides.all(|(lossless, all)| !lossless.traces.is_empty() || all.traces.is_empty())
+        self.traces
+            .iter()
+            .all(|traces| traces.is_empty() || traces.iter().any(|trace| !trace.has_losses))
     }
 }
 
 /// Compares groups. Those for which the traces without losses alone lead to another result are uncertain.
 pub fn compare_samples(groups: &[SampledGroup]) -> Vec<ComparedLeaks> {
-    let all: Vec<BothDirections> = groups.iter().map(|group| group.compare(&group.all)).collect();
-    let lossless: Vec<BothDirections> =
-        groups.iter().map(|group| group.compare(&group.lossless)).collect();
+    let [all, lossless] = [false, true].map(|only_lossless| -> Vec<BothDirections> {
+        groups.iter().map(|group| group.compare(only_lossless)).collect()
+    });
     let levels = Levels::new(&all);
     let worse = levels.worse(&all).into_iter().zip(Levels::new(&lossless).worse(&lossless));
     groups
@@ -105,12 +96,11 @@ mod tests {
             verdict: counts.iter().any(|count| *count > 0).then_some(Verdict::Steady),
             ..SideLeaks::default()
         });
-        let all = counts.map(|counts| {
-            let traces =
-                counts.iter().map(|count| TraceLeaks { count: f64::from(*count), seconds: 600.0 });
-            TraceSetLeaks { traces: traces.collect(), processes: counts.len() }
-        });
-        SampledGroup { sides, lossless: all.clone(), all }
+        let trace = |count: &u32| {
+            let count = f64::from(*count);
+            TraceLeaks { count, seconds: 600.0, processes: 1, has_losses: false }
+        };
+        SampledGroup { sides, traces: counts.map(|counts| counts.iter().map(trace).collect()) }
     }
 
     fn compared(before: &[u32], after: &[u32]) -> ComparedLeaks {
