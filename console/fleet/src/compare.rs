@@ -13,14 +13,12 @@ use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_query::{
-    GroupState, SampledState, TraceLeaks, TraceSetLeaks, Verdict, compare_samples,
+    Amount, ComparedLeaks, ComparisonTotals, SampledGroup, SideLeaks, TraceLeaks, Verdict,
+    compare_samples,
 };
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};
 use handlescope_session::values::listed;
-
-/// An increase of no more than this many bytes is ignored.
-const MIN_BYTES: f64 = 65_536.0;
 
 /// Maximum number of builds that an error names.
 const MAX_BUILDS: usize = 8;
@@ -44,44 +42,19 @@ pub struct BuildsDiff {
 #[derive(Debug, Clone)]
 pub struct ComparedStack {
     pub site: CallSite,
-    /// The build before and the build after.
-    pub sides: [BuildSide; 2],
-    pub state: GroupState,
-    pub got_worse: bool,
-    /// Whether the traces without losses alone lead to another result.
-    pub is_uncertain: bool,
-    pub p_value: f64,
+    pub leaks: ComparedLeaks,
+    /// Number of machines where it leaks, with the build before and with the build after.
+    pub machines: [usize; 2],
     /// The matching entry, if this is a known leak.
     pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
-/// Leaks of a group in one build.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct BuildSide {
-    /// Number that was never released, or only by process exit.
-    pub unreleased: u64,
-    pub bytes: i64,
-    /// Number per minute of the program's run time; `None` if it did not run, or no trace has a clock.
-    pub per_minute: Option<f64>,
-    /// Number of machines where it leaks.
-    pub machines: usize,
-    /// The worst growth of the group in any trace.
-    pub verdict: Option<Verdict>,
-}
-
 impl BuildsDiff {
-    pub fn worse(&self) -> usize {
-        let is_counted = |group: &&ComparedStack| group.got_worse && group.ignored.is_none();
-        self.groups.iter().filter(is_counted).count()
-    }
-
-    pub fn uncertain(&self) -> usize {
-        let is_counted = |group: &&ComparedStack| group.is_uncertain && group.ignored.is_none();
-        self.groups.iter().filter(is_counted).count()
-    }
-
-    pub fn count(&self, state: GroupState) -> usize {
-        self.groups.iter().filter(|group| group.state == state).count()
+    /// Counts the groups.
+    pub fn totals(&self) -> ComparisonTotals {
+        ComparisonTotals::new(
+            self.groups.iter().map(|group| (&group.leaks, group.ignored.is_some())),
+        )
     }
 }
 
@@ -151,15 +124,36 @@ pub fn compare_builds(
     }
     groups.sort_by(|a, b| a.site.cmp(&b.site));
     let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
-    let mut diff = compared(fleet, builds, &times, groups);
-    diff.caveats.splice(..0, no_match);
-    // Ignores known leaks only after all groups were compared, so that ignoring does not change the significance.
-    for group in &mut diff.groups {
-        group.ignored = group.site.ignored_by(&ignoring.list);
-    }
-    diff.ignored = diff.groups.iter().filter(|group| group.ignored.is_some()).count();
-    diff.groups.retain(|group| ignoring.shows(group.ignored.as_ref()));
-    Ok(diff)
+    let samples: Vec<SampledGroup> =
+        groups.iter().map(|group| group.sampled(fleet, &times)).collect();
+    let mut stacks: Vec<ComparedStack> = compare_samples(&samples)
+        .into_iter()
+        .zip(groups)
+        .map(|(leaks, group)| ComparedStack {
+            leaks,
+            machines: group.leaks.each_ref().map(|leaks| fleet.machines_of(leaks.keys().copied())),
+            // Known leaks were compared as well, so that ignoring does not change the significance.
+            ignored: group.site.ignored_by(&ignoring.list),
+            site: group.site,
+        })
+        .collect();
+    stacks.sort_by_key(|group| {
+        let [before, after] = group.leaks.sides.map(|side| i128::from(side.leaked.count));
+        (group.leaks.order(), before - after)
+    });
+    let ignored = stacks.iter().filter(|group| group.ignored.is_some()).count();
+    stacks.retain(|group| ignoring.shows(group.ignored.as_ref()));
+    let numbers = times.map(|times| -> BTreeSet<usize> {
+        times.into_values().flat_map(BTreeMap::into_keys).collect()
+    });
+    Ok(BuildsDiff {
+        builds: builds.clone(),
+        traces: numbers.each_ref().map(BTreeSet::len),
+        machines: numbers.map(|numbers| fleet.machines_of(numbers)),
+        groups: stacks,
+        ignored,
+        caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
+    })
 }
 
 /// Whether a row belongs to one of two builds.
@@ -222,103 +216,32 @@ fn times(
     Ok(times)
 }
 
-fn compared(
-    fleet: &Fleet,
-    builds: &[String; 2],
-    times: &[HashMap<String, ProcessTimes>; 2],
-    groups: Vec<BuildGroup>,
-) -> BuildsDiff {
-    let samples = |lossless: bool| -> Vec<[TraceSetLeaks; 2]> {
-        let sample = |group: &BuildGroup| {
-            let times = times.each_ref().map(|times| times.get(&group.site.process));
-            [0, 1].map(|side| sampled(fleet, times[side], group, side, lossless))
-        };
-        groups.iter().map(sample).collect()
-    };
-    let (all, whole) = (samples(false), samples(true));
-    let states = compare_samples(&all).into_iter().zip(compare_samples(&whole));
-    let is_known = whole.iter().zip(&all).map(|(whole, all)| {
-        let mut sides = whole.iter().zip(all);
-        sides.all(|(whole, all)| !whole.traces.is_empty() || all.traces.is_empty())
-    });
-    let is_known: Vec<bool> = is_known.collect();
-    let stacks = groups.into_iter().zip(all).zip(states).zip(is_known);
-    let stacks = stacks.map(|(((group, samples), (state, whole)), is_known)| {
-        let says_else = !is_known || whole.got_worse != state.got_worse;
-        stack(fleet, group, &samples, state, says_else)
-    });
-    let mut stacks: Vec<ComparedStack> = stacks.collect();
-    stacks.sort_by_key(|group| {
-        let [before, after] = group.sides.map(|side| i128::from(side.unreleased));
-        (!group.got_worse, !group.is_uncertain, group.state, before - after)
-    });
-    let numbers = |side: usize| -> BTreeSet<usize> {
-        times[side].values().flat_map(|times| times.keys().copied()).collect()
-    };
-    let numbers = [numbers(0), numbers(1)];
-    BuildsDiff {
-        builds: builds.clone(),
-        traces: numbers.each_ref().map(BTreeSet::len),
-        machines: numbers.map(|numbers| fleet.machines_of(numbers)),
-        groups: stacks,
-        ignored: 0,
-        caveats: fleet.caveats(),
+impl BuildGroup {
+    /// Returns what it leaks in the traces in which its program ran.
+    fn sampled(&self, fleet: &Fleet, times: &[HashMap<String, ProcessTimes>; 2]) -> SampledGroup {
+        let traces = [0, 1].map(|side| -> Vec<TraceLeaks> {
+            let ran = times[side].get(&self.site.process).into_iter().flatten();
+            ran.map(|(number, &(seconds, processes))| TraceLeaks {
+                count: self.leaks[side].get(number).map_or(0, |[count, _]| *count) as f64,
+                seconds,
+                processes,
+                has_losses: fleet.traces.get(*number).is_none_or(|trace| trace.has_losses),
+            })
+            .collect()
+        });
+        let sides = [0, 1].map(|side| {
+            let sum = |amount: usize| {
+                let amounts = self.leaks[side].values().map(|amounts| amounts[amount]);
+                amounts.fold(0, i64::saturating_add)
+            };
+            let seconds: f64 = traces[side].iter().map(|trace| trace.seconds).sum();
+            let minutes = seconds / SECONDS_PER_MINUTE;
+            SideLeaks {
+                leaked: Amount { count: u64::try_from(sum(0)).unwrap_or_default(), bytes: sum(1) },
+                per_minute: (minutes > 0.0).then(|| sum(0) as f64 / minutes),
+                verdict: self.verdicts[side],
+            }
+        });
+        SampledGroup { sides, traces }
     }
-}
-
-fn sampled(
-    fleet: &Fleet,
-    times: Option<&ProcessTimes>,
-    group: &BuildGroup,
-    side: usize,
-    lossless: bool,
-) -> TraceSetLeaks {
-    let ran = times.into_iter().flatten().filter(|(number, _)| {
-        !lossless || fleet.traces.get(**number).is_some_and(|trace| !trace.has_losses)
-    });
-    let mut sampled = TraceSetLeaks { verdict: group.verdicts[side], ..TraceSetLeaks::default() };
-    for (number, (seconds, processes)) in ran {
-        let leaked = group.leaks[side].get(number).map_or(0, |[count, _]| *count);
-        sampled.traces.push(TraceLeaks { count: leaked as f64, seconds: *seconds });
-        sampled.processes += processes;
-    }
-    sampled
-}
-
-/// Compares a group. `says_else`: traces without losses alone lead to another result.
-fn stack(
-    fleet: &Fleet,
-    group: BuildGroup,
-    samples: &[TraceSetLeaks; 2],
-    SampledState { state, got_worse, p_value }: SampledState,
-    says_else: bool,
-) -> ComparedStack {
-    let sides = [0, 1].map(|side| {
-        let leaks = &group.leaks[side];
-        let sum = |amount: usize| {
-            leaks.values().map(|amounts| amounts[amount]).fold(0, i64::saturating_add)
-        };
-        let minutes = samples[side].seconds() / SECONDS_PER_MINUTE;
-        BuildSide {
-            unreleased: u64::try_from(sum(0)).unwrap_or_default(),
-            bytes: sum(1),
-            per_minute: (minutes > 0.0).then(|| sum(0) as f64 / minutes),
-            machines: fleet.machines_of(leaks.keys().copied()),
-            verdict: group.verdicts[side],
-        }
-    });
-    // A small amount of memory is ignored.
-    let [before, after] = sides.map(|side| side.bytes as f64);
-    let ratio = samples[1].seconds().max(1.0) / samples[0].seconds().max(1.0);
-    let matters = before.max(after) <= 0.0 || after - before * ratio > MIN_BYTES;
-    let is_uncertain = matters && says_else;
-    let got_worse = got_worse && matters && !is_uncertain;
-    let state = match state {
-        GroupState::New | GroupState::Gone => state,
-        _ if is_uncertain => GroupState::Uncertain,
-        GroupState::Worse if !matters => GroupState::Same,
-        state => state,
-    };
-    let ignored = None;
-    ComparedStack { site: group.site, sides, state, got_worse, is_uncertain, p_value, ignored }
 }

@@ -80,10 +80,10 @@ pub use self::criteria::{
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{
-    ComparableAnswer, SampledState, TraceLeaks, TraceSetLeaks, between_points, compare_samples,
-    compare_traces,
+    ComparableAnswer, ComparedGroup, ComparedLeaks, ComparisonTotals, GroupSite, GroupState,
+    OpenedGroup, PointsDiff, SampledGroup, SideLeaks, TraceLeaks, TracesDiff, between_points,
+    compare_samples, compare_traces,
 };
-pub use self::diff::{ComparedGroup, GroupState, OpenedGroup, PointsDiff, SideLeaks, TracesDiff};
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;

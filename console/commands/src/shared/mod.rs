@@ -16,7 +16,7 @@ use std::path::Path;
 use handlescope_model::tables::ResourceKind;
 use handlescope_model::{Trace, Untrusted};
 
-use handlescope_query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds};
+use handlescope_query::{NoMatch, QueryError, TraceAnswer, allocated_kinds};
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, Session, warn_of};
 
@@ -80,14 +80,15 @@ pub fn write_no_match(path: &Path, no_match: Option<&NoMatch>, messages: &mut Me
 }
 
 /// Notes which option shows the allocations of a trace, if it has no handle events.
-pub fn note_allocations(
-    file: &FileAnswer<'_>,
+pub fn note_allocations<'a>(
+    answer: &impl TraceAnswer<'a>,
     messages: &mut Messages<'_>,
 ) -> Result<(), QueryError> {
-    if file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents)
-        && let Some(option) = kind_option(file.file.trace)?
+    let about = answer.about();
+    if about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents)
+        && let Some(option) = kind_option(about.trace)?
     {
-        let path = Untrusted(file.about.path);
+        let path = Untrusted(about.path);
         messages.note(format_args!("{path}: {option} selects its allocations"));
     }
     Ok(())

@@ -1,25 +1,26 @@
 //! Frames that cannot be compared: places without names in different builds.
 
-use crate::tables::ProcessInfo;
-use handlescope_model::tables::TraceInfo;
-use handlescope_model::{ArchiveError, StackIdx, Trace};
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
+use handlescope_model::StackIdx;
+use handlescope_model::tables::TraceInfo;
 use handlescope_symbols::ModuleIdentity;
 
-use crate::frame_names::{Frames, NamedFrames};
+use crate::acquired::AcquisitionGroups;
+use crate::frame_names::NamedFrames;
 use crate::frame_view::FrameView;
+use crate::tables::ProcessInfo;
 
-/// How to compare the frames of each module, by module name in lower case.
+/// Modules with frames that cannot be compared, by name in lower case.
 #[derive(Default)]
-pub struct Builds {
-    /// Modules compared only by function, because their builds differ.
-    differ: BTreeSet<String>,
-    /// Modules compared only by their own name, because only one of the traces has function names.
-    named_once: BTreeSet<String>,
-    /// The names of all of these modules.
-    names: Vec<String>,
+pub struct Builds(HashMap<String, CoarseModule>);
+
+/// A module with frames that cannot be compared.
+struct CoarseModule {
+    name: String,
+    /// Whether none can, because only one of the traces has function names. Otherwise builds differ, and functions can
+    /// be compared.
+    is_named_once: bool,
 }
 
 /// A stack in the form that is compared.
@@ -41,46 +42,38 @@ struct InStacks<'f> {
 }
 
 impl Builds {
-    /// Compares the modules in the stacks of two traces. The names of their frames must have been looked up.
-    pub fn compare(traces: [(&Frames<'_>, &[StackIdx]); 2]) -> Self {
-        let named = traces.map(|(frames, _)| frames.named());
-        let [before, after] = [0, 1].map(|side| modules(&named[side], traces[side].1));
-        let mut builds = Self::default();
-        for (module, before_module) in before {
-            let Some(after_module) = after.get(&module) else { continue };
-            let has_names = (before_module.has_names, after_module.has_names);
-            if !before_module.has_places && !after_module.has_places {
-                continue;
-            }
-            if has_names == (true, false) || has_names == (false, true) {
-                builds.named_once.insert(module);
-            } else if before_module.differs_from(after_module) {
-                builds.differ.insert(module);
-            } else {
-                continue;
-            }
-            builds.names.push(before_module.name.to_owned());
-        }
-        builds.names.sort_unstable();
-        builds
+    /// Compares the modules in the stacks of leaks in two traces. The names of their frames must have been looked up.
+    pub fn new([before, after]: [&AcquisitionGroups<'_>; 2]) -> Self {
+        let Some((old, new)) = before.frames.zip(after.frames) else { return Self::default() };
+        let (old, new) = (old.named(), new.named());
+        let (before, after) = (modules(&old, before), modules(&new, after));
+        let coarse = before.into_iter().filter_map(|(module, before)| {
+            let after = after.get(&module)?;
+            let has_places = before.has_places || after.has_places;
+            let is_named_once = before.has_names != after.has_names;
+            let is_coarse = has_places && (is_named_once || before.differs_from(after));
+            is_coarse
+                .then(|| (module, CoarseModule { name: before.name.to_owned(), is_named_once }))
+        });
+        Self(coarse.collect())
     }
 
-    /// Returns the modules with frames that cannot be compared, in order.
+    /// Returns the names of the modules, in order.
     pub fn into_names(self) -> Vec<String> {
-        self.names
+        let mut names: Vec<String> = self.0.into_values().map(|module| module.name).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Returns the module to compare in place of a frame that cannot be compared.
     pub fn module<'f>(&self, frame: &FrameView<'f>) -> Option<&'f str> {
-        if self.names.is_empty() || frame.method.is_some() {
+        if self.0.is_empty() || frame.method.is_some() {
             return None;
         }
         let module = frame.module?;
-        let name = module.name.to_lowercase();
         let is_place = frame.name.is_none() && module.rva.is_some();
-        let is_coarse =
-            self.named_once.contains(&name) || (is_place && self.differ.contains(&name));
-        is_coarse.then_some(module.name)
+        let coarse = self.0.get(&module.name.to_lowercase())?;
+        (coarse.is_named_once || is_place).then_some(module.name)
     }
 
     /// Returns the text of a stack for comparison. Adjacent frames of a module that is compared only by name become
@@ -128,10 +121,15 @@ fn differ(module: &ModuleIdentity, other: &ModuleIdentity) -> bool {
     }
 }
 
-/// Collects the modules in the frames of some stacks, by name in lower case.
-fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<String, InStacks<'f>> {
+/// Collects the modules in the stacks of leaks, by name in lower case.
+fn modules<'f>(
+    named: &'f NamedFrames<'f>,
+    trace: &AcquisitionGroups<'_>,
+) -> HashMap<String, InStacks<'f>> {
+    let leaks = trace.groups.iter().filter(|group| trace.leaks_in_time(group));
+    let stacks = leaks.filter_map(|group| group.create_stack);
     let mut modules: HashMap<String, InStacks<'f>> = HashMap::new();
-    for frame in stacks.iter().flat_map(|stack| named.stack(*stack)) {
+    for frame in stacks.flat_map(|stack| named.stack(stack)) {
         let Some(module) = frame.module.filter(|_| frame.method.is_none()) else { continue };
         let Some(identity) = named.frames().identity(module.row) else { continue };
         let occurrences = modules.entry(module.name.to_lowercase()).or_default();
@@ -145,46 +143,37 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
     modules
 }
 
-/// What two traces say about the lives of their processes.
-#[derive(Default)]
-pub struct UnknownCode {
-    traces: [Arc<TraceInfo>; 2],
-}
-
-impl UnknownCode {
-    pub fn new(traces: [&Trace; 2]) -> Result<Self, ArchiveError> {
-        let [before, after] = traces;
-        Ok(Self { traces: [before.info()?, after.info()?] })
+/// Returns the life of a process in one of two traces as text. It is equal in both traces only for a process that both
+/// show.
+pub fn life(
+    [before, after]: [&TraceInfo; 2],
+    side: usize,
+    process: &ProcessInfo,
+    knows_modules: bool,
+) -> String {
+    let name = process.name.to_lowercase();
+    // In dumps and text, only the id tells which process it is.
+    if !before.has_clock() && !after.has_clock() {
+        return format!("{name} {}", process.pid);
     }
-
-    /// Returns the life of a process in one of the traces as text. It is equal in both traces only for a process that
-    /// both show.
-    pub fn life(&self, side: usize, process: &ProcessInfo, knows_modules: bool) -> String {
-        let [before, after] = &self.traces;
-        let name = process.name.to_lowercase();
-        // In dumps and text, only the id tells which process it is.
-        if !before.has_clock() && !after.has_clock() {
-            return format!("{name} {}", process.pid);
-        }
-        let started = |info: &TraceInfo| info.session_start_filetime;
-        if started(before) == started(after) {
-            return format!("{name} {} {:?}", process.pid, process.start_ns);
-        }
-        let is_same_boot = before.boot_filetime.is_some()
-            && before.boot_filetime == after.boot_filetime
-            && before.computer == after.computer;
-        let is_earlier = (started(before) < started(after)) == (side == 0);
-        let lives_in_both =
-            if is_earlier { process.end_ns.is_none() } else { process.start_ns.is_none() };
-        // Without its modules, the code may be shared by all processes since boot.
-        if !knows_modules {
-            return if is_same_boot { String::new() } else { format!("trace {side}") };
-        }
-        if is_same_boot && lives_in_both {
-            return format!("{name} {}", process.pid);
-        }
-        format!("{name} {} {:?} in trace {side}", process.pid, process.start_ns)
+    let started = |info: &TraceInfo| info.session_start_filetime;
+    if started(before) == started(after) {
+        return format!("{name} {} {:?}", process.pid, process.start_ns);
     }
+    let is_same_boot = before.boot_filetime.is_some()
+        && before.boot_filetime == after.boot_filetime
+        && before.computer == after.computer;
+    let is_earlier = (started(before) < started(after)) == (side == 0);
+    let lives_in_both =
+        if is_earlier { process.end_ns.is_none() } else { process.start_ns.is_none() };
+    // Without its modules, the code may be shared by all processes since boot.
+    if !knows_modules {
+        return if is_same_boot { String::new() } else { format!("trace {side}") };
+    }
+    if is_same_boot && lives_in_both {
+        return format!("{name} {}", process.pid);
+    }
+    format!("{name} {} {:?} in trace {side}", process.pid, process.start_ns)
 }
 
 #[cfg(test)]

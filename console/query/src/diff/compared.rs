@@ -22,7 +22,7 @@ use crate::suspect_rows::{SuspectRows, check};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::SuspectId;
 
-pub const NS_PER_MINUTE: f64 = 60e9;
+const NS_PER_MINUTE: f64 = 60e9;
 
 /// An answer that can be compared.
 pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
@@ -210,10 +210,10 @@ pub fn extent<'a, F: ComparableAnswer<'a>>(
     acquired.map_or_else(|| recorded(&file.about().info, 0), |it| it.extent)
 }
 
-/// Returns the length of a window in minutes; `None` if the trace has no clock or the length is 0.
-pub fn minutes(acquired: &AcquisitionGroups<'_>, window: TimeWindow) -> Option<f64> {
-    let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
-    (acquired.window.is_some() && minutes > 0.0).then_some(minutes)
+/// Returns a length in minutes; `None` if the traces have no clock or the length is 0.
+pub fn minutes(length_ns: i64, has_clock: bool) -> Option<f64> {
+    let minutes = length_ns as f64 / NS_PER_MINUTE;
+    (has_clock && minutes > 0.0).then_some(minutes)
 }
 
 /// Returns the number of handles per minute, rounded to three decimals.

@@ -2,32 +2,28 @@
 
 use std::collections::HashSet;
 
+use handlescope_model::tables::TraceInfo;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
-use super::builds::Builds;
-use super::builds::UnknownCode;
-use super::tally::{GroupSample, SampleShare};
+use super::builds::{Builds, life};
+use super::compared::{minutes, per_minute};
+use super::group::GroupSite;
+use super::outcome::{SideLeaks, Start};
+use super::tally::GroupSample;
 use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::amounts::Amount;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::growth::{Growth, ProcessLifetimes, TimeWindow, Verdict};
+use crate::growth::{Growth, TimeWindow, Verdict};
 use crate::suspect_rows::SuspectRows;
 
 /// A group that leaks in one of two traces, or in both.
 pub struct MatchedGroup {
-    /// Name of the processes, if known.
-    pub process: Option<String>,
-    /// Type of the objects, or kind of the allocations.
-    pub type_name: String,
-    /// The allocator, if it has the same name in every trace; for handles in dumps, the pattern of their names.
-    pub allocator: Option<String>,
+    /// What it acquired, without its stack. The function is only a module if the frames cannot be compared.
+    pub site: GroupSite,
     /// Whether bytes are compared rather than counts.
     pub has_bytes: bool,
-    /// The first frame outside the system, or only its module if the frames cannot be compared.
-    pub function: Option<String>,
     /// The trace before and the trace after.
     pub sides: [MatchedSide; 2],
     /// Whether it belongs to the requested suspect in either trace; always true if none is requested.
@@ -85,20 +81,21 @@ impl MatchedGroup {
     }
 
     fn traced(&self, has_stack: bool) -> RelatedKey<'_> {
-        (self.process.as_deref(), &self.type_name, None, OtherTracePlace::Stack(has_stack))
+        let GroupSite { program, type_name, .. } = &self.site;
+        (program.as_deref(), type_name, None, OtherTracePlace::Stack(has_stack))
     }
 
     fn around_unknown(&self) -> Option<RelatedKey<'_>> {
         let around = OtherTracePlace::AroundUnknown(self.around_unknown.as_deref()?);
-        Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
+        let GroupSite { program, type_name, allocator, .. } = &self.site;
+        Some((program.as_deref(), type_name, allocator.as_deref(), around))
     }
 
     /// Returns the size of the group's largest allocation, which lost events may hide.
     pub fn largest(&self) -> f64 {
         self.sides
             .iter()
-            .flat_map(|side| &side.sample.shares)
-            .flat_map(|share| &share.sizes)
+            .flat_map(|side| side.sample.sizes.iter().flatten())
             .max()
             .map_or(1.0, |size| *size as f64)
     }
@@ -118,17 +115,12 @@ pub struct MatchedSide {
     pub has_run: bool,
 }
 
-/// From when on a trace covers the life of a process, and so what the process fills once. Ordered by how much is
-/// covered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Start {
-    /// Later than the start of the session, as in a ring.
-    #[default]
-    Later,
-    /// Start of the session.
-    Session,
-    /// Start of the process.
-    Process,
+impl MatchedSide {
+    pub fn leaks(&self, has_lengths: bool) -> SideLeaks {
+        let minutes = minutes(self.sample.length_ns(), has_lengths);
+        let per_minute = per_minute(self.leaked.count, minutes);
+        SideLeaks { leaked: self.leaked, per_minute, verdict: self.verdict }
+    }
 }
 
 /// The key that groups of one program share: program name in lower case, type, allocator.
@@ -136,11 +128,11 @@ type SharedGroupKey = (String, String, Option<String>);
 
 /// The groups of two traces while they are matched.
 struct Matching<'t> {
-    traces: &'t [AcquisitionGroups<'t>],
+    traces: [&'t AcquisitionGroups<'t>; 2],
     /// Rows of the requested suspect in each trace, if one is requested.
-    suspects: &'t [Option<&'t SuspectRows>],
+    suspects: &'t [Option<SuspectRows>],
+    infos: [&'t TraceInfo; 2],
     builds: Builds,
-    unknown_code: UnknownCode,
     groups: Vec<MatchedGroup>,
     /// Index of a group by its key and stack text.
     by_key: HashMap<(SharedGroupKey, String), usize>,
@@ -148,49 +140,29 @@ struct Matching<'t> {
 
 /// Returns the groups that leak in either trace, and the modules with frames that cannot be compared.
 pub fn matched(
-    traces: &[AcquisitionGroups<'_>],
-    suspects: &[Option<&SuspectRows>],
-    unknown_code: UnknownCode,
+    traces: [&AcquisitionGroups<'_>; 2],
+    suspects: &[Option<SuspectRows>],
+    infos: [&TraceInfo; 2],
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
-    let builds = builds(traces);
-    let (groups, by_key) = (Vec::new(), HashMap::new());
-    let mut matching = Matching { traces, suspects, builds, unknown_code, groups, by_key };
-    for side in 0..traces.len() {
-        matching.add(side, true)?;
-    }
+    let (builds, groups, by_key) = (Builds::new(traces), Vec::new(), HashMap::new());
+    let mut matching = Matching { traces, suspects, infos, builds, groups, by_key };
     // A group that leaks in only one trace is compared with its match in the other.
-    for side in 0..traces.len() {
-        matching.add(side, false)?;
+    for (leaks, side) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
+        matching.add(side, leaks)?;
     }
     Ok((matching.groups, matching.builds.into_names()))
-}
-
-/// Compares the modules in the stacks of leaks.
-fn builds(traces: &[AcquisitionGroups<'_>]) -> Builds {
-    let stacks = |trace: &AcquisitionGroups<'_>| -> Vec<StackIdx> {
-        trace
-            .groups
-            .iter()
-            .filter(|group| trace.leaks_in_time(group))
-            .filter_map(|group| group.create_stack)
-            .collect()
-    };
-    let [before, after] = traces else { return Builds::default() };
-    match (before.frames, after.frames) {
-        (Some(old), Some(new)) => Builds::compare([(old, &stacks(before)), (new, &stacks(after))]),
-        _ => Builds::default(),
-    }
 }
 
 impl Matching<'_> {
     /// Adds the groups of a trace that leak, or else those that do not but match some already added.
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
-        let traces = self.traces;
-        let (trace, suspect) = (&traces[side], self.suspects[side]);
+        let (trace, suspect) = (self.traces[side], self.suspects[side].as_ref());
         let programs = ProgramRuns::new(trace);
         let known_keys: HashSet<SharedGroupKey> =
             self.by_key.keys().map(|(key, _)| key.clone()).collect();
-        let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
+        // The place of each process among those of a group, and the first place of a group with the name of its program.
+        let mut places: HashMap<(usize, Option<ProcessIdx>), usize> = HashMap::new();
+        let mut first_places: HashMap<usize, (usize, String)> = HashMap::new();
         for group in trace.groups.iter().filter(|group| trace.leaks_in_time(group) == leaks) {
             trace.cancel.check()?;
             let program = group.process.known_name().unwrap_or_default().to_lowercase();
@@ -200,54 +172,41 @@ impl Matching<'_> {
                 continue;
             }
             let Some(index) = self.index((side, trace), group, &key, leaks) else { continue };
-            let shares = shares_by_group
-                .entry(index)
-                .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
             let matched = &mut self.groups[index].sides[side];
+            first_places.entry(index).or_insert((matched.sample.processes.len(), key.0));
             for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
-                let of_process = SampleShare { process: share.lifetimes, sizes };
-                match shares.by_process.entry(share.row) {
-                    Entry::Vacant(entry) => drop(entry.insert(of_process)),
-                    Entry::Occupied(mut entry) => entry.get_mut().add(of_process),
-                }
+                let next = matched.sample.processes.len();
+                let place = *places.entry((index, share.row)).or_insert(next);
+                matched.sample.add(place, share.lifetimes, sizes);
             }
             matched.create_stack = matched.create_stack.or(group.create_stack.filter(|_| leaks));
             self.groups[index].is_of_suspect |=
                 suspect.is_none_or(|rows| leaks && trace.has_any(group, rows));
         }
-        for (index, ProgramShares { program, by_process }) in shares_by_group {
+        for (index, (first, program)) in first_places {
             trace.cancel.check()?;
             let matched = &mut self.groups[index].sides[side];
-            let (windows, start) = programs.of_name(&program);
-            let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
-                by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
+            let processes = matched.sample.processes.get(first..).unwrap_or_default();
             if leaks {
                 matched.verdict = Some(if trace.is_of_one_moment {
                     Verdict::Short
                 } else {
-                    Growth::from_processes(&processes, trace.extent).verdict
+                    Growth::from_processes(processes, trace.extent).verdict
                 });
             }
-            let shares = processes.into_iter().zip(sizes);
-            matched
-                .sample
-                .shares
-                .extend(shares.map(|(process, sizes)| SampleShare { process, sizes }));
-            matched.sample.windows = windows;
-            matched.start = start;
+            (matched.sample.windows, matched.start) = programs.of_name(&program);
             matched.has_run = true;
         }
         // The program may have run in the trace even if the group has nothing there.
         let absent =
             self.groups.iter_mut().filter(|group| group.sides[side].sample.windows.is_empty());
         for group in absent {
-            let program = group.process.as_deref().unwrap_or_default().to_lowercase();
-            let (windows, start) = programs.of_name(&program);
-            group.sides[side].sample.windows = windows;
-            group.sides[side].start = start;
-            group.sides[side].has_run = programs.by_name.contains_key(&program);
+            let program = group.site.program.as_deref().unwrap_or_default().to_lowercase();
+            let matched = &mut group.sides[side];
+            (matched.sample.windows, matched.start) = programs.of_name(&program);
+            matched.has_run = programs.by_name.contains_key(&program);
         }
         Ok(())
     }
@@ -268,7 +227,7 @@ impl Matching<'_> {
         if has_unknown {
             let owner = trace.owners(group).first().and_then(|(row, _)| *row);
             let knows_modules = trace.frames.is_some_and(|it| it.knows_modules(owner));
-            let life = self.unknown_code.life(side, &group.process, knows_modules);
+            let life = life(self.infos, side, &group.process, knows_modules);
             whole.push_str(&format!("{:X?} of {life}", text.addresses));
         }
         let key = (key.clone(), whole);
@@ -284,24 +243,20 @@ impl Matching<'_> {
             Some(self.builds.module(&named.representative(stack)?)?.to_owned())
         });
         self.groups.push(MatchedGroup {
-            process: trace.shown_name(group),
-            type_name: group.type_name.to_owned(),
-            allocator: group.lasting_allocator().map(str::to_owned),
+            site: GroupSite {
+                program: trace.shown_name(group),
+                type_name: group.type_name.to_owned(),
+                allocator: group.lasting_allocator().map(str::to_owned),
+                function: module.or_else(|| trace.function(group.create_stack?)),
+                ..GroupSite::default()
+            },
             has_bytes: group.has_bytes,
-            function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
             is_of_suspect: false,
             around_unknown: has_unknown.then_some(text.names),
         });
         Some(index)
     }
-}
-
-/// What each process of a program has in one group of one trace.
-struct ProgramShares {
-    /// Name of the program in lower case.
-    program: String,
-    by_process: HashMap<Option<ProcessIdx>, SampleShare>,
 }
 
 /// When the processes of each name ran in a trace.

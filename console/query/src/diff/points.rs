@@ -1,22 +1,18 @@
 //! Compares two points of one trace: what was acquired after the first and is still there at the second.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
-
-use handlescope_model::StackIdx;
 
 use super::compared::{ComparableAnswer, extent, minutes, per_minute, rows_of_suspect};
+use super::group::{GroupSite, leave_known_leaks};
 use crate::acquired::{AcquisitionGroup, AcquisitionGroups, KeptSites, PointAmounts, PointSpan};
 use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::growth::{Growth, Lifetime, ProcessLifetimes, TimeWindow, Verdict};
-use crate::ignored::{IgnoreCandidate, ignored_by};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessInfo;
 use handlescope_session::cancel::Cancel;
-use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 
 /// What was acquired between two points of one trace and is still there at the second; `F` is the answer for its
 /// handles or allocations.
@@ -34,24 +30,15 @@ pub struct PointsDiff<F> {
 /// Handles and views of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedGroup {
+    pub site: GroupSite,
     /// The owner; `None` if not even its id is known.
     pub process: Option<ProcessInfo>,
-    /// Type of the objects, or kind of the allocations.
-    pub type_name: String,
-    /// The allocator of allocations.
-    pub allocator: Option<String>,
-    /// The stack that opened or allocated them; one of several equal ones.
-    pub create_stack: Option<StackIdx>,
-    /// The program's function in the stack.
-    pub function: Option<String>,
     /// Amounts at the points and between them.
     pub between: PointAmounts,
     /// Handles or allocations opened between the points and kept, per minute; `None` if the minutes are unknown.
     pub per_minute: Option<f64>,
     /// Their bytes per minute.
     pub bytes_per_minute: Option<f64>,
-    /// The known leak it matches, if any.
-    pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// Finds what was acquired between the points of each trace and is still there.
@@ -92,7 +79,7 @@ fn of_file<'a, F: ComparableAnswer<'a>>(
     };
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
-        let minutes = minutes(acquired, window);
+        let minutes = minutes(window.length_ns(), acquired.window.is_some());
         for group in &acquired.groups {
             if suspect.is_some_and(|rows| !acquired.has_any(group, rows)) {
                 continue;
@@ -107,32 +94,11 @@ fn of_file<'a, F: ComparableAnswer<'a>>(
     }
     drop(acquired);
     groups.sort_by_key(|group| Reverse((group.between.kept.bytes, group.between.kept.count)));
-    mark_ignored(&mut groups, &file, &criteria.ignoring.list)?;
-    let ignored = groups.iter().filter(|group| group.ignored.is_some()).count();
-    groups.retain(|group| criteria.ignoring.shows(group.ignored.as_ref()));
-    file.show_stacks(groups.iter().filter_map(|group| group.create_stack).collect())?;
+    let files = std::slice::from_ref(&file);
+    let ignored =
+        leave_known_leaks(&mut groups, |group| &mut group.site, files, &criteria.ignoring)?;
+    file.show_stacks(groups.iter().filter_map(|group| group.site.stack).collect())?;
     Ok(PointsDiff { file, window, groups, ignored })
-}
-
-/// Marks groups that are known leaks.
-fn mark_ignored<'a, F: ComparableAnswer<'a>>(
-    groups: &mut [OpenedGroup],
-    file: &F,
-    list: &IgnoreList,
-) -> Result<(), QueryError> {
-    let leaks: Vec<IgnoreCandidate<'_>> = groups
-        .iter()
-        .map(|group| IgnoreCandidate {
-            program: group.process.as_ref().map_or("", |process| &process.name),
-            type_name: &group.type_name,
-            function: group.function.as_deref(),
-            stacks: vec![group.create_stack],
-        })
-        .collect();
-    let ignored = ignored_by(list, &leaks, file.frames())?;
-    drop(leaks);
-    groups.iter_mut().zip(ignored).for_each(|(group, by)| group.ignored = by);
-    Ok(())
 }
 
 /// Whether a group opened enough between two points for a rate, by the same rule as `.why`.
@@ -170,16 +136,20 @@ impl OpenedGroup {
         between: PointAmounts,
         minutes: Option<f64>,
     ) -> Self {
+        let process = acquired.shown_name(group).map(|_| group.process.clone().into_owned());
         Self {
-            process: acquired.shown_name(group).map(|_| group.process.clone().into_owned()),
-            type_name: group.type_name.to_owned(),
-            allocator: group.allocator.map(str::to_owned),
-            create_stack: group.create_stack,
-            function: group.create_stack.and_then(|stack| acquired.function(stack)),
+            site: GroupSite {
+                program: process.as_ref().map(|process| process.name.clone()),
+                type_name: group.type_name.to_owned(),
+                allocator: group.allocator.map(str::to_owned),
+                function: group.create_stack.and_then(|stack| acquired.function(stack)),
+                stack: group.create_stack,
+                ..GroupSite::default()
+            },
+            process,
             per_minute: per_minute(between.kept.count, minutes),
             bytes_per_minute: minutes.map(|minutes| (between.kept.bytes as f64 / minutes).round()),
             between,
-            ignored: None,
         }
     }
 }

@@ -1,132 +1,110 @@
-//! Compares two sets of traces: whether the second leaks more of a group than the first, by the same [`rule`] as two
-//! traces. Whole traces take the place of parts of the time: if their counts vary more than chance allows, their
+//! Compares two sets of traces: whether the second leaks more of a group than the first, by the same [`rule`](super::rule)
+//! as two traces. Whole traces take the place of parts of the time: if their counts vary more than chance allows, their
 //! dispersion is used.
 
-use super::rule::{self, Chances};
-use super::tally::{LeakTally, TimeDependence};
-use super::traces::{GroupState, TOO_SHORT};
-use crate::growth::Verdict;
+use super::outcome::{
+    BothDirections, ComparedLeaks, Levels, MIN_BYTES, SideLeaks, Start, TestedSide,
+};
+use super::tally::LeakTally;
 
-/// Leaks of a group in one trace.
+/// Leaks of a group in a trace in which its processes ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TraceLeaks {
     /// Number that nothing but process exit closed or freed.
     pub count: f64,
     /// How long the processes that could leak ran, in seconds.
     pub seconds: f64,
-}
-
-/// Leaks of a group in a set of traces.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TraceSetLeaks {
-    /// The traces its processes ran in.
-    pub traces: Vec<TraceLeaks>,
     /// Number of processes.
     pub processes: usize,
-    /// Worst growth of the group in any trace; `None` if nothing leaks.
-    pub verdict: Option<Verdict>,
+    /// Whether the trace lost events.
+    pub has_losses: bool,
 }
 
-/// Comparison of two sets of traces.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SampledState {
-    pub state: GroupState,
-    /// Whether the second set leaks more than chance and a factor of 1.5 explain.
-    pub got_worse: bool,
-    /// The probability that the second set leaks at least this many if nothing changed.
-    pub p_value: f64,
+/// A group in two sets of traces, before and after.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SampledGroup {
+    pub sides: [SideLeaks; 2],
+    pub traces: [Vec<TraceLeaks>; 2],
 }
 
-impl TraceSetLeaks {
-    pub fn count(&self) -> f64 {
-        self.traces.iter().map(|trace| trace.count).sum()
+impl SampledGroup {
+    /// Compares all traces, or only those without losses.
+    fn compare(&self, only_lossless: bool) -> BothDirections {
+        let [before, after] = [0, 1].map(|side| {
+            let traces =
+                self.traces[side].iter().filter(|trace| !(only_lossless && trace.has_losses));
+            let leaks = traces.clone().map(|trace| (trace.count, trace.seconds * 1e9));
+            let tally = LeakTally::from_traces(leaks);
+            TestedSide {
+                count: tally.count,
+                length_ns: Some(tally.length_ns),
+                tally,
+                processes: traces.map(|trace| trace.processes).sum(),
+                verdict: self.sides[side].verdict,
+                start: Start::default(),
+                has_run: true,
+            }
+        });
+        BothDirections::new([&before, &after], f64::NEG_INFINITY, |_| None)
     }
 
-    pub fn seconds(&self) -> f64 {
-        self.traces.iter().map(|trace| trace.seconds).sum()
+    /// Whether it leaks enough more to matter, if it has bytes.
+    fn matters(&self) -> bool {
+        let [before, after] = self.sides.map(|side| side.leaked.bytes as f64);
+        let [before_s, after_s] = self
+            .traces
+            .each_ref()
+            .map(|traces| traces.iter().map(|trace| trace.seconds).sum::<f64>().max(1.0));
+        before.max(after) <= 0.0 || after - before * (after_s / before_s) > MIN_BYTES
     }
 
-    fn tally(&self) -> LeakTally {
-        LeakTally::from_traces(self.traces.iter().map(|trace| (trace.count, trace.seconds * 1e9)))
-    }
-}
-
-/// One direction of a comparison.
-struct Direction {
-    chances: Chances,
-    can_be_more: bool,
-}
-
-impl Direction {
-    /// Compares in the direction that `more` leaks more than `less`.
-    fn new(more: &TraceSetLeaks, less: &TraceSetLeaks) -> Self {
-        let can_be_more = !matches!(more.verdict, None | Some(Verdict::Balanced));
-        let tallies = [more.tally(), less.tally()];
-        let lengths = [&tallies[0], &tallies[1]].map(|tally| tally.length_ns.max(1.0));
-        let times = lengths[0] / lengths[1];
-        let against = |share, kind| {
-            let chances = Chances::new([&tallies[0], &tallies[1]], share, kind);
-            Self { chances, can_be_more }
-        };
-        if more.verdict != Some(Verdict::Steady) {
-            // A leak without a rate may happen once in each process.
-            let processes = [more, less].map(|side| side.processes.max(1) as f64);
-            let times = times.max(processes[0] / processes[1]).max(1.0);
-            return against(times / (1.0 + times), TimeDependence::Fill);
-        }
-        let share = times / (1.0 + times);
-        let is_new = less.count() <= 0.0;
-        if is_new && more.count() / times < TOO_SHORT {
-            against(share.min(0.5), TimeDependence::Rate)
-        } else {
-            against(share, TimeDependence::Rate)
-        }
-    }
-
-    fn is_more(&self, level: f64) -> bool {
-        self.can_be_more && self.chances.is_significant(level)
+    /// Whether both sets still have traces without those that lost events.
+    fn is_known_without_losses(&self) -> bool {
+        self.traces
+            .iter()
+            .all(|traces| traces.is_empty() || traces.iter().any(|trace| !trace.has_losses))
     }
 }
 
-/// Compares groups of two sets of traces, before and after.
-pub fn compare_samples(groups: &[[TraceSetLeaks; 2]]) -> Vec<SampledState> {
-    let both = groups
+/// Compares groups. Those for which the traces without losses alone lead to another result are uncertain.
+pub fn compare_samples(groups: &[SampledGroup]) -> Vec<ComparedLeaks> {
+    let [all, lossless] = [false, true].map(|only_lossless| -> Vec<BothDirections> {
+        groups.iter().map(|group| group.compare(only_lossless)).collect()
+    });
+    let levels = Levels::new(&all);
+    let worse = levels.worse(&all).into_iter().zip(Levels::new(&lossless).worse(&lossless));
+    groups
         .iter()
-        .map(|[before, after]| [Direction::new(after, before), Direction::new(before, after)]);
-    let both: Vec<[Direction; 2]> = both.collect();
-    let [worse, better] =
-        [0, 1].map(|side| rule::level(both.iter().map(|directions| directions[side].chances)));
-    let state = |(both, [before, after]): (&[Direction; 2], &[TraceSetLeaks; 2])| {
-        let got_worse = both[0].is_more(worse);
-        let state = match (before.count() > 0.0, after.count() > 0.0) {
-            (false, _) => GroupState::New,
-            (_, false) => GroupState::Gone,
-            _ if got_worse => GroupState::Worse,
-            _ if both[1].is_more(better) => GroupState::Better,
-            _ => GroupState::Same,
-        };
-        SampledState { state, got_worse, p_value: both[0].chances.p_value() }
-    };
-    both.iter().zip(groups).map(state).collect()
+        .zip(&all)
+        .zip(worse)
+        .map(|((group, both), (is_worse, is_worse_lossless))| {
+            let says_else = !group.is_known_without_losses() || is_worse != is_worse_lossless;
+            let matters = group.matters();
+            levels.compared(both, group.sides, is_worse && matters, !(matters && says_else))
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::GroupState;
     use super::*;
+    use crate::growth::Verdict;
 
-    fn sampled(counts: &[u32]) -> TraceSetLeaks {
-        let traces =
-            counts.iter().map(|count| TraceLeaks { count: f64::from(*count), seconds: 600.0 });
-        let is_leak = counts.iter().any(|count| *count > 0);
-        TraceSetLeaks {
-            traces: traces.collect(),
-            processes: counts.len(),
-            verdict: is_leak.then_some(Verdict::Steady),
-        }
+    fn sampled(counts: [&[u32]; 2]) -> SampledGroup {
+        let sides = counts.map(|counts| SideLeaks {
+            verdict: counts.iter().any(|count| *count > 0).then_some(Verdict::Steady),
+            ..SideLeaks::default()
+        });
+        let trace = |count: &u32| {
+            let count = f64::from(*count);
+            TraceLeaks { count, seconds: 600.0, processes: 1, has_losses: false }
+        };
+        SampledGroup { sides, traces: counts.map(|counts| counts.iter().map(trace).collect()) }
     }
 
-    fn compared(before: &[u32], after: &[u32]) -> SampledState {
-        compare_samples(&[[sampled(before), sampled(after)]])[0]
+    fn compared(before: &[u32], after: &[u32]) -> ComparedLeaks {
+        compare_samples(&[sampled([before, after])]).remove(0)
     }
 
     #[test]
@@ -155,8 +133,8 @@ mod tests {
     #[test]
     fn a_steady_leak_of_a_program_that_did_not_run_before_is_worse_by_itself() {
         assert!(compared(&[], &[20, 20]).got_worse);
-        let mut after = sampled(&[20, 20]);
-        after.verdict = Some(Verdict::Balanced);
-        assert!(!compare_samples(&[[sampled(&[]), after]])[0].got_worse);
+        let mut group = sampled([&[], &[20, 20]]);
+        group.sides[1].verdict = Some(Verdict::Balanced);
+        assert!(!compare_samples(&[group])[0].got_worse);
     }
 }

@@ -48,36 +48,10 @@ pub enum TimeDependence {
 pub struct GroupSample {
     /// When the processes that could leak handles ran in the trace.
     pub windows: Vec<TimeWindow>,
-    /// Shares of the processes that have something of the group. What only process exit closed counts as open.
-    pub shares: Vec<SampleShare>,
-}
-
-/// What one process has of a group.
-#[derive(Debug, Clone)]
-pub struct SampleShare {
-    pub process: ProcessLifetimes,
-    /// Bytes of each of its lifetimes; empty if only their number counts.
-    pub sizes: Vec<u64>,
-}
-
-impl SampleShare {
-    /// Makes an empty share for a part of a process's time.
-    fn empty(window: TimeWindow) -> Self {
-        Self { process: ProcessLifetimes { lifetimes: Vec::new(), window }, sizes: Vec::new() }
-    }
-
-    /// Adds what the process has of another group.
-    pub fn add(&mut self, share: Self) {
-        self.process.lifetimes.extend(share.process.lifetimes);
-        self.sizes.extend(share.sizes);
-    }
-
-    /// Returns the lifetimes of the process with their weights.
-    fn weighed(&self) -> impl Iterator<Item = (&Lifetime, f64)> {
-        self.process.lifetimes.iter().enumerate().map(|(index, lifetime)| {
-            (lifetime, self.sizes.get(index).map_or(1.0, |size| *size as f64))
-        })
-    }
+    /// What each process has of the group. What only process exit closed counts as open.
+    pub processes: Vec<ProcessLifetimes>,
+    /// For each process, the bytes of each of its lifetimes; empty if only their number counts.
+    pub sizes: Vec<Vec<u64>>,
 }
 
 impl GroupSample {
@@ -91,26 +65,46 @@ impl GroupSample {
         self.windows.iter().map(|window| window.length_ns()).max().unwrap_or_default()
     }
 
+    /// Adds what a process has of the group, or has as well if its place is taken.
+    pub fn add(&mut self, place: usize, process: ProcessLifetimes, sizes: Vec<u64>) {
+        match self.processes.get_mut(place).zip(self.sizes.get_mut(place)) {
+            Some((known, known_sizes)) => {
+                known.lifetimes.extend(process.lifetimes);
+                known_sizes.extend(sizes);
+            }
+            None => {
+                self.processes.push(process);
+                self.sizes.push(sizes);
+            }
+        }
+    }
+
     /// Returns a copy without the times of losses, as if processes ran only between losses.
     pub fn between(&self, losses: &LossTimes) -> Self {
-        let shares = self.shares.iter().flat_map(|SampleShare { process, sizes }| {
-            let ProcessLifetimes { lifetimes, window } = process;
-            let mut pieces: Vec<SampleShare> =
-                between(*window, losses).into_iter().map(SampleShare::empty).collect();
+        let windows = self.windows.iter().flat_map(|window| between(*window, losses));
+        let mut parts = Self { windows: windows.collect(), ..Self::default() };
+        for (ProcessLifetimes { lifetimes, window }, sizes) in
+            self.processes.iter().zip(&self.sizes)
+        {
+            let mut pieces: Vec<(ProcessLifetimes, Vec<u64>)> = between(*window, losses)
+                .into_iter()
+                .map(|window| (ProcessLifetimes { lifetimes: Vec::new(), window }, Vec::new()))
+                .collect();
             for (index, lifetime) in lifetimes.iter().enumerate() {
                 let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
-                let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
-                let Some(piece) = pieces.get_mut(next) else { continue };
-                if piece.process.window.start_ns > opened_ns {
+                let next = pieces.partition_point(|(piece, _)| piece.window.end_ns < opened_ns);
+                let Some((piece, piece_sizes)) = pieces.get_mut(next) else { continue };
+                if piece.window.start_ns > opened_ns {
                     continue;
                 }
-                piece.process.lifetimes.push(*lifetime);
-                piece.sizes.extend(sizes.get(index));
+                piece.lifetimes.push(*lifetime);
+                piece_sizes.extend(sizes.get(index));
             }
-            pieces
-        });
-        let windows = self.windows.iter().flat_map(|window| between(*window, losses));
-        Self { windows: windows.collect(), shares: shares.collect() }
+            let (processes, sizes): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
+            parts.processes.extend(processes);
+            parts.sizes.extend(sizes);
+        }
+        parts
     }
 }
 
@@ -172,14 +166,18 @@ impl LeakTally {
     /// Counts what leaks in the whole time, or in pieces of `piece_ns` nanoseconds.
     pub fn new(sample: &GroupSample, piece_ns: Option<i64>) -> Self {
         let by_process: Vec<Vec<SizedOpen>> = sample
-            .shares
+            .processes
             .iter()
-            .map(|share| {
-                let pieces = WindowPieces::new(share.process.window, piece_ns);
-                let mut opens: Vec<SizedOpen> = share
-                    .weighed()
-                    .filter(|(lifetime, _)| pieces.keeps(lifetime))
-                    .map(|(lifetime, size)| (lifetime.opened_ns, size))
+            .zip(&sample.sizes)
+            .map(|(process, sizes)| {
+                let pieces = WindowPieces::new(process.window, piece_ns);
+                let size = |index| sizes.get(index).map_or(1.0, |size| *size as f64);
+                let mut opens: Vec<SizedOpen> = process
+                    .lifetimes
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, lifetime)| pieces.keeps(lifetime))
+                    .map(|(index, lifetime)| (lifetime.opened_ns, size(index)))
                     .collect();
                 opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
                 opens
@@ -304,11 +302,8 @@ mod tests {
 
     /// Makes a sample of one process.
     fn sample_of(window: TimeWindow, lifetimes: Vec<Lifetime>) -> GroupSample {
-        let process = ProcessLifetimes { lifetimes, window };
-        GroupSample {
-            windows: vec![window],
-            shares: vec![SampleShare { process, sizes: Vec::new() }],
-        }
+        let processes = vec![ProcessLifetimes { lifetimes, window }];
+        GroupSample { windows: vec![window], processes, sizes: vec![Vec::new()] }
     }
 
     fn sample(
@@ -376,8 +371,7 @@ mod tests {
         let seconds = |count: i64| (0..count).map(|n| ((n * n * 37 % 590) * SECOND + n, None));
         let sized = |count: i64, size: fn(usize) -> u64| {
             let mut sample = sample(600, seconds(count));
-            let share = &mut sample.shares[0];
-            share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
+            sample.sizes[0] = (0..sample.processes[0].lifetimes.len()).map(size).collect();
             sample
         };
         let equal = LeakTally::new(&sized(40, |_| 4096), None);

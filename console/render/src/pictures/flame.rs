@@ -76,9 +76,10 @@ impl FlameGraph {
         let files = answers.iter().map(|answer| {
             let stacks = answer.groups.iter().map(|group| {
                 let process = group.process.as_ref().map(|process| process.shown_label(false));
-                let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
+                let site = &group.site;
+                let names = [Some(site.type_name.as_str()), site.allocator.as_deref()];
                 FoldedStack {
-                    frames: frames(&answer.file, process.as_deref(), group.create_stack, names),
+                    frames: frames(&answer.file, process.as_deref(), site.stack, names),
                     count: measure.width(group.between.at_second),
                     before: Some(measure.width(group.between.at_first)),
                 }
@@ -105,20 +106,22 @@ impl FlameGraph {
         };
         let groups = answer.groups.iter();
         let measure = measure::<F>(
-            groups.clone().flat_map(|group| [group.before.leaked, group.after.leaked]),
+            groups.clone().flat_map(|group| group.leaks.sides.map(|side| side.leaked)),
         );
         let stacks = groups.map(|group| {
             let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
             let expected = Amount { count: count as u64, bytes: bytes as i64 };
-            let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
+            let site = &group.site;
+            let names = [Some(site.type_name.as_str()), site.allocator.as_deref()];
             FoldedStack {
-                frames: frames(after, group.process.as_deref(), group.after.create_stack, names),
-                count: measure.width(group.after.leaked),
+                frames: frames(after, site.program.as_deref(), group.stacks[1], names),
+                count: measure.width(group.leaks.sides[1].leaked),
                 before: Some(measure.width(expected)),
             }
         });
         let stacks: Vec<FoldedStack> = stacks.filter(|stack| stack.count > 0).collect();
-        let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
+        let gone =
+            answer.groups.iter().filter(|group| group.leaks.sides[1].leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
         let [before, after] = [before, after].map(|file| stem(file.about().path));
         let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());

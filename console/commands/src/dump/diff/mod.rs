@@ -15,8 +15,8 @@ use crate::{
     Tabular,
 };
 use handlescope_query::{
-    self as query, self, ComparableAnswer, DiffCriteria, Domain, FileAnswer, PointSpan, PointsDiff,
-    ResourcesAnswer, TraceAnswer, TracesDiff,
+    self as query, self, ComparableAnswer, ComparisonTotals, DiffCriteria, Domain, FileAnswer,
+    PointSpan, PointsDiff, ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 use handlescope_render as render;
 use handlescope_render::output::Target;
@@ -135,72 +135,28 @@ impl Command for Diff {
     }
 }
 
-/// The words of a command about handles or about allocations.
-trait Words<'a>: ComparableAnswer<'a> {
-    /// Noun for what is compared, as in "handles".
-    const NOUN: &'static str;
-    /// Message if the second of two traces leaks nothing.
-    const NOTHING: &'static str;
-    /// Message if nothing is open at the second of two points.
-    const NONE_KEPT: &'static str;
-
-    /// Refuses to compare a trace that lacks such events, because a gate would pass.
-    fn check_events(
-        &self,
-        session: &Session,
-        messages: &mut Messages<'_>,
-    ) -> Result<(), CommandError>;
-    /// Suggests where else to look.
-    fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
-
-    fn lacks(&self, kind: CaveatKind) -> bool {
-        self.about().caveats.iter().any(|caveat| caveat.kind == kind)
+/// Refuses to compare a trace that lacks events of handles or of allocations, because a gate would pass.
+fn check_events<'a>(
+    answer: &impl TraceAnswer<'a>,
+    session: &Session,
+    messages: &mut Messages<'_>,
+) -> Result<(), CommandError> {
+    let about = answer.about();
+    let lacks = |kind| about.caveats.iter().any(|caveat| caveat.kind == kind);
+    let path = about.path.to_path_buf();
+    if lacks(CaveatKind::NoHandleEvents) {
+        let option = kind_option(about.trace)?;
+        return Err(CommandError::NothingToCompare { path, option });
     }
-}
-
-impl<'a> Words<'a> for FileAnswer<'a> {
-    const NOUN: &'static str = "handles";
-    const NOTHING: &'static str = "nothing leaks";
-    const NONE_KEPT: &'static str = "nothing opened in the trace is still open at the second point";
-
-    fn check_events(&self, _: &Session, _: &mut Messages<'_>) -> Result<(), CommandError> {
-        if !self.lacks(CaveatKind::NoHandleEvents) {
-            return Ok(());
-        }
-        let (path, option) = (self.about().path.to_path_buf(), kind_option(self.about().trace)?);
-        Err(CommandError::NothingToCompare { path, option })
-    }
-
-    fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
-        Ok(note_allocations(self, messages)?)
-    }
-}
-
-impl<'a> Words<'a> for ResourcesAnswer<'a> {
-    const NOUN: &'static str = "allocations";
-    const NOTHING: &'static str = "nothing is left allocated";
-    const NONE_KEPT: &'static str =
-        "nothing allocated in the trace is still allocated at the second point";
-
-    fn check_events(
-        &self,
-        session: &Session,
-        messages: &mut Messages<'_>,
-    ) -> Result<(), CommandError> {
-        if !self.lacks(CaveatKind::NoResourceEvents) {
-            return Ok(());
-        }
+    if lacks(CaveatKind::NoResourceEvents) {
         // The caveats say why there are none.
-        write_caveats(self, session, messages);
-        Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() })
+        write_caveats(answer, session, messages);
+        return Err(CommandError::NoAllocations { path });
     }
-
-    fn note(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
-        Ok(())
-    }
+    Ok(())
 }
 
-fn answer<'a, F: Words<'a>>(
+fn answer<'a, F: ComparableAnswer<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
     dump: &mut DumpContext<'a, '_>,
@@ -221,7 +177,7 @@ fn answer<'a, F: Words<'a>>(
 }
 
 /// Compares two points of each trace.
-fn between<'a, F: Words<'a>>(
+fn between<'a, F: ComparableAnswer<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
     dump: &mut DumpContext<'a, '_>,
@@ -234,15 +190,21 @@ fn between<'a, F: Words<'a>>(
         query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
         write_caveats(&answer.file, dump.session, dump.messages);
-        answer.file.note(dump.messages)?;
+        note_allocations(&answer.file, dump.messages)?;
     }
     let points = point_names(args);
     if let Some(path) = &args.flame {
         let ignored = answers.iter().map(|answer| answer.ignored).sum();
         note_ignored(ignored, args, dump.messages);
         let graph = FlameGraph::from_points(&answers, points);
+        let reason = match F::DOMAIN {
+            Domain::Handles => "nothing opened in the trace is still open at the second point",
+            Domain::Allocations => {
+                "nothing allocated in the trace is still allocated at the second point"
+            }
+        };
         return if graph.is_empty() {
-            Err(CommandError::EmptyPicture { reason: F::NONE_KEPT })
+            Err(CommandError::EmptyPicture { reason })
         } else {
             draw(path, &graph, dump)
         };
@@ -253,7 +215,7 @@ fn between<'a, F: Words<'a>>(
 }
 
 /// Compares two traces.
-fn compare<'a, F: Words<'a>>(
+fn compare<'a, F: ComparableAnswer<'a>>(
     args: &DiffArgs,
     criteria: &DiffCriteria,
     dump: &mut DumpContext<'a, '_>,
@@ -261,11 +223,19 @@ fn compare<'a, F: Words<'a>>(
     let answer: TracesDiff<F> =
         query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
-        file.check_events(dump.session, dump.messages)?;
+        check_events(file, dump.session, dump.messages)?;
         write_caveats(file, dump.session, dump.messages);
     }
     let doubt = if answer.are_of_one_moment() { FORGOTTEN } else { LOST };
-    got_worse(answer.worse(), answer.uncertain(), doubt, F::NOUN, dump);
+    let (noun, nothing) = match F::DOMAIN {
+        Domain::Handles => ("handles", "nothing leaks"),
+        Domain::Allocations => ("allocations", "nothing is left allocated"),
+    };
+    let groups = |number| match number {
+        1 => format!("1 group of {noun}"),
+        number => format!("{number} groups of {noun}"),
+    };
+    warn_of_worse(&answer.totals(), groups, doubt, dump);
     match &args.flame {
         None if let Some(format) = args.gate.format => {
             render::write_findings(&[render::diff_findings(&answer)], format, dump.out)?;
@@ -279,7 +249,6 @@ fn compare<'a, F: Words<'a>>(
             match FlameGraph::from_traces(&answer) {
                 // If the question is whether something got worse, an empty picture is not a failure.
                 graph if graph.is_empty() => {
-                    let nothing = F::NOTHING;
                     dump.messages.note(format_args!("no picture: {nothing} in the second trace"));
                 }
                 graph => draw(path, &graph, dump)?,
@@ -318,27 +287,21 @@ const FORGOTTEN: &str = "one dump lacks stacks of handles of these types, becaus
                          Application Verifier";
 
 /// Reports groups that got worse, or may have, and sets the exit status. This happens before the answer is written,
-/// because its reader may leave early.
-fn got_worse(
-    worse: usize,
-    uncertain: usize,
+/// because its reader may leave early. `groups` names a number of groups.
+pub fn warn_of_worse(
+    totals: &ComparisonTotals,
+    groups: impl Fn(usize) -> String,
     doubt: &str,
-    noun: &str,
     dump: &mut DumpContext<'_, '_>,
 ) {
-    let groups = |number| match number {
-        1 => "1 group".to_owned(),
-        number => format!("{number} groups"),
-    };
-    if uncertain > 0 {
-        dump.messages.warning(format_args!(
-            "{} of {noun} may or may not have got worse, because {doubt}",
-            groups(uncertain)
-        ));
+    if totals.uncertain > 0 {
+        let groups = groups(totals.uncertain);
+        dump.messages
+            .warning(format_args!("{groups} may or may not have got worse, because {doubt}"));
         dump.flow = Flow::Undecided;
     }
-    if worse > 0 {
-        dump.messages.warning(format_args!("{} of {noun} got worse", groups(worse)));
+    if totals.worse > 0 {
+        dump.messages.warning(format_args!("{} got worse", groups(totals.worse)));
         dump.flow = Flow::Worse;
     }
 }

@@ -3,14 +3,13 @@
 use thiserror::Error;
 
 use super::options::DiffArgs;
+use super::warn_of_worse;
 use crate::shared::choice::show_stack_option;
 use crate::shared::fleet::{CHOICE, choices, fleet, warn_of};
 use crate::shared::groups;
 use crate::shared::ignore::{ignore_option, ignored_option};
-use crate::{
-    Command, CommandError, DumpContext, Flow, KindCommand, OverDataset, Signature, Tabular,
-};
-use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
+use crate::{Command, CommandError, DumpContext, KindCommand, OverDataset, Signature, Tabular};
+use handlescope_fleet::{FleetCriteria, compare_builds};
 use handlescope_render as render;
 use handlescope_session::grammar::value::{OBJECT_TYPES, PAIR, ValueKind};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
@@ -101,25 +100,10 @@ fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Command
     let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
     let answer = compare_builds(&fleet, &criteria, builds, &ignoring, dump.cancel)?;
     warn_of(&answer.caveats, dump.messages);
-    got_worse(&answer, dump);
+    let groups = |number| CountedNoun(number as u64, "group").to_string();
+    warn_of_worse(&answer.totals(), groups, "traces lost events", dump);
     let display = dump.display();
     let system = dump.session.settings.system_modules();
     let table = render::fleet_diff(&answer, args.criteria.stacks.show, system, &display)?;
     dump.write(table)
-}
-
-/// Reports groups that got worse, or may have, and sets the exit status.
-fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
-    let groups = |number: usize| CountedNoun(number as u64, "group");
-    if answer.uncertain() > 0 {
-        dump.messages.warning(format_args!(
-            "{} may or may not have got worse, because traces lost events",
-            groups(answer.uncertain())
-        ));
-        dump.flow = Flow::Undecided;
-    }
-    if answer.worse() > 0 {
-        dump.messages.warning(format_args!("{} got worse", groups(answer.worse())));
-        dump.flow = Flow::Worse;
-    }
 }

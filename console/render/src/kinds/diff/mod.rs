@@ -1,25 +1,26 @@
 //! `.diff`: a row for each group, and one file for each of its two answers.
 
+mod compared;
 mod points;
 mod traces;
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
-use handlescope_model::{StackIdx, Untrusted};
-use indicatif::HumanCount;
+use handlescope_model::Untrusted;
 use serde::Serialize;
 
 pub use self::{
+    compared::{add_side, add_state, compared_rows, compared_title, growth, rate, rates},
     points::{diff_points, point_columns},
     traces::{diff_findings, diff_traces, trace_columns},
 };
+use super::index;
 use crate::{
     table::{Columns, MemberMeaning},
-    text::{StackStyle, ignored_because},
-    traces::{OfTraces, header_columns},
+    text::{StackStyle, ignored_because, line_of_ignored},
+    traces::{OfTraces, TraceJson, header_columns},
 };
-use handlescope_query::{Domain, GroupState, SideLeaks, TimeWindow};
+use handlescope_query::{Domain, GroupSite, TimeWindow, TraceAnswer};
 use handlescope_session::settings::{Display, IgnoreEntry, StackDisplayArgs};
 
 /// The compared time of a trace; null if the trace has no clock.
@@ -31,10 +32,144 @@ struct TraceSpan {
 }
 
 impl TraceSpan {
-    fn new(file: usize, window: Option<TimeWindow>) -> Self {
+    fn new<'t>(answer: &impl TraceAnswer<'t>, window: TimeWindow) -> Self {
+        let about = answer.about();
+        let window = about.info.has_clock().then_some(window);
         let (from_ns, to_ns) = window.map(|window| (window.start_ns, window.end_ns)).unzip();
-        Self { file, from_ns, to_ns }
+        Self { file: about.index, from_ns, to_ns }
     }
+}
+
+/// A group of handles or allocations and its presentation.
+pub struct DiffRow<'a, G> {
+    /// The trace that has its stack.
+    file: u32,
+    group: &'a G,
+    site: &'a GroupSite,
+    /// The owner, or the name of the owners, as columns show it.
+    process: Option<String>,
+    pid: Option<u32>,
+    stack_number: Option<u64>,
+    stacks: StackStyle<'a>,
+}
+
+impl<'a, G> DiffRow<'a, G> {
+    fn new<'t: 'a, F: TraceAnswer<'t>>(
+        (answer, trace): (&'a F, &TraceJson<'_>),
+        (group, site): (&'a G, &'a GroupSite),
+        process: Option<String>,
+        stacks: StackDisplayArgs,
+    ) -> Self {
+        Self {
+            file: index(answer.about().index),
+            group,
+            site,
+            process,
+            pid: None,
+            stack_number: site.stack.map(|stack| trace.numbers.of(stack)),
+            // Stacks are shown in any case: abbreviated, or complete.
+            stacks: StackStyle::for_answer(answer, StackDisplayArgs { show: true, ..stacks }),
+        }
+    }
+
+    /// Writes the text of a group: a line about it, and the frames of its stack, all of them or the first ones of the
+    /// program.
+    fn write(
+        &self,
+        title: &str,
+        all_frames: bool,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let lines = self.stacks.short_lines(self.site.stack, all_frames);
+        write_group(title, &lines, self.site.ignored.as_deref(), display, out)
+    }
+}
+
+/// Writes the text of a group: a line about it, its frames, and why it is ignored, if it is.
+pub fn write_group(
+    title: &str,
+    frames: &[String],
+    ignored: Option<&IgnoreEntry>,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let indent = display.indent(1);
+    writeln!(out, "{title}")?;
+    frames.iter().try_for_each(|frame| writeln!(out, "{indent}{}", Untrusted(frame)))?;
+    if let Some(entry) = ignored {
+        writeln!(out, "{indent}{}", display.whole(&ignored_because(entry)))?;
+    }
+    writeln!(out)
+}
+
+/// Returns the line about known leaks that are left out, given whether each group that is shown is one.
+pub fn ignored_line(ignored: usize, mut are_shown: impl Iterator<Item = bool>) -> Option<String> {
+    line_of_ignored(ignored, "group").filter(|_| !are_shown.any(|is_shown| is_shown))
+}
+
+/// Declares the columns of a group; `amounts` adds those of what is compared.
+fn group_columns<'a, G: 'a>(
+    domain: Domain,
+    is_of_points: bool,
+    amounts: impl FnOnce(&mut Columns<'a, DiffRow<'a, G>>),
+) -> Columns<'a, DiffRow<'a, G>> {
+    let mut columns = Columns::<DiffRow<'a, G>>::default();
+    if is_of_points {
+        columns.add("file", "only between points: index of the trace", |row| row.file);
+    }
+    columns.add("process", PROCESS, |row| row.process.clone()).title("Process");
+    if is_of_points {
+        columns.add(
+            "pid",
+            "only between points: process id of the owner; null if unknown",
+            |row| row.pid,
+        );
+    }
+    let unknown = if is_of_points { "-" } else { "" };
+    match domain {
+        Domain::Handles => {
+            let name = |row: &DiffRow<'a, G>| {
+                format!("{} {}", row.process.as_deref().unwrap_or_default(), row.site.type_name)
+            };
+            columns.add("name", "owner and type", name).rows_only();
+            columns
+                .add("type", "type of the objects", |row| row.site.type_name.as_str())
+                .title("Type");
+            if !is_of_points {
+                columns.add(
+                    "name_pattern",
+                    "only of two dumps: names of the objects with # for numbers and GUIDs, of \
+                     handles without a stack; else null",
+                    |row| row.site.allocator.as_deref(),
+                );
+            }
+        }
+        Domain::Allocations => {
+            columns
+                .add("kind", "as in `.dump Resource`", |row| Some(row.site.type_name.as_str()))
+                .title("Kind");
+            let allocator = columns.add(
+                "allocator",
+                "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
+                |row| row.site.allocator.as_deref(),
+            );
+            allocator.title("Allocator").unknown(unknown);
+        }
+    }
+    columns.nest("create_stack", "integer?", CREATE_STACK, |row| row.stack_number).detail();
+    amounts(&mut columns);
+    let function = columns.add("function", FUNCTION, |row| row.site.function.as_deref());
+    function.title("Function").follows("create_stack");
+    if domain == Domain::Allocations {
+        function.unknown(unknown);
+    }
+    columns
+        .add("stack", "the frames of the stack, one per line", |row| {
+            row.stacks.text(row.site.stack, None)
+        })
+        .rows_only();
+    columns
 }
 
 /// Meanings of members that both comparisons have: between two points, and of two traces.
@@ -116,75 +251,4 @@ pub fn diff_document_members() -> Vec<MemberMeaning> {
 pub fn diff_group_members() -> Vec<MemberMeaning> {
     let members = |domain| [point_columns(domain).members(), trace_columns(domain).members()];
     [Domain::Handles, Domain::Allocations].map(members).concat().concat()
-}
-
-/// Returns a line with the number of groups in each state.
-pub fn states_line(
-    noun: &str,
-    groups: usize,
-    worse: usize,
-    count: impl Fn(GroupState) -> usize,
-) -> String {
-    let uncertain = match count(GroupState::Uncertain) {
-        0 => String::new(),
-        number => format!(", {} uncertain", HumanCount(number as u64)),
-    };
-    let count = |state| HumanCount(count(state) as u64).to_string();
-    format!(
-        "Got worse: {} of {} groups{noun}; {} worse, {} new, {} gone, {} better, {} same{uncertain}",
-        HumanCount(worse as u64),
-        HumanCount(groups as u64),
-        count(GroupState::Worse),
-        count(GroupState::New),
-        count(GroupState::Gone),
-        count(GroupState::Better),
-        count(GroupState::Same)
-    )
-}
-
-/// Returns the growth of a group in a trace, if it leaks there.
-fn growth(side: &SideLeaks) -> Option<&'static str> {
-    side.verdict.map(|verdict| verdict.word())
-}
-
-/// Shows stacks in any case: abbreviated, or complete.
-fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {
-    StackDisplayArgs { show: true, ..stacks }
-}
-
-/// Writes why a group is ignored, if it is.
-fn write_ignored(
-    entry: Option<&Arc<IgnoreEntry>>,
-    display: &Display,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let Some(entry) = entry else { return Ok(()) };
-    writeln!(out, "{}{}", display.indent(1), display.whole(&ignored_because(entry)))
-}
-
-/// Writes the frames of a group's stack: all of them, or the first ones of the program.
-fn write_stack(
-    stacks: &StackStyle<'_>,
-    stack: Option<StackIdx>,
-    all_frames: bool,
-    display: &Display,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let indent = display.indent(1);
-    let lines = stacks.short_lines(stack, all_frames);
-    lines.iter().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))
-}
-
-/// Formats handles per minute for people; `None` if the duration is unknown.
-pub fn rate(per_minute: Option<f64>) -> Option<String> {
-    let rate = per_minute?;
-    Some(match rate.abs() {
-        100.0.. => format!("{rate:.0}"),
-        // A slow leak gets two digits, so that it does not look like none.
-        size if size > 0.0 && size < 0.05 => {
-            let decimals = (1.0 - size.log10().floor()).clamp(1.0, 9.0) as usize;
-            format!("{rate:.decimals$}")
-        }
-        _ => format!("{rate:.1}"),
-    })
 }

@@ -1,19 +1,15 @@
 //! `.diff` between two points of a trace, for handles or allocations.
 
-use std::io::{self, Write};
+use std::io;
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{
-    CREATE_STACK, ComparisonHead, FUNCTION, PROCESS, TraceSpan, diff_document, rate, shown,
-    write_ignored, write_stack,
-};
+use super::{ComparisonHead, DiffRow, TraceSpan, diff_document, group_columns, ignored_line, rate};
 use crate::{
-    kinds::{index, no_match_line},
+    kinds::no_match_line,
     table::{AnswerTable, Columns, FileRows, Show},
-    text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackOffset, traces},
+    traces::{OfTraces, traces},
 };
 use handlescope_query::{Amount, Domain, OpenedGroup, PointAmounts, PointsDiff, TraceAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -21,31 +17,15 @@ use handlescope_session::terminal::Role;
 use handlescope_session::trace::CaveatKind;
 use handlescope_session::values::Size;
 
-/// A group and its presentation.
-pub struct GrowthRow<'a> {
-    file: u32,
-    group: &'a OpenedGroup,
-    numbers: StackOffset,
-    stacks: StackStyle<'a>,
-    /// Whether columns show names of executables.
-    is_plain: bool,
-}
+type PointsRow<'a> = DiffRow<'a, OpenedGroup>;
 
 /// Declares the columns of a group.
-pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
-    let mut columns = Columns::<GrowthRow<'a>>::default();
-    columns.add("file", "only between points: index of the trace", |row| row.file);
-    match domain {
-        Domain::Handles => add_handles(&mut columns),
-        Domain::Allocations => add_allocations(&mut columns),
-    }
-    let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
-    function.title("Function").follows("create_stack");
-    columns
-        .add("stack", "the frames of the stack, one per line", |row| {
-            row.stacks.text(row.group.create_stack, None)
-        })
-        .rows_only();
+pub fn point_columns<'a>(domain: Domain) -> Columns<'a, PointsRow<'a>> {
+    let amounts = match domain {
+        Domain::Handles => add_handles,
+        Domain::Allocations => add_allocations,
+    };
+    let mut columns = group_columns(domain, true, amounts);
     if domain == Domain::Handles {
         columns.add("sample_ids", "only between points: ids of up to three objects", |row| {
             row.group
@@ -59,21 +39,7 @@ pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
     columns
 }
 
-fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
-    columns
-        .add("process", PROCESS, |row| row.process(row.is_plain).unwrap_or_default())
-        .title("Process");
-    columns.add(
-        "pid",
-        "only between points: process id of the owner; null if unknown",
-        GrowthRow::pid,
-    );
-    let name = |row: &GrowthRow<'a>| {
-        format!("{} {}", row.process(row.is_plain).unwrap_or_default(), row.group.type_name)
-    };
-    columns.add("name", "owner and type", name).rows_only();
-    columns.add("type", "type of the objects", |row| row.group.type_name.as_str()).title("Type");
-    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number).detail();
+fn add_handles<'a>(columns: &mut Columns<'a, PointsRow<'a>>) {
     columns
         .add(
             "opened",
@@ -96,24 +62,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
         .title("Per minute");
 }
 
-fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
-    columns.add("process", PROCESS, |row| row.process(true)).title("Process");
-    columns.add(
-        "pid",
-        "only between points: process id of the owner; null if unknown",
-        GrowthRow::pid,
-    );
-    columns
-        .add("kind", "as in `.dump Resource`", |row| Some(row.group.type_name.as_str()))
-        .title("Kind");
-    columns
-        .add(
-            "allocator",
-            "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
-            |row| row.group.allocator.as_deref(),
-        )
-        .title("Allocator");
-    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number).detail();
+fn add_allocations<'a>(columns: &mut Columns<'a, PointsRow<'a>>) {
     for (names, title, meaning, amount) in AMOUNTS {
         columns.add(names[0], meaning, move |row| amount(&row.group.between).count).title(title);
         columns.add(names[1], meaning, move |row| amount(&row.group.between).bytes);
@@ -171,26 +120,31 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 ) -> io::Result<AnswerTable<'a>> {
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
-        let (numbers, style) =
-            (trace.numbers, || StackStyle::for_answer(&answer.file, shown(stacks)));
-        let file = index(answer.file.about().index);
-        answer.groups.iter().map(move |group| GrowthRow {
-            file,
-            group,
-            numbers,
-            stacks: style(),
-            is_plain,
+        answer.groups.iter().map(move |group| {
+            let process = group.process.as_ref();
+            // Columns about allocations always show names of executables.
+            let is_plain = is_plain || F::DOMAIN == Domain::Allocations;
+            let label = process.map(|process| process.shown_label(is_plain));
+            let pid = process.and_then(|process| process.known_pid());
+            let row = DiffRow::new((&answer.file, trace), (group, &group.site), label, stacks);
+            DiffRow { pid, ..row }
         })
     });
     let (mut columns, display) = (point_columns(F::DOMAIN), *display);
-    columns.row_text(move |row, out| match F::DOMAIN {
-        Domain::Handles => row.write_handles(stacks.show, &display, out),
-        Domain::Allocations => row.write_allocations(points, stacks.show, &display, out),
+    columns.row_text(move |row, out| {
+        let text = match F::DOMAIN {
+            Domain::Handles => handles_text(row.group),
+            Domain::Allocations => allocations_text(row.group, points),
+        };
+        let process = row.group.process.as_ref();
+        let process = process.map_or("unknown".to_owned(), |process| process.shown_label(false));
+        let names = [process.as_str(), &row.site.type_name];
+        let names: Vec<&str> = names.into_iter().chain(row.site.allocator.as_deref()).collect();
+        let heading = Untrusted(&names.join(" ")).to_string();
+        let heading = display.screen.paint(Role::Heading, heading);
+        row.write(&format!("{heading}: {}", display.whole(&text)), stacks.show, &display, out)
     });
-    let spans = answers.iter().map(|answer| {
-        let about = answer.file.about();
-        TraceSpan::new(about.index, about.info.has_clock().then_some(answer.window))
-    });
+    let spans = answers.iter().map(|answer| TraceSpan::new(&answer.file, answer.window));
     let [from, to] = points;
     let ignored = answers.iter().map(|answer| answer.ignored).sum();
     let rest = ComparisonHead { a: from, b: to, spans: spans.collect(), ignored };
@@ -201,21 +155,27 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {
     let about = answer.file.about();
-    let (rows, domain) = (FileRows::new(about.path, answer.groups.len()), F::DOMAIN);
-    let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
-    let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
+    let rows = FileRows::new(about.path, answer.groups.len());
+    let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
+    let ignored = ignored_line(answer.ignored, are_shown);
     let (from, to) = (Untrusted(from), Untrusted(to));
     let mut sum = PointAmounts::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));
-    let without = match domain {
-        Domain::Handles => CaveatKind::NoHandleEvents,
-        Domain::Allocations => CaveatKind::NoResourceEvents,
+    let (without, [titled, opened, open], kept) = match F::DOMAIN {
+        Domain::Handles => {
+            let kept = HumanCount(sum.kept.count).to_string();
+            (CaveatKind::NoHandleEvents, ["Opened", "opened", "open"], kept)
+        }
+        Domain::Allocations => {
+            let kept = shown_amount(sum.kept);
+            (CaveatKind::NoResourceEvents, ["Allocated", "allocated", "allocated"], kept)
+        }
     };
     let is_unknown = about.caveats.iter().any(|caveat| caveat.kind == without);
     let is_none = sum.kept.count == 0;
     if let Some(no_match) = &about.no_match {
         // Kinds that exist may not have been recorded.
-        let is_of_choice = match domain {
+        let is_of_choice = match F::DOMAIN {
             Domain::Handles => true,
             Domain::Allocations => is_none && !(is_unknown && no_match.names_kinds()),
         };
@@ -223,23 +183,11 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
             return rows.below(no_match_line(no_match));
         }
     }
-    let opened = if domain == Domain::Handles { "opened" } else { "allocated" };
     let nothing = if ignored.is_some() { "Nothing else" } else { "Nothing" };
-    let rows = rows.below(match domain {
-        _ if is_none && is_unknown => format!("Unknown whether anything was {opened}"),
-        Domain::Handles if is_none => {
-            format!("{nothing} opened after {from} is still open at {to}")
-        }
-        Domain::Allocations if is_none => {
-            format!("{nothing} allocated after {from} is still allocated at {to}")
-        }
-        Domain::Handles => {
-            format!("Opened after {from} and still open at {to}: {}", HumanCount(sum.kept.count))
-        }
-        Domain::Allocations => format!(
-            "Allocated after {from} and still allocated at {to}: {}",
-            shown_amount(sum.kept)
-        ),
+    let rows = rows.below(match (is_none, is_unknown) {
+        (true, true) => format!("Unknown whether anything was {opened}"),
+        (true, false) => format!("{nothing} {opened} after {from} is still {open} at {to}"),
+        (false, _) => format!("{titled} after {from} and still {open} at {to}: {kept}"),
     });
     ignored.into_iter().fold(rows, FileRows::below)
 }
@@ -252,74 +200,29 @@ fn shown_amount(amount: Amount) -> String {
     }
 }
 
-impl GrowthRow<'_> {
-    fn process(&self, is_plain: bool) -> Option<String> {
-        Some(self.group.process.as_ref()?.shown_label(is_plain))
-    }
+fn handles_text(group: &OpenedGroup) -> String {
+    let PointAmounts { opened, kept, sample_ids, .. } = &group.between;
+    let [open, opened] = [kept, opened].map(|amount| HumanCount(amount.count).to_string());
+    let rate = rate(group.per_minute).map(|rate| format!(", {rate} per minute"));
+    let ids: Vec<String> = sample_ids.iter().map(u64::to_string).collect();
+    format!(
+        "{open} still open of {opened} opened{} (ids {})",
+        rate.unwrap_or_default(),
+        ids.join(" ")
+    )
+}
 
-    fn pid(&self) -> Option<u32> {
-        self.group.process.as_ref()?.known_pid()
+fn allocations_text(group: &OpenedGroup, points: [&str; 2]) -> String {
+    let PointAmounts { opened, kept, at_first, at_second, .. } = group.between;
+    let [kept, opened] = [kept, opened].map(shown_amount);
+    let mut text = format!("{kept} still allocated of {opened} allocated");
+    if let Some(rate) = group.bytes_per_minute.filter(|rate| *rate != 0.0) {
+        text += &format!(", {} per minute", Size(rate as i64));
     }
-
-    fn stack_number(&self) -> Option<u64> {
-        Some(self.numbers.of(self.group.create_stack?))
+    if at_first != Amount::default() {
+        let [first, second] = [at_first, at_second].map(shown_amount);
+        let [from, to] = points.map(Untrusted);
+        text += &format!("; at {from} {first}, at {to} {second}");
     }
-
-    fn write_handles(
-        &self,
-        all_frames: bool,
-        display: &Display,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let PointAmounts { opened, kept, sample_ids, .. } = &self.group.between;
-        let [open, opened] = [kept, opened].map(|amount| HumanCount(amount.count).to_string());
-        let rate = rate(self.group.per_minute).map(|rate| format!(", {rate} per minute"));
-        let ids: Vec<String> = sample_ids.iter().map(u64::to_string).collect();
-        let text = format!(
-            "{open} still open of {opened} opened{} (ids {})",
-            rate.unwrap_or_default(),
-            ids.join(" ")
-        );
-        self.write(&text, all_frames, display, out)
-    }
-
-    fn write_allocations(
-        &self,
-        points: [&str; 2],
-        all_frames: bool,
-        display: &Display,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let PointAmounts { opened, kept, at_first, at_second, .. } = self.group.between;
-        let [kept, opened] = [kept, opened].map(shown_amount);
-        let mut text = format!("{kept} still allocated of {opened} allocated");
-        if let Some(rate) = self.group.bytes_per_minute.filter(|rate| *rate != 0.0) {
-            text += &format!(", {} per minute", Size(rate as i64));
-        }
-        if at_first != Amount::default() {
-            let [first, second] = [at_first, at_second].map(shown_amount);
-            let [from, to] = points.map(Untrusted);
-            text += &format!("; at {from} {first}, at {to} {second}");
-        }
-        self.write(&text, all_frames, display, out)
-    }
-
-    /// Writes a line about the group, then a line for each frame.
-    fn write(
-        &self,
-        text: &str,
-        all_frames: bool,
-        display: &Display,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let OpenedGroup { type_name, allocator, create_stack, ignored, .. } = self.group;
-        let process = self.process(false).unwrap_or_else(|| "unknown".to_owned());
-        let names = [process.as_str(), type_name].into_iter().chain(allocator.as_deref());
-        let heading = Untrusted(&names.collect::<Vec<_>>().join(" ")).to_string();
-        let heading = display.screen.paint(Role::Heading, heading);
-        writeln!(out, "{heading}: {}", display.whole(text))?;
-        write_stack(&self.stacks, *create_stack, all_frames, display, out)?;
-        write_ignored(ignored.as_ref(), display, out)?;
-        writeln!(out)
-    }
+    text
 }

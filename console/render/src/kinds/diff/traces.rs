@@ -1,62 +1,53 @@
 //! `.diff` of two traces, for handles or allocations.
 
-use std::io::{self, Write};
+use std::io;
 
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::{
-    CREATE_STACK, ComparisonHead, FUNCTION, PROCESS, TraceSpan, diff_document, growth, rate, shown,
-    states_line, write_ignored, write_stack,
+    ComparisonHead, DiffRow, TraceSpan, add_side, add_state, compared_rows, compared_title,
+    diff_document, group_columns, growth, ignored_line, rates, write_group,
 };
 use crate::findings::{Findings, LeakFinding};
 use crate::{
     table::{AnswerTable, Columns, FileRows, Show},
-    text::{StackStyle, line_of_ignored},
-    traces::{OfTraces, StackOffset, TraceJson, traces},
+    text::line_of_ignored,
+    traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    ComparedGroup, Domain, Frames, GroupState, TraceAnswer, TracesDiff, Verdict,
+    ComparedGroup, ComparedLeaks, Domain, Frames, TraceAnswer, TracesDiff, Verdict,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
-use handlescope_session::terminal::Role;
 use handlescope_session::values::Size;
 
-/// A group, its stack in the trace that has it, and its presentation.
-pub struct DiffRow<'a> {
-    group: &'a ComparedGroup,
-    stacks: StackStyle<'a>,
-    stack: Option<StackIdx>,
-    numbers: StackOffset,
-    /// The word for what the traces count: open or leaked.
-    counted: &'static str,
-}
+type TracesRow<'a> = DiffRow<'a, ComparedGroup>;
 
 /// Returns groups that got worse, or may have, as findings. Only groups that did get worse fail the gate.
 pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings {
     let counted = counted(answer);
-    let is_finding =
-        |group: &&ComparedGroup| (group.got_worse || group.is_uncertain) && group.ignored.is_none();
-    let list = answer.groups.iter().filter(is_finding).map(|group| {
-        let ComparedGroup { type_name, before, after, state, .. } = group;
-        let program = group.process.clone().unwrap_or_default();
-        let side = if after.create_stack.is_some() { 1 } else { 0 };
-        let stack = after.create_stack.or(before.create_stack);
-        let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
-        let rates = rates(group).map(|(before, after)| format!("{before} and {after} per minute"));
-        let growth = growth(after).map(|growth| format!("growth {growth}"));
-        let finding = LeakFinding {
-            rule: state.word(),
-            title: format!("{program} {type_name}: {first} {counted} before, {second} after"),
-            program,
-            sentences: rates.into_iter().chain(growth).collect(),
-            is_failure: group.got_worse,
-            ..LeakFinding::default()
-        };
-        let frames = answer.files.get(side).and_then(|file| file.frames()).map(Frames::named);
-        finding.at(frames.as_ref(), stack)
-    });
+    let is_finding = |group: &&ComparedGroup| {
+        (group.leaks.got_worse || group.leaks.is_uncertain) && group.site.ignored.is_none()
+    };
+    let list =
+        answer.groups.iter().filter(is_finding).map(|ComparedGroup { site, leaks, .. }| {
+            let program = site.program.clone().unwrap_or_default();
+            let rates = reliable_rates(leaks)
+                .map(|[before, after]| format!("{before} and {after} per minute"));
+            let growth = growth(&leaks.sides[1]).map(|growth| format!("growth {growth}"));
+            let finding = LeakFinding {
+                rule: leaks.state.word(),
+                title: format!("{program} {}: {}", site.type_name, counts(leaks, counted)),
+                program,
+                sentences: rates.into_iter().chain(growth).collect(),
+                is_failure: leaks.got_worse,
+                ..LeakFinding::default()
+            };
+            let frames =
+                answer.files.get(site.side).and_then(|file| file.frames()).map(Frames::named);
+            finding.at(frames.as_ref(), site.stack)
+        });
     let list = list.collect();
     let paths: Vec<String> = answer
         .files
@@ -69,10 +60,14 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
 }
 
 /// Returns the rates in both traces, unless either trace has too little data.
-fn rates(group: &ComparedGroup) -> Option<(String, String)> {
-    let ComparedGroup { before, after, .. } = group;
-    let is_short = [before, after].iter().any(|side| side.verdict == Some(Verdict::Short));
-    rate(before.per_minute).zip(rate(after.per_minute)).filter(|_| !is_short)
+fn reliable_rates(leaks: &ComparedLeaks) -> Option<[String; 2]> {
+    let is_short = leaks.sides.iter().any(|side| side.verdict == Some(Verdict::Short));
+    rates(leaks).filter(|_| !is_short)
+}
+
+fn counts(leaks: &ComparedLeaks, counted: &str) -> String {
+    let [before, after] = leaks.sides.map(|side| HumanCount(side.leaked.count));
+    format!("{before} {counted} before, {after} after")
 }
 
 /// Returns the word for what the traces count.
@@ -80,181 +75,73 @@ fn counted<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> &'static str {
     if answer.are_of_one_moment() { "open" } else { "leaked" }
 }
 
+/// The names of columns about the trace before and the trace after.
+const GROWTHS: [(usize, &str); 2] = [(0, "before_growth"), (1, "after_growth")];
+
+const GROWTH: &str = "only of two traces: the growth verdict of [growth.md](growth.md); null: \
+                      nothing leaked";
+
 /// Declares the columns of a group.
-pub fn trace_columns<'a>(domain: Domain) -> Columns<'a, DiffRow<'a>> {
-    let mut columns = Columns::<DiffRow<'a>>::default();
-    columns.add("process", PROCESS, |row| row.group.process.as_deref()).title("Process");
-    match domain {
-        Domain::Handles => add_handles(&mut columns),
-        Domain::Allocations => add_allocations(&mut columns),
-    }
-    columns
-        .add("stack", "the frames of the stack, one per line", |row| {
-            row.stacks.text(row.stack, None)
-        })
-        .rows_only();
-    columns
+pub fn trace_columns<'a>(domain: Domain) -> Columns<'a, TracesRow<'a>> {
+    let amounts = match domain {
+        Domain::Handles => add_handles,
+        Domain::Allocations => add_allocations,
+    };
+    group_columns(domain, false, amounts)
 }
 
-fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
-    let name = |row: &DiffRow<'a>| format!("{} {}", row.process(), row.group.type_name);
-    columns.add("name", "program and type", name).rows_only();
-    columns.add("type", "type of the objects", |row| row.group.type_name.as_str()).title("Type");
-    columns.add(
-        "name_pattern",
-        "only of two dumps: names of the objects with # for numbers and GUIDs, of \
-         handles without a stack; else null",
-        |row| row.group.allocator.as_deref(),
-    );
-    columns
-        .nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)))
-        .detail();
-    columns
-        .add(
-            "before",
-            "only of two traces: handles and views never closed, or closed only by the end of their \
-             process; of two dumps: handles that were open",
-            |row| row.group.before.leaked.count,
-        )
-        .title("Before");
-    columns
-        .add(
-            "after",
-            "only of two traces: handles and views never closed, or closed only by the end of their \
-             process; of two dumps: handles that were open",
-            |row| row.group.after.leaked.count,
-        )
-        .title("After");
-    columns.add(
-        "before_per_minute",
-        "only of two traces: the same per minute that processes with this name ran in the trace; null: no clock",
-        |row| row.group.before.per_minute,
-    );
-    columns.add(
-        "after_per_minute",
-        "only of two traces: the same per minute that processes with this name ran in the trace; null: no clock",
-        |row| row.group.after.per_minute,
-    );
+fn add_handles<'a>(columns: &mut Columns<'a, TracesRow<'a>>) {
+    const LEAKED: &str = "only of two traces: handles and views never closed, or closed only by the \
+                          end of their process; of two dumps: handles that were open";
+    const RATE: &str = "only of two traces: the same per minute that processes with this name ran \
+                        in the trace; null: no clock";
+    for (side, title) in [((0, "before"), "Before"), ((1, "after"), "After")] {
+        add_side(columns, side, LEAKED, leaks, |side| side.leaked.count).title(title);
+    }
+    for side in [(0, "before_per_minute"), (1, "after_per_minute")] {
+        add_side(columns, side, RATE, leaks, |side| side.per_minute);
+    }
     columns
         .add(
             "change",
             "never closed, or closed only by process exit: number in the trace after minus number \
              in the trace before",
-            |row| row.change(),
+            |row| change(&row.group.leaks),
         )
         .title("Change")
         .rows_only();
-    columns
-        .add(
-            "state",
-            "only of two traces: `new`, `gone`, `worse`, `better`, `uncertain` or `same`",
-            |row| row.group.state.word(),
-        )
-        .title("State");
-    columns
-        .add(
-            "got_worse",
-            "only of two traces: whether the trace after leaks more than chance and a \
-             factor of 1.5 explain",
-            |row| u32::from(row.group.got_worse),
-        )
-        .rows_only();
-    columns.nest(
-        "got_worse",
-        "boolean",
+    let meanings = [
+        "only of two traces: `new`, `gone`, `worse`, `better`, `uncertain` or `same`",
         "only of two traces: whether the trace after leaks more than chance and a \
          factor of 1.5 explain",
-        |row| row.group.got_worse,
-    );
-    columns
-        .add(
-            "uncertain",
-            "only of two traces: whether lost events, or stacks missing in dumps, may be why it got \
-             worse or did not",
-            |row| u32::from(row.group.is_uncertain),
-        )
-        .rows_only();
-    columns.nest(
-        "uncertain",
-        "boolean",
-        "only of two traces: whether lost events, or stacks missing in dumps, may be why it got worse or did not",
-        |row| row.group.is_uncertain,
-    );
-    columns.add(
-        "p_value",
+        "only of two traces: whether lost events, or stacks missing in dumps, may be why it got \
+         worse or did not",
         "only of two traces: the probability that the trace after leaks this many or \
          more if nothing changed",
-        |row| row.group.p_value,
-    );
-    columns
-        .add(
-            "before_growth",
-            "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-             nothing leaked",
-            |row| growth(&row.group.before),
-        )
-        .follows("after_per_minute");
-    columns
-        .add(
-            "after_growth",
-            "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-             nothing leaked",
-            |row| growth(&row.group.after),
-        )
-        .follows("before_growth");
-    let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
-    function.title("Function").follows("create_stack");
+    ];
+    add_state(columns, meanings, leaks, true);
+    for side in GROWTHS {
+        add_side(columns, side, GROWTH, leaks, growth).follows("after_per_minute");
+    }
 }
 
-fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
-    columns.add("kind", "as in `.dump Resource`", |row| row.group.type_name.as_str()).title("Kind");
-    let allocator = columns.add(
-        "allocator",
-        "as in `.dump Resource`; of two traces, null for heaps, because their handles differ",
-        |row| row.group.allocator.as_deref(),
-    );
-    allocator.title("Allocator").unknown("");
-    columns
-        .nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)))
-        .detail();
-    columns
-        .add(
-            "before",
-            "only of two traces: allocations never freed, or freed only by the end of their process",
-            |row| row.group.before.leaked.count,
-        )
-        .title("Before")
-        .show(Show::Grouped);
-    let before =
-        columns.add("before_bytes", "only of two traces: the bytes of these allocations", |row| {
-            row.group.before.leaked.bytes
-        });
-    before.title("Bytes before").show(Show::Bytes);
-    columns
-        .add(
-            "after",
-            "only of two traces: allocations never freed, or freed only by the end of their process",
-            |row| row.group.after.leaked.count,
-        )
-        .title("After")
-        .show(Show::Grouped);
-    let after =
-        columns.add("after_bytes", "only of two traces: the bytes of these allocations", |row| {
-            row.group.after.leaked.bytes
-        });
-    after.title("Bytes after").show(Show::Bytes);
-    columns.add(
-        "before_growth",
-        "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-         nothing leaked",
-        |row| growth(&row.group.before),
-    );
-    columns.add(
-        "after_growth",
-        "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-         nothing leaked",
-        |row| growth(&row.group.after),
-    );
+fn add_allocations<'a>(columns: &mut Columns<'a, TracesRow<'a>>) {
+    const LEAKED: &str = "only of two traces: allocations never freed, or freed only by the end of \
+                          their process";
+    const BYTES: &str = "only of two traces: the bytes of these allocations";
+    const AS_OF_HANDLES: &str = "only of two traces: as in `.dump Diff`";
+    for (side, [count, bytes], [title, bytes_title]) in [
+        (0, ["before", "before_bytes"], ["Before", "Bytes before"]),
+        (1, ["after", "after_bytes"], ["After", "Bytes after"]),
+    ] {
+        let counts = add_side(columns, (side, count), LEAKED, leaks, |side| side.leaked.count);
+        counts.title(title).show(Show::Grouped);
+        let bytes = add_side(columns, (side, bytes), BYTES, leaks, |side| side.leaked.bytes);
+        bytes.title(bytes_title).show(Show::Bytes);
+    }
+    for side in GROWTHS {
+        add_side(columns, side, GROWTH, leaks, growth);
+    }
     columns.add(
         "expected_bytes",
         "only of two traces: bytes that the trace after would leak if nothing had \
@@ -262,20 +149,23 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
          number in it nearest to `after_bytes`",
         |row| row.group.expected_bytes,
     );
-    columns
-        .add("state", "only of two traces: as in `.dump Diff`", |row| row.group.state.word())
-        .title("State");
-    columns.add(
-        "got_worse",
-        "only of two traces: whether the trace after leaks more than chance and a \
-         factor of 1.5 explain, and for memory at least 64 KiB more",
-        |row| row.group.got_worse,
-    );
-    columns
-        .add("uncertain", "only of two traces: as in `.dump Diff`", |row| row.group.is_uncertain);
-    columns.add("p_value", "only of two traces: as in `.dump Diff`", |row| row.group.p_value);
-    let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
-    function.title("Function").unknown("").follows("create_stack");
+    let got_worse = "only of two traces: whether the trace after leaks more than chance and a \
+                     factor of 1.5 explain, and for memory at least 64 KiB more";
+    let meanings = [AS_OF_HANDLES, got_worse, AS_OF_HANDLES, AS_OF_HANDLES];
+    add_state(columns, meanings, leaks, false);
+}
+
+fn leaks<'r>(row: &'r TracesRow<'_>) -> &'r ComparedLeaks {
+    &row.group.leaks
+}
+
+/// Returns the increase in leaked handles per minute, or in leaked handles if the durations are unknown.
+fn change(leaks: &ComparedLeaks) -> f64 {
+    let [before, after] = leaks.sides;
+    let by_time = after.per_minute.zip(before.per_minute);
+    by_time.map_or(after.leaked.count as f64 - before.leaked.count as f64, |(after, before)| {
+        after - before
+    })
 }
 
 /// Returns a row for each group that leaks in either trace.
@@ -289,26 +179,36 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 ) -> io::Result<AnswerTable<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
-    let rows = answer.groups.iter();
-    let rows =
-        rows.filter_map(|group| DiffRow::new(&files, group, stacks, counted(answer))).collect();
+    let rows = answer.groups.iter().filter_map(|group| {
+        let process = group.site.program.clone();
+        let file = files.get(group.site.side)?;
+        Some(DiffRow::new(*file, (group, &group.site), process, stacks))
+    });
+    let rows = rows.collect();
     let (mut columns, display) = (trace_columns(F::DOMAIN), *display);
     match F::DOMAIN {
         Domain::Handles => {
-            columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+            let counted = counted(answer);
+            columns.row_text(move |row, out| {
+                let title = handles_title(row.group, counted, &display);
+                row.write(&title, stacks.show, &display, out)
+            });
         }
         Domain::Allocations if stacks.show => {
-            columns.row_text(move |row, out| row.write_allocations(&display, out));
+            columns.row_text(move |row, out| {
+                let frames = row.stacks.text(row.site.stack, None);
+                let frames = frames.unwrap_or_else(|| "no stack".to_owned());
+                let frames: Vec<String> = frames.lines().map(str::to_owned).collect();
+                let (title, ignored) = (allocations_title(row.group), row.site.ignored.as_deref());
+                write_group(&title, &frames, ignored, &display, out)
+            });
         }
         Domain::Allocations => {}
     }
-    let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
-        let about = file.about();
-        TraceSpan::new(about.index, about.info.has_clock().then_some(*window))
-    });
+    let spans = answer.files.iter().zip(&answer.windows);
+    let spans = spans.map(|(file, window)| TraceSpan::new(file, *window)).collect();
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
-    let ignored = answer.ignored;
-    let rest = ComparisonHead { a: index(0), b: index(1), spans: spans.collect(), ignored };
+    let rest = ComparisonHead { a: index(0), b: index(1), spans, ignored: answer.ignored };
     let table = AnswerTable::new(columns, rows, [file_rows(answer)])?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
@@ -316,107 +216,41 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 /// Returns the traces with their lengths, and the number of groups in each state.
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let is_of_handles = F::DOMAIN == Domain::Handles;
-    let lines = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes).map(
-        |((word, file), minutes)| {
-            let length = minutes.filter(|_| is_of_handles);
-            let length =
-                length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
-            format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
-        },
-    );
-    let above: String = lines.collect();
+    let side = |side: usize| {
+        let path = answer.files.get(side).map(|file| paths::shown(file.about().path));
+        let minutes = answer.minutes.get(side).copied().flatten().filter(|_| is_of_handles);
+        let length = minutes.map(|minutes| format!(" ({:.1} s)", minutes * 60.0));
+        format!("{}{}", Untrusted(path.unwrap_or_default()), length.unwrap_or_default())
+    };
     let noun = if is_of_handles { "" } else { " of allocations" };
-    let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
-    let part = FileRows::rows_of(answer.groups.len()).above(above).below(below);
-    let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
-    let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
-    ignored.into_iter().fold(part, FileRows::below)
+    let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
+    let ignored = ignored_line(answer.ignored, are_shown);
+    compared_rows([side(0), side(1)], noun, &answer.totals(), ignored)
 }
 
-impl<'a> DiffRow<'a> {
-    fn new<'t: 'a, F: TraceAnswer<'t>>(
-        files: &[(&'a F, &TraceJson<'_>)],
-        group: &'a ComparedGroup,
-        stacks: StackDisplayArgs,
-        counted: &'static str,
-    ) -> Option<Self> {
-        let [before, after] = files else { return None };
-        let ((file, trace), stack) = match group.after.create_stack {
-            None => (*before, group.before.create_stack),
-            stack => (*after, stack),
-        };
-        let (numbers, stacks) = (trace.numbers, StackStyle::for_answer(file, shown(stacks)));
-        Some(DiffRow { group, stacks, stack, numbers, counted })
-    }
+fn handles_title(group: &ComparedGroup, counted: &str, display: &Display) -> String {
+    let ComparedGroup { site, leaks, .. } = group;
+    let process = site.program.as_deref().unwrap_or_default();
+    let name = site.allocator.as_deref().map(|name| format!(" {}", Untrusted(name)));
+    let heading = format!("{} {}", Untrusted(process), Untrusted(&site.type_name));
+    let heading = heading + &name.unwrap_or_default();
+    let growth = leaks.sides[1].verdict.filter(|_| counted == "leaked");
+    let rates = reliable_rates(leaks);
+    compared_title(leaks, heading, counts(leaks, counted), rates, growth, display)
+}
 
-    fn process(&self) -> &str {
-        self.group.process.as_deref().unwrap_or_default()
-    }
-
-    /// Returns the increase in leaked handles per minute, or in leaked handles if the durations are unknown.
-    fn change(&self) -> f64 {
-        let (before, after) = (&self.group.before, &self.group.after);
-        let by_time = after.per_minute.zip(before.per_minute);
-        by_time.map_or(after.leaked.count as f64 - before.leaked.count as f64, |(after, before)| {
-            after - before
-        })
-    }
-
-    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let ComparedGroup { type_name, before, after, state, got_worse, .. } = self.group;
-        let is_uncertain = self.group.is_uncertain;
-        let role = match state {
-            _ if *got_worse => Role::Error,
-            GroupState::Gone | GroupState::Better => Role::Opened,
-            _ => Role::Plain,
-        };
-        let also = match (*got_worse, is_uncertain) {
-            (true, _) if *state != GroupState::Worse => ", worse",
-            (false, true) if *state != GroupState::Uncertain => ", uncertain",
-            _ => "",
-        };
-        let state = display.screen.paint(role, format!("{}{also}", state.word()));
-        let name = self.group.allocator.as_deref().map(|name| format!(" {}", Untrusted(name)));
-        let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
-        let heading = heading + &name.unwrap_or_default();
-        let heading = display.screen.paint(Role::Heading, heading);
-        let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
-        let mut text = format!("{first} {} before, {second} after", self.counted);
-        if let Some((before, after)) = rates(self.group) {
-            text += &format!(" ({before} and {after} per minute)");
-        }
-        if let Some(growth) = growth(after).filter(|_| self.counted == "leaked") {
-            text += &format!(", growth {growth}");
-        }
-        writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
-        write_stack(&self.stacks, self.stack, all_frames, display, out)?;
-        write_ignored(self.group.ignored.as_ref(), display, out)?;
-        writeln!(out)
-    }
-
-    /// Writes a line about a group of allocations, then a line for each frame.
-    fn write_allocations(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let ComparedGroup { type_name, allocator, process, before, after, state, .. } = self.group;
-        let process = process.as_deref().unwrap_or("unknown");
-        let names = [process, type_name]
-            .into_iter()
-            .chain(allocator.as_deref())
-            .collect::<Vec<_>>()
-            .join(" ");
-        writeln!(
-            out,
-            "{}: {} ({}) after {} ({}), {}",
-            Untrusted(&names),
-            HumanCount(after.leaked.count),
-            Size(after.leaked.bytes),
-            HumanCount(before.leaked.count),
-            Size(before.leaked.bytes),
-            state.word()
-        )?;
-        let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());
-        let indent = display.indent(1);
-        lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
-        write_ignored(self.group.ignored.as_ref(), display, out)?;
-        writeln!(out)
-    }
+fn allocations_title(group: &ComparedGroup) -> String {
+    let ComparedGroup { site, leaks, .. } = group;
+    let process = site.program.as_deref().unwrap_or("unknown");
+    let names = [process, &site.type_name].into_iter().chain(site.allocator.as_deref());
+    let [before, after] = leaks.sides.map(|side| side.leaked);
+    format!(
+        "{}: {} ({}) after {} ({}), {}",
+        Untrusted(&names.collect::<Vec<_>>().join(" ")),
+        HumanCount(after.count),
+        Size(after.bytes),
+        HumanCount(before.count),
+        Size(before.bytes),
+        leaks.state.word()
+    )
 }
