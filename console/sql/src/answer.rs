@@ -224,7 +224,7 @@ fn failing_view<'v>(
         reason.chars().filter(|c| !c.is_ascii_digit()).collect()
     };
     views.into_iter().find_map(|view| {
-        let failure = run(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
+        let failure = run(&format!("SELECT * FROM \"{}\"", view.file.name)).err()?;
         (kind(&failure) == kind(error)).then_some((view, failure))
     })
 }

@@ -80,13 +80,12 @@ impl SqlError {
 
     /// Like [`in_query`](Self::in_query), but about a user's view, and with its file.
     pub fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
-        let Some(file) = &view.file else { return SqlError::in_query(error, "", &[], views) };
         let names = QueryNames {
             tables: views.relations().map(Relation::name).collect(),
             columns: view.columns.iter().map(|column| &*column.name).collect(),
-            query: &view.sql,
+            query: &view.file.text,
         };
-        ViewError::from_query(file, &view.sql, error, &names).into()
+        view.file.wrong(error, &names).into()
     }
 }
 

@@ -57,7 +57,7 @@ impl<'a> Relation<'a> {
     pub fn name(self) -> &'a str {
         match self {
             Relation::Table(table) => table.name(),
-            Relation::View(view) => &view.name,
+            Relation::View(view) => &view.file.name,
         }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Relation<'a> {
     pub fn doc(self) -> &'a str {
         match self {
             Relation::Table(table) => table.doc(),
-            Relation::View(view) => &view.doc,
+            Relation::View(view) => &view.file.doc,
         }
     }
 

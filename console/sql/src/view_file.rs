@@ -26,23 +26,8 @@ pub enum ViewError {
     Cancelled(#[from] Cancelled),
 }
 
-impl ViewError {
-    /// Converts an error of polars about the query in a file.
-    pub fn from_query(
-        path: &Path,
-        text: &str,
-        error: &PolarsError,
-        names: &QueryNames<'_>,
-    ) -> ViewError {
-        let reason = polars_reason(error, names);
-        let line = line_of(&reason, text);
-        let problem = reason.split(" at line ").next().unwrap_or_default().to_owned();
-        ViewError::Content { path: path.to_path_buf(), line, problem }
-    }
-}
-
 /// The description of a column in a file: `-- opened_ns? [ns]: When it was opened.`
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDoc {
     pub line: usize,
     pub name: String,
@@ -52,7 +37,7 @@ pub struct ColumnDoc {
     pub meaning: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewFile {
     pub path: PathBuf,
     /// The name of the file without `.sql`.
@@ -60,7 +45,7 @@ pub struct ViewFile {
     /// The first paragraph of the comments before the query.
     pub doc: String,
     /// The columns described by the other comments.
-    pub columns: Vec<ColumnDoc>,
+    pub docs: Vec<ColumnDoc>,
     /// The whole text including comments, so that errors have the right line.
     pub text: String,
     /// Names of the relations it selects from.
@@ -91,7 +76,7 @@ impl ViewFile {
             text.lines().map_while(|line| line.strip_prefix("--").map(str::trim)).collect();
         let about: Vec<&str> =
             comments.iter().take_while(|line| !line.is_empty()).copied().collect();
-        let columns = (1..)
+        let docs = (1..)
             .zip(&comments)
             .skip(about.len())
             .filter_map(|(line, text)| ColumnDoc::parse(line, text))
@@ -100,7 +85,7 @@ impl ViewFile {
             path: path.to_path_buf(),
             name,
             doc: about.join(" "),
-            columns,
+            docs,
             text: text.to_owned(),
             uses: Vec::new(),
             is_of_user: false,
@@ -116,7 +101,9 @@ impl ViewFile {
 
     /// Converts an error of polars about the query.
     pub fn wrong(&self, error: &PolarsError, names: &QueryNames<'_>) -> ViewError {
-        ViewError::from_query(&self.path, &self.text, error, names)
+        let reason = polars_reason(error, names);
+        let problem = reason.split(" at line ").next().unwrap_or_default().to_owned();
+        self.wrong_in(line_of(&reason, &self.text), problem)
     }
 
     /// Returns an error about this name in the query.
@@ -200,7 +187,7 @@ mod tests {
             column(4, "type", false, "", "Their type."),
             column(5, "n", true, "handles", "How many: all."),
         ];
-        assert_eq!(file.columns, columns);
+        assert_eq!(file.docs, columns);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, LazyLock, mpsc},
 };
 
@@ -57,17 +57,10 @@ fn planned_apart(
 /// A view that a query may name, like a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct View {
-    pub name: String,
-    pub doc: String,
+    pub file: ViewFile,
     pub columns: Vec<RelationColumn>,
-    /// The text of its file.
-    pub sql: String,
     /// The text with literals in the form polars reads.
     planned: String,
-    /// Names of the relations it selects from.
-    uses: Vec<String>,
-    /// The file, if it is one of the user's views.
-    pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -137,7 +130,7 @@ impl Views {
     }
 
     pub fn named(&self, name: &str) -> Option<&View> {
-        self.planned.iter().find(|view| view.name.eq_ignore_ascii_case(name))
+        self.planned.iter().find(|view| view.file.name.eq_ignore_ascii_case(name))
     }
 
     /// Returns the texts that define a view: its own, and those of hidden views it uses.
@@ -146,9 +139,10 @@ impl Views {
             .iter()
             .rev()
             .filter(|known| {
-                known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
+                let name = &known.file.name;
+                *name == view.file.name || (known.is_hidden() && view.file.uses.contains(name))
             })
-            .map(|view| view.sql.as_str())
+            .map(|view| view.file.text.as_str())
             .collect::<Vec<&str>>()
             .into_iter()
     }
@@ -196,21 +190,20 @@ impl Views {
         let used = self.used(named);
         self.planned
             .iter()
-            .filter(|view| view.file.is_some())
-            .filter(|view| used.contains(&view.name))
+            .filter(|view| view.file.is_of_user && used.contains(&view.file.name))
             .collect()
     }
 
     /// Returns the names in a query, and those used by the views named.
     fn used(&self, named: &[String]) -> HashSet<String> {
-        all_used(named, |name| Some(&self.named(name)?.uses))
+        all_used(named, |name| Some(&self.named(name)?.file.uses))
     }
 
     /// Registers the views for queries. Only the named ones, and those they use, get plans.
     pub fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
         let used = self.used(named);
         for view in &self.planned {
-            let frame = if used.contains(&view.name) {
+            let frame = if used.contains(&view.file.name) {
                 execute(context, &view.planned)?
             } else if view.is_hidden() {
                 continue;
@@ -218,7 +211,7 @@ impl Views {
                 // Only error messages list its name.
                 DataFrame::empty().lazy()
             };
-            context.register(&view.name, frame);
+            context.register(&view.file.name, frame);
         }
         for name in &self.others {
             context.register(name, DataFrame::empty().lazy());
@@ -258,7 +251,7 @@ fn all_used<'u>(named: &[String], uses: impl Fn(&str) -> Option<&'u [String]>) -
 impl View {
     /// Whether it exists only for other views.
     fn is_hidden(&self) -> bool {
-        self.name.starts_with('_')
+        self.file.name.starts_with('_')
     }
 
     /// Builds a view. A column without a description in the file takes that of its source column.
@@ -268,12 +261,12 @@ impl View {
         schema: &Schema,
         known: &[RelationColumn],
     ) -> Result<View, ViewError> {
-        if let Some(doc) = file.columns.iter().find(|doc| !schema.contains(&doc.name)) {
+        if let Some(doc) = file.docs.iter().find(|doc| !schema.contains(&doc.name)) {
             let problem = format!("the query has no column '{}'", doc.name);
             return Err(file.wrong_in(doc.line, problem));
         }
         let columns = schema.iter().map(|(name, dtype)| {
-            let doc = file.columns.iter().find(|doc| doc.name == *name);
+            let doc = file.docs.iter().find(|doc| doc.name == *name);
             let mut known = known.iter().filter(|known| *name == known.name);
             match (doc, known.find(|known| known.dtype == *dtype)) {
                 (None, Some(known)) => known.clone(),
@@ -286,15 +279,7 @@ impl View {
                 },
             }
         });
-        Ok(View {
-            name: file.name.clone(),
-            doc: file.doc.clone(),
-            columns: columns.collect(),
-            sql: file.text.clone(),
-            planned,
-            uses: file.uses.clone(),
-            file: file.is_of_user.then(|| file.path.clone()),
-        })
+        Ok(View { file: file.clone(), columns: columns.collect(), planned })
     }
 }
 
@@ -355,7 +340,7 @@ fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
 
 /// Returns the columns of a planned view or of a table.
 fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
-    if let Some(view) = planned.iter().find(|view| view.name.eq_ignore_ascii_case(name)) {
+    if let Some(view) = planned.iter().find(|view| view.file.name.eq_ignore_ascii_case(name)) {
         return view.columns.clone();
     }
     let table = Table::queried().find(|table| table_name(*table).eq_ignore_ascii_case(name));
