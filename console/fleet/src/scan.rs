@@ -56,7 +56,7 @@ pub fn scan<'p>(
     cancel: &Cancel,
 ) -> Result<LazyFrame, FleetError> {
     let files = dataset.files_to_read(table.name, traces, compared, cancel)?;
-    let frames = split(&files, |_, is_alike| is_alike)
+    let frames = split(&files, u64::MAX, usize::MAX)
         .map(|alike| Ok(of_traces(alike, scan_files(dataset, alike, table)?)))
         .collect::<PolarsResult<Vec<_>>>()?;
     Ok(match <[LazyFrame; 1]>::try_from(frames) {
@@ -66,15 +66,21 @@ pub fn scan<'p>(
 }
 
 /// Splits files into those that one frame can read: files of one trace each, merged files of which all rows count, or one
-/// of which only some count. `fits` learns the next file and whether it is like the last one, and may split further. No
-/// files are one part.
+/// of which only some count. A part has at most so many bytes and files, but one file at least. No files are one part.
 fn split(
     files: &[RowsFile],
-    mut fits: impl FnMut(&RowsFile, bool) -> bool,
+    max_bytes: u64,
+    max_files: usize,
 ) -> impl Iterator<Item = &[RowsFile]> {
+    let (mut bytes, mut count) = (files.first().map_or(0, |file| file.bytes), 1);
     let parts = files.chunk_by(move |one, next| {
         let is_alike = one.traces == next.traces && !matches!(one.traces, TracesOfFile::Some(_));
-        fits(next, is_alike)
+        (bytes, count) = (bytes.saturating_add(next.bytes), count + 1);
+        let fits = is_alike && bytes <= max_bytes && count <= max_files;
+        if !fits {
+            (bytes, count) = (next.bytes, 1);
+        }
+        fits
     });
     parts.chain(files.is_empty().then_some(files))
 }
@@ -183,16 +189,7 @@ pub fn each<'p>(
     };
     let columns: BTreeSet<&str> = columns.iter().copied().chain([TRACE]).collect();
     let columns: Vec<_> = columns.into_iter().map(col).collect();
-    let (mut bytes, mut count) = (files.first().map_or(0, |file| file.bytes), 1);
-    let batches = split(&files, |next, is_alike| {
-        (bytes, count) = (bytes + next.bytes, count + 1);
-        let fits = is_alike && bytes <= BATCH_BYTES && count <= BATCH_FILES;
-        if !fits {
-            (bytes, count) = (next.bytes, 1);
-        }
-        fits
-    });
-    for batch in batches {
+    for batch in split(&files, BATCH_BYTES, BATCH_FILES) {
         let frame = scan_files(dataset, batch, table)?.select(&columns);
         let is_large = batch.iter().any(|file| file.bytes > BATCH_BYTES);
         for first in (0..).step_by(BATCH_ROWS as usize) {
