@@ -25,13 +25,13 @@ use handlescope_session::cancel::Cancel;
 
 /// Maximum size on disk of the files that are read at once. A larger file is read in parts, because its columns may
 /// take many times as many bytes in memory.
-const BATCH_BYTES: u64 = 4 << 20;
+pub const BATCH_BYTES: u64 = 4 << 20;
 
 /// Number of rows in a part of a larger file.
 const BATCH_ROWS: IdxSize = 1 << 17;
 
 /// Maximum number of files open at once.
-const BATCH_FILES: usize = 256;
+pub const BATCH_FILES: usize = 256;
 
 /// The column with the path of a row's file, and the pattern for the partition at the end of the path.
 const FILE: &str = "part_file";
@@ -66,15 +66,19 @@ pub fn scan<'p>(
 }
 
 /// Splits files into those that one frame can read: files of one trace each, merged files of which all rows count, or one
-/// of which only some count. A part has at most so many bytes and files, but one file at least. No files are one part.
-fn split(
+/// file of which only some count, which may be there again for other traces. A part has at most so many bytes and files,
+/// but one file at least. No files are one part.
+pub fn split(
     files: &[RowsFile],
     max_bytes: u64,
     max_files: usize,
 ) -> impl Iterator<Item = &[RowsFile]> {
     let (mut bytes, mut count) = (files.first().map_or(0, |file| file.bytes), 1);
     let parts = files.chunk_by(move |one, next| {
-        let is_alike = one.traces == next.traces && !matches!(one.traces, TracesOfFile::Some(_));
+        let is_alike = match (&one.traces, &next.traces) {
+            (TracesOfFile::Some(_), TracesOfFile::Some(_)) => one.path == next.path,
+            (one, next) => one == next,
+        };
         (bytes, count) = (bytes.saturating_add(next.bytes), count + 1);
         let fits = is_alike && bytes <= max_bytes && count <= max_files;
         if !fits {
@@ -87,9 +91,15 @@ fn split(
 
 /// Drops the rows that do not count in a part of [`split`].
 pub fn of_traces(files: &[RowsFile], rows: LazyFrame) -> LazyFrame {
-    let [RowsFile { traces: TracesOfFile::Some(traces), .. }] = files else { return rows };
-    let ids = Series::new("".into(), traces.iter().map(String::as_str).collect::<Vec<_>>());
-    rows.filter(col(TRACE).is_in(lit(ids).implode(false), false))
+    let some = files.iter().filter_map(|file| match &file.traces {
+        TracesOfFile::Some(traces) => Some(traces),
+        TracesOfFile::OfFolder | TracesOfFile::All => None,
+    });
+    let ids: Vec<&str> = some.flatten().map(String::as_str).collect();
+    if ids.is_empty() {
+        return rows;
+    }
+    rows.filter(col(TRACE).is_in(lit(Series::new("".into(), ids)).implode(false), false))
 }
 
 /// A frame over files of a dataset, whose partitions are those of the path within it. Files are of one trace each, or all
@@ -105,7 +115,8 @@ pub fn scan_files(
         Ok(name) => root.join(name),
         Err(_) => file.path.clone(),
     };
-    let paths = files.iter().map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    let mut paths = files.iter().map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    paths.dedup();
     let mut partitions = schema(&PARTITIONS);
     if paths.is_empty() {
         let columns = [table.schema(), partitions].into_iter().flatten().collect();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use polars::prelude::{DataFrame, PolarsResult, Schema, col};
+use polars::prelude::{DataFrame, col};
 
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
@@ -21,15 +21,11 @@ use super::merged::{MERGED, MergedDay, RowsFile, TracesOfFile, day_folder, file_
 use super::table_file::TableFile;
 use super::tables::{DatasetTable, TABLES};
 use super::{Dataset, LAST, Partition, READERS, day_of};
-use crate::scan::{collect, of_traces, scan_files};
+use crate::scan::{BATCH_BYTES, BATCH_FILES, collect, of_traces, scan_files, split};
 use handlescope_session::cancel::Cancel;
 
 /// Bytes of the tables of a trace that is merged, at most: there is nothing to win of larger ones.
 const MAX_BYTES: u64 = 32 << 20;
-
-/// Bytes of the files that are read at once, as they are on disk, and their number.
-const BATCH_BYTES: u64 = 4 << 20;
-const BATCH_FILES: usize = 256;
 
 /// Rows of a row group, of which texts of stacks take most of the memory.
 const GROUP_ROWS: usize = 1 << 14;
@@ -199,12 +195,15 @@ impl Dataset {
         cancel: &Cancel,
     ) -> Result<TableSummary, DatasetError> {
         let schema = table.merged_schema();
+        let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
         let empty = DataFrame::empty_with_schema(&schema);
         let written = TableFile::write(path, &schema, |file| {
             let mut waiting = empty.clone();
-            for files in self.files_of(day, table, cancel)? {
+            let files = self.files_of(day, table, cancel)?;
+            for part in split(&files, BATCH_BYTES, BATCH_FILES) {
                 cancel.check()?;
-                let read = self.rows_of(&files, table, &schema);
+                let frame = scan_files(self, part, table).map(|rows| of_traces(part, rows));
+                let read = frame.and_then(|rows| collect(rows.select(columns.clone())));
                 let added = read.and_then(|read| waiting.vstack_mut(&read).map(drop));
                 added.map_err(DatasetError::parquet(path))?;
                 if waiting.height() >= GROUP_ROWS {
@@ -223,38 +222,22 @@ impl Dataset {
         Ok(written)
     }
 
-    /// Returns the rows of some files, with these columns.
-    fn rows_of(
-        &self,
-        files: &[RowsFile],
-        table: &DatasetTable,
-        schema: &Schema,
-    ) -> PolarsResult<DataFrame> {
-        let frame = of_traces(files, scan_files(self, files, table)?);
-        let columns: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
-        collect(frame.select(columns))
-    }
-
-    /// Files with the rows of a table of a day, in the order of the traces: some small ones or a part of a merged one at a
-    /// time.
+    /// Files with the rows of a table of a day, one for each trace, in the order of the traces.
     fn files_of(
         &self,
         day: &Day,
         table: &DatasetTable,
         cancel: &Cancel,
-    ) -> Result<Vec<Vec<RowsFile>>, DatasetError> {
+    ) -> Result<Vec<RowsFile>, DatasetError> {
         let merged = day.before.as_ref().and_then(|before| before.file(table.name, day.date));
         if let Some((name, written)) = &merged {
             self.expect_content(name, written)?;
         }
-        let mut batches: Vec<Vec<RowsFile>> = Vec::new();
-        // Bytes and number of traces of the last one.
-        let (mut bytes, mut count) = (0, 0);
+        let mut files = Vec::new();
         for (trace, manifest) in &day.traces {
             cancel.check()?;
             let written = manifest.as_ref().and_then(|manifest| manifest.tables.get(table.name));
-            let is_merged = day.was_merged(trace);
-            let (name, traces) = if is_merged {
+            let (name, traces) = if day.was_merged(trace) {
                 let Some((name, _)) = &merged else { continue };
                 (name.clone(), TracesOfFile::Some(BTreeSet::from([trace.clone()])))
             } else {
@@ -263,27 +246,10 @@ impl Dataset {
                 self.expect_content(&name, written)?;
                 (name, TracesOfFile::OfFolder)
             };
-            let added = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
-            let file = RowsFile { path: self.store.path(&name), bytes: added, traces };
-            let fits = count < BATCH_FILES && bytes + added <= BATCH_BYTES;
-            let is_alike = |known: &RowsFile| (known.traces != TracesOfFile::OfFolder) == is_merged;
-            match batches.last_mut().filter(|batch| fits && batch.iter().all(is_alike)) {
-                Some(batch) => {
-                    (bytes, count) = (bytes + added, count + 1);
-                    match batch.as_mut_slice() {
-                        [RowsFile { traces: TracesOfFile::Some(traces), .. }] => {
-                            traces.insert(trace.clone());
-                        }
-                        _ => batch.push(file),
-                    }
-                }
-                None => {
-                    batches.push(vec![file]);
-                    (bytes, count) = (added, 1);
-                }
-            }
+            let bytes = written.map_or(BATCH_BYTES / 8, |written| written.bytes);
+            files.push(RowsFile { path: self.store.path(&name), bytes, traces });
         }
-        Ok(batches)
+        Ok(files)
     }
 
     /// Removes the files of a day that its list does not name, and the folders of traces that it names, once nobody reads.
