@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::Untrusted;
 use jiff::civil::Date;
 use polars::prelude::{ParquetReader, SerReader};
-use thiserror::Error;
 
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
@@ -22,26 +20,8 @@ pub struct CheckReport {
     pub traces: u64,
     pub rows: u64,
     pub bytes: u64,
-    pub problems: Vec<Problem>,
-}
-
-/// A difference between a dataset and what was written.
-#[derive(Debug, Error)]
-pub enum Problem {
-    #[error(
-        "{}: has version {version}, but the dataset has {marked}; remove the trace and add it \
-         again", Untrusted(.path)
-    )]
-    Version { path: PathBuf, version: i32, marked: i32 },
-    #[error(
-        "{}: rows of a trace that was only partly added; add it again, or dataset remove {trace}",
-        Untrusted(.path)
-    )]
-    Orphan { path: PathBuf, trace: String },
-    #[error("{}: left by a process that was interrupted; remove it", Untrusted(.0))]
-    LeftBehind(PathBuf),
-    #[error("{0}")]
-    Dataset(#[from] DatasetError),
+    /// Differences between the dataset and what was written.
+    pub problems: Vec<DatasetError>,
 }
 
 impl Dataset {
@@ -105,13 +85,13 @@ impl Dataset {
             }
             let unfinished = self.manifest(&trace).is_ok_and(|manifest| manifest.unfinished);
             checked.problems.push(match self.expect_trace(&trace, |_| true) {
-                Err(error) if !unfinished => error.into(),
-                _ => Problem::Orphan { path, trace },
+                Err(error) if !unfinished => error,
+                _ => DatasetError::Orphan { path, trace },
             });
         }
-        let planted = self.planted(&complete, &merged)?;
-        checked.problems.extend(planted.into_iter().map(Problem::Dataset));
-        checked.problems.extend(self.store.left_behind()?.into_iter().map(Problem::LeftBehind));
+        checked.problems.extend(self.planted(&complete, &merged)?);
+        let left = self.store.left_behind()?;
+        checked.problems.extend(left.into_iter().map(DatasetError::LeftBehind));
         Ok(checked)
     }
 
@@ -204,22 +184,22 @@ impl Dataset {
     fn check_trace(&self, partition: &Partition, merged: &MergedDays, checked: &mut CheckReport) {
         let manifest = match self.manifest(&partition.trace) {
             Ok(manifest) => manifest,
-            Err(error) => return checked.problems.push(error.into()),
+            Err(error) => return checked.problems.push(error),
         };
         if manifest.date != partition.date.to_string() {
             let path = self.part(LAST, partition);
-            checked.problems.push(DatasetError::Planted(path).into());
+            checked.problems.push(DatasetError::Planted(path));
         }
         let (version, marked) = (manifest.schema_version, self.version);
         if version > marked {
             let path = self.part(LAST, partition);
-            checked.problems.push(Problem::Version { path, version, marked });
+            checked.problems.push(DatasetError::MarkedOlder { path, version, marked });
         }
         if merged.has(partition) {
             // A merge was interrupted: questions do not read it, and the next merge removes it.
             let left = TABLES.iter().map(|table| partition.folder(table.name));
             let left = left.filter(|name| self.store.names(name).is_ok_and(|it| !it.is_empty()));
-            let left = left.map(|name| Problem::LeftBehind(self.store.path(&name)));
+            let left = left.map(|name| DatasetError::LeftBehind(self.store.path(&name)));
             return checked.problems.extend(left);
         }
         for (table, written) in &manifest.tables {
@@ -236,7 +216,7 @@ impl Dataset {
             let has_rows = rows_of(&file.path).unwrap_or_default() == written.rows;
             if has_rows { Ok(()) } else { Err(DatasetError::Changed(self.store.path(name))) }
         });
-        checked.problems.extend(compared.err().map(Problem::Dataset));
+        checked.problems.extend(compared.err());
     }
 
     /// Removes traces with their extracts and manifests, and tells `removed` each one that is gone.

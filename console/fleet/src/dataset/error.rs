@@ -26,6 +26,11 @@ pub enum DatasetError {
          handlescope, or name another folder", Untrusted(.path)
     )]
     Newer { path: PathBuf, version: i32 },
+    #[error(
+        "{}: has version {version}, but the dataset has {marked}; remove the trace and add it \
+         again", Untrusted(.path)
+    )]
+    MarkedOlder { path: PathBuf, version: i32, marked: i32 },
     #[error("{}: damaged: {reason}", Untrusted(.path))]
     Damaged { path: PathBuf, reason: String },
     #[error("{}: missing; remove the trace and add it again", Untrusted(.0))]
@@ -36,6 +41,13 @@ pub enum DatasetError {
     Planted(PathBuf),
     #[error("{}: a link, not a folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
     Link(PathBuf),
+    #[error(
+        "{}: rows of a trace that was only partly added; add it again, or dataset remove {trace}",
+        Untrusted(.path)
+    )]
+    Orphan { path: PathBuf, trace: String },
+    #[error("{}: left by a process that was interrupted; remove it", Untrusted(.0))]
+    LeftBehind(PathBuf),
     #[error(
         "{}: a bucket has no locks, so traces added meanwhile would be lost; compact a copy in a folder",
         Untrusted(.0)
