@@ -143,8 +143,6 @@ impl Views {
                 *name == view.file.name || (known.is_hidden() && view.file.uses.contains(name))
             })
             .map(|view| view.file.text.as_str())
-            .collect::<Vec<&str>>()
-            .into_iter()
     }
 
     /// Plans views, which determines the types of their columns.

@@ -158,7 +158,7 @@ impl Dataset {
     /// Whether `traces` has a trace now.
     pub fn is_listed(&self, partition: &Partition) -> Result<bool, DatasetError> {
         let Partition { date, trace } = partition;
-        let has_part = self.part_bytes(LAST, partition)?.is_some();
+        let has_part = self.store.size(&partition.part(LAST))?.is_some();
         Ok(has_part || self.merged_day(*date)?.is_some_and(|day| day.traces.contains(trace)))
     }
 

@@ -258,18 +258,6 @@ impl Dataset {
         resolved.unwrap_or_else(|| root.to_path_buf())
     }
 
-    /// Returns the size of a trace's rows in a table in bytes; `None` if it has none.
-    ///
-    /// # Errors
-    /// If the storage cannot be accessed.
-    pub fn part_bytes(
-        &self,
-        table: &str,
-        partition: &Partition,
-    ) -> Result<Option<u64>, DatasetError> {
-        self.store.size(&partition.part(table))
-    }
-
     /// Returns the extract of a trace as a local file; `None` if it was not kept.
     ///
     /// # Errors
@@ -426,9 +414,12 @@ mod tests {
         assert!(matches!(dataset.named("b"), Err(DatasetError::NoTrace(_))));
         dataset.remove_rows("aa").expect("removed");
         assert_eq!(dataset.find("aa").expect("a search"), None);
-        assert_eq!(dataset.part_bytes("groups", &first).expect("a file"), None);
-        assert_eq!(dataset.part_bytes("groups", &second).expect("a file"), None);
-        assert_eq!(dataset.part_bytes(LAST, &second).expect("a file"), Some(4));
+        let bytes = |table, partition: &Partition| {
+            dataset.store.size(&partition.part(table)).expect("a file")
+        };
+        assert_eq!(bytes("groups", &first), None);
+        assert_eq!(bytes("groups", &second), None);
+        assert_eq!(bytes(LAST, &second), Some(4));
     }
 
     #[test]
