@@ -213,19 +213,19 @@ impl StagedTables<'_> {
         let rows = &TraceRows::new(origin, inventory);
         self.write_acquisitions(rows)?;
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
-        self.write(inventory.suspects().iter().map(|of| DatasetSuspectRow { rows, of }))?;
+        self.write(inventory.suspects().iter().map(|suspect| DatasetSuspectRow { rows, suspect }))?;
         let stacks = rows.stacks();
         let acquired = rows.acquired_by_stack();
-        self.write(stacks.iter().map(|&(index, of)| {
-            let acquired = acquired.get(&of.key()).copied().unwrap_or_default();
-            StackRow { rows, index, of, acquired }
+        self.write(stacks.iter().map(|&(index, identity)| {
+            let acquired = acquired.get(&identity.key()).copied().unwrap_or_default();
+            StackRow { rows, index, identity, acquired }
         }))?;
         let processes: Vec<_> = Processes::read(trace)?.rows().collect();
         let numbered = (0..).map(ProcessIdx::from_row).zip(&processes);
-        self.write(numbered.map(|(row, of)| DatasetProcessRow { rows, row, of }))?;
+        self.write(numbered.map(|(row, process)| DatasetProcessRow { rows, row, process }))?;
         let modules: Vec<_> = Modules::read(trace)?.rows().collect();
         let numbered = (0..).map(ModuleIdx::from_row).zip(&modules);
-        self.write(numbered.map(|(row, of)| ModuleRow { rows, row, of }))?;
+        self.write(numbered.map(|(row, module)| ModuleRow { rows, row, module }))?;
         let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
         self.write(std::iter::once(TraceRow {
             rows,
