@@ -8,14 +8,14 @@ use handlescope_model::tables::{Modules, Processes};
 use handlescope_model::{ModuleIdx, ProcessIdx, TableRows, Trace};
 use tempfile::TempDir;
 
-use super::column::{DatasetRow, schema};
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
 use super::origin::{Origin, TraceLabels, trace_id};
 use super::rows::TraceRows;
 use super::table_file::TableFile;
 use super::tables::{
-    AcquisitionRow, DatasetProcessRow, DatasetSuspectRow, ModuleRow, StackRow, TABLES, TraceRow,
+    AcquisitionRow, DatasetProcessRow, DatasetRow, DatasetSuspectRow, ModuleRow, StackRow, TABLES,
+    TraceRow,
 };
 use super::{Dataset, EXTRACTS, MANIFESTS, PART, Partition, name_in};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
@@ -186,7 +186,7 @@ impl AddResult {
     }
 
     fn now(partition: Partition, manifest: &TraceManifest) -> Self {
-        let acquisitions = manifest.tables.get(AcquisitionRow::TABLE);
+        let acquisitions = manifest.tables.get(AcquisitionRow::TABLE.name);
         Self {
             partition,
             was_there: false,
@@ -251,12 +251,13 @@ impl StagedTables<'_> {
     }
 
     fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {
-        let folder = self.folder.join(R::TABLE);
+        let table = R::TABLE;
+        let folder = self.folder.join(table.name);
         fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
-        let summary = TableFile::write(&folder.join(PART), &schema(&R::table_columns()), |file| {
+        let summary = TableFile::write(&folder.join(PART), &table.schema(), |file| {
             file.push_rows(rows, self.cancel)
         })?;
-        self.tables.insert(R::TABLE.to_owned(), summary);
+        self.tables.insert(table.name.to_owned(), summary);
         Ok(())
     }
 }

@@ -5,21 +5,6 @@ use polars::prelude::{
     IntoColumn, NewChunkedArray, PlSmallStr, Schema, StringChunked, TimeUnit, TimeZone,
 };
 
-/// A row of a table.
-pub trait DatasetRow: Sized {
-    /// The table's name, which is a folder in the dataset.
-    const TABLE: &'static str;
-
-    /// Maximum number of rows in memory, and in a row group.
-    const BATCH_ROWS: usize;
-
-    /// Returns the columns of the table, without the partition columns.
-    fn table_columns() -> Vec<DatasetColumn>;
-
-    /// Converts rows to columns.
-    fn columns_of(rows: &[Self]) -> Vec<Column>;
-}
-
 /// A column as readers see it.
 pub struct DatasetColumn {
     pub name: &'static str,
