@@ -228,9 +228,9 @@ fn query(view: &View) -> String {
         EXCLUDED.into_iter().filter(|name| view.columns.iter().any(|column| column.name == *name));
     let excluded: Vec<&str> = excluded.collect();
     if excluded.is_empty() {
-        format!("SELECT * FROM {}", view.name)
+        format!("SELECT * FROM {}", view.file.name)
     } else {
-        format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.name)
+        format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.file.name)
     }
 }
 

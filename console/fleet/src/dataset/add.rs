@@ -8,14 +8,14 @@ use handlescope_model::tables::{Modules, Processes};
 use handlescope_model::{ModuleIdx, ProcessIdx, TableRows, Trace};
 use tempfile::TempDir;
 
-use super::column::{DatasetRow, schema};
 use super::error::DatasetError;
 use super::manifest::{TableSummary, TraceManifest};
 use super::origin::{Origin, TraceLabels, trace_id};
 use super::rows::TraceRows;
 use super::table_file::TableFile;
 use super::tables::{
-    AcquisitionRow, DatasetProcessRow, DatasetSuspectRow, ModuleRow, StackRow, TABLES, TraceRow,
+    AcquisitionRow, DatasetProcessRow, DatasetRow, DatasetSuspectRow, ModuleRow, StackRow, TABLES,
+    TraceRow,
 };
 use super::{Dataset, EXTRACTS, MANIFESTS, PART, Partition, name_in};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
@@ -186,7 +186,7 @@ impl AddResult {
     }
 
     fn now(partition: Partition, manifest: &TraceManifest) -> Self {
-        let acquisitions = manifest.tables.get(AcquisitionRow::TABLE);
+        let acquisitions = manifest.tables.get(AcquisitionRow::TABLE.name);
         Self {
             partition,
             was_there: false,
@@ -213,19 +213,19 @@ impl StagedTables<'_> {
         let rows = &TraceRows::new(origin, inventory);
         self.write_acquisitions(rows)?;
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
-        self.write(inventory.suspects().iter().map(|of| DatasetSuspectRow { rows, of }))?;
+        self.write(inventory.suspects().iter().map(|suspect| DatasetSuspectRow { rows, suspect }))?;
         let stacks = rows.stacks();
         let acquired = rows.acquired_by_stack();
-        self.write(stacks.iter().map(|&(index, of)| {
-            let acquired = acquired.get(&of.key()).copied().unwrap_or_default();
-            StackRow { rows, index, of, acquired }
+        self.write(stacks.iter().map(|&(index, identity)| {
+            let acquired = acquired.get(&identity.key()).copied().unwrap_or_default();
+            StackRow { rows, index, identity, acquired }
         }))?;
         let processes: Vec<_> = Processes::read(trace)?.rows().collect();
         let numbered = (0..).map(ProcessIdx::from_row).zip(&processes);
-        self.write(numbered.map(|(row, of)| DatasetProcessRow { rows, row, of }))?;
+        self.write(numbered.map(|(row, process)| DatasetProcessRow { rows, row, process }))?;
         let modules: Vec<_> = Modules::read(trace)?.rows().collect();
         let numbered = (0..).map(ModuleIdx::from_row).zip(&modules);
-        self.write(numbered.map(|(row, of)| ModuleRow { rows, row, of }))?;
+        self.write(numbered.map(|(row, module)| ModuleRow { rows, row, module }))?;
         let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
         self.write(std::iter::once(TraceRow {
             rows,
@@ -251,12 +251,13 @@ impl StagedTables<'_> {
     }
 
     fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {
-        let folder = self.folder.join(R::TABLE);
+        let table = R::TABLE;
+        let folder = self.folder.join(table.name);
         fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
-        let summary = TableFile::write(&folder.join(PART), &schema(&R::table_columns()), |file| {
+        let summary = TableFile::write(&folder.join(PART), &table.schema(), |file| {
             file.push_rows(rows, self.cancel)
         })?;
-        self.tables.insert(R::TABLE.to_owned(), summary);
+        self.tables.insert(table.name.to_owned(), summary);
         Ok(())
     }
 }

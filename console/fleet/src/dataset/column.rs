@@ -5,21 +5,6 @@ use polars::prelude::{
     IntoColumn, NewChunkedArray, PlSmallStr, Schema, StringChunked, TimeUnit, TimeZone,
 };
 
-/// A row of a table.
-pub trait DatasetRow: Sized {
-    /// The table's name, which is a folder in the dataset.
-    const TABLE: &'static str;
-
-    /// Maximum number of rows in memory, and in a row group.
-    const BATCH_ROWS: usize;
-
-    /// Returns the columns of the table, without the partition columns.
-    fn table_columns() -> Vec<DatasetColumn>;
-
-    /// Converts rows to columns.
-    fn columns_of(rows: &[Self]) -> Vec<Column>;
-}
-
 /// A column as readers see it.
 pub struct DatasetColumn {
     pub name: &'static str,
@@ -47,7 +32,7 @@ const UTC: DataType = DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::
 /// Makes types usable as column values; `None` is unknown or does not apply. Only uses types that every engine has, so
 /// no unsigned 64-bit numbers.
 macro_rules! cells {
-    ($( $ty:ty, $dtype:expr, $array:ty, $value:expr; )+) => { $(
+    ($( $ty:ty, $dtype:expr, $array:ty, |$cells:ident| $values:expr; )+) => { $(
         impl DatasetCell for $ty {
             fn specs(name: &'static str, doc: &'static str) -> Vec<DatasetColumn> {
                 vec![DatasetColumn { name, doc, dtype: $dtype }]
@@ -55,10 +40,10 @@ macro_rules! cells {
 
             fn columns(
                 name: &'static str,
-                cells: impl Iterator<Item = Self> + Clone,
+                $cells: impl Iterator<Item = Self> + Clone,
             ) -> Vec<Column> {
                 let name = PlSmallStr::from_static(name);
-                let values = <$array>::from_iter_options(name, cells.map($value)).into_column();
+                let values = <$array>::from_iter_options(name, $values).into_column();
                 // Times are stored as numbers first.
                 vec![values.cast(&$dtype).unwrap_or(values)]
             }
@@ -67,18 +52,18 @@ macro_rules! cells {
 }
 
 cells! {
-    &str, DataType::String, StringChunked, Some;
-    Option<&str>, DataType::String, StringChunked, |text| text;
-    String, DataType::String, StringChunked, Some;
-    Option<String>, DataType::String, StringChunked, |text| text;
-    i32, DataType::Int32, Int32Chunked, Some;
-    Option<i32>, DataType::Int32, Int32Chunked, |number| number;
-    i64, DataType::Int64, Int64Chunked, Some;
-    Option<i64>, DataType::Int64, Int64Chunked, |number| number;
-    f64, DataType::Float64, Float64Chunked, Some;
-    Option<f64>, DataType::Float64, Float64Chunked, |number| number;
-    bool, DataType::Boolean, BooleanChunked, Some;
-    Option<Utc>, UTC, Int64Chunked, |time| time.map(|Utc(us)| us);
+    &str, DataType::String, StringChunked, |cells| cells.map(Some);
+    Option<&str>, DataType::String, StringChunked, |cells| cells;
+    String, DataType::String, StringChunked, |cells| cells.map(Some);
+    Option<String>, DataType::String, StringChunked, |cells| cells;
+    i32, DataType::Int32, Int32Chunked, |cells| cells.map(Some);
+    Option<i32>, DataType::Int32, Int32Chunked, |cells| cells;
+    i64, DataType::Int64, Int64Chunked, |cells| cells.map(Some);
+    Option<i64>, DataType::Int64, Int64Chunked, |cells| cells;
+    f64, DataType::Float64, Float64Chunked, |cells| cells.map(Some);
+    Option<f64>, DataType::Float64, Float64Chunked, |cells| cells;
+    bool, DataType::Boolean, BooleanChunked, |cells| cells.map(Some);
+    Option<Utc>, UTC, Int64Chunked, |cells| cells.map(|time| time.map(|Utc(us)| us));
 }
 
 /// Declares the columns of a row or value, in order, with their values. The doc comments are the meanings. A value that has

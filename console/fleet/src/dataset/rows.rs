@@ -55,15 +55,15 @@ impl<'t> TraceRows<'t> {
     pub fn acquisition<'r>(
         &'r self,
         group: &'r InventoryGroup,
-        of: Acquisition<'r>,
+        acquisition: Acquisition<'r>,
     ) -> AcquisitionRow<'r> {
-        let close_stack = self.stack(of.close_stack, group.process);
+        let close_stack = self.stack(acquisition.close_stack, group.process);
         let (owner, what) = (self.owner(group), self.what(group));
-        AcquisitionRow { origin: self.origin, owner, what, of, close_stack }
+        AcquisitionRow { origin: self.origin, owner, what, acquisition, close_stack }
     }
 
     pub fn group<'r>(&'r self, group: &'r InventoryGroup) -> DatasetGroupRow<'r> {
-        DatasetGroupRow { rows: self, owner: self.owner(group), what: self.what(group), of: group }
+        DatasetGroupRow { rows: self, owner: self.owner(group), what: self.what(group), group }
     }
 
     pub fn growth<'r>(&'r self, at: OpenAt<'r>) -> DatasetGrowthRow<'r> {

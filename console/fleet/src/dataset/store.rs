@@ -225,7 +225,7 @@ impl Store {
     /// Waits until no process has locked something for itself alone; others may share it while the file is open. `None` where
     /// its file is not there, or cannot be locked, as on a file system that is only read.
     pub fn lock_shared(&self, name: &str) -> Option<File> {
-        let file = File::open(self.folder()?.join(lock_name(name))).ok()?;
+        let file = File::open(lock_path(self.folder()?, name)).ok()?;
         file.lock_shared().ok()?;
         Some(file)
     }
@@ -233,7 +233,7 @@ impl Store {
     /// Opens the file that a lock is on, and makes it where it is not there; `None` in an object store.
     fn lock_file(&self, name: &str) -> Result<Option<(PathBuf, File)>, DatasetError> {
         let Some(folder) = self.folder() else { return Ok(None) };
-        let path = folder.join(lock_name(name));
+        let path = lock_path(folder, name);
         make_folder_of(&path)?;
         let file = File::options().append(true).create(true).open(&path);
         let file = file.map_err(DatasetError::io(&path))?;
@@ -315,9 +315,9 @@ fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Returns the name of the file that a lock is on.
-fn lock_name(name: &str) -> String {
-    format!("{LOCKS}/{name}.lock")
+/// Returns the file that a lock is on.
+fn lock_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(LOCKS).join(format!("{name}.lock"))
 }
 
 fn make_folder_of(path: &Path) -> Result<(), DatasetError> {

@@ -7,10 +7,9 @@ use std::path::Path;
 use handlescope_model::{Noting, ParquetFile};
 use polars::prelude::{DataFrame, Schema};
 
-use super::column::DatasetRow;
 use super::error::DatasetError;
 use super::manifest::TableSummary;
-use super::tables::SCHEMA_VERSION;
+use super::tables::{DatasetRow, SCHEMA_VERSION};
 use handlescope_session::cancel::Cancel;
 
 /// Key in the footer of files for the version of the tables.
@@ -63,7 +62,7 @@ impl TableFile<'_> {
     ) -> Result<(), DatasetError> {
         loop {
             cancel.check()?;
-            let batch: Vec<R> = rows.by_ref().take(R::BATCH_ROWS).collect();
+            let batch: Vec<R> = rows.by_ref().take(R::TABLE.batch_rows).collect();
             if batch.is_empty() {
                 return Ok(());
             }

@@ -89,7 +89,7 @@ columns! {
 pub struct DatasetProcessRow<'t> {
     pub rows: &'t TraceRows<'t>,
     pub row: ProcessIdx,
-    pub of: &'t Process,
+    pub process: &'t Process,
 }
 
 impl<'t> DatasetProcessRow<'t> {
@@ -106,28 +106,29 @@ impl<'t> DatasetProcessRow<'t> {
 
 columns! {
     &DatasetProcessRow<'t>: row {
-        owner: Owner<'t> = row.rows.origin.owner(Some(row.row), &row.of.name, Some(row.of.pid));
+        owner: Owner<'t> =
+            row.rows.origin.owner(Some(row.row), &row.process.name, Some(row.process.pid));
         /// Process id of the parent.
-        parent_pid: i64 = i64::from(row.of.parent_pid);
+        parent_pid: i64 = i64::from(row.process.parent_pid);
         /// Path of the executable.
-        path: Option<&'t str> = row.of.image_path.as_deref();
+        path: Option<&'t str> = row.process.image_path.as_deref();
         /// Command line.
         command_line: Option<&'t str> =
-            Some(row.of.command_line.as_str()).filter(|line| !line.is_empty());
+            Some(row.process.command_line.as_str()).filter(|line| !line.is_empty());
         /// Security identifier of the user.
-        sid: Option<&'t str> = row.of.sid.as_deref();
+        sid: Option<&'t str> = row.process.sid.as_deref();
         /// Identity of the executable: PDB GUID and age, or else time stamp and size.
         build_id: Option<&'t str> = row.build_id();
         /// Start; null before the trace.
-        started_utc: Option<Utc> = row.of.start_ns.and_then(|ns| row.rows.origin.utc(ns));
+        started_utc: Option<Utc> = row.process.start_ns.and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
-        started_s: Option<f64> = row.of.start_ns.and_then(|ns| row.rows.origin.seconds(ns));
+        started_s: Option<f64> = row.process.start_ns.and_then(|ns| row.rows.origin.seconds(ns));
         /// End; null if it outlived the trace.
-        ended_utc: Option<Utc> = row.of.end_ns.and_then(|ns| row.rows.origin.utc(ns));
+        ended_utc: Option<Utc> = row.process.end_ns.and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
-        ended_s: Option<f64> = row.of.end_ns.and_then(|ns| row.rows.origin.seconds(ns));
+        ended_s: Option<f64> = row.process.end_ns.and_then(|ns| row.rows.origin.seconds(ns));
         /// Exit code.
-        exit_code: Option<i64> = row.of.exit_code.map(i64::from);
+        exit_code: Option<i64> = row.process.exit_code.map(i64::from);
         /// Seconds that it ran within the trace.
         observed_s: Option<f64> = row.observed_s();
     }
@@ -137,7 +138,7 @@ columns! {
 pub struct ModuleRow<'t> {
     pub rows: &'t TraceRows<'t>,
     pub row: ModuleIdx,
-    pub of: &'t Module,
+    pub module: &'t Module,
 }
 
 columns! {
@@ -146,20 +147,20 @@ columns! {
         /// Number of the module in its trace.
         module_number: i32 = i32::try_from(row.row.row()).unwrap_or(i32::MAX);
         /// File name.
-        module: &'t str = &row.of.name;
+        module: &'t str = &row.module.name;
         /// Path as the trace has it.
-        path: Option<&'t str> = Some(row.of.path.as_str()).filter(|path| !path.is_empty());
+        path: Option<&'t str> = Some(row.module.path.as_str()).filter(|path| !path.is_empty());
         /// File version.
-        file_version: Option<&'t str> = row.of.file_version.as_deref();
+        file_version: Option<&'t str> = row.module.file_version.as_deref();
         /// Identity: PDB GUID and age, or else time stamp and size.
         build_id: Option<&'t str> = row.rows.build_id(row.row);
         /// File name of the PDB.
-        pdb_name: Option<&'t str> = row.of.pdb_name.as_deref();
+        pdb_name: Option<&'t str> = row.module.pdb_name.as_deref();
         /// Bytes of the mapping.
-        size_bytes: Option<i64> = i64::try_from(row.of.size).ok();
+        size_bytes: Option<i64> = i64::try_from(row.module.size).ok();
         /// Product.
-        product: Option<&'t str> = row.of.product_name.as_deref();
+        product: Option<&'t str> = row.module.product_name.as_deref();
         /// Company.
-        company: Option<&'t str> = row.of.company.as_deref();
+        company: Option<&'t str> = row.module.company.as_deref();
     }
 }

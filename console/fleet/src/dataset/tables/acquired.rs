@@ -11,7 +11,7 @@ pub struct AcquisitionRow<'t> {
     pub origin: &'t Origin,
     pub owner: Owner<'t>,
     pub what: What<'t>,
-    pub of: Acquisition<'t>,
+    pub acquisition: Acquisition<'t>,
     /// The stack that released it.
     pub close_stack: Option<&'t StackIdentity>,
 }
@@ -20,33 +20,33 @@ columns! {
     &AcquisitionRow<'t>: row {
         owner: Owner<'t> = row.owner;
         /// Thread that acquired it.
-        tid: Option<i64> = row.of.tid.map(i64::from);
+        tid: Option<i64> = row.acquisition.tid.map(i64::from);
         what: What<'t> = row.what;
         /// Handle value, or address of the view or block: an unsigned number, stored as signed.
-        handle: Option<i64> = row.of.key.map(u64::cast_signed);
+        handle: Option<i64> = row.acquisition.key.map(u64::cast_signed);
         /// The same as text like 0xC0.
-        handle_hex: Option<String> = row.of.key.map(|key| format!("0x{key:X}"));
+        handle_hex: Option<String> = row.acquisition.key.map(|key| format!("0x{key:X}"));
         /// Number of the object, as answers about the trace show it.
-        object: Option<i64> = row.of.object.and_then(|object| i64::try_from(object).ok());
+        object: Option<i64> = row.acquisition.object.and_then(|object| i64::try_from(object).ok());
         /// Name of the object.
-        object_name: Option<&'t str> = row.of.object_name;
+        object_name: Option<&'t str> = row.acquisition.object_name;
         /// Bytes of the view or allocation.
-        bytes: Option<i64> = row.of.bytes;
+        bytes: Option<i64> = row.acquisition.bytes;
         /// When it was opened.
-        opened_utc: Option<Utc> = row.origin.utc(row.of.opened_ns);
+        opened_utc: Option<Utc> = row.origin.utc(row.acquisition.opened_ns);
         /// The same in seconds since session start.
-        opened_s: Option<f64> = row.origin.seconds(row.of.opened_ns);
+        opened_s: Option<f64> = row.origin.seconds(row.acquisition.opened_ns);
         /// When it was closed; the latest possible time if the trace lost the close.
-        closed_utc: Option<Utc> = row.of.closed_ns.and_then(|ns| row.origin.utc(ns));
+        closed_utc: Option<Utc> = row.acquisition.closed_ns.and_then(|ns| row.origin.utc(ns));
         /// The same in seconds since session start.
-        closed_s: Option<f64> = row.of.closed_ns.and_then(|ns| row.origin.seconds(ns));
+        closed_s: Option<f64> = row.acquisition.closed_ns.and_then(|ns| row.origin.seconds(ns));
         /// open, closed, closed_at_exit or closed_unseen; of allocations open, freed, reallocated, replaced, destroyed,
         /// at_exit or empty.
-        ended: &'static str = row.of.ended;
+        ended: &'static str = row.acquisition.ended;
         /// Whether nothing released it.
-        is_leaked: bool = row.of.is_leaked;
+        is_leaked: bool = row.acquisition.is_leaked;
         /// Whether it is a further part of an allocation that ended in parts.
-        is_part: bool = row.of.is_part;
+        is_part: bool = row.acquisition.is_part;
         /// Identity of the stack that released it.
         close_stack: Option<&'t str> = row.close_stack.map(|stack| stack.id.as_str());
         /// The program's first function on it.
@@ -59,20 +59,20 @@ pub struct DatasetGroupRow<'t> {
     pub rows: &'t TraceRows<'t>,
     pub owner: Owner<'t>,
     pub what: What<'t>,
-    pub of: &'t InventoryGroup,
+    pub group: &'t InventoryGroup,
 }
 
 impl DatasetGroupRow<'_> {
     fn first_leaked(&self) -> Option<i64> {
-        self.of.leaked_ns.map(|(first, _)| first)
+        self.group.leaked_ns.map(|(first, _)| first)
     }
 
     fn last_leaked(&self) -> Option<i64> {
-        self.of.leaked_ns.map(|(_, last)| last)
+        self.group.leaked_ns.map(|(_, last)| last)
     }
 
     fn mean_lifetime_s(&self) -> Option<f64> {
-        let ns = self.of.mean_lifetime_ns?;
+        let ns = self.group.mean_lifetime_ns?;
         self.rows.origin.info.has_clock().then(|| ns / 1e9)
     }
 }
@@ -82,21 +82,21 @@ columns! {
         owner: Owner<'t> = row.owner;
         what: What<'t> = row.what;
         /// Frames of the stack, a line for each.
-        stack_text: Option<String> = row.rows.stack_text(row.of.stack);
+        stack_text: Option<String> = row.rows.stack_text(row.group.stack);
         /// Number acquired, each once.
-        acquired: i64 = count(row.of.counts.opened);
+        acquired: i64 = count(row.group.counts.opened);
         /// Number that the program released.
-        released: i64 = count(row.of.released());
+        released: i64 = count(row.group.released());
         /// Number never released.
-        leaked: i64 = count(row.of.counts.leaked);
+        leaked: i64 = count(row.group.counts.leaked);
         /// Number released only by process exit.
-        closed_at_exit: i64 = count(row.of.counts.closed_at_exit);
+        closed_at_exit: i64 = count(row.group.counts.closed_at_exit);
         /// leaked + closed_at_exit.
-        unreleased: i64 = count(row.of.counts.leaked) + count(row.of.counts.closed_at_exit);
+        unreleased: i64 = count(row.group.counts.unreleased());
         /// Bytes of allocations.
-        bytes_acquired: Option<i64> = row.of.bytes.map(|bytes| bytes.allocated);
+        bytes_acquired: Option<i64> = row.group.bytes.map(|bytes| bytes.allocated);
         /// Bytes of those not released.
-        bytes_unreleased: Option<i64> = row.of.bytes.map(|bytes| bytes.unreleased);
+        bytes_unreleased: Option<i64> = row.group.bytes.map(|bytes| bytes.unreleased);
         /// When the first one that the program did not release was opened.
         first_leaked_utc: Option<Utc> = row.first_leaked().and_then(|ns| row.rows.origin.utc(ns));
         /// The same in seconds since session start.
@@ -108,7 +108,7 @@ columns! {
         /// Mean time until the program released one, in seconds.
         mean_lifetime_s: Option<f64> = row.mean_lifetime_s();
         /// Seconds that the process ran within the trace.
-        observed_s: Option<f64> = row.rows.origin.seconds(row.of.observed_ns);
+        observed_s: Option<f64> = row.rows.origin.seconds(row.group.observed_ns);
     }
 }
 

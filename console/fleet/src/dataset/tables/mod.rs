@@ -12,17 +12,28 @@ pub use self::place::{Build, Owner, Place, What};
 
 use polars::prelude::{Column, DataType, Schema};
 
-use super::column::{DatasetCell, DatasetColumn, DatasetRow, schema};
+use super::column::{DatasetCell, DatasetColumn, schema};
 
 /// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
 pub const SCHEMA_VERSION: i32 = 2;
 
 /// A table as readers see it.
 pub struct DatasetTable {
+    /// Its name, which is a folder in the dataset.
     pub name: &'static str,
     pub doc: &'static str,
+    /// Maximum number of rows in memory, and in a row group.
+    pub batch_rows: usize,
     /// Its columns, without the partition columns.
     pub columns: fn() -> Vec<DatasetColumn>,
+}
+
+/// A row of a table.
+pub trait DatasetRow: Sized {
+    const TABLE: DatasetTable;
+
+    /// Converts rows to columns.
+    fn columns_of(rows: &[Self]) -> Vec<Column>;
 }
 
 /// Columns of every table, from the names of folders.
@@ -56,17 +67,17 @@ impl DatasetTable {
 const ROWS: usize = 1 << 17;
 const ROWS_WITH_TEXTS: usize = 1 << 14;
 
-/// Declares the tables: their number, names, rows in memory, and meanings.
+/// Declares the tables: their names, rows in memory, and meanings.
 macro_rules! tables {
-    ($count:literal: $( $row:ident = $name:literal, $batch:ident, $doc:literal; )+) => {
+    ($( $row:ident = $name:literal, $batch_rows:ident, $doc:literal; )+) => {
         $(
             impl DatasetRow for $row<'_> {
-                const TABLE: &'static str = $name;
-                const BATCH_ROWS: usize = $batch;
-
-                fn table_columns() -> Vec<DatasetColumn> {
-                    <&Self>::specs("", "")
-                }
+                const TABLE: DatasetTable = DatasetTable {
+                    name: $name,
+                    doc: $doc,
+                    batch_rows: $batch_rows,
+                    columns: || <&$row<'static>>::specs("", ""),
+                };
 
                 fn columns_of(rows: &[Self]) -> Vec<Column> {
                     <&Self>::columns("", rows.iter())
@@ -75,15 +86,11 @@ macro_rules! tables {
         )+
 
         /// All tables. A trace is complete when the last one has it.
-        pub const TABLES: [DatasetTable; $count] = [$( DatasetTable {
-            name: $name,
-            doc: $doc,
-            columns: $row::<'static>::table_columns,
-        } ),+];
+        pub const TABLES: [DatasetTable; [$( $name, )+].len()] = [$( $row::TABLE, )+];
     };
 }
 
-tables! { 8:
+tables! {
     AcquisitionRow = "acquisitions", ROWS,
         "Handles, mapped views, and allocations or parts of them, one row each.";
     DatasetGroupRow = "groups", ROWS_WITH_TEXTS,
