@@ -13,8 +13,8 @@ use super::scan::{AnswerRow, records};
 use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_query::{
-    Amount, ComparedLeaks, ComparisonTotals, SampledGroup, SideLeaks, TraceLeaks,
-    Verdict, compare_samples,
+    Amount, ComparedLeaks, ComparisonTotals, SampledGroup, SideLeaks, TraceLeaks, Verdict,
+    compare_samples,
 };
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, Ignoring};

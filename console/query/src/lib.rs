@@ -81,8 +81,8 @@ pub use self::criteria::{
 pub use self::criterion::Criterion;
 pub use self::diff::{
     ComparableAnswer, ComparedGroup, ComparedLeaks, ComparisonTotals, GroupSite, GroupState,
-    OpenedGroup, PointsDiff, SampledGroup, SideLeaks, TraceLeaks, TracesDiff,
-    between_points, compare_samples, compare_traces,
+    OpenedGroup, PointsDiff, SampledGroup, SideLeaks, TraceLeaks, TracesDiff, between_points,
+    compare_samples, compare_traces,
 };
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};

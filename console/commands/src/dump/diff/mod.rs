@@ -13,8 +13,8 @@ use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
-    self as query, self, ComparableAnswer, ComparisonTotals, DiffCriteria, Domain, FileAnswer, PointSpan, PointsDiff,
-    ResourcesAnswer, TraceAnswer, TracesDiff,
+    self as query, self, ComparableAnswer, ComparisonTotals, DiffCriteria, Domain, FileAnswer,
+    PointSpan, PointsDiff, ResourcesAnswer, TraceAnswer, TracesDiff,
 };
 use handlescope_render as render;
 use handlescope_render::output::Target;

@@ -33,8 +33,8 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
     let list =
         answer.groups.iter().filter(is_finding).map(|ComparedGroup { site, leaks, .. }| {
             let program = site.program.clone().unwrap_or_default();
-            let rates =
-                reliable_rates(leaks).map(|[before, after]| format!("{before} and {after} per minute"));
+            let rates = reliable_rates(leaks)
+                .map(|[before, after]| format!("{before} and {after} per minute"));
             let growth = growth(&leaks.sides[1]).map(|growth| format!("growth {growth}"));
             let finding = LeakFinding {
                 rule: leaks.state.word(),

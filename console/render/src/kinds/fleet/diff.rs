@@ -58,9 +58,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, &'a ComparedStack> {
     ];
     add_state(&mut columns, meanings, leaks, false);
     columns
-        .add("stack", "frames of the stack, one per line", |row| {
-            row.site.stack_text.as_deref()
-        })
+        .add("stack", "frames of the stack, one per line", |row| row.site.stack_text.as_deref())
         .detail();
     columns
 }
@@ -82,11 +80,8 @@ pub fn fleet_diff<'a>(
     let (mut columns, display) = (fleet_diff_columns(), *display);
     columns.row_text(move |row, out| {
         let ComparedStack { site, ignored, .. } = row;
-        let frames = if all_frames {
-            lines(site.stack_text.as_deref())
-        } else {
-            vec![calls(site, system)]
-        };
+        let frames =
+            if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] };
         write_group(&title(row, &display), &frames, ignored.as_deref(), &display, out)
     });
     let build = |side: usize| {
