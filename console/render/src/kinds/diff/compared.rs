@@ -89,12 +89,11 @@ pub fn rates(leaks: &ComparedLeaks) -> Option<[String; 2]> {
 /// Returns the lines about both sides, with what there is to say of each, and below the rows the number of groups in
 /// each state and of known leaks.
 pub fn compared_rows(
-    sides: [String; 2],
+    [before, after]: &[String; 2],
     noun: &str,
     totals: &ComparisonTotals,
     ignored: Option<String>,
 ) -> FileRows {
-    let [before, after] = sides;
     let count = |state| HumanCount(totals.count(state) as u64).to_string();
     let uncertain = match totals.count(GroupState::Uncertain) {
         0 => String::new(),

@@ -179,12 +179,14 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
 ) -> io::Result<AnswerTable<'a>> {
     let traces = traces(&answer.files);
     let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
-    let rows = answer.groups.iter().filter_map(|group| {
-        let process = group.site.program.clone();
-        let file = files.get(group.site.side)?;
-        Some(DiffRow::new(*file, (group, &group.site), process, stacks))
-    });
-    let rows = rows.collect();
+    let rows = answer
+        .groups
+        .iter()
+        .filter_map(|group| {
+            let (file, process) = (files.get(group.site.side)?, group.site.program.clone());
+            Some(DiffRow::new(*file, (group, &group.site), process, stacks))
+        })
+        .collect();
     let (mut columns, display) = (trace_columns(F::DOMAIN), *display);
     match F::DOMAIN {
         Domain::Handles => {
@@ -205,8 +207,8 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
         }
         Domain::Allocations => {}
     }
-    let spans = answer.files.iter().zip(&answer.windows);
-    let spans = spans.map(|(file, window)| TraceSpan::new(file, *window)).collect();
+    let windows = answer.files.iter().zip(&answer.windows);
+    let spans = windows.map(|(file, window)| TraceSpan::new(file, *window)).collect();
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
     let rest = ComparisonHead { a: index(0), b: index(1), spans, ignored: answer.ignored };
     let table = AnswerTable::new(columns, rows, [file_rows(answer)])?;
@@ -225,7 +227,7 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let noun = if is_of_handles { "" } else { " of allocations" };
     let are_shown = answer.groups.iter().map(|group| group.site.ignored.is_some());
     let ignored = ignored_line(answer.ignored, are_shown);
-    compared_rows([side(0), side(1)], noun, &answer.totals(), ignored)
+    compared_rows(&[side(0), side(1)], noun, &answer.totals(), ignored)
 }
 
 fn handles_title(group: &ComparedGroup, counted: &str, display: &Display) -> String {

@@ -91,7 +91,7 @@ pub fn fleet_diff<'a>(
     };
     let are_shown = answer.groups.iter().map(|group| group.ignored.is_some());
     let ignored = ignored_line(answer.ignored, are_shown);
-    let part = compared_rows([build(0), build(1)], "", &answer.totals(), ignored);
+    let part = compared_rows(&[build(0), build(1)], "", &answer.totals(), ignored);
     let table = AnswerTable::new(columns, answer.groups.iter().collect(), [part])?;
     Ok(table.within(fleet_diff_document(), answer))
 }
