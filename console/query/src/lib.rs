@@ -73,9 +73,9 @@ pub use self::call_stacks::{ProcessStack, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, MapMode,
+    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind, MapMode,
     ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
-    ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ResourceKeyKind,
+    ProcessListCriteria, ProcessOrder, ResourceCriteria,
     ShowTotal, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;

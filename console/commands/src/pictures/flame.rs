@@ -10,7 +10,7 @@ use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, GroupStats, ObjectCriteria, ObjectRefAnswer,
-    ResourceColumn, WhyCriteria,
+    WhyCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{FlameGraph, PprofProfile, SuspectIds, Weight};
@@ -25,11 +25,11 @@ static OPTIONS: &[OptionGroup<PictureOptions>] =
 const FILE_TO_WRITE: &str = "the file to write, NAME.svg, NAME.speedscope.json or NAME.pb.gz";
 
 /// The columns that group allocations.
-const BY: [ResourceColumn; 4] = [
-    ResourceColumn::Process,
-    ResourceColumn::CreateStack,
-    ResourceColumn::Kind,
-    ResourceColumn::Allocator,
+const BY: [GroupColumn; 4] = [
+    GroupColumn::Process,
+    GroupColumn::CreateStack,
+    GroupColumn::Kind,
+    GroupColumn::Allocator,
 ];
 
 impl Command for Flame {

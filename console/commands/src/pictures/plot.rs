@@ -9,7 +9,7 @@ use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria,
+    self as query, GroupColumn, GroupCriteria, ResourceCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{
@@ -187,11 +187,11 @@ fn named_apart<'a>(
 }
 
 /// Returns the columns that group allocations as `by` groups handles.
-fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
+fn columns_of(by: GroupColumn) -> &'static [GroupColumn] {
     match by {
-        GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],
-        GroupColumn::CreateStack => &[ResourceColumn::CreateStack],
-        _ => &[ResourceColumn::Process],
+        GroupColumn::Type => &[GroupColumn::Kind, GroupColumn::Allocator],
+        GroupColumn::CreateStack => &[GroupColumn::CreateStack],
+        _ => &[GroupColumn::Process],
     }
 }
 

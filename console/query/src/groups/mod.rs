@@ -21,7 +21,7 @@ mod stats;
 mod tree;
 
 pub use self::coder::Coder;
-pub use self::columns::NamePattern;
+pub use self::columns::name_pattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::nodes::{GroupNodes, Path};
@@ -30,17 +30,16 @@ pub use self::tree::{GroupTree, NodeIdx};
 
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, StackIdx, sentinel};
 
-use self::columns::{HandleKeys, KeyRows, KeyTexts};
+use self::columns::{HandleKeys, lifetime_text};
 use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
 use self::parts::HandleCounter;
-use self::process_stacks::ProcessStacks;
+use self::process_stacks::{NumberedStacks, ProcessStacks};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
-use super::criteria::GroupKey;
-use super::criteria::{GroupColumn, ObjectCriteria};
+use super::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
 use super::error::QueryError;
 use super::growth::{self, Growth, Lifetime, TimeWindow};
 use super::info::recorded;
@@ -55,7 +54,10 @@ pub struct Groups {
     pub by: Vec<GroupColumn>,
     /// All groups of all levels, cut as the criteria say.
     pub tree: GroupTree,
-    texts: KeyTexts,
+    /// Texts for the codes of each column, if it has any.
+    texts: Vec<Vec<String>>,
+    /// The rows of stacks that belong to a single process.
+    numbered_stacks: NumberedStacks,
     pub stacks: Option<Arc<TrimmedStacks>>,
     /// The functions that open handles, for groups that leak.
     pub functions: Option<Arc<AcquiringFunctions>>,
@@ -96,31 +98,31 @@ impl Groups {
         beside: Option<&Selection>,
         criteria: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
-        let mut by = criteria.groups.by.clone();
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
         let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
         let process_stacks =
             ProcessStacks::number(file.trace, file.frames.as_ref(), stacks.as_ref(), file.cancel)?;
-        // The executable identifies a process.
-        let is_plain = criteria.plain_process_names || criteria.with_identities;
-        let mut keys = HandleKeys::new(file, &by, stacks.as_ref(), is_plain)?;
-        let mut tree = GroupTree::new(by.len());
-        let counter = HandleCounter {
+        let has_partial = selections().any(|selection| selection.events.is_partial());
+        let mut counter = HandleCounter {
             lifetimes: LifeTables::load(file)?,
-            keys: KeyRows::load(
+            keys: HandleKeys::load(
                 file,
-                &by,
+                criteria,
                 stacks.as_ref(),
                 process_stacks.as_ref(),
-                selections().any(|selection| selection.events.is_partial()),
+                has_partial,
             )?,
             cancel: file.cancel,
         };
+        let mut by = criteria.groups.by.clone();
+        let mut tree = GroupTree::new(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
-            counter.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
+            counter.count(selection, is_beside, |part| tree.add(part))?;
         }
-        let texts = keys.into_texts(process_stacks.as_ref());
+        let HandleCounter { lifetimes, keys, .. } = counter;
+        let texts = keys.into_texts();
+        let numbered_stacks = process_stacks.map(|stacks| stacks.rows).unwrap_or_default();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let of_functions = criteria.groups.leaking && by.last() == Some(&GroupColumn::CreateStack);
         let functions = file
@@ -131,12 +133,12 @@ impl Groups {
             .map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
         let leaking = criteria.groups.leaking.then(|| LeakingStacks {
             functions: functions.as_ref(),
-            numbers: texts.stack_numbers(),
+            numbers: &numbered_stacks,
         });
         let handles = tree.arrange(
             &criteria.groups,
             criteria.top,
-            &counter.lifetimes.times,
+            &lifetimes.times,
             leaking.as_ref(),
             file.cancel,
         )?;
@@ -151,7 +153,7 @@ impl Groups {
         let window = info.has_clock().then_some(extent);
         let stacks = stacks.map(Arc::new);
         let functions = functions.map(Arc::new);
-        Ok(Self { by, tree, texts, stacks, functions, timed, window, extent })
+        Ok(Self { by, tree, texts, numbered_stacks, stacks, functions, timed, window, extent })
     }
 
     /// Returns a group and its ancestors, outermost first.
@@ -259,6 +261,19 @@ impl Groups {
     /// Returns the value that the handles of a group share in its own column.
     pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
         let (level, code) = self.tree.level_and_code(node);
-        self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
+        let Some(column) = self.by.get(level).filter(|_| code != sentinel()) else {
+            return GroupKey::None;
+        };
+        match column.kind() {
+            KeyKind::Stack => GroupKey::Stack(self.numbered_stacks.row(code)),
+            KeyKind::Number | KeyKind::Bytes => GroupKey::Number(code.into()),
+            KeyKind::Text if *column == GroupColumn::Lifetime => {
+                GroupKey::Text(lifetime_text(code))
+            }
+            KeyKind::Text => {
+                let text = self.texts.get(level).and_then(|texts| texts.get(code as usize));
+                text.map_or(GroupKey::None, |text| GroupKey::Text(text))
+            }
+        }
     }
 }

@@ -12,7 +12,8 @@ use handlescope_session::cancel::{Cancel, Poll};
 pub struct ProcessStacks {
     events: LoggingProcesses,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
-    rows: NumberedStacks,
+    /// The rows that the numbers stand for.
+    pub rows: NumberedStacks,
 }
 
 /// The processes whose threads logged events; the addresses in their stacks belong to these.
@@ -99,10 +100,5 @@ impl ProcessStacks {
             return None;
         }
         self.numbers.get(&(stacks.equal(stack), self.events.get(event))).copied()
-    }
-
-    /// Returns the rows that the numbers stand for.
-    pub fn rows(&self) -> &NumberedStacks {
-        &self.rows
     }
 }

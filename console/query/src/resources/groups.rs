@@ -12,7 +12,7 @@ use super::counted::Counter;
 use super::keys::{ResourceKeys, bytes};
 use super::stats::ResourceStats;
 use crate::allocations::FilteredTables;
-use crate::criteria::{ResourceColumn, ResourceCriteria};
+use crate::criteria::{GroupColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::growth::{TimeParts, TimeWindow, TimedChange};
 use crate::info::recorded;
@@ -22,13 +22,13 @@ use handlescope_session::values::TopN;
 /// Groups of allocations.
 pub struct ResourceGroups {
     /// Columns in which the allocations of each group agree.
-    pub by: Vec<ResourceColumn>,
+    pub by: Vec<GroupColumn>,
     /// The groups; those with the most bytes never freed come first.
     pub rows: Vec<ResourceGroup>,
     /// Number of groups not among the rows.
     pub left_out: usize,
     /// Trimmed stacks that the groups share.
-    pub stacks: Option<TrimmedStacks>,
+    pub stacks: Option<Arc<TrimmedStacks>>,
     /// Changes by group number, those of each group in order of time.
     changes: Vec<(u32, TimedChange)>,
 }
@@ -52,7 +52,7 @@ impl ResourceGroups {
 
 /// What groups have in common: a code in each column. All columns about allocators share the first code.
 struct GroupKeys {
-    columns: Vec<Option<ResourceColumn>>,
+    columns: Vec<Option<GroupColumn>>,
     codes: Vec<u32>,
 }
 
@@ -82,7 +82,7 @@ impl ResourceGroup {
         self.allocator
     }
 
-    fn codes(&self, column: ResourceColumn) -> impl Iterator<Item = u32> {
+    fn codes(&self, column: GroupColumn) -> impl Iterator<Item = u32> {
         self.keys
             .columns
             .iter()
@@ -92,29 +92,29 @@ impl ResourceGroup {
     }
 
     /// Returns the number shared in a column of rows, words or other 32-bit numbers.
-    pub fn number(&self, column: ResourceColumn) -> Option<u32> {
+    pub fn number(&self, column: GroupColumn) -> Option<u32> {
         self.codes(column).next().filter(|number| *number != sentinel())
     }
 
     /// Returns the bytes shared in a column of bytes.
-    pub fn bytes(&self, column: ResourceColumn) -> Option<i64> {
+    pub fn bytes(&self, column: GroupColumn) -> Option<i64> {
         let mut halves = self.codes(column);
         Some(bytes(halves.next()?, halves.next()?))
     }
 
     /// Returns the stack shared in a column of stacks; one of several with the same functions.
-    pub fn stack(&self, column: ResourceColumn) -> Option<StackIdx> {
+    pub fn stack(&self, column: GroupColumn) -> Option<StackIdx> {
         self.number(column).map(StackIdx)
     }
 
     /// Returns the stack that allocated.
     pub fn create_stack(&self) -> Option<StackIdx> {
-        self.stack(ResourceColumn::CreateStack)
+        self.stack(GroupColumn::CreateStack)
     }
 
     /// Returns the end that the allocations share.
     pub fn end(&self) -> Option<ResourceEnd> {
-        End::from_code(self.number(ResourceColumn::End)?)?.of_allocation()
+        End::from_code(self.number(GroupColumn::End)?)?.of_allocation()
     }
 }
 
@@ -129,7 +129,7 @@ impl GroupingRequest<'_> {
     /// Groups allocations, and events without one.
     pub fn groups(
         &self,
-        by: &[ResourceColumn],
+        by: &[GroupColumn],
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
@@ -145,20 +145,16 @@ impl GroupingRequest<'_> {
         };
         let counts = counter.count(rows, misses)?;
         let (nodes, codes) = counts.groups.into_nodes();
-        let keys_of_groups = Arc::new(GroupKeys { columns: keys.columns(), codes });
+        let keys_of_groups = Arc::new(GroupKeys { columns: keys.columns, codes });
         let mut order: Vec<_> =
             (0..).zip(&nodes).map(|(at, node)| (rank(&node.stats.stats), at)).collect();
         order.sort_unstable_by(|(one_rank, one), (other_rank, other)| {
             let of = |group: &u32| keys_of_groups.of(*group);
             one_rank.cmp(other_rank).then_with(|| of(one).cmp(of(other)))
         });
-        let firsts = keys.first_allocators();
-        // A group over all allocators has none.
-        let has_allocator = by.iter().any(|column| column.is_of_allocator());
         let start = |group: u32| counts.moments.partition_point(|(number, _)| *number < group);
         let groups = order.iter().filter_map(|(_, group)| {
             let node = nodes.get(*group as usize)?;
-            let allocator = firsts.get(node.code as usize).filter(|_| has_allocator);
             let counted = &node.stats;
             Some(ResourceGroup {
                 stats: counted.stats,
@@ -166,7 +162,7 @@ impl GroupingRequest<'_> {
                 changes: start(*group)..start(group + 1),
                 group: *group,
                 keys: Arc::clone(&keys_of_groups),
-                allocator: allocator.copied(),
+                allocator: keys.first_allocators.get(node.code as usize).copied(),
             })
         });
         let (rows, changes) = (groups.collect(), counts.moments);

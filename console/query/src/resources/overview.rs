@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{ResourceColumn, ResourceCriteria};
+use crate::criteria::{GroupColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -68,7 +68,7 @@ pub fn allocations_overview<'a>(
     if kinds_of_trace.is_empty() {
         return Ok(None);
     }
-    let answer = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
+    let answer = |by: &[GroupColumn], buckets: Option<usize>, by_count: bool| {
         let by = Some(by.to_vec());
         let keeps_changes = buckets.is_some();
         let criteria =
@@ -76,7 +76,7 @@ pub fn allocations_overview<'a>(
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
-    let groups = answer(&ResourceColumn::COMPARED, None, false)?;
+    let groups = answer(&GroupColumn::COMPARED, None, false)?;
     let kinds: Vec<AllocatedKind> = kinds_of_trace
         .iter()
         .map(|kind| {
@@ -86,7 +86,7 @@ pub fn allocations_overview<'a>(
         })
         .filter(|kind| kind.stats.allocs > 0)
         .collect();
-    let by = [ResourceColumn::Kind, ResourceColumn::Process];
+    let by = [GroupColumn::Kind, GroupColumn::Process];
     let bytes = answer(&by, Some(parts), false)?;
     let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
     let counts = is_counted.then(|| answer(&by, Some(parts), true)).transpose()?;

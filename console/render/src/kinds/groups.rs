@@ -11,8 +11,8 @@ use crate::{
     traces::{OfTraces, StackOffset, totals_columns, traces},
 };
 use handlescope_query::{
-    FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, Growth,
-    NodeIdx, ObjectRefAnswer, Stat,
+    Domain, FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut,
+    Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -39,14 +39,14 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
              nothing (no name, no stack, not closed)",
             GroupRow::keys,
         )
-        .inner(GroupColumn::ALL.iter().map(|column| key_member(*column)).collect());
+        .inner(key_members(Domain::Handles));
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
-        let name = column.word();
-        if column.is_number() {
-            columns.add(name, column.help(), move |row| row.number(level)).rows_only()
+        let (name, help) = (column.word(), column.help(Domain::Handles));
+        if column.kind() == KeyKind::Number {
+            columns.add(name, help, move |row| row.number(level)).rows_only()
         } else {
-            columns.add(name, column.help(), move |row| row.text(level)).rows_only()
+            columns.add(name, help, move |row| row.text(level)).rows_only()
         };
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
@@ -95,18 +95,24 @@ pub fn group_members() -> Vec<MemberMeaning> {
     group_columns(&criteria, true).members()
 }
 
-/// Describes the value of a column.
-fn key_member(column: GroupColumn) -> MemberMeaning {
-    MemberMeaning::new(
-        column.word(),
-        match column {
-            GroupColumn::CreateStack | GroupColumn::CloseStack => {
-                "number of a stack: one of those with equal functions"
-            }
-            GroupColumn::Thread => "thread id",
-            _ => "text",
-        },
-    )
+/// Describes the value of each column of groups.
+pub fn key_members(domain: Domain) -> Vec<MemberMeaning> {
+    let meaning = |column: &GroupColumn| match (column, domain) {
+        (column, _) if column.kind() == KeyKind::Stack => {
+            "number of a stack: one of those with equal functions"
+        }
+        (GroupColumn::Thread, Domain::Handles) => "thread id",
+        (_, Domain::Handles) => "text",
+        (GroupColumn::Thread, Domain::Allocations) => "id of the thread that allocated",
+        (GroupColumn::End, _) => {
+            "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
+             `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)"
+        }
+        (GroupColumn::Size, _) => column.help(domain),
+        (_, Domain::Allocations) => "as in `totals` and `leaked`",
+    };
+    let columns = GroupColumn::of(domain);
+    columns.iter().map(|column| MemberMeaning::new(column.word(), meaning(column))).collect()
 }
 
 /// Adds the statistics of a group.

@@ -10,8 +10,8 @@ use super::folded::UNKNOWN;
 use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
-    FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourceKeyKind, ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
+    FileAnswer, GroupColumn, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceGroups,
+    ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
 };
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
@@ -274,8 +274,8 @@ fn allocated_name(
     groups: &ResourceGroups,
     group: &ResourceGroup,
 ) -> String {
-    let text = |column: &ResourceColumn| match column.kind() {
-        ResourceKeyKind::Owner => marked_owner(answer, group),
+    let text = |column: &GroupColumn| match column {
+        GroupColumn::Process => marked_owner(answer, group),
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

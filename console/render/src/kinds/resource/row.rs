@@ -17,8 +17,7 @@ use crate::{
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{
-    GroupKey, ResourceColumn, ResourceGroup, ResourceKeyKind, ResourceStats, ResourcesAnswer,
-    TraceAnswer,
+    GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
 };
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
@@ -58,7 +57,7 @@ impl<'a> AllocationStyle<'a> {
 
 impl<'a> AllocationRow<'a> {
     /// Returns the values that the allocations of the group share, by column.
-    pub fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
+    pub fn keys(&self, by: &[GroupColumn]) -> Document<'a> {
         by.iter().fold(Document::default(), |keys, column| {
             keys.with_key(column.word(), self.key(*column), self.file.numbers)
         })
@@ -68,7 +67,7 @@ impl<'a> AllocationRow<'a> {
         &self.group.stats
     }
 
-    fn key(&self, column: ResourceColumn) -> GroupKey<Cow<'a, str>> {
+    fn key(&self, column: GroupColumn) -> GroupKey<Cow<'a, str>> {
         self.file.answer.key(self.group, column)
     }
 }
@@ -80,7 +79,7 @@ impl AllocationRow<'_> {
     }
 
     /// Returns the text that the allocations share in a column; for a process, the text for programs.
-    pub fn text(&self, column: ResourceColumn) -> Option<String> {
+    pub fn text(&self, column: GroupColumn) -> Option<String> {
         match self.key(column) {
             GroupKey::Text(text) => Some(text.into_owned()),
             _ => None,
@@ -107,7 +106,7 @@ impl AllocationRow<'_> {
     /// Writes a line about the group, then a line for each frame of its stacks.
     pub fn write(
         &self,
-        by: &[ResourceColumn],
+        by: &[GroupColumn],
         display: &Display,
         mut out: &mut dyn Write,
     ) -> io::Result<()> {
@@ -122,8 +121,8 @@ impl AllocationRow<'_> {
             self.write_key(*column, display, out)?;
         }
         writeln!(out, " First: {} Last: {}", self.time(first_ns), self.time(last_ns))?;
-        for column in ResourceColumn::ALL.iter().filter(|column| by.contains(column)) {
-            let Some(names) = column.stack_names() else { continue };
+        for column in GroupColumn::ALL.iter().filter(|column| by.contains(column)) {
+            let Some(names) = column.frames() else { continue };
             write!(out, "{}{}: ", display.indent(1), names.heading)?;
             let (stack, trims) = (self.group.stack(*column), self.file.answer.trims());
             self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
@@ -134,21 +133,21 @@ impl AllocationRow<'_> {
     /// Writes the values that the allocations of a group share, except stacks.
     fn write_key(
         &self,
-        column: ResourceColumn,
+        column: GroupColumn,
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        match (column.kind(), self.key(column)) {
-            (ResourceKeyKind::Owner, _) => {
+        match (column, self.key(column)) {
+            (GroupColumn::Process, _) => {
                 let process = self.process().unwrap_or_else(|| "unknown".to_owned());
                 let process = display.screen.paint(Role::Process, Untrusted(&process));
                 write!(out, " {}: {process}", column.title())
             }
-            (ResourceKeyKind::Process(_), GroupKey::Text(process)) => {
+            (GroupColumn::Caller, GroupKey::Text(process)) => {
                 write!(out, " {} {}", column.word(), Untrusted(process.as_ref()))
             }
             (_, GroupKey::Text(text)) => write!(out, " {}", Untrusted(text.as_ref())),
-            (ResourceKeyKind::Bytes(_), GroupKey::Number(number)) => {
+            (GroupColumn::Size, GroupKey::Number(number)) => {
                 write!(out, " {}", Size(number))
             }
             (_, GroupKey::Number(number)) => write!(out, " {}: {number}", column.title()),
