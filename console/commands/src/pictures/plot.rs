@@ -9,7 +9,7 @@ use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ResourceCriteria,
+    GroupColumn, GroupCriteria, ResourceCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{
@@ -142,17 +142,11 @@ fn of_allocations(
     top: usize,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<OpenTimeline>, CommandError> {
-    let by_count = args.options.by_count;
-    let mut criteria =
-        ResourceCriteria { buckets: Some(buckets), by_count, keeps_changes: true, ..criteria };
-    let mut answers = ask_allocations(&criteria, dump)?;
-    let groups = answers.iter().flat_map(|answer| &answer.groups);
-    if !by_count && groups.flat_map(|groups| &groups.rows).all(|group| group.stats.alloc_bytes == 0)
-    {
-        criteria.by_count = true;
-        answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
-    }
-    let measure = Measure::for_bytes(!criteria.by_count);
+    let criteria = ResourceCriteria { keeps_members: true, ..criteria };
+    let answers = ask_allocations(&criteria, dump)?;
+    let mut groups = answers.iter().flat_map(|answer| &answer.groups);
+    let has_bytes = groups.any(|groups| groups.rows.iter().any(|it| it.stats.alloc_bytes != 0));
+    let measure = Measure::for_bytes(has_bytes && !args.options.by_count);
     let timeline = |answer| OpenTimeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }

@@ -28,9 +28,9 @@ impl<'a> AcquisitionGroups<'a> {
             subject: Subject::Handles,
             table: Arc::clone(&timed.table),
             groups: Vec::new(),
-            members: Cow::Borrowed(&timed.handles),
+            members: Cow::Borrowed(&timed.rows),
             heaps: Vec::new(),
-            selected_count: timed.handles.len(),
+            selected_count: timed.rows.len(),
             frames: file.frames.as_ref(),
             stacks: groups.stacks.clone(),
             functions: groups.functions.clone(),
@@ -47,7 +47,7 @@ impl<'a> AcquisitionGroups<'a> {
             let stats = groups.tree.stats(node);
             // An innermost group has its handles in one range.
             let members = groups.tree.handles(node).pop().unwrap_or_default();
-            let first = timed.handles.get(members.start).filter(|_| !members.is_empty());
+            let first = timed.rows.get(members.start).filter(|_| !members.is_empty());
             let owner = if at_end {
                 groups.process_label(node).and_then(|label| labels.get(label).copied())
             } else {

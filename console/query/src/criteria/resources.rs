@@ -47,10 +47,8 @@ pub struct ResourceCriteria {
     pub by: Option<Vec<GroupColumn>>,
     /// `-ShowTime`: number of parts the time is divided into.
     pub buckets: Option<usize>,
-    /// Whether allocations are counted over time instead of bytes.
-    pub by_count: bool,
-    /// Whether each change over time is kept, to find the most at once.
-    pub keeps_changes: bool,
+    /// Whether the allocations of groups are kept, for everything that depends on their times.
+    pub keeps_members: bool,
     /// `-FoldStack` and `-StackFrom`
     pub trims: StackTrims,
     /// Whether and how stacks are printed.

@@ -18,6 +18,7 @@ mod parts;
 mod process_stacks;
 mod ranked;
 mod stats;
+mod timed;
 mod tree;
 
 pub use self::coder::Coder;
@@ -26,11 +27,12 @@ pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::nodes::{GroupNodes, Path};
 pub use self::stats::GroupStats;
+pub use self::timed::TimedMembers;
 pub use self::tree::{GroupTree, NodeIdx};
 
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, StackIdx, sentinel};
+use handlescope_model::{StackIdx, sentinel};
 
 use self::columns::{HandleKeys, lifetime_text};
 use self::leaves::LeakingStacks;
@@ -61,32 +63,12 @@ pub struct Groups {
     pub stacks: Option<Arc<TrimmedStacks>>,
     /// The functions that open handles, for groups that leak.
     pub functions: Option<Arc<AcquiringFunctions>>,
-    pub timed: Option<TimedGroups>,
+    /// The handles of all groups, if they are kept.
+    pub timed: Option<TimedMembers>,
     /// The time range of the trace, if it has a clock.
     pub window: Option<TimeWindow>,
     /// The time range of all events; only an order in a trace without a clock.
     pub extent: TimeWindow,
-}
-
-/// The handles of all groups, for everything that depends on their times.
-pub struct TimedGroups {
-    /// Handles of the innermost groups, one group after the other.
-    pub handles: Vec<AcquisitionIdx>,
-    pub table: Arc<AcquisitionTable>,
-}
-
-impl TimedGroups {
-    /// Returns the handles of a group.
-    fn handles<'t>(
-        &'t self,
-        tree: &GroupTree,
-        node: NodeIdx,
-    ) -> impl Iterator<Item = AcquisitionIdx> + use<'t> {
-        tree.handles(node)
-            .into_iter()
-            .flat_map(|range| self.handles.get(range).unwrap_or_default())
-            .copied()
-    }
 }
 
 impl Groups {
@@ -146,7 +128,7 @@ impl Groups {
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
             let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?.into();
-            timed = Some(TimedGroups { handles, table });
+            timed = Some(TimedMembers { rows: handles, table });
             last_ns = file.trace.event_times()?.last_ns();
         }
         let extent = recorded(&info, last_ns.unwrap_or_default());
@@ -165,30 +147,22 @@ impl Groups {
 
     /// Returns the open handles of a group at the ends of `buckets` equal parts of the trace, if requested and known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
-        let timed = self.timed.as_ref()?;
-        let handles = timed.handles(&self.tree, node);
-        let times: Vec<Lifetime> = handles.filter_map(|row| timed.table.open_time(row)).collect();
-        Some(growth::outstanding(&times, self.window?, buckets))
+        let (timed, handles) = (self.timed.as_ref()?, self.tree.handles(node));
+        let open = timed.outstanding(handles, false, self.window?, buckets).into_iter();
+        Some(open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect())
     }
 
     /// Returns changes in the number of open handles of a group, unordered; empty unless handles are kept.
     pub fn changes(&self, node: NodeIdx) -> Vec<growth::TimedChange> {
-        let Some(timed) = &self.timed else { return Vec::new() };
-        let mut changes = Vec::new();
-        let handles = timed.handles(&self.tree, node);
-        for lifetime in handles.filter_map(|row| timed.table.open_time(row)) {
-            changes.push((lifetime.opened_ns, 1));
-            let closed_ns = lifetime.closed_ns.map(|closed| closed.max(lifetime.opened_ns));
-            changes.extend(closed_ns.map(|closed| (closed, -1)));
-        }
-        changes
+        let timed = self.timed.as_ref();
+        timed.map(|timed| timed.changes(self.tree.handles(node), false)).unwrap_or_default()
     }
 
     /// Returns how a group grows over the trace, if known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
-        let handles = timed.handles(&self.tree, node);
-        let times: Vec<Lifetime> = handles
+        let times: Vec<Lifetime> = timed
+            .of(self.tree.handles(node))
             .filter(|row| timed.table.is_in_time(*row))
             .filter_map(|row| timed.table.program_time(row))
             .collect();

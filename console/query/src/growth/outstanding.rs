@@ -1,5 +1,7 @@
 //! The number of open handles of a group over time.
 
+use rayon::prelude::*;
+
 use super::lifetime::{Lifetime, TimeWindow};
 
 /// Bars from lowest to highest.
@@ -13,17 +15,28 @@ pub fn outstanding<'l>(
     window: TimeWindow,
     buckets: usize,
 ) -> Vec<u32> {
+    let counts = lifetimes.into_iter().map(|lifetime| (*lifetime, 1));
+    let open = open_amounts(counts, window, buckets).into_iter();
+    open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect()
+}
+
+/// Like [`outstanding`], for amounts of any kind: sums those that are open.
+pub fn open_amounts(
+    amounts: impl Iterator<Item = (Lifetime, i64)>,
+    window: TimeWindow,
+    buckets: usize,
+) -> Vec<i64> {
     let parts = TimeParts::new(window, buckets);
-    let mut changes = vec![0i64; parts.width()];
-    for lifetime in lifetimes {
-        let first_part = parts.part_of(lifetime.opened_ns);
-        changes[first_part] += 1;
-        if let Some(closed_ns) = lifetime.closed_ns {
-            changes[parts.part_of(closed_ns).max(first_part)] -= 1;
+    let mut changes = vec![0_i64; parts.width()];
+    for (Lifetime { opened_ns, closed_ns }, amount) in amounts {
+        let first_part = parts.part_of(opened_ns);
+        changes[first_part] = changes[first_part].saturating_add(amount);
+        if let Some(closed_ns) = closed_ns {
+            let last_part = parts.part_of(closed_ns).max(first_part);
+            changes[last_part] = changes[last_part].saturating_sub(amount);
         }
     }
-    let open = parts.sums(&changes).into_iter();
-    open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect()
+    parts.sums(&changes)
 }
 
 /// Formats numbers as a line of bars, scaled from 0 to the largest.
@@ -55,12 +68,7 @@ pub type TimedChange = (i64, i64);
 
 /// Returns the largest sum at any time, after all changes at that time; it is 0 before the first change.
 pub fn most_at_once(mut changes: Vec<TimedChange>) -> u64 {
-    changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
-    most_in_order(changes)
-}
-
-/// Like [`most_at_once`], for changes in order of time.
-pub fn most_in_order(changes: impl IntoIterator<Item = TimedChange>) -> u64 {
+    changes.par_sort_unstable_by_key(|(time_ns, _)| *time_ns);
     let (mut previous_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
     for (time_ns, change) in changes {
         if time_ns != previous_ns {

@@ -107,7 +107,8 @@ impl<'a> ResourcesAnswer<'a> {
         let tables = FilteredTables::load(origin, &allocators, &resources)?;
         let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
-        let request = GroupingRequest { tables: &tables, criteria, info: &info };
+        let request =
+            GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());

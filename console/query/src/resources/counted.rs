@@ -10,67 +10,36 @@ use super::keys::ResourceKeys;
 use super::stats::{Once, ResourceStats};
 use crate::allocations::{AllocationOrMiss, FilteredTables, PART};
 use crate::groups::{GroupNodes, Path};
-use crate::growth::{TimeParts, TimedChange};
 use handlescope_session::cancel::Cancelled;
 
 /// Tables and options for counting allocations.
 pub struct Counter<'a> {
     pub keys: &'a ResourceKeys<'a>,
     pub tables: &'a FilteredTables<'a>,
-    pub timeline: Option<&'a TimeParts>,
-    /// Whether allocations are counted over time instead of bytes.
-    pub by_count: bool,
-    /// Whether each change over time is kept.
-    pub keeps_changes: bool,
-}
-
-/// What is counted for a group.
-#[derive(Default)]
-pub struct GroupFigures {
-    pub stats: ResourceStats,
-    /// Changes in allocated bytes for each part of the time.
-    pub changes: Vec<i64>,
+    /// Whether the group of each allocation is kept.
+    pub keeps_members: bool,
 }
 
 /// Groups with their figures, in the order of their first rows.
 #[derive(Default)]
 pub struct CountedGroups {
     /// One level; each group has a code in each column.
-    pub groups: GroupNodes<GroupFigures>,
+    pub groups: GroupNodes<ResourceStats>,
     /// Items that count once: group, what, kind, and the first row of the allocation or the number of the call. A call
     /// counts once for each kind that it freed.
     once: Vec<(u32, Once, u32, u32)>,
-    /// Changes in what is allocated by group, if kept; sorted once complete.
-    pub moments: Vec<(u32, TimedChange)>,
-}
-
-impl GroupFigures {
-    fn add_all(&mut self, other: &Self) {
-        self.stats.add_all(&other.stats);
-        for (part, bytes) in other.changes.iter().enumerate() {
-            self.change(part, *bytes);
-        }
-    }
-
-    fn change(&mut self, part: usize, bytes: i64) {
-        if self.changes.len() <= part {
-            self.changes.resize(part + 1, 0);
-        }
-        if let Some(change) = self.changes.get_mut(part) {
-            *change = change.saturating_add(bytes);
-        }
-    }
+    /// The group of each allocation, if kept.
+    pub members: Vec<u32>,
 }
 
 impl CountedGroups {
     fn add_all(&mut self, counts: Self) {
-        let places = self.groups.add_all(&counts.groups, GroupFigures::add_all);
+        let places = self.groups.add_all(&counts.groups, ResourceStats::add_all);
         let place_of = |group: u32| places.get(group as usize).copied().unwrap_or_default();
         let once = counts.once.into_iter();
         self.once
             .extend(once.map(|(group, once, kind, number)| (place_of(group), once, kind, number)));
-        let moments = counts.moments.into_iter();
-        self.moments.extend(moments.map(|(group, change)| (place_of(group), change)));
+        self.members.extend(counts.members.into_iter().map(place_of));
     }
 
     /// Counts items that count once, without duplicates.
@@ -79,8 +48,8 @@ impl CountedGroups {
         once.par_sort_unstable();
         once.dedup();
         for (group, once, ..) in once {
-            if let Some(counted) = self.groups.stats_mut(group) {
-                counted.stats.count(once);
+            if let Some(stats) = self.groups.stats_mut(group) {
+                stats.count(once);
             }
         }
     }
@@ -114,13 +83,11 @@ impl Counter<'_> {
         let mut path = Path::default();
         for (at, row) in misses.iter().enumerate() {
             let group = path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups);
-            if let Some(counted) = group.and_then(|group| counts.groups.stats_mut(group)) {
-                self.add_miss(*row, &mut counted.stats);
+            if let Some(stats) = group.and_then(|group| counts.groups.stats_mut(group)) {
+                self.add_miss(*row, stats);
             }
         }
         counts.count_once();
-        // Sorted in place, because there are two for each allocation.
-        counts.moments.par_sort_unstable();
         Ok(counts)
     }
 
@@ -131,8 +98,10 @@ impl Counter<'_> {
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
         let ended = Once::from_end(end).filter(|once| self.is_counted(*once, resource));
-        let Some(counted) = counts.groups.stats_mut(group) else { return };
-        let stats = &mut counted.stats;
+        if self.keeps_members {
+            counts.members.push(group);
+        }
+        let Some(stats) = counts.groups.stats_mut(group) else { return };
         stats.add_bytes(size, end);
         stats.add_time(time_ns);
         if first_part.is_none() {
@@ -149,22 +118,6 @@ impl Counter<'_> {
         }
         if let Some(call) = call.filter(|_| is_freed) {
             counts.once.push((group, Once::Free, self.kind(resource), call));
-        }
-        if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
-            let begin = timeline.part_of(time_ns);
-            // Kinds that are counted by number do not end in parts.
-            let change =
-                if self.by_count { i64::from(!table.is_further_part(resource)) } else { size };
-            counted.change(begin, change);
-            let end_ns = table.ended_ns.get(row);
-            if let Some(end_ns) = end_ns {
-                counted.change(timeline.part_of(end_ns).max(begin), change.saturating_neg());
-            }
-            if self.keeps_changes {
-                let end = end_ns.map(|end_ns| (end_ns.max(time_ns), change.saturating_neg()));
-                let changes = std::iter::once((time_ns, change)).chain(end);
-                counts.moments.extend(changes.map(|change| (group, change)));
-            }
         }
     }
 

@@ -4,17 +4,19 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use handlescope_model::tables::TraceInfo;
-use handlescope_model::tables::{End, ResourceEnd};
+use handlescope_model::tables::{End, ResourceEnd, TraceInfo};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, sentinel};
+use rayon::prelude::*;
 
-use super::counted::Counter;
+use super::counted::{CountedGroups, Counter};
 use super::keys::{ResourceKeys, bytes};
 use super::stats::ResourceStats;
+use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::FilteredTables;
 use crate::criteria::{GroupColumn, ResourceCriteria};
 use crate::error::QueryError;
-use crate::growth::{TimeParts, TimeWindow, TimedChange};
+use crate::groups::{TimedMembers, counting_sort};
+use crate::growth::{TimeWindow, TimedChange};
 use crate::info::recorded;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::values::TopN;
@@ -29,8 +31,8 @@ pub struct ResourceGroups {
     pub left_out: usize,
     /// Trimmed stacks that the groups share.
     pub stacks: Option<Arc<TrimmedStacks>>,
-    /// Changes by group number, those of each group in order of time.
-    changes: Vec<(u32, TimedChange)>,
+    /// The allocations of all groups, if they are kept.
+    timed: Option<TimedMembers>,
 }
 
 impl ResourceGroups {
@@ -43,10 +45,22 @@ impl ResourceGroups {
         self.left_out += before - self.rows.len();
     }
 
-    /// Returns the changes in bytes or numbers of a group in order of time; empty unless requested.
-    pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = TimedChange> {
-        let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
-        changes.iter().map(|(_, change)| *change)
+    /// Returns the bytes or numbers of a group that are allocated at the ends of equal parts of the window; `None` unless
+    /// allocations are kept.
+    pub fn outstanding(
+        &self,
+        group: &ResourceGroup,
+        of_bytes: bool,
+        window: TimeWindow,
+        parts: usize,
+    ) -> Option<Vec<i64>> {
+        Some(self.timed.as_ref()?.outstanding([group.members.clone()], of_bytes, window, parts))
+    }
+
+    /// Returns the changes in bytes or numbers of a group, unordered; empty unless allocations are kept.
+    pub fn changes(&self, group: &ResourceGroup, of_bytes: bool) -> Vec<TimedChange> {
+        let timed = self.timed.as_ref();
+        timed.map(|timed| timed.changes([group.members.clone()], of_bytes)).unwrap_or_default()
     }
 }
 
@@ -67,9 +81,10 @@ impl GroupKeys {
 pub struct ResourceGroup {
     /// Stats of the group.
     pub stats: ResourceStats,
-    /// Bytes or numbers allocated at the ends of parts of the trace, if requested.
+    /// Bytes allocated at the ends of parts of the trace, if requested.
     pub over_time: Option<Vec<i64>>,
-    changes: Range<usize>,
+    /// Where its allocations are among those of all groups.
+    members: Range<usize>,
     /// Its place among the keys.
     group: u32,
     keys: Arc<GroupKeys>,
@@ -121,6 +136,7 @@ impl ResourceGroup {
 /// A request to one trace.
 pub struct GroupingRequest<'a> {
     pub tables: &'a FilteredTables<'a>,
+    pub table: &'a Arc<AcquisitionTable>,
     pub criteria: &'a ResourceCriteria,
     pub info: &'a TraceInfo,
 }
@@ -135,38 +151,44 @@ impl GroupingRequest<'_> {
     ) -> Result<ResourceGroups, QueryError> {
         let keys = ResourceKeys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
-        let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
-        let counter = Counter {
-            keys: &keys,
-            tables: self.tables,
-            timeline: timeline.as_ref(),
-            by_count: self.criteria.by_count,
-            keeps_changes: self.criteria.keeps_changes,
-        };
-        let counts = counter.count(rows, misses)?;
-        let (nodes, codes) = counts.groups.into_nodes();
+        let keeps_members = parts.is_some() || self.criteria.keeps_members;
+        let counter = Counter { keys: &keys, tables: self.tables, keeps_members };
+        let CountedGroups { groups, members, .. } = counter.count(rows, misses)?;
+        let (nodes, codes) = groups.into_nodes();
         let keys_of_groups = Arc::new(GroupKeys { columns: keys.columns, codes });
         let mut order: Vec<_> =
-            (0..).zip(&nodes).map(|(at, node)| (rank(&node.stats.stats), at)).collect();
+            (0..).zip(&nodes).map(|(at, node)| (rank(&node.stats), at)).collect();
         order.sort_unstable_by(|(one_rank, one), (other_rank, other)| {
             let of = |group: &u32| keys_of_groups.of(*group);
             one_rank.cmp(other_rank).then_with(|| of(one).cmp(of(other)))
         });
-        let start = |group: u32| counts.moments.partition_point(|(number, _)| *number < group);
+        let members = members.iter().zip(rows).map(|(group, row)| (*group as usize, row.0));
+        let (members, ends) = counting_sort(members, nodes.len());
+        let end = |group: u32| ends.get(group as usize).map_or(0, |end| *end as usize);
         let groups = order.iter().filter_map(|(_, group)| {
             let node = nodes.get(*group as usize)?;
-            let counted = &node.stats;
             Some(ResourceGroup {
-                stats: counted.stats,
-                over_time: timeline.as_ref().map(|timeline| timeline.sums(&counted.changes)),
-                changes: start(*group)..start(group + 1),
+                stats: node.stats,
+                over_time: None,
+                members: group.checked_sub(1).map_or(0, end)..end(*group),
                 group: *group,
                 keys: Arc::clone(&keys_of_groups),
                 allocator: keys.first_allocators.get(node.code as usize).copied(),
             })
         });
-        let (rows, changes) = (groups.collect(), counts.moments);
-        Ok(ResourceGroups { by: by.to_vec(), rows, left_out: 0, stacks: keys.stacks, changes })
+        let mut groups: Vec<ResourceGroup> = groups.collect();
+        let timed = keeps_members.then(|| TimedMembers {
+            rows: members.into_iter().map(AcquisitionIdx).collect(),
+            table: Arc::clone(self.table),
+        });
+        if let Some((timed, parts)) = timed.as_ref().zip(parts) {
+            let window = self.window();
+            groups.par_iter_mut().for_each(|group| {
+                let members = [group.members.clone()];
+                group.over_time = Some(timed.outstanding(members, true, window, parts));
+            });
+        }
+        Ok(ResourceGroups { by: by.to_vec(), rows: groups, left_out: 0, stacks: keys.stacks, timed })
     }
 
     /// Returns the time range of the trace.

@@ -14,10 +14,8 @@ use handlescope_session::cancel::Cancel;
 pub struct AllocationsOverview<'a> {
     /// Groups of one kind, allocator, process and stack.
     pub groups: ResourcesAnswer<'a>,
-    /// Groups of one kind and process, with allocated bytes over time.
-    bytes: ResourcesAnswer<'a>,
-    /// Groups of one kind and process, with the number of allocations over time, if a kind has no bytes.
-    counts: Option<ResourcesAnswer<'a>>,
+    /// Groups of one kind and process, with their times.
+    pub over_time: ResourcesAnswer<'a>,
     /// The kinds that were allocated.
     pub kinds: Vec<AllocatedKind>,
 }
@@ -37,13 +35,6 @@ impl AllocatedKind {
     }
 }
 
-impl<'a> AllocationsOverview<'a> {
-    /// Returns the answer that has a kind's allocations over time.
-    pub fn over_time(&self, kind: &AllocatedKind) -> &ResourcesAnswer<'a> {
-        self.counts.as_ref().filter(|_| !kind.has_bytes()).unwrap_or(&self.bytes)
-    }
-}
-
 impl ResourcesAnswer<'_> {
     pub fn groups_of<'g>(&'g self, kind: &'g str) -> impl Iterator<Item = &'g ResourceGroup> {
         self.groups
@@ -53,14 +44,13 @@ impl ResourcesAnswer<'_> {
     }
 }
 
-/// Makes the overview with `parts` parts of time; `None` if no allocation of the trace is selected.
+/// Makes the overview; `None` if no allocation of the trace is selected.
 ///
 /// # Errors
 /// If the archive is damaged, a time is requested but the trace has no clock, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
     criteria: &ResourceCriteria,
-    parts: usize,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
@@ -68,15 +58,12 @@ pub fn allocations_overview<'a>(
     if kinds_of_trace.is_empty() {
         return Ok(None);
     }
-    let answer = |by: &[GroupColumn], buckets: Option<usize>, by_count: bool| {
-        let by = Some(by.to_vec());
-        let keeps_changes = buckets.is_some();
-        let criteria =
-            ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
+    let answer = |by: &[GroupColumn], keeps_members: bool| {
+        let criteria = ResourceCriteria { by: Some(by.to_vec()), keeps_members, ..criteria.clone() };
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
-    let groups = answer(&GroupColumn::COMPARED, None, false)?;
+    let groups = answer(&GroupColumn::COMPARED, false)?;
     let kinds: Vec<AllocatedKind> = kinds_of_trace
         .iter()
         .map(|kind| {
@@ -86,9 +73,6 @@ pub fn allocations_overview<'a>(
         })
         .filter(|kind| kind.stats.allocs > 0)
         .collect();
-    let by = [GroupColumn::Kind, GroupColumn::Process];
-    let bytes = answer(&by, Some(parts), false)?;
-    let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
-    let counts = is_counted.then(|| answer(&by, Some(parts), true)).transpose()?;
-    Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, bytes, counts, kinds }))
+    let over_time = answer(&[GroupColumn::Kind, GroupColumn::Process], true)?;
+    Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, over_time, kinds }))
 }

@@ -11,7 +11,7 @@ use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     FileAnswer, GroupColumn, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
+    ResourcesAnswer, TimeWindow, TimedChange, most_at_once,
 };
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
@@ -89,19 +89,14 @@ impl OpenTimeline {
         };
         let name = |node: &NodeIdx| name(file, groups, *node);
         let changes = |node: &NodeIdx| groups.changes(*node);
-        let peaks = groups
-            .tree
-            .children(None)
-            .iter()
-            .map(|node| (most_at_once(changes(node)), node))
-            .collect();
-        let series = series(peaks, open, changes, name, buckets, top);
+        let nodes = groups.tree.children(None).iter();
+        let series = series(nodes, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
         let (measure, axis) = (Measure::Handles, Axis::Seconds);
         Some(Self { measure, file, window: groups.window?, series, axis })
     }
 
-    /// Like [`new`](Self::new), for allocations with groups over time.
+    /// Like [`new`](Self::new), for allocations with groups that keep them.
     pub fn for_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
@@ -110,10 +105,7 @@ impl OpenTimeline {
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        let changes = |group: &ResourceGroup| groups.changes(group).collect();
-        let series = series(peaks(groups, &groups.rows), allocated, changes, name, buckets, top);
-        let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+        Self::for_groups(answer, groups.rows.iter(), name, measure, buckets, top)
     }
 
     /// Like [`for_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
@@ -125,14 +117,30 @@ impl OpenTimeline {
         buckets: usize,
         top: usize,
     ) -> Option<Self> {
-        let groups = answer.groups.as_ref()?;
         let name =
             |group: &ResourceGroup| cut(marked_owner(answer, group).as_deref().unwrap_or(UNKNOWN));
-        let changes = |group: &ResourceGroup| groups.changes(group).collect();
-        let peaks = peaks(groups, answer.groups_of(kind));
-        let series = series(peaks, allocated, changes, name, buckets, top);
+        Self::for_groups(answer, answer.groups_of(kind), name, measure, buckets, top)
+    }
+
+    fn for_groups<'g>(
+        answer: &ResourcesAnswer<'_>,
+        rows: impl Iterator<Item = &'g ResourceGroup>,
+        name: impl Fn(&ResourceGroup) -> String,
+        measure: Measure,
+        buckets: usize,
+        top: usize,
+    ) -> Option<Self> {
+        let (groups, window) = (answer.groups.as_ref()?, answer.window?);
+        let of_bytes = measure == Measure::Bytes;
+        let changes = |group: &ResourceGroup| groups.changes(group, of_bytes);
+        // Sums may be negative if the events say so.
+        let open = |group: &ResourceGroup| {
+            let open = groups.outstanding(group, of_bytes, window, buckets).unwrap_or_default();
+            open.into_iter().map(|open| u64::try_from(open).unwrap_or_default()).collect()
+        };
+        let series = series(rows, open, changes, name, buckets, top);
         let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+        Some(Self { measure, file, window, series, axis: Axis::Seconds })
     }
 
     /// Builds the timeline of a dataset with this name; the first `top` lines get their own series, and the others are
@@ -220,24 +228,17 @@ impl OpenTimeline {
     }
 }
 
-/// Returns groups of allocations, each with its peak.
-fn peaks<'g>(
-    groups: &ResourceGroups,
-    rows: impl IntoIterator<Item = &'g ResourceGroup>,
-) -> Vec<(u64, &'g ResourceGroup)> {
-    rows.into_iter().map(|group| (most_in_order(groups.changes(group)), group)).collect()
-}
-
 /// Returns a series for each of the `top` groups with the highest peaks, and the sum of the rest.
-fn series<G>(
-    mut peaks: Vec<(u64, &G)>,
+fn series<'g, G: 'g>(
+    groups: impl Iterator<Item = &'g G>,
     open: impl Fn(&G) -> Vec<u64>,
     changes: impl Fn(&G) -> Vec<TimedChange>,
     name: impl Fn(&G) -> String,
     buckets: usize,
     top: usize,
 ) -> Vec<Series> {
-    peaks.retain(|(peak, _)| *peak > 0);
+    let peaks = groups.map(|group| (most_at_once(changes(group)), group));
+    let mut peaks: Vec<(u64, &G)> = peaks.filter(|(peak, _)| *peak > 0).collect();
     peaks.sort_by_key(|(peak, _)| Reverse(*peak));
     let rest = peaks.split_off(top.min(peaks.len()));
     let mut series: Vec<Series> = peaks
@@ -255,11 +256,6 @@ fn series<G>(
         series.push(Series { name: format!("{} others", rest.len()), peak, open: sums });
     }
     series
-}
-
-/// Returns the allocated amount of a group at the end of each bucket. Sums may be negative if the events say so.
-fn allocated(group: &ResourceGroup) -> Vec<u64> {
-    group.over_time.iter().flatten().map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
 }
 
 /// Returns the owner of allocations with marks for its start and end, because an id may be reused.
