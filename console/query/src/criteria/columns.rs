@@ -64,17 +64,28 @@ pub struct StackNames {
     pub heading: &'static str,
 }
 
-/// What most columns have in common.
-const TEXT: ColumnSpec = ColumnSpec {
-    word: "",
-    handles: None,
-    allocations: None,
-    kind: KeyKind::Text,
-    none: None,
-    name: None,
-    title: "",
-    frames: None,
-};
+/// Declares a column of handles, with its word and help text.
+const fn of_handles(word: &'static str, help: &'static str) -> ColumnSpec {
+    ColumnSpec {
+        word,
+        handles: Some(help),
+        allocations: None,
+        kind: KeyKind::Text,
+        none: None,
+        name: None,
+        title: "",
+        frames: None,
+    }
+}
+
+/// Declares a column of allocations, with its word, title and help text.
+const fn of_allocations(
+    word: &'static str,
+    title: &'static str,
+    help: &'static str,
+) -> ColumnSpec {
+    ColumnSpec { handles: None, allocations: Some(help), title, ..of_handles(word, "") }
+}
 
 impl GroupColumn {
     /// Every column, in the order of the help.
@@ -110,109 +121,69 @@ impl GroupColumn {
     const fn spec(self) -> ColumnSpec {
         match self {
             Self::CreateStack => ColumnSpec {
-                word: "createstack",
                 handles: Some("stack of the event that opened the handle"),
-                allocations: Some("stack that allocated"),
                 kind: KeyKind::Stack,
                 none: Some("no stack"),
                 name: Some("stack"),
-                title: "Stack",
                 frames: Some(StackNames {
                     innermost: ("innermost_frame", "Innermost frame"),
                     text: "text",
                     heading: "Allocated on stack",
                 }),
+                ..of_allocations("createstack", "Stack", "stack that allocated")
             },
             Self::CloseStack => ColumnSpec {
-                word: "closestack",
-                handles: Some("stack of the event that closed it"),
                 kind: KeyKind::Stack,
                 none: Some("not closed, or no stack"),
-                ..TEXT
+                ..of_handles("closestack", "stack of the event that closed it")
             },
             Self::FreeStack => ColumnSpec {
-                word: "freestack",
-                allocations: Some("stack that freed"),
                 kind: KeyKind::Stack,
                 name: Some("free_stack"),
-                title: "Free stack",
                 frames: Some(StackNames {
                     innermost: ("free_frame", "Innermost frame of the free"),
                     text: "free_text",
                     heading: "Freed on stack",
                 }),
-                ..TEXT
+                ..of_allocations("freestack", "Free stack", "stack that freed")
             },
-            Self::Type => ColumnSpec { word: "type", handles: Some("type of the object"), ..TEXT },
-            Self::Kind => ColumnSpec {
-                word: "kind",
-                allocations: Some("heap, commit, and so on"),
-                title: "Kind",
-                ..TEXT
-            },
-            Self::Allocator => ColumnSpec {
-                word: "allocator",
-                allocations: Some("heap or other allocator"),
-                title: "Allocator",
-                ..TEXT
-            },
+            Self::Type => of_handles("type", "type of the object"),
+            Self::Kind => of_allocations("kind", "Kind", "heap, commit, and so on"),
+            Self::Allocator => {
+                of_allocations("allocator", "Allocator", "heap or other allocator")
+            }
             Self::Process => ColumnSpec {
-                word: "process",
                 handles: Some("owner of the handle"),
-                allocations: Some("owner"),
-                title: "Process",
-                ..TEXT
+                ..of_allocations("process", "Process", "owner")
             },
             Self::Name => ColumnSpec {
-                word: "name",
-                handles: Some("name of the object"),
                 none: Some("no name"),
-                ..TEXT
+                ..of_handles("name", "name of the object")
             },
             Self::NamePattern => ColumnSpec {
-                word: "namepattern",
-                handles: Some("name with # for numbers and GUIDs"),
                 none: Some("no name"),
-                ..TEXT
+                ..of_handles("namepattern", "name with # for numbers and GUIDs")
             },
-            Self::Module => ColumnSpec {
-                word: "module",
-                handles: Some("module of the first frame outside the system"),
-                ..TEXT
-            },
-            Self::Function => {
-                ColumnSpec { word: "function", handles: Some("that frame"), ..TEXT }
+            Self::Module => {
+                of_handles("module", "module of the first frame outside the system")
             }
-            Self::Caller => ColumnSpec {
-                word: "allocated_by",
-                allocations: Some("process that allocated, if not the owner"),
-                title: "Allocated by",
-                ..TEXT
-            },
+            Self::Function => of_handles("function", "that frame"),
+            Self::Caller => of_allocations(
+                "allocated_by",
+                "Allocated by",
+                "process that allocated, if not the owner",
+            ),
             Self::Thread => ColumnSpec {
-                word: "thread",
                 handles: Some("thread that opened it"),
-                allocations: Some("thread that allocated"),
                 kind: KeyKind::Number,
                 name: Some("tid"),
-                title: "Thread",
-                ..TEXT
+                ..of_allocations("thread", "Thread", "thread that allocated")
             },
-            Self::Lifetime => {
-                ColumnSpec { word: "lifetime", handles: Some("how long it was open"), ..TEXT }
-            }
-            Self::End => ColumnSpec {
-                word: "end",
-                allocations: Some("how it ended"),
-                title: "End",
-                ..TEXT
-            },
+            Self::Lifetime => of_handles("lifetime", "how long it was open"),
+            Self::End => of_allocations("end", "End", "how it ended"),
             Self::Size => ColumnSpec {
-                word: "size",
-                allocations: Some("bytes of each"),
                 kind: KeyKind::Bytes,
-                title: "Size",
-                ..TEXT
+                ..of_allocations("size", "Size", "bytes of each")
             },
         }
     }

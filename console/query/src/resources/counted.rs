@@ -2,12 +2,13 @@
 //! allocation count once.
 
 use handlescope_model::rules::{is_freed, is_of_pages};
-use handlescope_model::tables::{ResourceKind, ResourceMissKind};
+use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use handlescope_model::{AcquisitionIdx, ResourceMissIdx, sentinel};
 use rayon::prelude::*;
 
 use super::keys::ResourceKeys;
-use super::stats::{Once, ResourceStats};
+use super::stats::ResourceStats;
+use crate::amounts::Amount;
 use crate::allocations::{AllocationOrMiss, FilteredTables, PART};
 use crate::groups::{GroupNodes, Path};
 use handlescope_session::cancel::Cancelled;
@@ -25,9 +26,9 @@ pub struct Counter<'a> {
 pub struct CountedGroups {
     /// One level; each group has a code in each column.
     pub groups: GroupNodes<ResourceStats>,
-    /// Items that count once: group, what, kind, and the first row of the allocation or the number of the call. A call
-    /// counts once for each kind that it freed.
-    once: Vec<(u32, Once, u32, u32)>,
+    /// Allocations in parts, and calls that freed, which count once: group, end (`None` for the allocation itself), kind,
+    /// and the first row of the allocation or the number of the call. A call counts once for each kind that it freed.
+    once: Vec<(u32, Option<ResourceEnd>, u32, u32)>,
     /// The group of each allocation, if kept.
     pub members: Vec<u32>,
 }
@@ -38,7 +39,7 @@ impl CountedGroups {
         let place_of = |group: u32| places.get(group as usize).copied().unwrap_or_default();
         let once = counts.once.into_iter();
         self.once
-            .extend(once.map(|(group, once, kind, number)| (place_of(group), once, kind, number)));
+            .extend(once.map(|(group, end, kind, number)| (place_of(group), end, kind, number)));
         self.members.extend(counts.members.into_iter().map(place_of));
     }
 
@@ -47,9 +48,14 @@ impl CountedGroups {
         let mut once = std::mem::take(&mut self.once);
         once.par_sort_unstable();
         once.dedup();
-        for (group, once, ..) in once {
-            if let Some(stats) = self.groups.stats_mut(group) {
-                stats.count(once);
+        for (group, end, ..) in once {
+            let Some(stats) = self.groups.stats_mut(group) else { continue };
+            let sum = match end {
+                Some(end) => stats.ended(end),
+                None => Some(&mut stats.allocated),
+            };
+            if let Some(sum) = sum {
+                sum.count += 1;
             }
         }
     }
@@ -97,33 +103,31 @@ impl Counter<'_> {
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
-        let ended = Once::from_end(end).filter(|once| self.is_counted(*once, resource));
+        let (is_whole, is_freed) = (first_part.is_none(), end.is_some_and(is_freed));
+        // A free counts for its call instead.
+        let counted_end = end.filter(|end| !is_freed && self.is_counted(*end, resource));
         if self.keeps_members {
             counts.members.push(group);
         }
         let Some(stats) = counts.groups.stats_mut(group) else { return };
-        stats.add_bytes(size, end);
+        stats.allocated.add(Amount { count: is_whole.into(), bytes: size });
         stats.add_time(time_ns);
-        if first_part.is_none() {
-            stats.count(Once::Alloc);
-            ended.into_iter().for_each(|once| stats.count(once));
-        }
-        let is_freed = end.is_some_and(is_freed);
-        if is_freed && call.is_none() {
-            stats.count(Once::Free);
+        if let Some(sum) = end.and_then(|end| stats.ended(end)) {
+            let counts = if is_freed { call.is_none() } else { is_whole && counted_end.is_some() };
+            sum.add(Amount { count: counts.into(), bytes: size });
         }
         if let Some(first) = first_part {
-            counts.once.push((group, Once::Alloc, 0, first.0));
-            counts.once.extend(ended.map(|once| (group, once, 0, first.0)));
+            counts.once.push((group, None, 0, first.0));
+            counts.once.extend(counted_end.map(|end| (group, Some(end), 0, first.0)));
         }
         if let Some(call) = call.filter(|_| is_freed) {
-            counts.once.push((group, Once::Free, self.kind(resource), call));
+            counts.once.push((group, Some(ResourceEnd::Freed), self.kind(resource), call));
         }
     }
 
     /// Whether the count of such an end applies here, not only its bytes.
-    fn is_counted(&self, once: Once, resource: AcquisitionIdx) -> bool {
-        let is_end_of_pages = matches!(once, Once::Replaced | Once::Destroyed);
+    fn is_counted(&self, end: ResourceEnd, resource: AcquisitionIdx) -> bool {
+        let is_end_of_pages = matches!(end, ResourceEnd::Replaced | ResourceEnd::Destroyed);
         !is_end_of_pages || !ResourceKind::from_code(self.kind(resource)).is_some_and(is_of_pages)
     }
 
@@ -138,8 +142,7 @@ impl Counter<'_> {
         match misses.kind.get(row).and_then(ResourceMissKind::from_code) {
             Some(ResourceMissKind::OrphanFree) => {
                 let size = misses.size.get(row).unwrap_or_default();
-                stats.orphan_frees += 1;
-                stats.orphan_bytes = stats.orphan_bytes.saturating_add(size);
+                stats.orphan_frees.add(Amount { count: 1, bytes: size });
             }
             Some(ResourceMissKind::Ignored) => stats.ignored += 1,
             None => {}

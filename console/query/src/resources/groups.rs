@@ -13,6 +13,7 @@ use super::keys::{ResourceKeys, bytes};
 use super::stats::ResourceStats;
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::FilteredTables;
+use crate::amounts::Amount;
 use crate::criteria::{GroupColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::groups::{TimedMembers, counting_sort};
@@ -199,6 +200,6 @@ impl GroupingRequest<'_> {
 
 /// Returns the sort key of a group: those with the most bytes never freed come first.
 fn rank(stats: &ResourceStats) -> impl Ord + use<> {
-    let unreleased = (Reverse(stats.unreleased_bytes()), Reverse(stats.unreleased()));
-    (unreleased, Reverse(stats.alloc_bytes), stats.first_ns)
+    let Amount { count, bytes } = stats.unreleased();
+    (Reverse((bytes, count, stats.allocated.bytes)), stats.first_ns)
 }

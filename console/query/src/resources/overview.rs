@@ -31,7 +31,7 @@ pub struct AllocatedKind {
 impl AllocatedKind {
     /// Whether any of it has a size: GDI and USER handles have none.
     pub fn has_bytes(&self) -> bool {
-        self.stats.alloc_bytes != 0
+        self.stats.allocated.bytes != 0
     }
 }
 
@@ -71,7 +71,7 @@ pub fn allocations_overview<'a>(
             groups.groups_of(kind.name()).for_each(|group| stats.add_all(&group.stats));
             AllocatedKind { name: kind.name(), stats }
         })
-        .filter(|kind| kind.stats.allocs > 0)
+        .filter(|kind| kind.stats.allocated.count > 0)
         .collect();
     let over_time = answer(&[GroupColumn::Kind, GroupColumn::Process], true)?;
     Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, over_time, kinds }))

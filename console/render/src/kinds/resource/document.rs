@@ -70,8 +70,8 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
         "process that allocated, `name.exe(pid)`; null if it is the owner",
         |row| row.text(GroupColumn::Caller),
     );
-    columns.add("count", "number of allocations", |row| row.stats().unreleased());
-    columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
+    columns.add("count", "number of allocations", |row| row.stats().unreleased().count);
+    columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased().bytes);
     columns.add("first_ns", "time of the first allocation", |row| row.stats().first_ns);
     columns.add("last_ns", "time of the last allocation", |row| row.stats().last_ns);
 }

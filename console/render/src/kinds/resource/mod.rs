@@ -47,10 +47,10 @@ pub fn resource_columns<'a>(
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count = columns.add("count", "allocations never freed", |row| row.stats().unreleased());
+        let count = columns.add("count", "allocations never freed", |row| row.stats().unreleased().count);
         count.title("Count").show(Show::Grouped).rank(-2);
         let bytes =
-            columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
+            columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased().bytes);
         bytes.title("Bytes").show(Show::Bytes).rank(-2);
     } else {
         add_amounts(&mut columns, AllocationRow::stats);
@@ -219,23 +219,24 @@ fn file_rows(
     groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
     let file_rows = FileRows::new(answer.about.path, groups(answer, criteria).count())
         .started(&answer.about.info, display);
-    let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
-    let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
+    let ResourceStats { allocated, freed, outstanding, at_exit, .. } = sum;
     let unreleased = format!(
-        "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
-        Size(sum.outstanding_bytes),
-        Size(sum.at_exit_bytes)
+        "{} leaked ({}), {} freed only by process exit ({})",
+        HumanCount(outstanding.count),
+        Size(outstanding.bytes),
+        HumanCount(at_exit.count),
+        Size(at_exit.bytes)
     );
+    let allocations = CountedNoun(allocated.count, "allocation");
     if criteria.is_of_leaks() {
-        return file_rows.below(format!("{}: {unreleased}", CountedNoun(allocs, "allocation")));
+        return file_rows.below(format!("{allocations}: {unreleased}"));
     }
     file_rows.below(format!(
-        "{} ({}), {} ({}), {unreleased}, {}",
-        CountedNoun(allocs, "allocation"),
-        Size(alloc_bytes),
-        CountedNoun(frees, "free"),
-        Size(freed_bytes),
-        CountedNoun(sum.orphan_frees, "orphan free")
+        "{allocations} ({}), {} ({}), {unreleased}, {}",
+        Size(allocated.bytes),
+        CountedNoun(freed.count, "free"),
+        Size(freed.bytes),
+        CountedNoun(sum.orphan_frees.count, "orphan free")
     ))
 }
 

@@ -110,12 +110,11 @@ impl AllocationRow<'_> {
         display: &Display,
         mut out: &mut dyn Write,
     ) -> io::Result<()> {
-        let ResourceStats { allocs, alloc_bytes, first_ns, last_ns, .. } = self.group.stats;
-        let (count, size) = (HumanCount(allocs), Size(alloc_bytes));
-        write!(out, "Count: {count} Bytes: {size}")?;
-        let unreleased = (self.group.stats.unreleased(), self.group.stats.unreleased_bytes());
-        if unreleased != (allocs, alloc_bytes) {
-            write!(out, " Leaked: {} Bytes: {}", HumanCount(unreleased.0), Size(unreleased.1))?;
+        let ResourceStats { allocated, first_ns, last_ns, .. } = self.group.stats;
+        write!(out, "Count: {} Bytes: {}", HumanCount(allocated.count), Size(allocated.bytes))?;
+        let leaked = self.group.stats.unreleased();
+        if leaked != allocated {
+            write!(out, " Leaked: {} Bytes: {}", HumanCount(leaked.count), Size(leaked.bytes))?;
         }
         for column in by {
             self.write_key(*column, display, out)?;
@@ -174,13 +173,13 @@ pub fn add_amounts<'a, R>(
     stats: impl Fn(&R) -> &'a ResourceStats + Copy + 'a,
 ) {
     columns
-        .add("allocs", "allocations", move |row| stats(row).allocs)
+        .add("allocs", "allocations", move |row| stats(row).allocated.count)
         .title("Allocs")
         .show(Show::Grouped);
     let alloc = columns.add(
         "alloc_bytes",
         "their bytes; those of pages count once, however often they are committed",
-        move |row| stats(row).alloc_bytes,
+        move |row| stats(row).allocated.bytes,
     );
     alloc.title("Allocated").show(Show::Bytes);
     columns
@@ -188,43 +187,43 @@ pub fn add_amounts<'a, R>(
             "frees",
             "calls that freed some of them, per kind; a reallocation is a free and an \
              allocation",
-            move |row| stats(row).frees,
+            move |row| stats(row).freed.count,
         )
         .title("Frees")
         .show(Show::Grouped);
-    columns.add("freed_bytes", "the bytes that they freed", move |row| stats(row).freed_bytes);
+    columns.add("freed_bytes", "the bytes that they freed", move |row| stats(row).freed.bytes);
     columns.add(
         "replaced",
         "allocations replaced by another one at the same place, because a free was \
          lost; not counted for pages",
-        move |row| stats(row).replaced,
+        move |row| stats(row).replaced.count,
     );
-    columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced_bytes);
-    columns.add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed);
-    columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed_bytes);
+    columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced.bytes);
+    columns.add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed.count);
+    columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed.bytes);
     let orphan_frees = columns.add(
         "orphan_frees",
         "frees of something not allocated: freed twice, allocated elsewhere, or before the trace",
-        move |row| stats(row).orphan_frees,
+        move |row| stats(row).orphan_frees.count,
     );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_bytes);
+    columns.add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_frees.bytes);
     columns.add("ignored", "events that failed or contain nothing to follow", move |row| {
         stats(row).ignored
     });
     let at_exit = columns.add(
         "closed_at_exit",
         "allocations freed only by the end of their process",
-        move |row| stats(row).at_exit,
+        move |row| stats(row).at_exit.count,
     );
     at_exit.title("At exit").show(Show::Grouped);
     let at_exit =
-        columns.add("closed_at_exit_bytes", "their bytes", move |row| stats(row).at_exit_bytes);
+        columns.add("closed_at_exit_bytes", "their bytes", move |row| stats(row).at_exit.bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
     let leaked =
-        columns.add("leaked", "allocations never freed", move |row| stats(row).outstanding);
+        columns.add("leaked", "allocations never freed", move |row| stats(row).outstanding.count);
     leaked.title("Leaked").show(Show::Grouped);
     let leaked =
-        columns.add("leaked_bytes", "their bytes", move |row| stats(row).outstanding_bytes);
+        columns.add("leaked_bytes", "their bytes", move |row| stats(row).outstanding.bytes);
     leaked.title("Bytes leaked").show(Show::Bytes);
 }
