@@ -9,7 +9,7 @@ use handlescope_model::ProcessIdx;
 use super::group::AcquisitionGroup;
 use super::list::{AcquisitionGroups, Subject};
 use crate::context::FileContext;
-use crate::criteria::ProcessCriteria;
+use crate::criteria::{GroupColumn, ProcessCriteria};
 use crate::groups::Groups;
 
 impl<'a> AcquisitionGroups<'a> {
@@ -49,7 +49,8 @@ impl<'a> AcquisitionGroups<'a> {
             let members = groups.tree.handles(node).pop().unwrap_or_default();
             let first = timed.rows.get(members.start).filter(|_| !members.is_empty());
             let owner = if at_end {
-                groups.process_label(node).and_then(|label| labels.get(label).copied())
+                let label = groups.key_in(node, GroupColumn::Process).text();
+                label.and_then(|label| labels.get(label).copied())
             } else {
                 first.and_then(|row| timed.table.owner(*row))
             };
@@ -58,11 +59,12 @@ impl<'a> AcquisitionGroups<'a> {
             if is_empty || !acquired.matches_process(process) {
                 continue;
             }
-            let (type_name, create_stack) = groups.type_and_stack(node);
+            let create_stack = groups.key_in(node, GroupColumn::CreateStack).stack();
+            let pattern = groups.key_in(node, GroupColumn::NamePattern).text();
             acquired.groups.push(AcquisitionGroup {
                 process: Cow::Borrowed(process),
-                type_name,
-                allocator: groups.name_pattern(node).filter(|_| create_stack.is_none()),
+                type_name: groups.key_in(node, GroupColumn::Type).text().unwrap_or_default(),
+                allocator: pattern.filter(|_| create_stack.is_none()),
                 is_named_by_allocator: false,
                 has_lasting_name: true,
                 has_bytes: false,

@@ -252,3 +252,17 @@ pub enum GroupKey<T> {
     /// No value: no name, no stack, not closed.
     None,
 }
+
+impl<T> GroupKey<T> {
+    pub fn text(self) -> Option<T> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub fn number(self) -> Option<i64> {
+        if let Self::Number(number) = self { Some(number) } else { None }
+    }
+
+    pub fn stack(self) -> Option<StackIdx> {
+        if let Self::Stack(stack) = self { Some(stack) } else { None }
+    }
+}

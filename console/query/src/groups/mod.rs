@@ -183,34 +183,9 @@ impl Groups {
     pub fn shown_stacks(&self, height: usize) -> StackSet {
         let mut stacks = StackSet::new(height);
         for node in self.tree.shown() {
-            if let GroupKey::Stack(stack) = self.key(node) {
-                stacks.add(Some(stack));
-            }
+            stacks.add(self.key(node).stack());
         }
         stacks
-    }
-
-    /// Returns the process label of a group of [`for_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
-    pub fn process_label(&self, node: NodeIdx) -> Option<&str> {
-        match self.path(node).map(|node| self.key(node)).next()? {
-            GroupKey::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Returns type and create stack of a group of
-    /// [`for_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
-    pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
-        let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
-        let type_name = match keys.next() {
-            Some(GroupKey::Text(text)) => text,
-            _ => "",
-        };
-        let stack = match keys.next() {
-            Some(GroupKey::Stack(stack)) => Some(stack),
-            _ => None,
-        };
-        (type_name, stack)
     }
 
     /// Whether the innermost level groups by name pattern, as in
@@ -219,17 +194,17 @@ impl Groups {
         self.by.last() == Some(&GroupColumn::NamePattern)
     }
 
-    /// Returns the name pattern of a group, if it is grouped by that.
-    pub fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
-        match self.key(node) {
-            GroupKey::Text(pattern) if self.has_name_patterns() => Some(pattern),
-            _ => None,
-        }
-    }
-
     /// Returns the text of a stack's representative frame, as stack filters see it.
     pub fn function(&self, file: &FileContext<'_>, stack: Option<StackIdx>) -> Option<String> {
         Some(self.stacks.as_ref()?.function(file.frames.as_ref()?, stack?))
+    }
+
+    /// Returns the value that the handles of a group share in a column, if they are grouped by it.
+    pub fn key_in(&self, node: NodeIdx, column: GroupColumn) -> GroupKey<&str> {
+        let is_of_column =
+            |node: &NodeIdx| self.by.get(self.tree.level_and_code(*node).0) == Some(&column);
+        let node = self.tree.with_parents(node).find(is_of_column);
+        node.map_or(GroupKey::None, |node| self.key(node))
     }
 
     /// Returns the value that the handles of a group share in its own column.

@@ -65,19 +65,6 @@ impl ResourceGroups {
     }
 }
 
-/// What groups have in common: a code in each column. All columns about allocators share the first code.
-struct GroupKeys {
-    columns: Vec<Option<GroupColumn>>,
-    codes: Vec<u32>,
-}
-
-impl GroupKeys {
-    fn of(&self, group: u32) -> &[u32] {
-        let (group, width) = (group as usize, self.columns.len());
-        self.codes.get(group * width..(group + 1) * width).unwrap_or_default()
-    }
-}
-
 /// A group of allocations.
 pub struct ResourceGroup {
     /// Stats of the group.
@@ -86,9 +73,8 @@ pub struct ResourceGroup {
     pub over_time: Option<Vec<i64>>,
     /// Where its allocations are among those of all groups.
     members: Range<usize>,
-    /// Its place among the keys.
-    group: u32,
-    keys: Arc<GroupKeys>,
+    /// The number that its allocations share in each column that is not about allocators.
+    numbers: Box<[(GroupColumn, u32)]>,
     allocator: Option<AllocatorIdx>,
 }
 
@@ -98,24 +84,21 @@ impl ResourceGroup {
         self.allocator
     }
 
-    fn codes(&self, column: GroupColumn) -> impl Iterator<Item = u32> {
-        self.keys
-            .columns
-            .iter()
-            .zip(self.keys.of(self.group))
-            .filter(move |(of, _)| **of == Some(column))
-            .map(|(_, code)| *code)
-    }
-
     /// Returns the number shared in a column of rows, words or other 32-bit numbers.
     pub fn number(&self, column: GroupColumn) -> Option<u32> {
-        self.codes(column).next().filter(|number| *number != sentinel())
+        self.halves(column).next().filter(|number| *number != sentinel())
     }
 
     /// Returns the bytes shared in a column of bytes.
     pub fn bytes(&self, column: GroupColumn) -> Option<i64> {
-        let mut halves = self.codes(column);
+        let mut halves = self.halves(column);
         Some(bytes(halves.next()?, halves.next()?))
+    }
+
+    /// Returns the number shared in a column, or both halves of its bytes.
+    fn halves(&self, column: GroupColumn) -> impl Iterator<Item = u32> {
+        let numbers = self.numbers.iter();
+        numbers.filter(move |(of, _)| *of == column).map(|(_, number)| *number)
     }
 
     /// Returns the stack shared in a column of stacks; one of several with the same functions.
@@ -156,24 +139,27 @@ impl GroupingRequest<'_> {
         let counter = Counter { keys: &keys, tables: self.tables, keeps_members };
         let CountedGroups { groups, members, .. } = counter.count(rows, misses)?;
         let (nodes, codes) = groups.into_nodes();
-        let keys_of_groups = Arc::new(GroupKeys { columns: keys.columns, codes });
+        let width = keys.columns.len();
+        let codes_of = |group: u32| {
+            let start = group as usize * width;
+            codes.get(start..start + width).unwrap_or_default()
+        };
         let mut order: Vec<_> =
             (0..).zip(&nodes).map(|(at, node)| (rank(&node.stats), at)).collect();
         order.sort_unstable_by(|(one_rank, one), (other_rank, other)| {
-            let of = |group: &u32| keys_of_groups.of(*group);
-            one_rank.cmp(other_rank).then_with(|| of(one).cmp(of(other)))
+            one_rank.cmp(other_rank).then_with(|| codes_of(*one).cmp(codes_of(*other)))
         });
         let members = members.iter().zip(rows).map(|(group, row)| (*group as usize, row.0));
         let (members, ends) = counting_sort(members, nodes.len());
         let end = |group: u32| ends.get(group as usize).map_or(0, |end| *end as usize);
         let groups = order.iter().filter_map(|(_, group)| {
             let node = nodes.get(*group as usize)?;
+            let numbers = keys.columns.iter().zip(codes_of(*group));
             Some(ResourceGroup {
                 stats: node.stats,
                 over_time: None,
                 members: group.checked_sub(1).map_or(0, end)..end(*group),
-                group: *group,
-                keys: Arc::clone(&keys_of_groups),
+                numbers: numbers.filter_map(|(of, code)| Some(((*of)?, *code))).collect(),
                 allocator: keys.first_allocators.get(node.code as usize).copied(),
             })
         });

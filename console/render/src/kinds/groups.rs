@@ -40,13 +40,12 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
             GroupRow::keys,
         )
         .inner(key_members(Domain::Handles));
-    let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
-    for (level, column) in keys {
+    for column in criteria.by.iter().copied().filter(|_| !is_document) {
         let (name, help) = (column.word(), column.help(Domain::Handles));
         if column.kind() == KeyKind::Number {
-            columns.add(name, help, move |row| row.number(level)).rows_only()
+            columns.add(name, help, move |row| row.number(column)).rows_only()
         } else {
-            columns.add(name, help, move |row| row.text(level)).rows_only()
+            columns.add(name, help, move |row| row.text(column)).rows_only()
         };
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
@@ -238,33 +237,24 @@ fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> Omissions
 impl<'a> GroupRow<'a> {
     /// Returns the values that the handles of the group share, by column.
     fn keys(&self) -> Document<'a> {
-        let nodes = self.groups.path(self.node);
-        self.groups.by.iter().zip(nodes).fold(Document::default(), |keys, (column, node)| {
-            keys.with_key(column.word(), self.groups.key(node), self.numbers)
+        self.groups.by.iter().fold(Document::default(), |keys, column| {
+            keys.with_key(column.word(), self.groups.key_in(self.node, *column), self.numbers)
         })
     }
 }
 
 impl GroupRow<'_> {
-    fn key(&self, level: usize) -> GroupKey<&str> {
-        let node = self.groups.path(self.node).nth(level);
-        node.map_or(GroupKey::None, |node| self.groups.key(node))
-    }
-
     /// Returns the text of a value, or the lines of a stack.
-    fn text(&self, level: usize) -> Option<String> {
-        match self.key(level) {
+    fn text(&self, column: GroupColumn) -> Option<String> {
+        match self.groups.key_in(self.node, column) {
             GroupKey::Text(text) => Some(text.to_owned()),
             GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_deref()),
             _ => None,
         }
     }
 
-    fn number(&self, level: usize) -> Option<u32> {
-        match self.key(level) {
-            GroupKey::Number(number) => u32::try_from(number).ok(),
-            _ => None,
-        }
+    fn number(&self, column: GroupColumn) -> Option<u32> {
+        u32::try_from(self.groups.key_in(self.node, column).number()?).ok()
     }
 
     fn sample_ids(&self) -> Vec<u32> {

@@ -80,10 +80,7 @@ impl AllocationRow<'_> {
 
     /// Returns the text that the allocations share in a column; for a process, the text for programs.
     pub fn text(&self, column: GroupColumn) -> Option<String> {
-        match self.key(column) {
-            GroupKey::Text(text) => Some(text.into_owned()),
-            _ => None,
-        }
+        self.key(column).text().map(Cow::into_owned)
     }
 
     /// Returns the owner for people, with its start and end.
