@@ -70,7 +70,7 @@ impl Counter<'_> {
     ) -> Result<CountedGroups, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
             self.tables.origin.cancel.check()?;
-            let codes = self.keys.codes(rows, AllocationOrMiss::Allocation);
+            let codes = self.keys.codes(rows.iter().copied().map(AllocationOrMiss::Allocation));
             let (mut counts, mut path) = (CountedGroups::default(), Path::default());
             for (at, row) in rows.iter().enumerate() {
                 if let Some(group) =
@@ -85,7 +85,7 @@ impl Counter<'_> {
         for part in parts.collect::<Result<Vec<CountedGroups>, Cancelled>>()? {
             counts.add_all(part);
         }
-        let codes = self.keys.codes(misses, AllocationOrMiss::Miss);
+        let codes = self.keys.codes(misses.iter().copied().map(AllocationOrMiss::Miss));
         let mut path = Path::default();
         for (at, row) in misses.iter().enumerate() {
             let group = path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups);

@@ -27,15 +27,16 @@ const OTHER_COLUMNS: [GroupColumn; 6] = [
 pub struct ResourceKeys<'a> {
     /// The column of each code, unless several columns share it.
     pub columns: Vec<Option<GroupColumn>>,
-    codes: Vec<CodeOf<'a>>,
+    codes: Vec<CodesOf<'a>>,
     /// The first allocator for each code of allocators; empty if no column is about them.
     pub first_allocators: Vec<AllocatorIdx>,
     /// Trimmed stacks that are grouped by.
     pub stacks: Option<Arc<TrimmedStacks>>,
 }
 
-/// Returns the code of an allocation or of a free without one.
-type CodeOf<'a> = Box<dyn Fn(AllocationOrMiss) -> Option<u32> + Sync + 'a>;
+/// Returns the codes of allocations, or of frees without one. Works on many at once, so that the loop is compiled for the
+/// column.
+type CodesOf<'a> = Box<dyn Fn(&[AllocationOrMiss]) -> Vec<u32> + Sync + 'a>;
 
 impl<'a> ResourceKeys<'a> {
     /// Loads what the columns need, and compares the stacks of the given rows.
@@ -105,15 +106,15 @@ impl<'a> ResourceKeys<'a> {
         code: impl Fn(AllocationOrMiss) -> Option<u32> + Sync + 'a,
     ) {
         self.columns.push(column);
-        self.codes.push(Box::new(code));
+        self.codes.push(Box::new(move |rows| {
+            rows.iter().map(|row| code(*row).unwrap_or(sentinel())).collect()
+        }));
     }
 
     /// Returns the codes of rows, column by column.
-    pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> AllocationOrMiss) -> Vec<Vec<u32>> {
-        let codes = |code: &CodeOf<'_>| {
-            rows.iter().map(|row| code(row_of(*row)).unwrap_or(sentinel())).collect()
-        };
-        self.codes.iter().map(codes).collect()
+    pub fn codes(&self, rows: impl Iterator<Item = AllocationOrMiss>) -> Vec<Vec<u32>> {
+        let rows: Vec<AllocationOrMiss> = rows.collect();
+        self.codes.iter().map(|codes| codes(&rows)).collect()
     }
 }
 

@@ -237,9 +237,8 @@ fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> Omissions
 impl<'a> GroupRow<'a> {
     /// Returns the values that the handles of the group share, by column.
     fn keys(&self) -> Document<'a> {
-        self.groups.by.iter().fold(Document::default(), |keys, column| {
-            keys.with_key(column.word(), self.groups.key_in(self.node, *column), self.numbers)
-        })
+        let groups = self.groups;
+        Document::from_keys(&groups.by, self.numbers, |column| groups.key_in(self.node, column))
     }
 }
 

@@ -58,9 +58,7 @@ impl<'a> AllocationStyle<'a> {
 impl<'a> AllocationRow<'a> {
     /// Returns the values that the allocations of the group share, by column.
     pub fn keys(&self, by: &[GroupColumn]) -> Document<'a> {
-        by.iter().fold(Document::default(), |keys, column| {
-            keys.with_key(column.word(), self.key(*column), self.file.numbers)
-        })
+        Document::from_keys(by, self.file.numbers, |column| self.key(column))
     }
 
     pub fn stats(&self) -> &'a ResourceStats {
