@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Acquisitions, Allocator, ResourceMisses};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, sentinel};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel};
 
 use crate::allocations::{AllocationOrMiss, FilteredTables};
-use crate::criteria::{GroupColumn, StackTest, StackTrims, kind_name};
+use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
 use crate::error::QueryError;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -74,18 +74,19 @@ impl<'a> ResourceKeys<'a> {
                     keys.add(of, move |row| Some(high(bytes(row))));
                     keys.add(of, move |row| Some(low(bytes(row))));
                 }
-                column => {
-                    let Some((test, stacks)) = stack_test(column).zip(stacks.clone()) else {
-                        continue;
-                    };
-                    keys.add(of, move |row| Some(stacks.equal(tables.stack(test, row)?).0));
+                stack_column => {
+                    let Some(stacks) = stacks.clone() else { continue };
+                    keys.add(of, move |row| {
+                        Some(stacks.equal(stack_in(tables, stack_column, row)?).0)
+                    });
                 }
             }
         }
         if let Some(stacks) = stacks.filter(|stacks| stacks.has_stacks_of_one_process()) {
-            let tests: Vec<StackTest> = by.iter().filter_map(|by| stack_test(*by)).collect();
+            let stack_columns = stack_columns(by);
             let is_of_one_process = move |row| {
-                let mut stacks_of_row = tests.iter().filter_map(|test| tables.stack(*test, row));
+                let mut stacks_of_row =
+                    stack_columns.iter().filter_map(|column| stack_in(tables, *column, row));
                 stacks_of_row.any(|stack| stacks.is_of_one_process(stack))
             };
             keys.add(None, move |row| {
@@ -127,26 +128,38 @@ fn compared_stacks(
     misses: &[ResourceMissIdx],
 ) -> Result<Option<TrimmedStacks>, QueryError> {
     let frames = tables.origin.frames;
-    let mut tests = by.iter().filter_map(|column| stack_test(*column)).peekable();
-    if tests.peek().is_none() {
+    let columns = stack_columns(by);
+    if columns.is_empty() {
         return Ok(None);
     }
     let mut stacks = StackSet::new(frames.stacks.len());
-    for test in tests {
+    for column in columns {
         let all = rows.iter().map(|row| AllocationOrMiss::Allocation(*row));
         let all = all.chain(misses.iter().map(|row| AllocationOrMiss::Miss(*row)));
-        all.for_each(|row| stacks.add(tables.stack(test, row)));
+        all.for_each(|row| stacks.add(stack_in(tables, column, row)));
     }
     frames.resolve(stacks.iter())?;
     TrimmedStacks::compare(frames, &stacks, trims).map(Some)
 }
 
-/// Returns which stack of an allocation a column has.
-fn stack_test(column: GroupColumn) -> Option<StackTest> {
-    match column {
-        GroupColumn::CreateStack => Some(StackTest::Create),
-        GroupColumn::FreeStack => Some(StackTest::Free),
-        _ => None,
+fn stack_columns(by: &[GroupColumn]) -> Vec<GroupColumn> {
+    by.iter().copied().filter(|column| column.kind() == KeyKind::Stack).collect()
+}
+
+/// Returns the stack of a row in a column of stacks.
+fn stack_in(
+    tables: &FilteredTables<'_>,
+    column: GroupColumn,
+    row: AllocationOrMiss,
+) -> Option<StackIdx> {
+    let FilteredTables { resources, misses, .. } = tables;
+    match (column, row) {
+        (GroupColumn::CreateStack, AllocationOrMiss::Allocation(row)) => {
+            resources.opened_stack.get(row.row())
+        }
+        (_, AllocationOrMiss::Allocation(row)) => resources.ended_stack.get(row.row()),
+        (GroupColumn::CreateStack, AllocationOrMiss::Miss(_)) => None,
+        (_, AllocationOrMiss::Miss(row)) => misses.stack.get(row.row()),
     }
 }
 
