@@ -37,9 +37,7 @@ impl NeededColumns {
     pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
         Self {
             opened_stack: true,
-            ended_ns: criteria.buckets.is_some()
-                || criteria.keeps_members
-                || criteria.is_compared,
+            ended_ns: criteria.buckets.is_some() || criteria.keeps_members || criteria.is_compared,
             ended_stack: criteria.free_stack.is_some()
                 || criteria.columns().contains(&GroupColumn::FreeStack),
             owners: criteria.is_compared,

@@ -73,10 +73,10 @@ pub use self::call_stacks::{ProcessStack, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind, MapMode,
-    ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
-    ProcessListCriteria, ProcessOrder, ResourceCriteria,
-    ShowTotal, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
+    ProcessListCriteria, ProcessOrder, ResourceCriteria, ShowTotal, StackCriteria, StackNames,
+    StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{

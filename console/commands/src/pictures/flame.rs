@@ -25,12 +25,8 @@ static OPTIONS: &[OptionGroup<PictureOptions>] =
 const FILE_TO_WRITE: &str = "the file to write, NAME.svg, NAME.speedscope.json or NAME.pb.gz";
 
 /// The columns that group allocations.
-const BY: [GroupColumn; 4] = [
-    GroupColumn::Process,
-    GroupColumn::CreateStack,
-    GroupColumn::Kind,
-    GroupColumn::Allocator,
-];
+const BY: [GroupColumn; 4] =
+    [GroupColumn::Process, GroupColumn::CreateStack, GroupColumn::Kind, GroupColumn::Allocator];
 
 impl Command for Flame {
     type Args = PictureArgs;

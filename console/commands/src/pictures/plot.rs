@@ -8,9 +8,7 @@ use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
-use handlescope_query::{
-    GroupColumn, GroupCriteria, ResourceCriteria,
-};
+use handlescope_query::{GroupColumn, GroupCriteria, ResourceCriteria};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{
     Measure, OpenTimeline, columns, write_plot_svg, write_plot_text,

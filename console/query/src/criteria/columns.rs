@@ -79,11 +79,7 @@ const fn of_handles(word: &'static str, help: &'static str) -> ColumnSpec {
 }
 
 /// Declares a column of allocations, with its word, title and help text.
-const fn of_allocations(
-    word: &'static str,
-    title: &'static str,
-    help: &'static str,
-) -> ColumnSpec {
+const fn of_allocations(word: &'static str, title: &'static str, help: &'static str) -> ColumnSpec {
     ColumnSpec { handles: None, allocations: Some(help), title, ..of_handles(word, "") }
 }
 
@@ -149,24 +145,19 @@ impl GroupColumn {
             },
             Self::Type => of_handles("type", "type of the object"),
             Self::Kind => of_allocations("kind", "Kind", "heap, commit, and so on"),
-            Self::Allocator => {
-                of_allocations("allocator", "Allocator", "heap or other allocator")
-            }
+            Self::Allocator => of_allocations("allocator", "Allocator", "heap or other allocator"),
             Self::Process => ColumnSpec {
                 handles: Some("owner of the handle"),
                 ..of_allocations("process", "Process", "owner")
             },
-            Self::Name => ColumnSpec {
-                none: Some("no name"),
-                ..of_handles("name", "name of the object")
-            },
+            Self::Name => {
+                ColumnSpec { none: Some("no name"), ..of_handles("name", "name of the object") }
+            }
             Self::NamePattern => ColumnSpec {
                 none: Some("no name"),
                 ..of_handles("namepattern", "name with # for numbers and GUIDs")
             },
-            Self::Module => {
-                of_handles("module", "module of the first frame outside the system")
-            }
+            Self::Module => of_handles("module", "module of the first frame outside the system"),
             Self::Function => of_handles("function", "that frame"),
             Self::Caller => of_allocations(
                 "allocated_by",

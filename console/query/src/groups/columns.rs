@@ -156,7 +156,9 @@ impl<'a> HandleKeys<'a> {
             GroupColumn::Module | GroupColumn::Function => {
                 self.united(each(handles, |handle| self.stack_of_opening(handle)))
             }
-            GroupColumn::Type => each(handles, |handle| self.texts.file.objects.type_id(handle.object).0),
+            GroupColumn::Type => {
+                each(handles, |handle| self.texts.file.objects.type_id(handle.object).0)
+            }
             GroupColumn::Process => each(handles, |handle| self.process(handle)),
             GroupColumn::Name | GroupColumn::NamePattern => {
                 each(handles, |handle| self.name(handle.object))

@@ -113,10 +113,10 @@ impl Groups {
             .zip(stacks.as_ref())
             .filter(|_| of_functions)
             .map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
-        let leaking = criteria.groups.leaking.then(|| LeakingStacks {
-            functions: functions.as_ref(),
-            numbers: &numbered_stacks,
-        });
+        let leaking = criteria
+            .groups
+            .leaking
+            .then(|| LeakingStacks { functions: functions.as_ref(), numbers: &numbered_stacks });
         let handles = tree.arrange(
             &criteria.groups,
             criteria.top,

@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::AcquisitionIdx;
+use rayon::prelude::*;
 
 use crate::acquisition_table::AcquisitionTable;
-use crate::growth::{Lifetime, TimeWindow, TimedChange, open_amounts};
+use crate::growth::{TimeParts, TimeWindow, TimedChange};
 
 /// The handles or allocations of groups, for everything that depends on their times.
 pub struct TimedMembers {
@@ -17,52 +18,56 @@ pub struct TimedMembers {
 
 impl TimedMembers {
     /// Returns the members in these ranges, which are those of a group.
-    pub fn of(
-        &self,
-        ranges: impl IntoIterator<Item = Range<usize>>,
-    ) -> impl Iterator<Item = AcquisitionIdx> {
-        ranges
-            .into_iter()
-            .flat_map(|range| self.rows.get(range).unwrap_or_default())
-            .copied()
+    pub fn of(&self, ranges: Vec<Range<usize>>) -> impl Iterator<Item = AcquisitionIdx> {
+        ranges.into_iter().flat_map(|range| self.rows.get(range).unwrap_or_default()).copied()
     }
 
-    /// Returns the amounts that are open at the ends of equal parts of the window: bytes, or numbers.
+    /// Returns what is open at the ends of equal parts of the window: bytes, or numbers.
     pub fn outstanding(
         &self,
-        ranges: impl IntoIterator<Item = Range<usize>>,
+        ranges: Vec<Range<usize>>,
         of_bytes: bool,
         window: TimeWindow,
         parts: usize,
     ) -> Vec<i64> {
-        open_amounts(self.amounts(ranges, of_bytes), window, parts)
+        let parts = TimeParts::new(window, parts);
+        let add = |sums: &mut Vec<i64>, part: usize, change: i64| {
+            if let Some(sum) = sums.get_mut(part) {
+                *sum = sum.saturating_add(change);
+            }
+        };
+        let none = || vec![0; parts.width()];
+        let changes = self.timed_changes(ranges, of_bytes).fold(none, |mut sums, change| {
+            add(&mut sums, parts.part_of(change.0), change.1);
+            sums
+        });
+        let changes = changes.reduce_with(|mut sums, more| {
+            more.into_iter().enumerate().for_each(|(part, change)| add(&mut sums, part, change));
+            sums
+        });
+        parts.sums(&changes.unwrap_or_default())
     }
 
     /// Returns the changes in bytes or in numbers, unordered.
-    pub fn changes(
-        &self,
-        ranges: impl IntoIterator<Item = Range<usize>>,
-        of_bytes: bool,
-    ) -> Vec<TimedChange> {
-        let mut changes = Vec::new();
-        for (Lifetime { opened_ns, closed_ns }, amount) in self.amounts(ranges, of_bytes) {
-            changes.push((opened_ns, amount));
-            let closed_ns = closed_ns.map(|closed_ns| closed_ns.max(opened_ns));
-            changes.extend(closed_ns.map(|closed_ns| (closed_ns, amount.saturating_neg())));
-        }
-        changes
+    pub fn changes(&self, ranges: Vec<Range<usize>>, of_bytes: bool) -> Vec<TimedChange> {
+        self.timed_changes(ranges, of_bytes).collect()
     }
 
-    /// Returns the time and the amount of each member. Further parts of an allocation do not count as another one.
-    fn amounts(
+    /// Returns the beginning and the end of each member. Further parts of an allocation do not count as another one.
+    fn timed_changes(
         &self,
-        ranges: impl IntoIterator<Item = Range<usize>>,
+        ranges: Vec<Range<usize>>,
         of_bytes: bool,
-    ) -> impl Iterator<Item = (Lifetime, i64)> {
-        self.of(ranges).filter_map(move |row| {
-            let count = || i64::from(!self.table.is_further_part(row));
-            let amount = if of_bytes { self.table.bytes(row) } else { count() };
-            Some((self.table.open_time(row)?, amount))
+    ) -> impl ParallelIterator<Item = TimedChange> {
+        let rows =
+            ranges.into_par_iter().flat_map(|range| self.rows.get(range).unwrap_or_default());
+        rows.flat_map_iter(move |row| {
+            let count = || i64::from(!self.table.is_further_part(*row));
+            let amount = if of_bytes { self.table.bytes(*row) } else { count() };
+            let time = self.table.open_time(*row);
+            let opened = time.map(|time| (time.opened_ns, amount));
+            let closed_ns = time.and_then(|time| Some(time.closed_ns?.max(time.opened_ns)));
+            opened.into_iter().chain(closed_ns.map(|ns| (ns, amount.saturating_neg())))
         })
     }
 }

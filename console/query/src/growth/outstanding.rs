@@ -15,28 +15,17 @@ pub fn outstanding<'l>(
     window: TimeWindow,
     buckets: usize,
 ) -> Vec<u32> {
-    let counts = lifetimes.into_iter().map(|lifetime| (*lifetime, 1));
-    let open = open_amounts(counts, window, buckets).into_iter();
-    open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect()
-}
-
-/// Like [`outstanding`], for amounts of any kind: sums those that are open.
-pub fn open_amounts(
-    amounts: impl Iterator<Item = (Lifetime, i64)>,
-    window: TimeWindow,
-    buckets: usize,
-) -> Vec<i64> {
     let parts = TimeParts::new(window, buckets);
-    let mut changes = vec![0_i64; parts.width()];
-    for (Lifetime { opened_ns, closed_ns }, amount) in amounts {
-        let first_part = parts.part_of(opened_ns);
-        changes[first_part] = changes[first_part].saturating_add(amount);
-        if let Some(closed_ns) = closed_ns {
-            let last_part = parts.part_of(closed_ns).max(first_part);
-            changes[last_part] = changes[last_part].saturating_sub(amount);
+    let mut changes = vec![0i64; parts.width()];
+    for lifetime in lifetimes {
+        let first_part = parts.part_of(lifetime.opened_ns);
+        changes[first_part] += 1;
+        if let Some(closed_ns) = lifetime.closed_ns {
+            changes[parts.part_of(closed_ns).max(first_part)] -= 1;
         }
     }
-    parts.sums(&changes)
+    let open = parts.sums(&changes).into_iter();
+    open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect()
 }
 
 /// Formats numbers as a line of bars, scaled from 0 to the largest.

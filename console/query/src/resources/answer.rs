@@ -107,8 +107,7 @@ impl<'a> ResourcesAnswer<'a> {
         let tables = FilteredTables::load(origin, &allocators, &resources)?;
         let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
-        let request =
-            GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
+        let request = GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
@@ -171,7 +170,7 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// Returns the first allocator of a group, if its allocators have anything in common.
     pub fn allocator_of(&self, group: &ResourceGroup) -> Option<&Allocator> {
-        self.allocators.get(group.allocator()?)
+        self.allocators.get(group.allocator?)
     }
 
     /// Returns the kind that the allocations of a group share.

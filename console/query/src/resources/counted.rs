@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::keys::ResourceKeys;
 use super::stats::ResourceStats;
-use crate::amounts::Amount;
 use crate::allocations::{AllocationOrMiss, FilteredTables, PART};
+use crate::amounts::Amount;
 use crate::groups::{GroupNodes, Path};
 use handlescope_session::cancel::Cancelled;
 

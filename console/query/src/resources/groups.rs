@@ -55,13 +55,13 @@ impl ResourceGroups {
         window: TimeWindow,
         parts: usize,
     ) -> Option<Vec<i64>> {
-        Some(self.timed.as_ref()?.outstanding([group.members.clone()], of_bytes, window, parts))
+        Some(self.timed.as_ref()?.outstanding(vec![group.members.clone()], of_bytes, window, parts))
     }
 
     /// Returns the changes in bytes or numbers of a group, unordered; empty unless allocations are kept.
     pub fn changes(&self, group: &ResourceGroup, of_bytes: bool) -> Vec<TimedChange> {
         let timed = self.timed.as_ref();
-        timed.map(|timed| timed.changes([group.members.clone()], of_bytes)).unwrap_or_default()
+        timed.map(|timed| timed.changes(vec![group.members.clone()], of_bytes)).unwrap_or_default()
     }
 }
 
@@ -75,15 +75,11 @@ pub struct ResourceGroup {
     members: Range<usize>,
     /// The number that its allocations share in each column that is not about allocators.
     numbers: Box<[(GroupColumn, u32)]>,
-    allocator: Option<AllocatorIdx>,
+    /// The first of its allocators, if they have anything in common.
+    pub allocator: Option<AllocatorIdx>,
 }
 
 impl ResourceGroup {
-    /// Returns the first of its allocators, if they have anything in common.
-    pub fn allocator(&self) -> Option<AllocatorIdx> {
-        self.allocator
-    }
-
     /// Returns the number shared in a column of rows, words or other 32-bit numbers.
     pub fn number(&self, column: GroupColumn) -> Option<u32> {
         self.halves(column).next().filter(|number| *number != sentinel())
@@ -171,11 +167,17 @@ impl GroupingRequest<'_> {
         if let Some((timed, parts)) = timed.as_ref().zip(parts) {
             let window = self.window();
             groups.par_iter_mut().for_each(|group| {
-                let members = [group.members.clone()];
+                let members = vec![group.members.clone()];
                 group.over_time = Some(timed.outstanding(members, true, window, parts));
             });
         }
-        Ok(ResourceGroups { by: by.to_vec(), rows: groups, left_out: 0, stacks: keys.stacks, timed })
+        Ok(ResourceGroups {
+            by: by.to_vec(),
+            rows: groups,
+            left_out: 0,
+            stacks: keys.stacks,
+            timed,
+        })
     }
 
     /// Returns the time range of the trace.

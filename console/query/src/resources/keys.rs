@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Acquisitions, Allocator, ResourceMisses};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel};
+use handlescope_model::{
+    AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
+};
 
 use crate::allocations::{AllocationOrMiss, FilteredTables};
 use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
@@ -50,8 +52,12 @@ impl<'a> ResourceKeys<'a> {
         let trace = tables.origin.trace;
         let (codes, first_allocators) = allocator_codes(tables.allocators.rows(), by);
         let stacks = compared_stacks(tables, by, trims, rows, misses)?.map(Arc::new);
-        let mut keys =
-            Self { columns: Vec::new(), codes: Vec::new(), first_allocators, stacks: stacks.clone() };
+        let mut keys = Self {
+            columns: Vec::new(),
+            codes: Vec::new(),
+            first_allocators,
+            stacks: stacks.clone(),
+        };
         keys.add(None, move |row| codes.get(tables.allocator(row)?.row()).copied());
         for column in OTHER_COLUMNS.into_iter().filter(|column| by.contains(column)) {
             let of = Some(column);
@@ -61,8 +67,10 @@ impl<'a> ResourceKeys<'a> {
                     keys.add(of, move |row| Some(callers.get(row.allocation()?.row())?.0));
                 }
                 GroupColumn::Thread => {
-                    let tids =
-                        [trace.values(Acquisitions::opened_tid)?, trace.values(ResourceMisses::tid)?];
+                    let tids = [
+                        trace.values(Acquisitions::opened_tid)?,
+                        trace.values(ResourceMisses::tid)?,
+                    ];
                     keys.add(of, move |row| row.get(&tids));
                 }
                 GroupColumn::End => {
@@ -164,10 +172,7 @@ fn stack_in(
 }
 
 /// Returns a code for each allocator by everything about it that groups share, and the first allocator for each code.
-fn allocator_codes(
-    allocators: &[Allocator],
-    by: &[GroupColumn],
-) -> (Vec<u32>, Vec<AllocatorIdx>) {
+fn allocator_codes(allocators: &[Allocator], by: &[GroupColumn]) -> (Vec<u32>, Vec<AllocatorIdx>) {
     let has = |column| by.contains(&column);
     let (mut codes, mut firsts) = (HashMap::new(), Vec::new());
     let codes = (0..).zip(allocators).map(|(row, allocator)| {

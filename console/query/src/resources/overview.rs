@@ -59,7 +59,8 @@ pub fn allocations_overview<'a>(
         return Ok(None);
     }
     let answer = |by: &[GroupColumn], keeps_members: bool| {
-        let criteria = ResourceCriteria { by: Some(by.to_vec()), keeps_members, ..criteria.clone() };
+        let criteria =
+            ResourceCriteria { by: Some(by.to_vec()), keeps_members, ..criteria.clone() };
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };

@@ -21,9 +21,16 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              in each. Open: listed by the rundown at the end of the trace or, without one, opened \
              and not closed in the trace.",
         example: "-GroupBy process,type,createstack",
-        take: to(&(ValueKind { words: || GroupColumn::words(Domain::Handles), ..WORDS }, |args, indices| {
-            add_columns(&mut args.criteria.groups.by, &GroupColumn::of(Domain::Handles), &indices);
-        })),
+        take: to(&(
+            ValueKind { words: || GroupColumn::words(Domain::Handles), ..WORDS },
+            |args, indices| {
+                add_columns(
+                    &mut args.criteria.groups.by,
+                    &GroupColumn::of(Domain::Handles),
+                    &indices,
+                );
+            },
+        )),
     },
     Opt {
         names: &["-MinCount"],

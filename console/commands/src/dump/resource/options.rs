@@ -147,9 +147,12 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, separated by commas. Groups with the most leaked bytes come \
              first. Stacks with the same functions count as one.",
         example: "-GroupBy process,createstack",
-        take: to(&(ValueKind { words: || GroupColumn::words(Domain::Allocations), ..WORDS }, |args, indices| {
-            add_columns(&mut args.by, &GroupColumn::of(Domain::Allocations), &indices);
-        })),
+        take: to(&(
+            ValueKind { words: || GroupColumn::words(Domain::Allocations), ..WORDS },
+            |args, indices| {
+                add_columns(&mut args.by, &GroupColumn::of(Domain::Allocations), &indices);
+            },
+        )),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),

@@ -47,7 +47,8 @@ pub fn resource_columns<'a>(
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count = columns.add("count", "allocations never freed", |row| row.stats().unreleased().count);
+        let count =
+            columns.add("count", "allocations never freed", |row| row.stats().unreleased().count);
         count.title("Count").show(Show::Grouped).rank(-2);
         let bytes =
             columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased().bytes);
@@ -158,11 +159,7 @@ fn groups<'a>(
 }
 
 /// Adds the text of a key column; a document has all keys in one member.
-fn add_key<'a>(
-    columns: &mut Columns<'a, AllocationRow<'a>>,
-    column: GroupColumn,
-    has_text: bool,
-) {
+fn add_key<'a>(columns: &mut Columns<'a, AllocationRow<'a>>, column: GroupColumn, has_text: bool) {
     let (name, title, help) = (column.name(), column.title(), column.help(Domain::Allocations));
     match column.kind() {
         KeyKind::Text if column == GroupColumn::Process => {
@@ -184,8 +181,10 @@ fn add_key<'a>(
             let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
             columns.add(name, help, move |row| Some(stack(row)?.0)).title(title).rows_only();
             let Some(StackNames { innermost, text, .. }) = column.frames() else { return };
-            let innermost_frame = columns
-                .add(innermost.0, "the first frame of the program", move |row| row.frame(stack(row)));
+            let innermost_frame =
+                columns.add(innermost.0, "the first frame of the program", move |row| {
+                    row.frame(stack(row))
+                });
             innermost_frame.title(innermost.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns

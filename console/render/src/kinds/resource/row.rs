@@ -194,7 +194,8 @@ pub fn add_amounts<'a, R>(
         move |row| stats(row).replaced.count,
     );
     columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced.bytes);
-    columns.add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed.count);
+    columns
+        .add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed.count);
     columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed.bytes);
     let orphan_frees = columns.add(
         "orphan_frees",
@@ -202,7 +203,8 @@ pub fn add_amounts<'a, R>(
         move |row| stats(row).orphan_frees.count,
     );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_frees.bytes);
+    columns
+        .add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_frees.bytes);
     columns.add("ignored", "events that failed or contain nothing to follow", move |row| {
         stats(row).ignored
     });
