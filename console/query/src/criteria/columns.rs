@@ -111,8 +111,8 @@ impl GroupColumn {
     pub const LEAKS: [Self; 6] =
         [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
 
-    /// Columns of compared allocations: groups of one kind, allocator, owner and stack.
-    pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
+    /// Columns of allocations in pictures and reports: groups of one kind, allocator, owner and stack.
+    pub const DRAWN: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
 
     const fn spec(self) -> ColumnSpec {
         match self {

@@ -64,7 +64,7 @@ pub fn allocations_overview<'a>(
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
-    let groups = answer(&GroupColumn::COMPARED, false)?;
+    let groups = answer(&GroupColumn::DRAWN, false)?;
     let kinds: Vec<AllocatedKind> = kinds_of_trace
         .iter()
         .map(|kind| {
