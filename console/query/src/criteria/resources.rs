@@ -162,8 +162,7 @@ impl ResourceCriteria {
     /// Whether any groups of the answer share stacks.
     pub fn has_stacks(&self) -> bool {
         let has_leaks = self.with_totals_and_leaks && self.by.is_none();
-        let leaks = GroupColumn::LEAKS.iter().filter(|_| has_leaks);
-        self.columns().iter().chain(leaks).any(|column| column.kind() == KeyKind::Stack)
+        has_leaks || self.columns().iter().any(|column| column.kind() == KeyKind::Stack)
     }
 
     /// Whether the frames of stacks are needed.

@@ -146,7 +146,6 @@ fn compared_stacks(
         let all = all.chain(misses.iter().map(|row| AllocationOrMiss::Miss(*row)));
         all.for_each(|row| stacks.add(stack_in(tables, column, row)));
     }
-    frames.resolve(stacks.iter())?;
     TrimmedStacks::compare(frames, &stacks, trims).map(Some)
 }
 
