@@ -1,8 +1,8 @@
 //! `.dump ObjectRef -GroupBy`: groups handles and views into a tree.
 //!
 //! [`lifetimes`] follows each handle and view from opening to close, [`columns`] gives it a code in each column,
-//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. [`coder`] makes codes for texts, and
-//! [`nodes`] makes and merges groups, also for allocations.
+//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. [`coder`] makes codes for texts.
+//! Also for allocations, [`nodes`] makes and merges groups, and [`timed`] reads the times of their members.
 //!
 //! These are loops over slices instead of expressions over frames, because the counts depend on the order of rows:
 //! objects of a group are distinct, and one pass makes the groups of all levels.

@@ -113,8 +113,8 @@ impl Counter<'_> {
         stats.allocated.add(Amount { count: is_whole.into(), bytes: size });
         stats.add_time(time_ns);
         if let Some(sum) = end.and_then(|end| stats.ended(end)) {
-            let counts = if is_freed { call.is_none() } else { is_whole && counted_end.is_some() };
-            sum.add(Amount { count: counts.into(), bytes: size });
+            let is_one = if is_freed { call.is_none() } else { is_whole && counted_end.is_some() };
+            sum.add(Amount { count: is_one.into(), bytes: size });
         }
         if let Some(first) = first_part {
             counts.once.push((group, None, 0, first.0));
