@@ -88,10 +88,10 @@ pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
-pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
+pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx, TimedGroup};
 pub use self::growth::{
-    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
-    Verdict, long_sparkline, most_at_once, outstanding, sparkline,
+    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, Verdict,
+    long_sparkline, most_at_once, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};

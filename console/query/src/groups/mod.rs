@@ -27,7 +27,7 @@ pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::nodes::{GroupNodes, Path};
 pub use self::stats::GroupStats;
-pub use self::timed::TimedMembers;
+pub use self::timed::{TimedGroup, TimedMembers};
 pub use self::tree::{GroupTree, NodeIdx};
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
 use super::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
 use super::error::QueryError;
-use super::growth::{self, Growth, Lifetime, TimeWindow};
+use super::growth::{Growth, Lifetime, TimeWindow};
 use super::info::recorded;
 use super::program_frames::AcquiringFunctions;
 use super::selection::Selection;
@@ -147,22 +147,21 @@ impl Groups {
 
     /// Returns the open handles of a group at the ends of `buckets` equal parts of the trace, if requested and known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
-        let (timed, handles) = (self.timed.as_ref()?, self.tree.handles(node));
-        let open = timed.outstanding(handles, false, self.window?, buckets).into_iter();
+        let open = self.members(node)?.outstanding(false, self.window?, buckets).into_iter();
         Some(open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect())
     }
 
-    /// Returns changes in the number of open handles of a group, unordered; empty unless handles are kept.
-    pub fn changes(&self, node: NodeIdx) -> Vec<growth::TimedChange> {
-        let timed = self.timed.as_ref();
-        timed.map(|timed| timed.changes(self.tree.handles(node), false)).unwrap_or_default()
+    /// Returns the handles of a group, if they are kept.
+    pub fn members(&self, node: NodeIdx) -> Option<TimedGroup<'_>> {
+        Some(self.timed.as_ref()?.group(self.tree.handles(node)))
     }
 
     /// Returns how a group grows over the trace, if known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
-        let times: Vec<Lifetime> = timed
-            .of(self.tree.handles(node))
+        let times: Vec<Lifetime> = self
+            .members(node)?
+            .rows()
             .filter(|row| timed.table.is_in_time(*row))
             .filter_map(|row| timed.table.program_time(row))
             .collect();

@@ -16,20 +16,30 @@ pub struct TimedMembers {
     pub table: Arc<AcquisitionTable>,
 }
 
+/// The members of one group.
+pub struct TimedGroup<'a> {
+    members: &'a TimedMembers,
+    ranges: Vec<Range<usize>>,
+}
+
 impl TimedMembers {
-    /// Returns the members in these ranges, which are those of a group.
-    pub fn of(&self, ranges: Vec<Range<usize>>) -> impl Iterator<Item = AcquisitionIdx> {
-        ranges.into_iter().flat_map(|range| self.rows.get(range).unwrap_or_default()).copied()
+    /// Returns the group with the members in these ranges.
+    pub fn group(&self, ranges: Vec<Range<usize>>) -> TimedGroup<'_> {
+        TimedGroup { members: self, ranges }
+    }
+}
+
+impl TimedGroup<'_> {
+    pub fn rows(&self) -> impl Iterator<Item = AcquisitionIdx> {
+        self.ranges.iter().flat_map(|range| self.slice(range)).copied()
+    }
+
+    fn slice(&self, range: &Range<usize>) -> &[AcquisitionIdx] {
+        self.members.rows.get(range.clone()).unwrap_or_default()
     }
 
     /// Returns what is open at the ends of equal parts of the window: bytes, or numbers.
-    pub fn outstanding(
-        &self,
-        ranges: Vec<Range<usize>>,
-        of_bytes: bool,
-        window: TimeWindow,
-        parts: usize,
-    ) -> Vec<i64> {
+    pub fn outstanding(&self, of_bytes: bool, window: TimeWindow, parts: usize) -> Vec<i64> {
         let parts = TimeParts::new(window, parts);
         let add = |sums: &mut Vec<i64>, part: usize, change: i64| {
             if let Some(sum) = sums.get_mut(part) {
@@ -37,8 +47,8 @@ impl TimedMembers {
             }
         };
         let none = || vec![0; parts.width()];
-        let changes = self.timed_changes(ranges, of_bytes).fold(none, |mut sums, change| {
-            add(&mut sums, parts.part_of(change.0), change.1);
+        let changes = self.timed_changes(of_bytes).fold(none, |mut sums, (time_ns, change)| {
+            add(&mut sums, parts.part_of(time_ns), change);
             sums
         });
         let changes = changes.reduce_with(|mut sums, more| {
@@ -49,22 +59,18 @@ impl TimedMembers {
     }
 
     /// Returns the changes in bytes or in numbers, unordered.
-    pub fn changes(&self, ranges: Vec<Range<usize>>, of_bytes: bool) -> Vec<TimedChange> {
-        self.timed_changes(ranges, of_bytes).collect()
+    pub fn changes(&self, of_bytes: bool) -> Vec<TimedChange> {
+        self.timed_changes(of_bytes).collect()
     }
 
     /// Returns the beginning and the end of each member. Further parts of an allocation do not count as another one.
-    fn timed_changes(
-        &self,
-        ranges: Vec<Range<usize>>,
-        of_bytes: bool,
-    ) -> impl ParallelIterator<Item = TimedChange> {
-        let rows =
-            ranges.into_par_iter().flat_map(|range| self.rows.get(range).unwrap_or_default());
+    fn timed_changes(&self, of_bytes: bool) -> impl ParallelIterator<Item = TimedChange> {
+        let (rows, table) =
+            (self.ranges.par_iter().flat_map(|range| self.slice(range)), &self.members.table);
         rows.flat_map_iter(move |row| {
-            let count = || i64::from(!self.table.is_further_part(*row));
-            let amount = if of_bytes { self.table.bytes(*row) } else { count() };
-            let time = self.table.open_time(*row);
+            let count = || i64::from(!table.is_further_part(*row));
+            let amount = if of_bytes { table.bytes(*row) } else { count() };
+            let time = table.open_time(*row);
             let opened = time.map(|time| (time.opened_ns, amount));
             let closed_ns = time.and_then(|time| Some(time.closed_ns?.max(time.opened_ns)));
             opened.into_iter().chain(closed_ns.map(|ns| (ns, amount.saturating_neg())))

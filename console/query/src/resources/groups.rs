@@ -16,8 +16,8 @@ use crate::allocations::FilteredTables;
 use crate::amounts::Amount;
 use crate::criteria::{GroupColumn, ResourceCriteria};
 use crate::error::QueryError;
-use crate::groups::{TimedMembers, counting_sort};
-use crate::growth::{TimeWindow, TimedChange};
+use crate::groups::{TimedGroup, TimedMembers, counting_sort};
+use crate::growth::TimeWindow;
 use crate::info::recorded;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::values::TopN;
@@ -46,22 +46,9 @@ impl ResourceGroups {
         self.left_out += before - self.rows.len();
     }
 
-    /// Returns the bytes or numbers of a group that are allocated at the ends of equal parts of the window; `None` unless
-    /// allocations are kept.
-    pub fn outstanding(
-        &self,
-        group: &ResourceGroup,
-        of_bytes: bool,
-        window: TimeWindow,
-        parts: usize,
-    ) -> Option<Vec<i64>> {
-        Some(self.timed.as_ref()?.outstanding(vec![group.members.clone()], of_bytes, window, parts))
-    }
-
-    /// Returns the changes in bytes or numbers of a group, unordered; empty unless allocations are kept.
-    pub fn changes(&self, group: &ResourceGroup, of_bytes: bool) -> Vec<TimedChange> {
-        let timed = self.timed.as_ref();
-        timed.map(|timed| timed.changes(vec![group.members.clone()], of_bytes)).unwrap_or_default()
+    /// Returns the allocations of a group, if they are kept.
+    pub fn members(&self, group: &ResourceGroup) -> Option<TimedGroup<'_>> {
+        Some(self.timed.as_ref()?.group(vec![group.members.clone()]))
     }
 }
 
@@ -167,8 +154,8 @@ impl GroupingRequest<'_> {
         if let Some((timed, parts)) = timed.as_ref().zip(parts) {
             let window = self.window();
             groups.par_iter_mut().for_each(|group| {
-                let members = vec![group.members.clone()];
-                group.over_time = Some(timed.outstanding(members, true, window, parts));
+                let members = timed.group(vec![group.members.clone()]);
+                group.over_time = Some(members.outstanding(true, window, parts));
             });
         }
         Ok(ResourceGroups {

@@ -11,7 +11,7 @@ use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     FileAnswer, GroupColumn, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceGroups,
-    ResourcesAnswer, TimeWindow, TimedChange, most_at_once,
+    ResourcesAnswer, TimeWindow, TimedGroup, most_at_once,
 };
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
@@ -83,17 +83,10 @@ impl OpenTimeline {
     /// get their own series, and time is divided into `buckets`. `None` for a trace without a clock.
     pub fn new(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
-        let open = |node: &NodeIdx| {
-            let open = groups.outstanding(*node, buckets).unwrap_or_default();
-            open.into_iter().map(u64::from).collect()
-        };
-        let name = |node: &NodeIdx| name(file, groups, *node);
-        let changes = |node: &NodeIdx| groups.changes(*node);
-        let nodes = groups.tree.children(None).iter();
-        let series = series(nodes, open, changes, name, buckets, top);
-        let file = Untrusted(&stem(file.about.path)).to_string();
-        let (measure, axis) = (Measure::Handles, Axis::Seconds);
-        Some(Self { measure, file, window: groups.window?, series, axis })
+        let nodes = groups.tree.children(None).iter().map(|node| (*node, groups.members(*node)));
+        let name = |node| name(file, groups, node);
+        let of_trace = (file.about.path, groups.window?);
+        Some(Self::from_groups(of_trace, Measure::Handles, nodes, name, buckets, top))
     }
 
     /// Like [`new`](Self::new), for allocations with groups that keep them.
@@ -104,8 +97,10 @@ impl OpenTimeline {
         top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
+        let rows = groups.rows.iter().map(|group| (group, groups.members(group)));
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        Self::for_groups(answer, groups.rows.iter(), name, measure, buckets, top)
+        let of_trace = (answer.about.path, answer.window?);
+        Some(Self::from_groups(of_trace, measure, rows, name, buckets, top))
     }
 
     /// Like [`for_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
@@ -117,30 +112,52 @@ impl OpenTimeline {
         buckets: usize,
         top: usize,
     ) -> Option<Self> {
+        let groups = answer.groups.as_ref()?;
+        let rows = answer.groups_of(kind).map(|group| (group, groups.members(group)));
         let name =
             |group: &ResourceGroup| cut(marked_owner(answer, group).as_deref().unwrap_or(UNKNOWN));
-        Self::for_groups(answer, answer.groups_of(kind), name, measure, buckets, top)
+        let of_trace = (answer.about.path, answer.window?);
+        Some(Self::from_groups(of_trace, measure, rows, name, buckets, top))
     }
 
-    fn for_groups<'g>(
-        answer: &ResourcesAnswer<'_>,
-        rows: impl Iterator<Item = &'g ResourceGroup>,
-        name: impl Fn(&ResourceGroup) -> String,
+    /// Makes a series for each of the `top` groups with the highest peaks, and one for the rest.
+    fn from_groups<'g, G: Copy>(
+        (path, window): (&Path, TimeWindow),
         measure: Measure,
+        groups: impl Iterator<Item = (G, Option<TimedGroup<'g>>)>,
+        name: impl Fn(G) -> String,
         buckets: usize,
         top: usize,
-    ) -> Option<Self> {
-        let (groups, window) = (answer.groups.as_ref()?, answer.window?);
+    ) -> Self {
         let of_bytes = measure == Measure::Bytes;
-        let changes = |group: &ResourceGroup| groups.changes(group, of_bytes);
         // Sums may be negative if the events say so.
-        let open = |group: &ResourceGroup| {
-            let open = groups.outstanding(group, of_bytes, window, buckets).unwrap_or_default();
-            open.into_iter().map(|open| u64::try_from(open).unwrap_or_default()).collect()
+        let open = |members: &TimedGroup<'_>| -> Vec<u64> {
+            let open = members.outstanding(of_bytes, window, buckets).into_iter();
+            open.map(|open| u64::try_from(open).unwrap_or_default()).collect()
         };
-        let series = series(rows, open, changes, name, buckets, top);
-        let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window, series, axis: Axis::Seconds })
+        let peaks = groups.filter_map(|(group, members)| {
+            let members = members?;
+            Some((most_at_once(members.changes(of_bytes)), group, members))
+        });
+        let mut peaks: Vec<(u64, G, TimedGroup<'g>)> = peaks.filter(|it| it.0 > 0).collect();
+        peaks.sort_by_key(|(peak, ..)| Reverse(*peak));
+        let rest = peaks.split_off(top.min(peaks.len()));
+        let series =
+            |(peak, group, members)| Series { name: name(group), peak, open: open(&members) };
+        let mut series: Vec<Series> = peaks.into_iter().map(series).collect();
+        if !rest.is_empty() {
+            let mut sums = vec![0_u64; buckets];
+            for (.., members) in &rest {
+                for (sum, count) in sums.iter_mut().zip(open(members)) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            let changes = rest.iter().flat_map(|(.., members)| members.changes(of_bytes));
+            let (name, peak) = (format!("{} others", rest.len()), most_at_once(changes.collect()));
+            series.push(Series { name, peak, open: sums });
+        }
+        let file = Untrusted(&stem(path)).to_string();
+        Self { measure, file, window, series, axis: Axis::Seconds }
     }
 
     /// Builds the timeline of a dataset with this name; the first `top` lines get their own series, and the others are
@@ -226,36 +243,6 @@ impl OpenTimeline {
         let count = buckets as f64;
         (1..=buckets).map(move |bucket| start_ns as f64 / 1e9 + length * bucket as f64 / count)
     }
-}
-
-/// Returns a series for each of the `top` groups with the highest peaks, and the sum of the rest.
-fn series<'g, G: 'g>(
-    groups: impl Iterator<Item = &'g G>,
-    open: impl Fn(&G) -> Vec<u64>,
-    changes: impl Fn(&G) -> Vec<TimedChange>,
-    name: impl Fn(&G) -> String,
-    buckets: usize,
-    top: usize,
-) -> Vec<Series> {
-    let peaks = groups.map(|group| (most_at_once(changes(group)), group));
-    let mut peaks: Vec<(u64, &G)> = peaks.filter(|(peak, _)| *peak > 0).collect();
-    peaks.sort_by_key(|(peak, _)| Reverse(*peak));
-    let rest = peaks.split_off(top.min(peaks.len()));
-    let mut series: Vec<Series> = peaks
-        .into_iter()
-        .map(|(peak, group)| Series { name: name(group), peak, open: open(group) })
-        .collect();
-    if !rest.is_empty() {
-        let mut sums = vec![0_u64; buckets];
-        for (_, group) in &rest {
-            for (sum, count) in sums.iter_mut().zip(open(group)) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        let peak = most_at_once(rest.iter().flat_map(|(_, group)| changes(group)).collect());
-        series.push(Series { name: format!("{} others", rest.len()), peak, open: sums });
-    }
-    series
 }
 
 /// Returns the owner of allocations with marks for its start and end, because an id may be reused.
