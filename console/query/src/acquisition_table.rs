@@ -10,7 +10,7 @@ use handlescope_model::{
     StackIdx, Trace,
 };
 
-use super::criteria::ResourceCriteria;
+use super::criteria::{GroupColumn, ResourceCriteria};
 use super::error::QueryError;
 use super::growth::Lifetime;
 
@@ -37,8 +37,9 @@ impl NeededColumns {
     pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
         Self {
             opened_stack: true,
-            ended_ns: criteria.buckets.is_some() || criteria.is_compared,
-            ended_stack: criteria.free_stack.is_some(),
+            ended_ns: criteria.buckets.is_some() || criteria.keeps_members || criteria.is_compared,
+            ended_stack: criteria.free_stack.is_some()
+                || criteria.columns().contains(&GroupColumn::FreeStack),
             owners: criteria.is_compared,
         }
     }

@@ -114,7 +114,11 @@ impl<'a> Frames<'a> {
     ///
     /// If it is cancelled, the names found so far are kept, and the rest can be requested again.
     pub fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
-        let is_needed = self.marked(&stacks.collect::<Vec<_>>(), 0);
+        self.resolve_marked(&self.marked(&stacks.collect::<Vec<_>>(), 0))
+    }
+
+    /// Like [`resolve`](Self::resolve), for [marked](Self::marked) frames.
+    pub fn resolve_marked(&self, is_needed: &[bool]) -> Result<(), Cancelled> {
         let needed = is_needed.iter().enumerate().filter(|(_, is_needed)| **is_needed);
         self.resolve_frames(needed.map(|(row, _)| FrameIdx::from_row(row)))
     }

@@ -73,10 +73,10 @@ pub use self::call_stacks::{ProcessStack, StacksAnswer, call_stacks};
 pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, MapMode,
-    ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
-    ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ResourceKeyKind,
-    ShowTotal, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
+    ProcessListCriteria, ProcessOrder, ResourceCriteria, ShowTotal, StackCriteria, StackNames,
+    StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{
@@ -88,10 +88,10 @@ pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
-pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
+pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx, TimedGroup};
 pub use self::growth::{
-    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
-    Verdict, long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
+    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, Verdict,
+    long_sparkline, most_at_once, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};

@@ -459,7 +459,7 @@ fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo>
         let leaves = groups.tree.leaves();
         let first = leaves.filter_map(|leaf| {
             let members = groups.tree.handles(leaf).pop()?;
-            timed.handles.get(members).and_then(<[AcquisitionIdx]>::first)
+            timed.rows.get(members).and_then(<[AcquisitionIdx]>::first)
         });
         first.map(|row| file.file.processes.known_or_invalid(timed.table.owner(*row)))
     })

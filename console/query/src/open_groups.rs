@@ -1,7 +1,7 @@
 //! Open handles by process, type and the stack that opened them.
 
 use super::context::Source;
-use super::criteria::GroupKey;
+use super::criteria::GroupColumn;
 use super::criteria::{GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
@@ -53,13 +53,11 @@ fn open_group(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Option<O
     if stats.leaked == 0 {
         return None;
     }
-    let (type_name, stack) = groups.type_and_stack(leaf);
-    let process = groups.path(leaf).next().map(|node| groups.key(node));
-    let Some(GroupKey::Text(process)) = process else { return None };
+    let key = |column| groups.key_in(leaf, column);
     Some(OpenGroup {
-        process: process.to_owned(),
-        type_name: type_name.to_owned(),
-        function: groups.function(&file.file, stack),
+        process: key(GroupColumn::Process).text()?.to_owned(),
+        type_name: key(GroupColumn::Type).text().unwrap_or_default().to_owned(),
+        function: groups.function(&file.file, key(GroupColumn::CreateStack).stack()),
         open: stats.leaked,
         opened: stats.opened(),
         growth: groups.growth(leaf),

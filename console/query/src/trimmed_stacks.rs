@@ -56,11 +56,10 @@ impl TrimmedStacks {
             let (table, mask) = (&file.objects.table, &EventMask::All);
             needed.add_all(&selection.event_stacks(table, mask, &stack, height, file.cancel)?);
         }
-        frames.resolve(needed.iter())?;
         Self::compare(frames, &needed, trims).map(Some)
     }
 
-    /// Compares some stacks. The names of their frames must have been looked up.
+    /// Looks up the names of the frames of some stacks, and compares them.
     pub fn compare(
         frames: &Frames<'_>,
         needed: &StackSet,
@@ -78,9 +77,10 @@ impl TrimmedStacks {
             has_start: trims.from.is_some(),
             of_one_process: None,
         };
-        let named = frames.named();
         let needed_stacks: Vec<StackIdx> = needed.iter().collect();
         let is_needed = frames.marked(&needed_stacks, 0);
+        frames.resolve_marked(&is_needed)?;
+        let named = frames.named();
         let texts = FrameMatcher { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
         if stacks.frames.iter().any(|facts| facts.is_of_one_process) {

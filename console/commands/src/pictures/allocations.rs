@@ -4,7 +4,7 @@ use super::{PictureArgs, PictureOptions};
 use crate::shared::choice::kind_instead_option;
 use crate::shared::write_caveats;
 use crate::{CommandError, DumpContext};
-use handlescope_query::{self as query, ResourceColumn, ResourceCriteria, ResourcesAnswer};
+use handlescope_query::{self as query, GroupColumn, ResourceCriteria, ResourcesAnswer};
 use handlescope_session::grammar::value::{ALLOCATION_KINDS, SWITCH};
 use handlescope_session::grammar::{Opt, OptionGroup, ParseError, to};
 
@@ -34,7 +34,7 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
 /// If an option filters by something that allocations do not have.
 pub fn criteria(
     args: &PictureArgs,
-    by: &[ResourceColumn],
+    by: &[GroupColumn],
 ) -> Result<Option<ResourceCriteria>, ParseError> {
     let Some(kind) = &args.options.kind else { return Ok(None) };
     let criteria = ResourceCriteria::from_handles(&args.handles.criteria);

@@ -10,7 +10,7 @@ use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, GroupStats, ObjectCriteria, ObjectRefAnswer,
-    ResourceColumn, WhyCriteria,
+    WhyCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{FlameGraph, PprofProfile, SuspectIds, Weight};
@@ -23,14 +23,6 @@ static OPTIONS: &[OptionGroup<PictureOptions>] =
 
 /// The file that the command needs.
 const FILE_TO_WRITE: &str = "the file to write, NAME.svg, NAME.speedscope.json or NAME.pb.gz";
-
-/// The columns that group allocations.
-const BY: [ResourceColumn; 4] = [
-    ResourceColumn::Process,
-    ResourceColumn::CreateStack,
-    ResourceColumn::Kind,
-    ResourceColumn::Allocator,
-];
 
 impl Command for Flame {
     type Args = PictureArgs;
@@ -61,7 +53,7 @@ impl Command for Flame {
     fn parse(entered: &EnteredLine<'_>) -> Result<PictureArgs, ParseError> {
         let args = parse(entered, FILTERS, OPTIONS)?;
         match args.file {
-            Some(_) => criteria(&args, &BY).map(|_| args),
+            Some(_) => criteria(&args, &GroupColumn::DRAWN).map(|_| args),
             None => Err(entered.missing(FILE_TO_WRITE)),
         }
     }
@@ -106,7 +98,7 @@ impl FlameFormat {
             let profile = profile(args, dump)?;
             return dump.write_file(target("Pprof"), |out| profile.write(out));
         }
-        let (graph, reason) = match criteria(args, &BY)? {
+        let (graph, reason) = match criteria(args, &GroupColumn::DRAWN)? {
             Some(mut criteria) => {
                 // Only leaked allocations have a width.
                 let has_no_choice = !criteria.is_of_leaks();
@@ -144,7 +136,7 @@ fn profile(
     let criteria_of_why = WhyCriteria { handles: all, ..WhyCriteria::default() };
     let answers = query::why(dump.sources, &criteria_of_why, dump.names, dump.cancel)?;
     let suspects = SuspectIds::from_answers(&answers);
-    let (profile, reason) = match criteria(args, &BY)? {
+    let (profile, reason) = match criteria(args, &GroupColumn::DRAWN)? {
         Some(criteria) => {
             let answers = ask_allocations(&criteria, dump)?;
             let profile =

@@ -9,9 +9,7 @@ use crate::context::answer;
 use crate::dump::object_ref::FILTERS;
 use crate::shared::groups;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, OverDataset, Signature};
-use handlescope_query::{
-    self as query, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria,
-};
+use handlescope_query::{GroupColumn, GroupCriteria, ResourceCriteria};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{
     Measure, OpenTimeline, columns, write_plot_svg, write_plot_text,
@@ -145,17 +143,11 @@ fn of_allocations(
     top: usize,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<Vec<OpenTimeline>, CommandError> {
-    let by_count = args.options.by_count;
-    let mut criteria =
-        ResourceCriteria { buckets: Some(buckets), by_count, keeps_changes: true, ..criteria };
-    let mut answers = ask_allocations(&criteria, dump)?;
-    let groups = answers.iter().flat_map(|answer| &answer.groups);
-    if !by_count && groups.flat_map(|groups| &groups.rows).all(|group| group.stats.alloc_bytes == 0)
-    {
-        criteria.by_count = true;
-        answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
-    }
-    let measure = Measure::for_bytes(!criteria.by_count);
+    let criteria = ResourceCriteria { keeps_members: true, ..criteria };
+    let answers = ask_allocations(&criteria, dump)?;
+    let mut groups = answers.iter().flat_map(|answer| &answer.groups);
+    let has_bytes = groups.any(|groups| groups.rows.iter().any(|it| it.stats.allocated.bytes != 0));
+    let measure = Measure::for_bytes(has_bytes && !args.options.by_count);
     let timeline = |answer| OpenTimeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
@@ -190,11 +182,11 @@ fn named_apart<'a>(
 }
 
 /// Returns the columns that group allocations as `by` groups handles.
-fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
+fn columns_of(by: GroupColumn) -> &'static [GroupColumn] {
     match by {
-        GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],
-        GroupColumn::CreateStack => &[ResourceColumn::CreateStack],
-        _ => &[ResourceColumn::Process],
+        GroupColumn::Type => &[GroupColumn::Kind, GroupColumn::Allocator],
+        GroupColumn::CreateStack => &[GroupColumn::CreateStack],
+        _ => &[GroupColumn::Process],
     }
 }
 

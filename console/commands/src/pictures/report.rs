@@ -16,7 +16,7 @@ use handlescope_query::{
     ResourceCriteria, Source, WhyCriteria,
 };
 use handlescope_render::output::Target;
-use handlescope_render::report::{self, BUCKETS, ReportAnswer};
+use handlescope_render::report::{self, ReportAnswer};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::grammar::{Arguments, Example, GroupView, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
@@ -136,6 +136,6 @@ fn allocations<'a>(
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
     match ResourceCriteria::from_handles(&criteria.handles) {
         None => Ok(None),
-        Some(criteria) => query::allocations_overview(source, &criteria, BUCKETS, names, cancel),
+        Some(criteria) => query::allocations_overview(source, &criteria, names, cancel),
     }
 }

@@ -9,7 +9,7 @@ use handlescope_model::ProcessIdx;
 use super::group::AcquisitionGroup;
 use super::list::{AcquisitionGroups, Subject};
 use crate::context::FileContext;
-use crate::criteria::ProcessCriteria;
+use crate::criteria::{GroupColumn, ProcessCriteria};
 use crate::groups::Groups;
 
 impl<'a> AcquisitionGroups<'a> {
@@ -28,9 +28,9 @@ impl<'a> AcquisitionGroups<'a> {
             subject: Subject::Handles,
             table: Arc::clone(&timed.table),
             groups: Vec::new(),
-            members: Cow::Borrowed(&timed.handles),
+            members: Cow::Borrowed(&timed.rows),
             heaps: Vec::new(),
-            selected_count: timed.handles.len(),
+            selected_count: timed.rows.len(),
             frames: file.frames.as_ref(),
             stacks: groups.stacks.clone(),
             functions: groups.functions.clone(),
@@ -47,9 +47,10 @@ impl<'a> AcquisitionGroups<'a> {
             let stats = groups.tree.stats(node);
             // An innermost group has its handles in one range.
             let members = groups.tree.handles(node).pop().unwrap_or_default();
-            let first = timed.handles.get(members.start).filter(|_| !members.is_empty());
+            let first = timed.rows.get(members.start).filter(|_| !members.is_empty());
             let owner = if at_end {
-                groups.process_label(node).and_then(|label| labels.get(label).copied())
+                let label = groups.key_in(node, GroupColumn::Process).text();
+                label.and_then(|label| labels.get(label).copied())
             } else {
                 first.and_then(|row| timed.table.owner(*row))
             };
@@ -58,11 +59,12 @@ impl<'a> AcquisitionGroups<'a> {
             if is_empty || !acquired.matches_process(process) {
                 continue;
             }
-            let (type_name, create_stack) = groups.type_and_stack(node);
+            let create_stack = groups.key_in(node, GroupColumn::CreateStack).stack();
+            let pattern = groups.key_in(node, GroupColumn::NamePattern).text();
             acquired.groups.push(AcquisitionGroup {
                 process: Cow::Borrowed(process),
-                type_name,
-                allocator: groups.name_pattern(node).filter(|_| create_stack.is_none()),
+                type_name: groups.key_in(node, GroupColumn::Type).text().unwrap_or_default(),
+                allocator: pattern.filter(|_| create_stack.is_none()),
                 is_named_by_allocator: false,
                 has_lasting_name: true,
                 has_bytes: false,

@@ -74,7 +74,6 @@ impl Sites {
             .filter(&is_selected)
             .for_each(|row| stacks.add(table.opened_stack.get(row)));
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
-        frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut nodes: GroupNodes<Site> = GroupNodes::default();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);

@@ -1,95 +1,234 @@
-//! Columns of `-GroupBy`: how columns of handles and allocations are declared, and the value of a group in a column.
+//! Columns of `-GroupBy`, for handles and for allocations, and the value of a group in a column.
 
 use handlescope_model::StackIdx;
 
-/// Declares columns, each with its word (which never changes), its help text, and a constant with further properties.
-macro_rules! group_columns {
-    ($(#[$doc:meta])* $name:ident: $declared:ty;
-        $($column:ident: $word:literal, $help:literal => $rest:expr;)*) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name {
-            $(#[doc = $help] $column,)*
-        }
+use crate::answer::Domain;
 
-        impl $name {
-            /// Every column.
-            pub const ALL: &[Self] = &[$(Self::$column),*];
-
-            /// Returns the word for the column.
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Self::$column => $word,)*
-                }
-            }
-
-            /// Returns the help text.
-            pub fn help(self) -> &'static str {
-                match self {
-                    $(Self::$column => $help,)*
-                }
-            }
-
-            /// Returns the words of all columns with their help texts.
-            pub fn words() -> Vec<(&'static str, &'static str)> {
-                vec![$(($word, $help)),*]
-            }
-
-            const fn declared(self) -> $declared {
-                match self {
-                    $(Self::$column => $rest,)*
-                }
-            }
-        }
-    };
-}
-pub(crate) use group_columns;
-
-group_columns! {
-    /// A column of `-GroupBy` of handles.
-    GroupColumn: GroupColumnSpec;
-    CreateStack: "createstack", "stack of the event that opened the handle" => of(Some("no stack"), OPENINGS, false);
-    CloseStack: "closestack", "stack of the event that closed it" => of(Some("not closed, or no stack"), CLOSES, false);
-    Type: "type", "type of the object" => of(None, NEITHER, false);
-    Process: "process", "owner of the handle" => of(None, NEITHER, false);
-    Name: "name", "name of the object" => of(Some("no name"), NEITHER, false);
-    NamePattern: "namepattern", "name with # for numbers and GUIDs" => of(Some("no name"), NEITHER, false);
-    Module: "module", "module of the first frame outside the system" => of(None, OPENINGS, false);
-    Function: "function", "that frame" => of(None, OPENINGS, false);
-    Thread: "thread", "thread that opened it" => of(None, NEITHER, true);
-    Lifetime: "lifetime", "how long it was open" => of(None, NEITHER, false);
+/// A column of `-GroupBy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GroupColumn {
+    CreateStack,
+    CloseStack,
+    FreeStack,
+    Type,
+    Kind,
+    Allocator,
+    Process,
+    Name,
+    NamePattern,
+    Module,
+    Function,
+    Caller,
+    Thread,
+    Lifetime,
+    End,
+    Size,
 }
 
-/// Whether stacks of openings, and of closes, are needed.
-const OPENINGS: (bool, bool) = (true, false);
-const CLOSES: (bool, bool) = (false, true);
-const NEITHER: (bool, bool) = (false, false);
+/// The kind of value that the handles or allocations of a group share in a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    Text,
+    Stack,
+    Number,
+    Bytes,
+}
 
 /// The declaration of a column.
-struct GroupColumnSpec {
+struct ColumnSpec {
+    /// The word for the column, which never changes.
+    word: &'static str,
+    /// Help text for handles; `None` if they do not have the column.
+    handles: Option<&'static str>,
+    /// Help text for allocations; `None` if they do not have the column.
+    allocations: Option<&'static str>,
+    kind: KeyKind,
+    /// Text for a group of handles without a value.
     none: Option<&'static str>,
-    needs: (bool, bool),
-    is_number: bool,
+    /// Name in files of groups of allocations, if it is not the word.
+    name: Option<&'static str>,
+    /// Title in the text of groups of allocations.
+    title: &'static str,
+    /// Names of the frames of a stack, for allocations.
+    frames: Option<StackNames>,
 }
 
-const fn of(none: Option<&'static str>, needs: (bool, bool), is_number: bool) -> GroupColumnSpec {
-    GroupColumnSpec { none, needs, is_number }
+/// Names of the frames of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct StackNames {
+    /// Name in files and title of the innermost frame.
+    pub innermost: (&'static str, &'static str),
+    /// Name of all frames in files.
+    pub text: &'static str,
+    /// Heading above the frames in text.
+    pub heading: &'static str,
+}
+
+/// Declares a column of handles, with its word and help text.
+const fn of_handles(word: &'static str, help: &'static str) -> ColumnSpec {
+    ColumnSpec {
+        word,
+        handles: Some(help),
+        allocations: None,
+        kind: KeyKind::Text,
+        none: None,
+        name: None,
+        title: "",
+        frames: None,
+    }
+}
+
+/// Declares a column of allocations, with its word, title and help text.
+const fn of_allocations(word: &'static str, title: &'static str, help: &'static str) -> ColumnSpec {
+    ColumnSpec { handles: None, allocations: Some(help), title, ..of_handles(word, "") }
 }
 
 impl GroupColumn {
-    /// Returns the text for a group without a value in the column, if there is one.
+    /// Every column, in the order of the help.
+    pub const ALL: [Self; 16] = [
+        Self::CreateStack,
+        Self::CloseStack,
+        Self::FreeStack,
+        Self::Type,
+        Self::Kind,
+        Self::Allocator,
+        Self::Process,
+        Self::Name,
+        Self::NamePattern,
+        Self::Module,
+        Self::Function,
+        Self::Caller,
+        Self::Thread,
+        Self::Lifetime,
+        Self::End,
+        Self::Size,
+    ];
+
+    /// Columns of totals of allocations.
+    pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
+
+    /// Columns of groups of leaked allocations.
+    pub const LEAKS: [Self; 6] =
+        [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
+
+    /// Columns of allocations in pictures and reports: groups of one kind, allocator, owner and stack.
+    pub const DRAWN: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
+
+    const fn spec(self) -> ColumnSpec {
+        match self {
+            Self::CreateStack => ColumnSpec {
+                handles: Some("stack of the event that opened the handle"),
+                kind: KeyKind::Stack,
+                none: Some("no stack"),
+                name: Some("stack"),
+                frames: Some(StackNames {
+                    innermost: ("innermost_frame", "Innermost frame"),
+                    text: "text",
+                    heading: "Allocated on stack",
+                }),
+                ..of_allocations("createstack", "Stack", "stack that allocated")
+            },
+            Self::CloseStack => ColumnSpec {
+                kind: KeyKind::Stack,
+                none: Some("not closed, or no stack"),
+                ..of_handles("closestack", "stack of the event that closed it")
+            },
+            Self::FreeStack => ColumnSpec {
+                kind: KeyKind::Stack,
+                name: Some("free_stack"),
+                frames: Some(StackNames {
+                    innermost: ("free_frame", "Innermost frame of the free"),
+                    text: "free_text",
+                    heading: "Freed on stack",
+                }),
+                ..of_allocations("freestack", "Free stack", "stack that freed")
+            },
+            Self::Type => of_handles("type", "type of the object"),
+            Self::Kind => of_allocations("kind", "Kind", "heap, commit, and so on"),
+            Self::Allocator => of_allocations("allocator", "Allocator", "heap or other allocator"),
+            Self::Process => ColumnSpec {
+                handles: Some("owner of the handle"),
+                ..of_allocations("process", "Process", "owner")
+            },
+            Self::Name => {
+                ColumnSpec { none: Some("no name"), ..of_handles("name", "name of the object") }
+            }
+            Self::NamePattern => ColumnSpec {
+                none: Some("no name"),
+                ..of_handles("namepattern", "name with # for numbers and GUIDs")
+            },
+            Self::Module => of_handles("module", "module of the first frame outside the system"),
+            Self::Function => of_handles("function", "that frame"),
+            Self::Caller => of_allocations(
+                "allocated_by",
+                "Allocated by",
+                "process that allocated, if not the owner",
+            ),
+            Self::Thread => ColumnSpec {
+                handles: Some("thread that opened it"),
+                kind: KeyKind::Number,
+                name: Some("tid"),
+                ..of_allocations("thread", "Thread", "thread that allocated")
+            },
+            Self::Lifetime => of_handles("lifetime", "how long it was open"),
+            Self::End => of_allocations("end", "End", "how it ended"),
+            Self::Size => ColumnSpec {
+                kind: KeyKind::Bytes,
+                ..of_allocations("size", "Size", "bytes of each")
+            },
+        }
+    }
+
+    /// Returns the columns of handles or of allocations.
+    pub fn of(domain: Domain) -> Vec<Self> {
+        Self::ALL.into_iter().filter(|column| column.help_for(domain).is_some()).collect()
+    }
+
+    /// Returns the words of these columns with their help texts.
+    pub fn words(domain: Domain) -> Vec<(&'static str, &'static str)> {
+        Self::of(domain).into_iter().map(|column| (column.word(), column.help(domain))).collect()
+    }
+
+    /// Returns the word for the column.
+    pub fn word(self) -> &'static str {
+        self.spec().word
+    }
+
+    /// Returns the help text; empty if they do not have the column.
+    pub fn help(self, domain: Domain) -> &'static str {
+        self.help_for(domain).unwrap_or_default()
+    }
+
+    fn help_for(self, domain: Domain) -> Option<&'static str> {
+        match domain {
+            Domain::Handles => self.spec().handles,
+            Domain::Allocations => self.spec().allocations,
+        }
+    }
+
+    pub fn kind(self) -> KeyKind {
+        self.spec().kind
+    }
+
+    /// Returns the text for a group of handles without a value in the column, if there is one.
     pub fn none(self) -> Option<&'static str> {
-        self.declared().none
+        self.spec().none
     }
 
-    /// Whether it is a number rather than a text.
-    pub fn is_number(self) -> bool {
-        self.declared().is_number
+    /// Returns the name in files of groups of allocations; files of groups of handles have the word.
+    pub fn name(self) -> &'static str {
+        let ColumnSpec { word, name, .. } = self.spec();
+        name.unwrap_or(word)
     }
 
-    /// Whether it needs stacks of openings, and of closes.
-    pub fn needs_stacks(self) -> (bool, bool) {
-        self.declared().needs
+    /// Returns the title in the text of groups of allocations.
+    pub fn title(self) -> &'static str {
+        self.spec().title
+    }
+
+    /// Returns the names of the frames of its stack, if it is a stack of allocations.
+    pub fn frames(self) -> Option<StackNames> {
+        self.spec().frames
     }
 }
 
@@ -103,4 +242,18 @@ pub enum GroupKey<T> {
     Stack(StackIdx),
     /// No value: no name, no stack, not closed.
     None,
+}
+
+impl<T> GroupKey<T> {
+    pub fn text(self) -> Option<T> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub fn number(self) -> Option<i64> {
+        if let Self::Number(number) = self { Some(number) } else { None }
+    }
+
+    pub fn stack(self) -> Option<StackIdx> {
+        if let Self::Stack(stack) = self { Some(stack) } else { None }
+    }
 }

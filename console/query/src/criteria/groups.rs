@@ -50,10 +50,9 @@ impl GroupCriteria {
 
     /// Whether any column needs stacks of openings, and of closes.
     pub fn needs_stacks(&self) -> (bool, bool) {
-        self.by
-            .iter()
-            .map(|column| column.needs_stacks())
-            .fold((false, false), |sum, column| (sum.0 | column.0, sum.1 | column.1))
+        let has_any = |columns: &[GroupColumn]| self.by.iter().any(|by| columns.contains(by));
+        let of_opening = [GroupColumn::CreateStack, GroupColumn::Module, GroupColumn::Function];
+        (has_any(&of_opening), has_any(&[GroupColumn::CloseStack]))
     }
 }
 

@@ -6,10 +6,9 @@ mod lists;
 mod objects;
 mod of_handles;
 mod processes;
-mod resource_columns;
 mod resources;
 
-pub use self::columns::{GroupColumn, GroupKey};
+pub use self::columns::{GroupColumn, GroupKey, KeyKind, StackNames};
 pub use self::groups::{GroupCriteria, StackTrims, Stat};
 pub use self::lists::{
     DiffCriteria, EventCriteria, ModuleCriteria, PickedSuspect, StackCriteria, WhyCriteria,
@@ -17,7 +16,6 @@ pub use self::lists::{
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
 pub use self::objects::{EventTest, LeftEventsTest, ObjectEffect, ObjectTest, ViewTest};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
-pub use self::resource_columns::{ResourceColumn, ResourceKeyKind, StackNames, kind_name};
 pub use self::resources::{
-    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest,
+    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
 };

@@ -1,14 +1,23 @@
 //! Criteria that select allocations, and options for counting them.
 
+use super::columns::{GroupColumn, KeyKind};
 use super::groups::StackTrims;
 use super::processes::ProcessCriteria;
-use super::resource_columns::ResourceColumn;
 use crate::criterion::{
     Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, criterion, is_given,
 };
+use handlescope_model::tables::ResourceKind;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange};
+
+/// Name of a kind from a newer layout.
+const UNKNOWN_KIND: &str = "unknown";
+
+/// Returns the name of a kind.
+pub fn kind_name(code: u32) -> &'static str {
+    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
+}
 
 /// Criteria of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,13 +44,11 @@ pub struct ResourceCriteria {
     pub free_stack: Option<Filter>,
     /// `-GroupBy` and `-ShowTotal`: the columns, possibly none for a single sum; `None` for totals and leaks, which
     /// have their own columns.
-    pub by: Option<Vec<ResourceColumn>>,
+    pub by: Option<Vec<GroupColumn>>,
     /// `-ShowTime`: number of parts the time is divided into.
     pub buckets: Option<usize>,
-    /// Whether allocations are counted over time instead of bytes.
-    pub by_count: bool,
-    /// Whether each change over time is kept, to find the most at once.
-    pub keeps_changes: bool,
+    /// Whether the allocations of groups are kept, for everything that depends on their times.
+    pub keeps_members: bool,
     /// `-FoldStack` and `-StackFrom`
     pub trims: StackTrims,
     /// Whether and how stacks are printed.
@@ -155,8 +162,7 @@ impl ResourceCriteria {
     /// Whether any groups of the answer share stacks.
     pub fn has_stacks(&self) -> bool {
         let has_leaks = self.with_totals_and_leaks && self.by.is_none();
-        let leaks = ResourceColumn::LEAKS.iter().filter(|_| has_leaks);
-        self.columns().iter().chain(leaks).any(|column| column.stack_names().is_some())
+        has_leaks || self.columns().iter().any(|column| column.kind() == KeyKind::Stack)
     }
 
     /// Whether the frames of stacks are needed.
@@ -169,11 +175,11 @@ impl ResourceCriteria {
     }
 
     /// Returns the columns of the shown groups.
-    pub fn columns(&self) -> &[ResourceColumn] {
+    pub fn columns(&self) -> &[GroupColumn] {
         match &self.by {
             Some(by) => by,
-            None if self.is_of_leaks() => &ResourceColumn::LEAKS,
-            None => &ResourceColumn::TOTALS,
+            None if self.is_of_leaks() => &GroupColumn::LEAKS,
+            None => &GroupColumn::TOTALS,
         }
     }
 }

@@ -14,48 +14,12 @@ use handlescope_model::{
 use super::coder::Coder;
 use super::counted::CompactHandle;
 use super::lifetimes::{HandleTimes, LifeTables};
-use super::process_stacks::{NumberedStacks, ProcessStacks};
+use super::process_stacks::ProcessStacks;
 use crate::context::FileContext;
-use crate::criteria::{GroupColumn, GroupKey};
+use crate::criteria::{GroupColumn, KeyKind, ObjectCriteria};
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;
-
-/// What the codes of a column mean.
-enum CodeMeaning {
-    Stack,
-    Number,
-    Word(fn(u32) -> &'static str),
-    /// Texts of rows: rows with the same text have one code.
-    Text(fn(&RowTexts<'_>, u32) -> String),
-}
-
-/// Returns what the codes of a column mean.
-fn key_of(column: GroupColumn) -> CodeMeaning {
-    match column {
-        GroupColumn::CreateStack => CodeMeaning::Stack,
-        GroupColumn::CloseStack => CodeMeaning::Stack,
-        GroupColumn::Type => {
-            CodeMeaning::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned())
-        }
-        GroupColumn::Process => CodeMeaning::Text(|of, row| {
-            of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain)
-        }),
-        GroupColumn::Name => {
-            CodeMeaning::Text(|texts, row| texts.names.text(row as usize).to_owned())
-        }
-        GroupColumn::NamePattern => {
-            CodeMeaning::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)))
-        }
-        GroupColumn::Module => CodeMeaning::Text(|of, row| of.of_stack(row, TrimmedStacks::module)),
-        GroupColumn::Function => {
-            CodeMeaning::Text(|of, row| of.of_stack(row, TrimmedStacks::function))
-        }
-        GroupColumn::Thread => CodeMeaning::Number,
-        GroupColumn::Lifetime => CodeMeaning::Word(lifetime_word),
-    }
-}
 
 /// Upper bounds of lifetimes in nanoseconds, with the names of the ranges below them.
 const LIFETIMES: [(i64, &str); 9] = [
@@ -72,12 +36,11 @@ const LIFETIMES: [(i64, &str); 9] = [
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
 
-/// Looks up the column values of handles, as rows of tables or other numbers.
-pub struct KeyRows<'a> {
-    columns: Vec<GroupColumn>,
-    objects: &'a ObjectTable,
-    times: HandleTimes,
-    stacks: Option<&'a TrimmedStacks>,
+/// The values of handles in columns: rows of tables or other numbers, and codes for them, one for each text.
+pub struct HandleKeys<'a> {
+    texts: RowTexts<'a>,
+    /// Columns with the codes of their texts; without codes if the number itself is the value.
+    columns: Vec<(GroupColumn, Coder)>,
     process_stacks: Option<&'a ProcessStacks>,
     stack: Option<EventValues<StackIdx>>,
     tid: Option<EventValues<u32>>,
@@ -87,89 +50,27 @@ pub struct KeyRows<'a> {
     creator: Option<EventProcesses>,
 }
 
-/// Makes the codes that handles are grouped by: one for each text.
-pub struct HandleKeys<'a> {
-    texts: RowTexts<'a>,
-    /// Columns with the codes of their texts; empty if the number itself is the value.
-    coders: Vec<(GroupColumn, Coder)>,
-}
-
 /// Texts of rows.
 struct RowTexts<'a> {
     file: &'a FileContext<'a>,
     stacks: Option<&'a TrimmedStacks>,
     names: Texts,
-    pattern: NamePattern,
     /// Whether processes are shown by executable name.
     is_plain: bool,
 }
 
-/// Texts for the codes of all columns.
-pub struct KeyTexts {
-    columns: Vec<(GroupColumn, Vec<String>)>,
-    stacks: NumberedStacks,
-}
-
 impl<'a> HandleKeys<'a> {
-    pub fn new(
-        file: &'a FileContext<'a>,
-        columns: &[GroupColumn],
-        stacks: Option<&'a TrimmedStacks>,
-        is_plain: bool,
-    ) -> Result<Self, QueryError> {
-        Ok(Self {
-            texts: RowTexts {
-                file,
-                stacks,
-                names: file.trace.values(Names::name)?,
-                pattern: NamePattern,
-                is_plain,
-            },
-            coders: columns.iter().map(|column| (*column, Coder::default())).collect(),
-        })
-    }
-
-    /// Assigns a code to each new value, column by column.
-    pub fn learn(&mut self, distinct: &[Vec<u32>]) {
-        let Self { texts, coders } = self;
-        for ((column, coder), rows) in coders.iter_mut().zip(distinct) {
-            let CodeMeaning::Text(text) = key_of(*column) else { continue };
-            rows.iter().for_each(|row| coder.learn(*row, || text(texts, *row)));
-        }
-    }
-
-    /// Replaces values by their codes, column by column; all must have been learned.
-    pub fn put_codes(&self, values: &mut [Vec<u32>]) {
-        for ((column, coder), values) in self.coders.iter().zip(values) {
-            if matches!(key_of(*column), CodeMeaning::Text(_)) {
-                values.iter_mut().for_each(|row| *row = coder.known(*row).unwrap_or(sentinel()));
-            }
-        }
-    }
-
-    /// Returns the texts, and the rows of stacks that belong to a single process.
-    pub fn into_texts(self, process_stacks: Option<&ProcessStacks>) -> KeyTexts {
-        let columns = self.coders.into_iter().map(|(column, coder)| (column, coder.texts));
-        let stacks = process_stacks.map(|stacks| stacks.rows().clone()).unwrap_or_default();
-        KeyTexts { columns: columns.collect(), stacks }
-    }
-}
-
-impl<'a> KeyRows<'a> {
     /// Loads what the columns need; `has_partial` if filters removed events.
     pub fn load(
-        file: &'a FileContext<'_>,
-        columns: &[GroupColumn],
+        file: &'a FileContext<'a>,
+        criteria: &ObjectCriteria,
         stacks: Option<&'a TrimmedStacks>,
         process_stacks: Option<&'a ProcessStacks>,
         has_partial: bool,
     ) -> Result<Self, QueryError> {
-        let trace = file.trace;
-        let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
-        let needs = columns
-            .iter()
-            .map(|column| column.needs_stacks())
-            .fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
+        let (trace, by) = (file.trace, &criteria.groups.by);
+        let has_any = |wanted: &[GroupColumn]| by.iter().any(|column| wanted.contains(column));
+        let needs = criteria.groups.needs_stacks();
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
         let events = EventColumns::with_all(trace)?;
@@ -181,11 +82,11 @@ impl<'a> KeyRows<'a> {
         // Only then are there objects without handles.
         let has_bare = has_partial || file.objects.table.has_other_events();
         let creator = (has_processes && has_bare).then(|| events.processes()).transpose()?;
+        // The executable identifies a process.
+        let is_plain = criteria.plain_process_names || criteria.with_identities;
         Ok(Self {
-            columns: columns.to_vec(),
-            times: HandleTimes::load(file)?,
-            objects: &file.objects,
-            stacks,
+            texts: RowTexts { file, stacks, names: trace.values(Names::name)?, is_plain },
+            columns: by.iter().map(|column| (*column, Coder::default())).collect(),
             process_stacks,
             stack,
             tid,
@@ -195,8 +96,30 @@ impl<'a> KeyRows<'a> {
         })
     }
 
+    /// Assigns a code to each new value, column by column.
+    pub fn learn(&mut self, distinct: &[Vec<u32>]) {
+        let Self { texts, columns, .. } = self;
+        for ((column, coder), rows) in columns.iter_mut().zip(distinct) {
+            rows.iter().for_each(|row| coder.learn(*row, || texts.text(*column, *row)));
+        }
+    }
+
+    /// Replaces values by their codes, column by column; all must have been learned.
+    pub fn put_codes(&self, values: &mut [Vec<u32>]) {
+        for ((column, coder), values) in self.columns.iter().zip(values) {
+            if has_codes(*column) {
+                values.iter_mut().for_each(|row| *row = coder.known(*row).unwrap_or(sentinel()));
+            }
+        }
+    }
+
+    /// Returns the texts for the codes of each column.
+    pub fn into_texts(self) -> Vec<Vec<String>> {
+        self.columns.into_iter().map(|(_, coder)| coder.texts).collect()
+    }
+
     /// Returns the values of handles column by column, as rows of tables or other numbers, with [`sentinel`] for none.
-    /// For columns with texts, also returns each distinct value.
+    /// For columns with codes, also returns each distinct value.
     pub fn values(
         &self,
         lives: &LifeTables,
@@ -204,12 +127,9 @@ impl<'a> KeyRows<'a> {
     ) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
         self.columns
             .iter()
-            .map(|column| {
+            .map(|(column, _)| {
                 let values = self.column(*column, lives, handles);
-                let distinct = match key_of(*column) {
-                    CodeMeaning::Text(_) => distinct(&values),
-                    CodeMeaning::Stack | CodeMeaning::Number | CodeMeaning::Word(_) => Vec::new(),
-                };
+                let distinct = if has_codes(*column) { distinct(&values) } else { Vec::new() };
                 (values, distinct)
             })
             .unzip()
@@ -236,7 +156,9 @@ impl<'a> KeyRows<'a> {
             GroupColumn::Module | GroupColumn::Function => {
                 self.united(each(handles, |handle| self.stack_of_opening(handle)))
             }
-            GroupColumn::Type => each(handles, |handle| self.objects.type_id(handle.object).0),
+            GroupColumn::Type => {
+                each(handles, |handle| self.texts.file.objects.type_id(handle.object).0)
+            }
             GroupColumn::Process => each(handles, |handle| self.process(handle)),
             GroupColumn::Name | GroupColumn::NamePattern => {
                 each(handles, |handle| self.name(handle.object))
@@ -245,15 +167,17 @@ impl<'a> KeyRows<'a> {
                 each(handles, |handle| self.thread(opened(handle).or(closed(handle))))
             }
             GroupColumn::Lifetime => each(handles, |handle| {
-                duration(handle, opened(handle), closed(handle), &self.times)
+                duration(handle, opened(handle), closed(handle), &lives.times)
             }),
+            // Only allocations have the others.
+            _ => vec![sentinel(); handles.len()],
         }
     }
 
     /// Replaces each stack by the first of its equals, for many handles at once. A loop that does nothing else lets the
     /// processor load many scattered rows at the same time.
     fn united(&self, mut values: Vec<u32>) -> Vec<u32> {
-        if let Some(stacks) = self.stacks {
+        if let Some(stacks) = self.texts.stacks {
             // Larger numbers are stacks of single processes, which equal no others.
             let height = stacks.height();
             for row in values.iter_mut().filter(|row| (**row as usize) < height) {
@@ -294,7 +218,7 @@ impl<'a> KeyRows<'a> {
     fn stack_in_process(&self, event: Option<usize>) -> u32 {
         let stack = self.stack(event);
         let of_process = || {
-            let (stacks, process_stacks) = (self.stacks?, self.process_stacks?);
+            let (stacks, process_stacks) = (self.texts.stacks?, self.process_stacks?);
             process_stacks.of_event(stacks, StackIdx(stack), event?)
         };
         of_process().map_or(stack, |stack| stack.0)
@@ -323,7 +247,27 @@ fn distinct(values: &[u32]) -> Vec<u32> {
     values.iter().copied().filter(|value| known.insert(*value)).collect()
 }
 
+/// Whether rows with the same text have one code; other columns have numbers that need none.
+fn has_codes(column: GroupColumn) -> bool {
+    column.kind() == KeyKind::Text && column != GroupColumn::Lifetime
+}
+
 impl RowTexts<'_> {
+    /// Returns the text of a row in a column that has codes.
+    fn text(&self, column: GroupColumn, row: u32) -> String {
+        match column {
+            GroupColumn::Type => self.file.types.get(TypeId(row)).to_owned(),
+            GroupColumn::Process => {
+                self.file.processes.get(ProcessIdx(row)).shown_label(self.is_plain)
+            }
+            GroupColumn::Name => self.names.text(row as usize).to_owned(),
+            GroupColumn::NamePattern => name_pattern(self.names.text(row as usize)),
+            GroupColumn::Module => self.of_stack(row, TrimmedStacks::module),
+            GroupColumn::Function => self.of_stack(row, TrimmedStacks::function),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the text for a stack's representative frame.
     fn of_stack(
         &self,
@@ -336,10 +280,10 @@ impl RowTexts<'_> {
 }
 
 /// Returns the text for the code of a lifetime.
-fn lifetime_word(number: u32) -> &'static str {
-    let is_open = number as usize == LIFETIMES.len();
+pub fn lifetime_text(code: u32) -> &'static str {
+    let is_open = code as usize == LIFETIMES.len();
     let unknown = if is_open { NOT_CLOSED } else { OPENED_BEFORE };
-    LIFETIMES.get(number as usize).map_or(unknown, |(_, text)| *text)
+    LIFETIMES.get(code as usize).map_or(unknown, |(_, text)| *text)
 }
 
 /// Returns the code of a lifetime: its place in [`LIFETIMES`], or one of the two codes after them.
@@ -365,31 +309,6 @@ fn duration(
     }
 }
 
-impl KeyTexts {
-    /// Returns the rows that stack numbers stand for.
-    pub fn stack_numbers(&self) -> &NumberedStacks {
-        &self.stacks
-    }
-
-    /// Returns the key that a code of a column stands for.
-    pub fn key(&self, column: GroupColumn, code: u32) -> GroupKey<&str> {
-        if code == sentinel() {
-            return GroupKey::None;
-        }
-        match key_of(column) {
-            CodeMeaning::Stack => GroupKey::Stack(self.stacks.row(code)),
-            CodeMeaning::Number => GroupKey::Number(code.into()),
-            CodeMeaning::Word(word) => GroupKey::Text(word(code)),
-            CodeMeaning::Text(_) => {
-                let texts = self.columns.iter().find(|(known, _)| *known == column);
-                let texts = texts.map(|(_, texts)| texts);
-                let text = texts.and_then(|texts| texts.get(code as usize));
-                text.map_or(GroupKey::None, |text| GroupKey::Text(text))
-            }
-        }
-    }
-}
-
 /// GUIDs, hexadecimal numbers with a prefix, and digits.
 static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let guid = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
@@ -397,14 +316,8 @@ static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Replaces numbers and GUIDs in a name by `#`, so that names made from one pattern become equal.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NamePattern;
-
-impl NamePattern {
-    /// Returns the pattern of a name.
-    pub fn of(self, name: &str) -> String {
-        VARYING.as_ref().map_or(name.into(), |varying| varying.replace_all(name, "#")).into_owned()
-    }
+pub fn name_pattern(name: &str) -> String {
+    VARYING.as_ref().map_or(name.into(), |varying| varying.replace_all(name, "#")).into_owned()
 }
 
 #[cfg(test)]
@@ -425,7 +338,7 @@ mod tests {
             ("", ""),
             ("ä9ö", "ä#ö"),
         ] {
-            assert_eq!(NamePattern.of(name), pattern);
+            assert_eq!(name_pattern(name), pattern);
         }
     }
 }

@@ -38,32 +38,22 @@ impl Rank {
 }
 
 impl GroupCut<'_> {
-    /// Splits groups into those shown, in order, and what is left out. Groups of equal rank are ordered by number.
-    pub fn by_rank<T: Clone>(
-        self,
-        groups: &[T],
-        rank: impl Fn(&T) -> (Rank, u32),
-    ) -> (Vec<T>, GroupsLeftOut) {
-        self.of(groups, |group| {
-            let (rank, number) = rank(group);
-            (None, rank, number)
-        })
-    }
-
-    /// Like [`Self::by_rank`], but in the requested order.
+    /// Splits groups into those shown, in the requested order, and what is left out.
     pub fn by_stats<T: Clone>(
         self,
         groups: &[T],
         stats: impl Fn(&T) -> (GroupStats, u32),
     ) -> (Vec<T>, GroupsLeftOut) {
-        self.of(groups, |group| {
+        self.by_rank(groups, |group| {
             let (stats, number) = stats(group);
             let first = self.criteria.order.and_then(|stat| stats.get(stat));
             (first, Rank::new(&stats), number)
         })
     }
 
-    fn of<T: Clone>(
+    /// Like [`Self::by_stats`], with what each group is ordered by first, its rank and its number. Groups of equal rank are
+    /// ordered by number.
+    pub fn by_rank<T: Clone>(
         self,
         groups: &[T],
         key: impl Fn(&T) -> (Option<i64>, Rank, u32),

@@ -1,8 +1,8 @@
 //! `.dump ObjectRef -GroupBy`: groups handles and views into a tree.
 //!
 //! [`lifetimes`] follows each handle and view from opening to close, [`columns`] gives it a code in each column,
-//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. [`coder`] makes codes for texts, and
-//! [`nodes`] makes and merges groups, also for allocations.
+//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. [`coder`] makes codes for texts.
+//! Also for allocations, [`nodes`] makes and merges groups, and [`timed`] reads the times of their members.
 //!
 //! These are loops over slices instead of expressions over frames, because the counts depend on the order of rows:
 //! objects of a group are distinct, and one pass makes the groups of all levels.
@@ -18,31 +18,32 @@ mod parts;
 mod process_stacks;
 mod ranked;
 mod stats;
+mod timed;
 mod tree;
 
 pub use self::coder::Coder;
-pub use self::columns::NamePattern;
+pub use self::columns::name_pattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::nodes::{GroupNodes, Path};
 pub use self::stats::GroupStats;
+pub use self::timed::{TimedGroup, TimedMembers};
 pub use self::tree::{GroupTree, NodeIdx};
 
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, StackIdx};
+use handlescope_model::{StackIdx, sentinel};
 
-use self::columns::{HandleKeys, KeyRows, KeyTexts};
+use self::columns::{HandleKeys, lifetime_text};
 use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
 use self::parts::HandleCounter;
-use self::process_stacks::ProcessStacks;
+use self::process_stacks::{NumberedStacks, ProcessStacks};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::context::FileContext;
-use super::criteria::GroupKey;
-use super::criteria::{GroupColumn, ObjectCriteria};
+use super::criteria::{GroupColumn, GroupKey, KeyKind, ObjectCriteria};
 use super::error::QueryError;
-use super::growth::{self, Growth, Lifetime, TimeWindow};
+use super::growth::{Growth, Lifetime, TimeWindow};
 use super::info::recorded;
 use super::program_frames::AcquiringFunctions;
 use super::selection::Selection;
@@ -55,36 +56,19 @@ pub struct Groups {
     pub by: Vec<GroupColumn>,
     /// All groups of all levels, cut as the criteria say.
     pub tree: GroupTree,
-    texts: KeyTexts,
+    /// Texts for the codes of each column, if it has any.
+    texts: Vec<Vec<String>>,
+    /// The rows of stacks that belong to a single process.
+    numbered_stacks: NumberedStacks,
     pub stacks: Option<Arc<TrimmedStacks>>,
     /// The functions that open handles, for groups that leak.
     pub functions: Option<Arc<AcquiringFunctions>>,
-    pub timed: Option<TimedGroups>,
+    /// The handles of all groups, if they are kept.
+    pub timed: Option<TimedMembers>,
     /// The time range of the trace, if it has a clock.
     pub window: Option<TimeWindow>,
     /// The time range of all events; only an order in a trace without a clock.
     pub extent: TimeWindow,
-}
-
-/// The handles of all groups, for everything that depends on their times.
-pub struct TimedGroups {
-    /// Handles of the innermost groups, one group after the other.
-    pub handles: Vec<AcquisitionIdx>,
-    pub table: Arc<AcquisitionTable>,
-}
-
-impl TimedGroups {
-    /// Returns the handles of a group.
-    fn handles<'t>(
-        &'t self,
-        tree: &GroupTree,
-        node: NodeIdx,
-    ) -> impl Iterator<Item = AcquisitionIdx> + use<'t> {
-        tree.handles(node)
-            .into_iter()
-            .flat_map(|range| self.handles.get(range).unwrap_or_default())
-            .copied()
-    }
 }
 
 impl Groups {
@@ -96,31 +80,31 @@ impl Groups {
         beside: Option<&Selection>,
         criteria: &ObjectCriteria,
     ) -> Result<Self, QueryError> {
-        let mut by = criteria.groups.by.clone();
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
         let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
         let process_stacks =
             ProcessStacks::number(file.trace, file.frames.as_ref(), stacks.as_ref(), file.cancel)?;
-        // The executable identifies a process.
-        let is_plain = criteria.plain_process_names || criteria.with_identities;
-        let mut keys = HandleKeys::new(file, &by, stacks.as_ref(), is_plain)?;
-        let mut tree = GroupTree::new(by.len());
-        let counter = HandleCounter {
+        let has_partial = selections().any(|selection| selection.events.is_partial());
+        let mut counter = HandleCounter {
             lifetimes: LifeTables::load(file)?,
-            keys: KeyRows::load(
+            keys: HandleKeys::load(
                 file,
-                &by,
+                criteria,
                 stacks.as_ref(),
                 process_stacks.as_ref(),
-                selections().any(|selection| selection.events.is_partial()),
+                has_partial,
             )?,
             cancel: file.cancel,
         };
+        let mut by = criteria.groups.by.clone();
+        let mut tree = GroupTree::new(by.len());
         for (selection, is_beside) in selections().zip([false, true]) {
-            counter.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
+            counter.count(selection, is_beside, |part| tree.add(part))?;
         }
-        let texts = keys.into_texts(process_stacks.as_ref());
+        let HandleCounter { lifetimes, keys, .. } = counter;
+        let texts = keys.into_texts();
+        let numbered_stacks = process_stacks.map(|stacks| stacks.rows).unwrap_or_default();
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let of_functions = criteria.groups.leaking && by.last() == Some(&GroupColumn::CreateStack);
         let functions = file
@@ -129,14 +113,14 @@ impl Groups {
             .zip(stacks.as_ref())
             .filter(|_| of_functions)
             .map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
-        let leaking = criteria.groups.leaking.then(|| LeakingStacks {
-            functions: functions.as_ref(),
-            numbers: texts.stack_numbers(),
-        });
+        let leaking = criteria
+            .groups
+            .leaking
+            .then(|| LeakingStacks { functions: functions.as_ref(), numbers: &numbered_stacks });
         let handles = tree.arrange(
             &criteria.groups,
             criteria.top,
-            &counter.lifetimes.times,
+            &lifetimes.times,
             leaking.as_ref(),
             file.cancel,
         )?;
@@ -144,14 +128,14 @@ impl Groups {
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
             let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?.into();
-            timed = Some(TimedGroups { handles, table });
+            timed = Some(TimedMembers { rows: handles, table });
             last_ns = file.trace.event_times()?.last_ns();
         }
         let extent = recorded(&info, last_ns.unwrap_or_default());
         let window = info.has_clock().then_some(extent);
         let stacks = stacks.map(Arc::new);
         let functions = functions.map(Arc::new);
-        Ok(Self { by, tree, texts, stacks, functions, timed, window, extent })
+        Ok(Self { by, tree, texts, numbered_stacks, stacks, functions, timed, window, extent })
     }
 
     /// Returns a group and its ancestors, outermost first.
@@ -163,30 +147,21 @@ impl Groups {
 
     /// Returns the open handles of a group at the ends of `buckets` equal parts of the trace, if requested and known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
-        let timed = self.timed.as_ref()?;
-        let handles = timed.handles(&self.tree, node);
-        let times: Vec<Lifetime> = handles.filter_map(|row| timed.table.open_time(row)).collect();
-        Some(growth::outstanding(&times, self.window?, buckets))
+        let open = self.members(node)?.outstanding(false, self.window?, buckets).into_iter();
+        Some(open.map(|open| u32::try_from(open).unwrap_or(u32::MAX)).collect())
     }
 
-    /// Returns changes in the number of open handles of a group, unordered; empty unless handles are kept.
-    pub fn changes(&self, node: NodeIdx) -> Vec<growth::TimedChange> {
-        let Some(timed) = &self.timed else { return Vec::new() };
-        let mut changes = Vec::new();
-        let handles = timed.handles(&self.tree, node);
-        for lifetime in handles.filter_map(|row| timed.table.open_time(row)) {
-            changes.push((lifetime.opened_ns, 1));
-            let closed_ns = lifetime.closed_ns.map(|closed| closed.max(lifetime.opened_ns));
-            changes.extend(closed_ns.map(|closed| (closed, -1)));
-        }
-        changes
+    /// Returns the handles of a group, if they are kept.
+    pub fn members(&self, node: NodeIdx) -> Option<TimedGroup<'_>> {
+        Some(self.timed.as_ref()?.group(self.tree.handles(node)))
     }
 
     /// Returns how a group grows over the trace, if known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
-        let handles = timed.handles(&self.tree, node);
-        let times: Vec<Lifetime> = handles
+        let times: Vec<Lifetime> = self
+            .members(node)?
+            .rows()
             .filter(|row| timed.table.is_in_time(*row))
             .filter_map(|row| timed.table.program_time(row))
             .collect();
@@ -207,34 +182,9 @@ impl Groups {
     pub fn shown_stacks(&self, height: usize) -> StackSet {
         let mut stacks = StackSet::new(height);
         for node in self.tree.shown() {
-            if let GroupKey::Stack(stack) = self.key(node) {
-                stacks.add(Some(stack));
-            }
+            stacks.add(self.key(node).stack());
         }
         stacks
-    }
-
-    /// Returns the process label of a group of [`for_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
-    pub fn process_label(&self, node: NodeIdx) -> Option<&str> {
-        match self.path(node).map(|node| self.key(node)).next()? {
-            GroupKey::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Returns type and create stack of a group of
-    /// [`for_create_stacks`](super::criteria::GroupCriteria::for_create_stacks).
-    pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
-        let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
-        let type_name = match keys.next() {
-            Some(GroupKey::Text(text)) => text,
-            _ => "",
-        };
-        let stack = match keys.next() {
-            Some(GroupKey::Stack(stack)) => Some(stack),
-            _ => None,
-        };
-        (type_name, stack)
     }
 
     /// Whether the innermost level groups by name pattern, as in
@@ -243,22 +193,35 @@ impl Groups {
         self.by.last() == Some(&GroupColumn::NamePattern)
     }
 
-    /// Returns the name pattern of a group, if it is grouped by that.
-    pub fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
-        match self.key(node) {
-            GroupKey::Text(pattern) if self.has_name_patterns() => Some(pattern),
-            _ => None,
-        }
-    }
-
     /// Returns the text of a stack's representative frame, as stack filters see it.
     pub fn function(&self, file: &FileContext<'_>, stack: Option<StackIdx>) -> Option<String> {
         Some(self.stacks.as_ref()?.function(file.frames.as_ref()?, stack?))
     }
 
+    /// Returns the value that the handles of a group share in a column, if they are grouped by it.
+    pub fn key_in(&self, node: NodeIdx, column: GroupColumn) -> GroupKey<&str> {
+        let is_of_column =
+            |node: &NodeIdx| self.by.get(self.tree.level_and_code(*node).0) == Some(&column);
+        let node = self.tree.with_parents(node).find(is_of_column);
+        node.map_or(GroupKey::None, |node| self.key(node))
+    }
+
     /// Returns the value that the handles of a group share in its own column.
     pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
         let (level, code) = self.tree.level_and_code(node);
-        self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
+        let Some(column) = self.by.get(level).filter(|_| code != sentinel()) else {
+            return GroupKey::None;
+        };
+        match column.kind() {
+            KeyKind::Stack => GroupKey::Stack(self.numbered_stacks.row(code)),
+            KeyKind::Number | KeyKind::Bytes => GroupKey::Number(code.into()),
+            KeyKind::Text if *column == GroupColumn::Lifetime => {
+                GroupKey::Text(lifetime_text(code))
+            }
+            KeyKind::Text => {
+                let text = self.texts.get(level).and_then(|texts| texts.get(code as usize));
+                text.map_or(GroupKey::None, |text| GroupKey::Text(text))
+            }
+        }
     }
 }

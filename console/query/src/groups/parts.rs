@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::columns::{HandleKeys, KeyRows};
+use super::columns::HandleKeys;
 use super::counted::CompactHandle;
 use super::leaves::{CodedHandles, counting_sort};
 use super::lifetimes::{HandleTimes, LifeTables};
@@ -19,7 +19,7 @@ const WAVE: usize = 1 << 19;
 /// Where the handles and the keys to group them by come from.
 pub struct HandleCounter<'a> {
     pub lifetimes: LifeTables,
-    pub keys: KeyRows<'a>,
+    pub keys: HandleKeys<'a>,
     pub cancel: &'a Cancel,
 }
 
@@ -56,10 +56,9 @@ impl HandleCounter<'_> {
     /// Counts the handles and views of the selected objects and passes them to `add` in order. With `is_beside`, only
     /// closes by process exit count.
     pub fn count(
-        &self,
+        &mut self,
         selection: &Selection,
         is_beside: bool,
-        keys: &mut HandleKeys<'_>,
         mut add: impl FnMut(CountedPart),
     ) -> Result<(), Cancelled> {
         for wave in selection.objects().chunks(WAVE) {
@@ -68,8 +67,9 @@ impl HandleCounter<'_> {
                 .map(|objects| self.part(objects, &selection.events, is_beside))
                 .collect::<Result<_, Cancelled>>()?;
             // In sequence, because codes follow the order of the handles.
-            parts.iter().for_each(|part| keys.learn(&part.distinct));
-            let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
+            parts.iter().for_each(|part| self.keys.learn(&part.distinct));
+            let (keys, times) = (&self.keys, &self.lifetimes.times);
+            let counted = parts.into_par_iter().map(|part| part.count(keys, times));
             counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
         }
         Ok(())

@@ -10,15 +10,12 @@ use handlescope_session::cancel::{Cancel, Poll};
 
 /// Numbers for the stacks of each process: the first process keeps the row number, others get numbers after the table.
 pub struct ProcessStacks {
-    events: LoggingProcesses,
-    numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
-    rows: NumberedStacks,
-}
-
-/// The processes whose threads logged events; the addresses in their stacks belong to these.
-struct LoggingProcesses {
+    /// The processes of events, and whether the modules of each process are known.
     process: EventProcesses,
     knows_modules: Vec<bool>,
+    numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
+    /// The rows that the numbers stand for.
+    pub rows: NumberedStacks,
 }
 
 /// Rows of the stack table by number.
@@ -28,14 +25,6 @@ pub struct NumberedStacks {
     height: usize,
     /// Rows of the further numbers.
     further: Vec<StackIdx>,
-}
-
-impl LoggingProcesses {
-    fn get(&self, event: usize) -> Option<ProcessIdx> {
-        let process = self.process.caller(event).or_else(|| self.process.get(event));
-        // Processes without modules share their code.
-        process.filter(|process| self.knows_modules.get(process.row()).copied().unwrap_or_default())
-    }
 }
 
 impl NumberedStacks {
@@ -64,15 +53,15 @@ impl ProcessStacks {
         let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
         let (columns, height) = (EventColumns::with_all(trace)?, trace.event_table()?.height());
         let stack = columns.stacks()?;
-        let events = LoggingProcesses {
+        let mut numbered = Self {
             process: columns.processes()?,
             knows_modules: (0..trace.height(Table::Processes)?)
                 .map(|row| frames.knows_modules(Some(ProcessIdx::from_row(row))))
                 .collect(),
+            numbers: HashMap::new(),
+            rows: NumberedStacks { height: stacks.height(), further: Vec::new() },
         };
-        let mut rows = NumberedStacks { height: stacks.height(), further: Vec::new() };
         let mut firsts: HashMap<StackIdx, Option<ProcessIdx>> = HashMap::new();
-        let mut numbers = HashMap::new();
         let mut poll = Poll::new(cancel);
         for event in 0..height {
             poll.round()?;
@@ -80,12 +69,20 @@ impl ProcessStacks {
             else {
                 continue;
             };
-            let (stack, process) = (stacks.equal(stack), events.get(event));
+            let (stack, process) = (stacks.equal(stack), numbered.logging_process(event));
             let is_first = *firsts.entry(stack).or_insert(process) == process;
+            let Self { numbers, rows, .. } = &mut numbered;
             let number = || if is_first { stack } else { rows.push(stack) };
             numbers.entry((stack, process)).or_insert_with(number);
         }
-        Ok(Some(Self { events, numbers, rows }))
+        Ok(Some(numbered))
+    }
+
+    /// Returns the process whose thread logged an event; the addresses in its stack belong to it.
+    fn logging_process(&self, event: usize) -> Option<ProcessIdx> {
+        let process = self.process.caller(event).or_else(|| self.process.get(event));
+        // Processes without modules share their code.
+        process.filter(|process| self.knows_modules.get(process.row()).copied().unwrap_or_default())
     }
 
     /// Returns the number of an event's stack, if it contains unknown code.
@@ -98,11 +95,6 @@ impl ProcessStacks {
         if !stacks.is_of_one_process(stack) {
             return None;
         }
-        self.numbers.get(&(stacks.equal(stack), self.events.get(event))).copied()
-    }
-
-    /// Returns the rows that the numbers stand for.
-    pub fn rows(&self) -> &NumberedStacks {
-        &self.rows
+        self.numbers.get(&(stacks.equal(stack), self.logging_process(event))).copied()
     }
 }

@@ -29,7 +29,7 @@ pub fn shown(
         }
     }
     slots.clear(ranks.iter().map(|(code, _)| *code));
-    let (shown, left_out) = cut.by_rank(&ranks, |(code, rank)| (*rank, *code));
+    let (shown, left_out) = cut.by_rank(&ranks, |(code, rank)| (None, *rank, *code));
     let leaf = |(code, _)| Leaf { code, opened: 0..0, stats: GroupStats::default() };
     let mut shown: Vec<Leaf> = shown.into_iter().map(leaf).collect();
     for (slot, leaf) in (0..).zip(&shown) {

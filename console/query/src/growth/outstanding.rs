@@ -1,5 +1,7 @@
 //! The number of open handles of a group over time.
 
+use rayon::prelude::*;
+
 use super::lifetime::{Lifetime, TimeWindow};
 
 /// Bars from lowest to highest.
@@ -55,12 +57,7 @@ pub type TimedChange = (i64, i64);
 
 /// Returns the largest sum at any time, after all changes at that time; it is 0 before the first change.
 pub fn most_at_once(mut changes: Vec<TimedChange>) -> u64 {
-    changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
-    most_in_order(changes)
-}
-
-/// Like [`most_at_once`], for changes in order of time.
-pub fn most_in_order(changes: impl IntoIterator<Item = TimedChange>) -> u64 {
+    changes.par_sort_unstable_by_key(|(time_ns, _)| *time_ns);
     let (mut previous_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
     for (time_ns, change) in changes {
         if time_ns != previous_ns {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::tables::{Allocator, End, ResourceKind};
 use handlescope_model::{AcquisitionIdx, ProcessIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::allocations::{
 };
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
-use crate::criteria::{GroupKey, ResourceColumn, ResourceCriteria, ResourceKeyKind, kind_name};
+use crate::criteria::{GroupColumn, GroupKey, KeyKind, ResourceCriteria, kind_name};
 use crate::criterion::Criterion;
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
@@ -107,16 +107,16 @@ impl<'a> ResourcesAnswer<'a> {
         let tables = FilteredTables::load(origin, &allocators, &resources)?;
         let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
-        let request = GroupingRequest { tables: &tables, criteria, info: &info };
+        let request = GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
         let has_groups = criteria.by.is_some();
         let has_totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
-        let totals = has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses));
+        let totals = has_totals.then(|| request.groups(&GroupColumn::TOTALS, &rows, &misses));
         let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
-        let leaks = has_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
-        let groups = |by: &Vec<ResourceColumn>| {
+        let leaks = has_leaks.then(|| request.groups(&GroupColumn::LEAKS, &unreleased(), &[]));
+        let groups = |by: &Vec<GroupColumn>| {
             if is_unreleased {
                 request.groups(by, &unreleased(), &[])
             } else {
@@ -170,7 +170,7 @@ impl<'a> ResourcesAnswer<'a> {
 
     /// Returns the first allocator of a group, if its allocators have anything in common.
     pub fn allocator_of(&self, group: &ResourceGroup) -> Option<&Allocator> {
-        self.allocators.get(group.allocator()?)
+        self.allocators.get(group.allocator?)
     }
 
     /// Returns the kind that the allocations of a group share.
@@ -206,28 +206,26 @@ impl<'a> ResourcesAnswer<'a> {
     }
 
     /// Returns the value that the allocations of a group share in a column.
-    pub fn key(&self, group: &ResourceGroup, column: ResourceColumn) -> GroupKey<Cow<'_, str>> {
-        self.known_key(group, column).unwrap_or(GroupKey::None)
+    pub fn key(&self, group: &ResourceGroup, column: GroupColumn) -> GroupKey<Cow<'_, str>> {
+        let key = match column.kind() {
+            KeyKind::Text => self.text(group, column).map(GroupKey::Text),
+            KeyKind::Stack => group.stack(column).map(GroupKey::Stack),
+            KeyKind::Number => group.number(column).map(|number| GroupKey::Number(number.into())),
+            KeyKind::Bytes => group.bytes(column).map(GroupKey::Number),
+        };
+        key.unwrap_or(GroupKey::None)
     }
 
-    fn known_key(
-        &self,
-        group: &ResourceGroup,
-        column: ResourceColumn,
-    ) -> Option<GroupKey<Cow<'_, str>>> {
-        let number = group.number(column);
-        Some(match column.kind() {
-            ResourceKeyKind::Allocator(text) => {
-                GroupKey::Text(text(self.allocator_of(group)?)?.into())
+    fn text(&self, group: &ResourceGroup, column: GroupColumn) -> Option<Cow<'_, str>> {
+        Some(match column {
+            GroupColumn::Kind => self.kind(group)?.into(),
+            GroupColumn::Allocator => self.allocator(group)?.into(),
+            GroupColumn::Process => self.process(group)?.shown_label(true).into(),
+            GroupColumn::Caller => {
+                self.processes.get(ProcessIdx(group.number(column)?)).shown_label(true).into()
             }
-            ResourceKeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
-            ResourceKeyKind::Process(_) => {
-                GroupKey::Text(self.processes.get(ProcessIdx(number?)).shown_label(true).into())
-            }
-            ResourceKeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
-            ResourceKeyKind::Number(_) => GroupKey::Number(number?.into()),
-            ResourceKeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
-            ResourceKeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
+            GroupColumn::End => End::from_code(group.number(column)?)?.name().into(),
+            _ => return None,
         })
     }
 
@@ -255,7 +253,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
     /// Returns the trimmed stacks of the only groups with stacks: totals have none, and no leaks are listed beside
     /// `-GroupBy`.
     fn trims(&self) -> Option<&TrimmedStacks> {
-        self.all_groups().find_map(|groups| groups.stacks.as_ref())
+        self.all_groups().find_map(|groups| groups.stacks.as_deref())
     }
 
     /// Returns the stacks chosen for display, or else those that groups of the answer share.
@@ -265,7 +263,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
         }
         let mut stacks = StackSet::new(self.frames.stacks.len());
         for ResourceGroups { by, rows, .. } in self.all_groups() {
-            for column in by.iter().filter(|column| column.stack_names().is_some()) {
+            for column in by.iter().filter(|column| column.kind() == KeyKind::Stack) {
                 rows.iter().for_each(|group| stacks.add(group.stack(*column)));
             }
         }

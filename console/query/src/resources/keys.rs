@@ -1,174 +1,196 @@
 //! What allocations are grouped by: a code in each column. Texts are looked up only for output.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use handlescope_model::tables::Allocator;
+use handlescope_model::tables::{Acquisitions, Allocator, ResourceMisses};
 use handlescope_model::{
-    AcquisitionIdx, AllocatorIdx, Numbers, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
+    AcquisitionIdx, AllocatorIdx, ProcessIdx, ResourceMissIdx, StackIdx, sentinel,
 };
 
 use crate::allocations::{AllocationOrMiss, FilteredTables};
-use crate::criteria::{ResourceColumn, ResourceKeyKind, StackTrims};
+use crate::criteria::{GroupColumn, KeyKind, StackTrims, kind_name};
 use crate::error::QueryError;
-use crate::groups::Coder;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
-/// Makes the codes of allocations, and of frees without one.
+/// The columns that are not about allocators, in the order of their codes. Groups with equal figures are ordered by
+/// codes.
+const OTHER_COLUMNS: [GroupColumn; 6] = [
+    GroupColumn::Caller,
+    GroupColumn::CreateStack,
+    GroupColumn::FreeStack,
+    GroupColumn::Thread,
+    GroupColumn::End,
+    GroupColumn::Size,
+];
+
+/// Makes the codes of allocations, and of frees without one. All columns about allocators share the first code.
 pub struct ResourceKeys<'a> {
-    tables: &'a FilteredTables<'a>,
-    /// Codes of allocators by everything about them that groups share.
-    allocators: Coder,
-    /// The sources of codes, each with its column if it has one of its own; allocators come first. Groups with equal
-    /// figures are ordered by these codes.
-    columns: Vec<(Option<ResourceColumn>, CodeSource)>,
+    /// The column of each code, unless several columns share it.
+    pub columns: Vec<Option<GroupColumn>>,
+    codes: Vec<CodesOf<'a>>,
+    /// The first allocator for each code of allocators; empty if no column is about them.
+    pub first_allocators: Vec<AllocatorIdx>,
     /// Trimmed stacks that are grouped by.
-    pub stacks: Option<TrimmedStacks>,
+    pub stacks: Option<Arc<TrimmedStacks>>,
 }
 
-/// A source of codes: columns of allocations and of frees without one.
-enum CodeSource {
-    Allocators,
-    Processes([Numbers<ProcessIdx>; 2]),
-    Stacks([Numbers<StackIdx>; 2]),
-    Numbers([Numbers<u32>; 2]),
-    /// One half of a number of bytes.
-    Bytes(Arc<[Numbers<i64>; 2]>, fn(i64) -> u32),
-    /// The process of each allocator, for stacks with unknown code.
-    ProcessOfStack(Vec<u32>),
-}
+/// Returns the codes of allocations, or of frees without one. Works on many at once, so that the loop is compiled for the
+/// column.
+type CodesOf<'a> = Box<dyn Fn(&[AllocationOrMiss]) -> Vec<u32> + Sync + 'a>;
 
 impl<'a> ResourceKeys<'a> {
     /// Loads what the columns need, and compares the stacks of the given rows.
     pub fn load(
         tables: &'a FilteredTables<'a>,
-        by: &[ResourceColumn],
+        by: &[GroupColumn],
         trims: &StackTrims,
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<Self, QueryError> {
         let trace = tables.origin.trace;
-        let mut allocators = Coder::default();
-        for (row, allocator) in (0..).zip(tables.allocators.rows()) {
-            allocators
-                .learn(row, || by.iter().map(|column| identity(*column, allocator)).collect());
+        let (codes, first_allocators) = allocator_codes(tables.allocators.rows(), by);
+        let stacks = compared_stacks(tables, by, trims, rows, misses)?.map(Arc::new);
+        let mut keys = Self {
+            columns: Vec::new(),
+            codes: Vec::new(),
+            first_allocators,
+            stacks: stacks.clone(),
+        };
+        keys.add(None, move |row| codes.get(tables.allocator(row)?.row()).copied());
+        for column in OTHER_COLUMNS.into_iter().filter(|column| by.contains(column)) {
+            let of = Some(column);
+            match column {
+                GroupColumn::Caller => {
+                    let callers = trace.values(Acquisitions::opened_by)?;
+                    keys.add(of, move |row| Some(callers.get(row.allocation()?.row())?.0));
+                }
+                GroupColumn::Thread => {
+                    let tids = [
+                        trace.values(Acquisitions::opened_tid)?,
+                        trace.values(ResourceMisses::tid)?,
+                    ];
+                    keys.add(of, move |row| row.get(&tids));
+                }
+                GroupColumn::End => {
+                    let ends = trace.values(Acquisitions::end)?;
+                    keys.add(of, move |row| ends.get(row.allocation()?.row()));
+                }
+                GroupColumn::Size => {
+                    let bytes = |row| tables.size(row).unwrap_or_default();
+                    keys.add(of, move |row| Some(high(bytes(row))));
+                    keys.add(of, move |row| Some(low(bytes(row))));
+                }
+                stack_column => {
+                    let Some(stacks) = stacks.clone() else { continue };
+                    keys.add(of, move |row| {
+                        Some(stacks.equal(stack_in(tables, stack_column, row)?).0)
+                    });
+                }
+            }
         }
-        let mut columns = vec![(None, CodeSource::Allocators)];
-        let mut by_rank = by.to_vec();
-        by_rank.sort_by_key(|column| (column.kind().rank(), *column as usize));
-        for column in by_rank {
-            let values = match column.kind() {
-                ResourceKeyKind::Allocator(_) | ResourceKeyKind::Owner => continue,
-                ResourceKeyKind::Process(source) => CodeSource::Processes(source.load(trace)?),
-                ResourceKeyKind::Stack(source, _) => CodeSource::Stacks(source.load(trace)?),
-                ResourceKeyKind::Number(source) | ResourceKeyKind::Word(source, _) => {
-                    CodeSource::Numbers(source.load(trace)?)
-                }
-                ResourceKeyKind::Bytes(source) => {
-                    let bytes = Arc::new(source.load(trace)?);
-                    columns.push((Some(column), CodeSource::Bytes(Arc::clone(&bytes), high)));
-                    CodeSource::Bytes(bytes, low)
-                }
+        if let Some(stacks) = stacks.filter(|stacks| stacks.has_stacks_of_one_process()) {
+            let stack_columns = stack_columns(by);
+            let is_of_one_process = move |row| {
+                let mut stacks_of_row =
+                    stack_columns.iter().filter_map(|column| stack_in(tables, *column, row));
+                stacks_of_row.any(|stack| stacks.is_of_one_process(stack))
             };
-            columns.push((Some(column), values));
-        }
-        let mut keys = Self { tables, allocators, columns, stacks: None };
-        keys.compare_stacks(trims, rows, misses)?;
-        if keys.stacks.as_ref().is_some_and(TrimmedStacks::has_stacks_of_one_process) {
-            // Processes without modules share their code.
-            let knows_modules =
-                |process: &ProcessIdx| tables.origin.frames.knows_modules(Some(*process));
-            let process = |allocator: &Allocator| allocator.process.filter(knows_modules);
-            let processes =
-                tables.allocators.rows().iter().map(|it| process(it).unwrap_or(ProcessIdx::NONE).0);
-            keys.columns.push((None, CodeSource::ProcessOfStack(processes.collect())));
+            keys.add(None, move |row| {
+                let allocator = tables.allocator(row).filter(|_| is_of_one_process(row))?;
+                let process = tables.allocators.get(allocator)?.process;
+                // Processes without modules share their code.
+                let knows_modules =
+                    |process: &ProcessIdx| tables.origin.frames.knows_modules(Some(*process));
+                Some(process.filter(knows_modules)?.0)
+            });
         }
         Ok(keys)
     }
 
-    /// Compares the stacks that are grouped by, if any.
-    fn compare_stacks(
+    fn add(
         &mut self,
-        trims: &StackTrims,
-        rows: &[AcquisitionIdx],
-        misses: &[ResourceMissIdx],
-    ) -> Result<(), QueryError> {
-        let frames = self.tables.origin.frames;
-        let mut columns = self.stack_columns().peekable();
-        if columns.peek().is_none() {
-            return Ok(());
-        }
-        let mut stacks = StackSet::new(frames.stacks.len());
-        for [of_rows, of_misses] in columns {
-            rows.iter().for_each(|row| stacks.add(of_rows.get(row.row())));
-            misses.iter().for_each(|row| stacks.add(of_misses.get(row.row())));
-        }
-        frames.resolve(stacks.iter())?;
-        self.stacks = Some(TrimmedStacks::compare(frames, &stacks, trims)?);
-        Ok(())
-    }
-
-    fn stack_columns(&self) -> impl Iterator<Item = &[Numbers<StackIdx>; 2]> {
-        self.columns.iter().filter_map(|(_, values)| match values {
-            CodeSource::Stacks(columns) => Some(columns),
-            _ => None,
-        })
-    }
-
-    /// Returns the columns of a group's codes in order.
-    pub fn columns(&self) -> Vec<Option<ResourceColumn>> {
-        self.columns.iter().map(|(column, _)| *column).collect()
-    }
-
-    /// Returns the first allocator for each allocator code.
-    pub fn first_allocators(&self) -> Vec<AllocatorIdx> {
-        let mut firsts = Vec::new();
-        for row in (0..self.tables.allocators.rows().len()).map(AllocatorIdx::from_row) {
-            if self.allocators.known(row.0) == Some(firsts.len() as u32) {
-                firsts.push(row);
-            }
-        }
-        firsts
+        column: Option<GroupColumn>,
+        code: impl Fn(AllocationOrMiss) -> Option<u32> + Sync + 'a,
+    ) {
+        self.columns.push(column);
+        self.codes.push(Box::new(move |rows| {
+            rows.iter().map(|row| code(*row).unwrap_or(sentinel())).collect()
+        }));
     }
 
     /// Returns the codes of rows, column by column.
-    pub fn codes<T: Copy>(&self, rows: &[T], row_of: fn(T) -> AllocationOrMiss) -> Vec<Vec<u32>> {
-        self.columns
-            .iter()
-            .map(|(_, values)| rows.iter().map(|row| self.code(values, row_of(*row))).collect())
-            .collect()
-    }
-
-    fn code(&self, values: &CodeSource, row: AllocationOrMiss) -> u32 {
-        let allocator = || self.tables.allocator(row);
-        let code = match values {
-            CodeSource::Allocators => allocator().and_then(|it| self.allocators.known(it.0)),
-            CodeSource::Processes(columns) => row.get(columns).map(|process| process.0),
-            CodeSource::Stacks(columns) => row
-                .get(columns)
-                .map(|stack| self.stacks.as_ref().map_or(stack, |stacks| stacks.equal(stack)).0),
-            CodeSource::Numbers(columns) => row.get(columns),
-            CodeSource::Bytes(columns, half) => Some(half(row.get(columns).unwrap_or_default())),
-            CodeSource::ProcessOfStack(processes) => {
-                let is_of_one_process = |columns: &[_; 2]| {
-                    let stack = self.stacks.as_ref().zip(row.get(columns));
-                    stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack))
-                };
-                let allocator = allocator().filter(|_| self.stack_columns().any(is_of_one_process));
-                allocator.and_then(|it| processes.get(it.row()).copied())
-            }
-        };
-        code.unwrap_or(sentinel())
+    pub fn codes(&self, rows: impl Iterator<Item = AllocationOrMiss>) -> Vec<Vec<u32>> {
+        let rows: Vec<AllocationOrMiss> = rows.collect();
+        self.codes.iter().map(|codes| codes(&rows)).collect()
     }
 }
 
-/// Returns what identifies an allocator in a column; empty if the column is not about allocators.
-fn identity(column: ResourceColumn, allocator: &Allocator) -> String {
-    match column.kind() {
-        ResourceKeyKind::Allocator(text) => format!("{:?}", text(allocator)),
-        ResourceKeyKind::Owner => format!("{:?}", (allocator.process, allocator.pid)),
-        _ => String::new(),
+/// Compares the stacks that rows are grouped by, if they are grouped by any.
+fn compared_stacks(
+    tables: &FilteredTables<'_>,
+    by: &[GroupColumn],
+    trims: &StackTrims,
+    rows: &[AcquisitionIdx],
+    misses: &[ResourceMissIdx],
+) -> Result<Option<TrimmedStacks>, QueryError> {
+    let frames = tables.origin.frames;
+    let columns = stack_columns(by);
+    if columns.is_empty() {
+        return Ok(None);
     }
+    let mut stacks = StackSet::new(frames.stacks.len());
+    for column in columns {
+        let all = rows.iter().map(|row| AllocationOrMiss::Allocation(*row));
+        let all = all.chain(misses.iter().map(|row| AllocationOrMiss::Miss(*row)));
+        all.for_each(|row| stacks.add(stack_in(tables, column, row)));
+    }
+    TrimmedStacks::compare(frames, &stacks, trims).map(Some)
+}
+
+fn stack_columns(by: &[GroupColumn]) -> Vec<GroupColumn> {
+    by.iter().copied().filter(|column| column.kind() == KeyKind::Stack).collect()
+}
+
+/// Returns the stack of a row in a column of stacks.
+fn stack_in(
+    tables: &FilteredTables<'_>,
+    column: GroupColumn,
+    row: AllocationOrMiss,
+) -> Option<StackIdx> {
+    let FilteredTables { resources, misses, .. } = tables;
+    match (column, row) {
+        (GroupColumn::CreateStack, AllocationOrMiss::Allocation(row)) => {
+            resources.opened_stack.get(row.row())
+        }
+        (_, AllocationOrMiss::Allocation(row)) => resources.ended_stack.get(row.row()),
+        (GroupColumn::CreateStack, AllocationOrMiss::Miss(_)) => None,
+        (_, AllocationOrMiss::Miss(row)) => misses.stack.get(row.row()),
+    }
+}
+
+/// Returns a code for each allocator by everything about it that groups share, and the first allocator for each code.
+fn allocator_codes(allocators: &[Allocator], by: &[GroupColumn]) -> (Vec<u32>, Vec<AllocatorIdx>) {
+    let has = |column| by.contains(&column);
+    let (mut codes, mut firsts) = (HashMap::new(), Vec::new());
+    let codes = (0..).zip(allocators).map(|(row, allocator)| {
+        let shared = (
+            has(GroupColumn::Kind).then(|| kind_name(allocator.kind)),
+            has(GroupColumn::Allocator).then_some(&allocator.name),
+            has(GroupColumn::Process).then_some((allocator.process, allocator.pid)),
+        );
+        *codes.entry(shared).or_insert_with(|| {
+            firsts.push(AllocatorIdx(row));
+            firsts.len() as u32 - 1
+        })
+    });
+    let codes = codes.collect();
+    if by.iter().all(|column| OTHER_COLUMNS.contains(column)) {
+        // A group over all allocators has none.
+        firsts.clear();
+    }
+    (codes, firsts)
 }
 
 /// Returns the upper half of a number of bytes; the halves sort like the numbers.

@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{ResourceColumn, ResourceCriteria};
+use crate::criteria::{GroupColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -14,10 +14,8 @@ use handlescope_session::cancel::Cancel;
 pub struct AllocationsOverview<'a> {
     /// Groups of one kind, allocator, process and stack.
     pub groups: ResourcesAnswer<'a>,
-    /// Groups of one kind and process, with allocated bytes over time.
-    bytes: ResourcesAnswer<'a>,
-    /// Groups of one kind and process, with the number of allocations over time, if a kind has no bytes.
-    counts: Option<ResourcesAnswer<'a>>,
+    /// Groups of one kind and process, with their times.
+    pub over_time: ResourcesAnswer<'a>,
     /// The kinds that were allocated.
     pub kinds: Vec<AllocatedKind>,
 }
@@ -33,14 +31,7 @@ pub struct AllocatedKind {
 impl AllocatedKind {
     /// Whether any of it has a size: GDI and USER handles have none.
     pub fn has_bytes(&self) -> bool {
-        self.stats.alloc_bytes != 0
-    }
-}
-
-impl<'a> AllocationsOverview<'a> {
-    /// Returns the answer that has a kind's allocations over time.
-    pub fn over_time(&self, kind: &AllocatedKind) -> &ResourcesAnswer<'a> {
-        self.counts.as_ref().filter(|_| !kind.has_bytes()).unwrap_or(&self.bytes)
+        self.stats.allocated.bytes != 0
     }
 }
 
@@ -53,14 +44,13 @@ impl ResourcesAnswer<'_> {
     }
 }
 
-/// Makes the overview with `parts` parts of time; `None` if no allocation of the trace is selected.
+/// Makes the overview; `None` if no allocation of the trace is selected.
 ///
 /// # Errors
 /// If the archive is damaged, a time is requested but the trace has no clock, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
     criteria: &ResourceCriteria,
-    parts: usize,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
@@ -68,15 +58,13 @@ pub fn allocations_overview<'a>(
     if kinds_of_trace.is_empty() {
         return Ok(None);
     }
-    let answer = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
-        let by = Some(by.to_vec());
-        let keeps_changes = buckets.is_some();
+    let answer = |by: &[GroupColumn], keeps_members: bool| {
         let criteria =
-            ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
+            ResourceCriteria { by: Some(by.to_vec()), keeps_members, ..criteria.clone() };
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
-    let groups = answer(&ResourceColumn::COMPARED, None, false)?;
+    let groups = answer(&GroupColumn::DRAWN, false)?;
     let kinds: Vec<AllocatedKind> = kinds_of_trace
         .iter()
         .map(|kind| {
@@ -84,11 +72,8 @@ pub fn allocations_overview<'a>(
             groups.groups_of(kind.name()).for_each(|group| stats.add_all(&group.stats));
             AllocatedKind { name: kind.name(), stats }
         })
-        .filter(|kind| kind.stats.allocs > 0)
+        .filter(|kind| kind.stats.allocated.count > 0)
         .collect();
-    let by = [ResourceColumn::Kind, ResourceColumn::Process];
-    let bytes = answer(&by, Some(parts), false)?;
-    let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
-    let counts = is_counted.then(|| answer(&by, Some(parts), true)).transpose()?;
-    Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, bytes, counts, kinds }))
+    let over_time = answer(&[GroupColumn::Kind, GroupColumn::Process], true)?;
+    Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, over_time, kinds }))
 }

@@ -8,7 +8,7 @@ use handlescope_model::tables::{Names, Objects};
 use handlescope_model::{ArchiveError, NameIdx, Numbers, ObjectIdx, RowSet, Sparse, Texts, Trace};
 use serde::Serialize;
 
-use crate::groups::NamePattern;
+use crate::groups::name_pattern;
 
 /// Maximum number of patterns listed for a suspect.
 const MAX_PATTERNS: usize = 3;
@@ -58,7 +58,7 @@ impl NameTable {
         let unnamed = by_name.remove(&None).unwrap_or_default();
         let mut by_pattern: HashMap<String, (u64, Vec<NameIdx>)> = HashMap::new();
         for (name, count) in by_name.into_iter().filter_map(|(name, count)| Some((name?, count))) {
-            let pattern = NamePattern.of(self.texts.text(name.row()));
+            let pattern = name_pattern(self.texts.text(name.row()));
             let (sum, names) = by_pattern.entry(pattern).or_default();
             *sum += count;
             names.push(name);

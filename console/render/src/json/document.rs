@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::traces::StackOffset;
-use handlescope_query::GroupKey;
+use handlescope_query::{GroupColumn, GroupKey};
 
 /// A value of any type in a document.
 type ErasedValue<'a> = Box<dyn erased_serde::Serialize + 'a>;
@@ -19,19 +19,18 @@ impl<'a> Document<'a> {
         self
     }
 
-    /// Adds the value that the handles of a group share in a column.
-    pub fn with_key(
-        self,
-        column: &'static str,
-        key: GroupKey<impl Serialize + 'a>,
+    /// Makes a document of the values that the members of a group share, by column.
+    pub fn from_keys<T: Serialize + 'a>(
+        by: &[GroupColumn],
         numbers: StackOffset,
+        key: impl Fn(GroupColumn) -> GroupKey<T>,
     ) -> Self {
-        match key {
-            GroupKey::Text(text) => self.with(column, text),
-            GroupKey::Number(number) => self.with(column, number),
-            GroupKey::Stack(stack) => self.with(column, numbers.of(stack)),
-            GroupKey::None => self.with(column, ()),
-        }
+        by.iter().fold(Self::default(), |keys, column| match key(*column) {
+            GroupKey::Text(text) => keys.with(column.word(), text),
+            GroupKey::Number(number) => keys.with(column.word(), number),
+            GroupKey::Stack(stack) => keys.with(column.word(), numbers.of(stack)),
+            GroupKey::None => keys.with(column.word(), ()),
+        })
     }
 
     /// Like [`with`](Self::with), but adds nothing without a value.

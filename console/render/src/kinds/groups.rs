@@ -11,8 +11,8 @@ use crate::{
     traces::{OfTraces, StackOffset, totals_columns, traces},
 };
 use handlescope_query::{
-    FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut, Growth,
-    NodeIdx, ObjectRefAnswer, Stat,
+    Domain, FileAnswer, GroupColumn, GroupCriteria, GroupKey, GroupStats, Groups, GroupsLeftOut,
+    Growth, KeyKind, NodeIdx, ObjectRefAnswer, Stat,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -39,14 +39,13 @@ fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a,
              nothing (no name, no stack, not closed)",
             GroupRow::keys,
         )
-        .inner(GroupColumn::ALL.iter().map(|column| key_member(*column)).collect());
-    let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
-    for (level, column) in keys {
-        let name = column.word();
-        if column.is_number() {
-            columns.add(name, column.help(), move |row| row.number(level)).rows_only()
+        .inner(key_members(Domain::Handles));
+    for column in criteria.by.iter().copied().filter(|_| !is_document) {
+        let (name, help) = (column.word(), column.help(Domain::Handles));
+        if column.kind() == KeyKind::Number {
+            columns.add(name, help, move |row| row.number(column)).rows_only()
         } else {
-            columns.add(name, column.help(), move |row| row.text(level)).rows_only()
+            columns.add(name, help, move |row| row.text(column)).rows_only()
         };
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
@@ -95,18 +94,24 @@ pub fn group_members() -> Vec<MemberMeaning> {
     group_columns(&criteria, true).members()
 }
 
-/// Describes the value of a column.
-fn key_member(column: GroupColumn) -> MemberMeaning {
-    MemberMeaning::new(
-        column.word(),
-        match column {
-            GroupColumn::CreateStack | GroupColumn::CloseStack => {
-                "number of a stack: one of those with equal functions"
-            }
-            GroupColumn::Thread => "thread id",
-            _ => "text",
-        },
-    )
+/// Describes the value of each column of groups.
+pub fn key_members(domain: Domain) -> Vec<MemberMeaning> {
+    let meaning = |column: &GroupColumn| match (column, domain) {
+        (column, _) if column.kind() == KeyKind::Stack => {
+            "number of a stack: one of those with equal functions"
+        }
+        (GroupColumn::Thread, Domain::Handles) => "thread id",
+        (_, Domain::Handles) => "text",
+        (GroupColumn::Thread, Domain::Allocations) => "id of the thread that allocated",
+        (GroupColumn::End, _) => {
+            "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
+             `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)"
+        }
+        (GroupColumn::Size, _) => column.help(domain),
+        (_, Domain::Allocations) => "as in `totals` and `leaked`",
+    };
+    let columns = GroupColumn::of(domain);
+    columns.iter().map(|column| MemberMeaning::new(column.word(), meaning(column))).collect()
 }
 
 /// Adds the statistics of a group.
@@ -232,33 +237,23 @@ fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> Omissions
 impl<'a> GroupRow<'a> {
     /// Returns the values that the handles of the group share, by column.
     fn keys(&self) -> Document<'a> {
-        let nodes = self.groups.path(self.node);
-        self.groups.by.iter().zip(nodes).fold(Document::default(), |keys, (column, node)| {
-            keys.with_key(column.word(), self.groups.key(node), self.numbers)
-        })
+        let groups = self.groups;
+        Document::from_keys(&groups.by, self.numbers, |column| groups.key_in(self.node, column))
     }
 }
 
 impl GroupRow<'_> {
-    fn key(&self, level: usize) -> GroupKey<&str> {
-        let node = self.groups.path(self.node).nth(level);
-        node.map_or(GroupKey::None, |node| self.groups.key(node))
-    }
-
     /// Returns the text of a value, or the lines of a stack.
-    fn text(&self, level: usize) -> Option<String> {
-        match self.key(level) {
+    fn text(&self, column: GroupColumn) -> Option<String> {
+        match self.groups.key_in(self.node, column) {
             GroupKey::Text(text) => Some(text.to_owned()),
             GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_deref()),
             _ => None,
         }
     }
 
-    fn number(&self, level: usize) -> Option<u32> {
-        match self.key(level) {
-            GroupKey::Number(number) => u32::try_from(number).ok(),
-            _ => None,
-        }
+    fn number(&self, column: GroupColumn) -> Option<u32> {
+        u32::try_from(self.groups.key_in(self.node, column).number()?).ok()
     }
 
     fn sample_ids(&self) -> Vec<u32> {

@@ -51,7 +51,7 @@ impl FlameGraph {
         let amounts = answers
             .iter()
             .filter_map(|answer| answer.groups.as_ref())
-            .flat_map(|groups| groups.rows.iter().map(leaked));
+            .flat_map(|groups| groups.rows.iter().map(|group| group.stats.unreleased()));
         let measure = if by_count { Measure::Allocations } else { Measure::new(amounts) };
         let files = answers.iter().map(|answer| {
             let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
@@ -253,18 +253,13 @@ fn unit_of(measure: Measure, files: &[FoldedFile]) -> &'static str {
     if measure == Measure::Handles { unit(files) } else { measure.unit() }
 }
 
-/// Returns the amount of a group that was never freed.
-fn leaked(group: &ResourceGroup) -> Amount {
-    Amount { count: group.stats.unreleased(), bytes: group.stats.unreleased_bytes() }
-}
-
 /// Returns the stacks of unfreed allocations in some groups of an answer.
 pub fn folded_leaks<'g>(
     answer: &ResourcesAnswer<'_>,
     groups: impl Iterator<Item = &'g ResourceGroup>,
     measure: Measure,
 ) -> Vec<FoldedStack> {
-    let leaks = groups.map(|group| (group, measure.width(leaked(group))));
+    let leaks = groups.map(|group| (group, measure.width(group.stats.unreleased())));
     let stacks = leaks.filter(|(_, count)| *count > 0).map(|(group, count)| {
         let process = answer.process(group).map(|process| process.shown_label(false));
         let kind = [answer.kind(group), answer.allocator(group)];

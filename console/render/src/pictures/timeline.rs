@@ -10,8 +10,8 @@ use super::folded::UNKNOWN;
 use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
-    FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourceKeyKind, ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
+    FileAnswer, GroupColumn, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceGroups,
+    ResourcesAnswer, TimeWindow, TimedGroup, most_at_once,
 };
 use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
@@ -83,25 +83,13 @@ impl OpenTimeline {
     /// get their own series, and time is divided into `buckets`. `None` for a trace without a clock.
     pub fn new(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
         let groups = file.groups.as_ref()?;
-        let open = |node: &NodeIdx| {
-            let open = groups.outstanding(*node, buckets).unwrap_or_default();
-            open.into_iter().map(u64::from).collect()
-        };
-        let name = |node: &NodeIdx| name(file, groups, *node);
-        let changes = |node: &NodeIdx| groups.changes(*node);
-        let peaks = groups
-            .tree
-            .children(None)
-            .iter()
-            .map(|node| (most_at_once(changes(node)), node))
-            .collect();
-        let series = series(peaks, open, changes, name, buckets, top);
-        let file = Untrusted(&stem(file.about.path)).to_string();
-        let (measure, axis) = (Measure::Handles, Axis::Seconds);
-        Some(Self { measure, file, window: groups.window?, series, axis })
+        let nodes = groups.tree.children(None).iter().map(|node| (*node, groups.members(*node)));
+        let name = |node| name(file, groups, node);
+        let of_trace = (file.about.path, groups.window?);
+        Some(Self::from_groups(of_trace, Measure::Handles, nodes, name, buckets, top))
     }
 
-    /// Like [`new`](Self::new), for allocations with groups over time.
+    /// Like [`new`](Self::new), for allocations with groups that keep them.
     pub fn for_allocations(
         answer: &ResourcesAnswer<'_>,
         measure: Measure,
@@ -109,11 +97,10 @@ impl OpenTimeline {
         top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
+        let rows = groups.rows.iter().map(|group| (group, groups.members(group)));
         let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
-        let changes = |group: &ResourceGroup| groups.changes(group).collect();
-        let series = series(peaks(groups, &groups.rows), allocated, changes, name, buckets, top);
-        let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+        let of_trace = (answer.about.path, answer.window?);
+        Some(Self::from_groups(of_trace, measure, rows, name, buckets, top))
     }
 
     /// Like [`for_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
@@ -126,13 +113,51 @@ impl OpenTimeline {
         top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
+        let rows = answer.groups_of(kind).map(|group| (group, groups.members(group)));
         let name =
             |group: &ResourceGroup| cut(marked_owner(answer, group).as_deref().unwrap_or(UNKNOWN));
-        let changes = |group: &ResourceGroup| groups.changes(group).collect();
-        let peaks = peaks(groups, answer.groups_of(kind));
-        let series = series(peaks, allocated, changes, name, buckets, top);
-        let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+        let of_trace = (answer.about.path, answer.window?);
+        Some(Self::from_groups(of_trace, measure, rows, name, buckets, top))
+    }
+
+    /// Makes a series for each of the `top` groups with the highest peaks, and one for the rest.
+    fn from_groups<'g, G: Copy>(
+        (path, window): (&Path, TimeWindow),
+        measure: Measure,
+        groups: impl Iterator<Item = (G, Option<TimedGroup<'g>>)>,
+        name: impl Fn(G) -> String,
+        buckets: usize,
+        top: usize,
+    ) -> Self {
+        let of_bytes = measure == Measure::Bytes;
+        // Sums may be negative if the events say so.
+        let open = |members: &TimedGroup<'_>| -> Vec<u64> {
+            let open = members.outstanding(of_bytes, window, buckets).into_iter();
+            open.map(|open| u64::try_from(open).unwrap_or_default()).collect()
+        };
+        let peaks = groups.filter_map(|(group, members)| {
+            let members = members?;
+            Some((most_at_once(members.changes(of_bytes)), group, members))
+        });
+        let mut peaks: Vec<(u64, G, TimedGroup<'g>)> = peaks.filter(|it| it.0 > 0).collect();
+        peaks.sort_by_key(|(peak, ..)| Reverse(*peak));
+        let rest = peaks.split_off(top.min(peaks.len()));
+        let series =
+            |(peak, group, members)| Series { name: name(group), peak, open: open(&members) };
+        let mut series: Vec<Series> = peaks.into_iter().map(series).collect();
+        if !rest.is_empty() {
+            let mut sums = vec![0_u64; buckets];
+            for (.., members) in &rest {
+                for (sum, count) in sums.iter_mut().zip(open(members)) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            let changes = rest.iter().flat_map(|(.., members)| members.changes(of_bytes));
+            let (name, peak) = (format!("{} others", rest.len()), most_at_once(changes.collect()));
+            series.push(Series { name, peak, open: sums });
+        }
+        let file = Untrusted(&stem(path)).to_string();
+        Self { measure, file, window, series, axis: Axis::Seconds }
     }
 
     /// Builds the timeline of a dataset with this name; the first `top` lines get their own series, and the others are
@@ -220,48 +245,6 @@ impl OpenTimeline {
     }
 }
 
-/// Returns groups of allocations, each with its peak.
-fn peaks<'g>(
-    groups: &ResourceGroups,
-    rows: impl IntoIterator<Item = &'g ResourceGroup>,
-) -> Vec<(u64, &'g ResourceGroup)> {
-    rows.into_iter().map(|group| (most_in_order(groups.changes(group)), group)).collect()
-}
-
-/// Returns a series for each of the `top` groups with the highest peaks, and the sum of the rest.
-fn series<G>(
-    mut peaks: Vec<(u64, &G)>,
-    open: impl Fn(&G) -> Vec<u64>,
-    changes: impl Fn(&G) -> Vec<TimedChange>,
-    name: impl Fn(&G) -> String,
-    buckets: usize,
-    top: usize,
-) -> Vec<Series> {
-    peaks.retain(|(peak, _)| *peak > 0);
-    peaks.sort_by_key(|(peak, _)| Reverse(*peak));
-    let rest = peaks.split_off(top.min(peaks.len()));
-    let mut series: Vec<Series> = peaks
-        .into_iter()
-        .map(|(peak, group)| Series { name: name(group), peak, open: open(group) })
-        .collect();
-    if !rest.is_empty() {
-        let mut sums = vec![0_u64; buckets];
-        for (_, group) in &rest {
-            for (sum, count) in sums.iter_mut().zip(open(group)) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        let peak = most_at_once(rest.iter().flat_map(|(_, group)| changes(group)).collect());
-        series.push(Series { name: format!("{} others", rest.len()), peak, open: sums });
-    }
-    series
-}
-
-/// Returns the allocated amount of a group at the end of each bucket. Sums may be negative if the events say so.
-fn allocated(group: &ResourceGroup) -> Vec<u64> {
-    group.over_time.iter().flatten().map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
-}
-
 /// Returns the owner of allocations with marks for its start and end, because an id may be reused.
 fn marked_owner(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
     let process = answer.process(group)?;
@@ -274,8 +257,8 @@ fn allocated_name(
     groups: &ResourceGroups,
     group: &ResourceGroup,
 ) -> String {
-    let text = |column: &ResourceColumn| match column.kind() {
-        ResourceKeyKind::Owner => marked_owner(answer, group),
+    let text = |column: &GroupColumn| match column {
+        GroupColumn::Process => marked_owner(answer, group),
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();

@@ -127,7 +127,7 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
     add_amounts(&mut columns, Allocations::stats);
     columns
         .add("bytes", "bytes never freed, or freed only by process exit", |row| {
-            row.stats().unreleased_bytes()
+            row.stats().unreleased().bytes
         })
         .show(Show::Bytes);
     columns.only(&[
@@ -150,7 +150,7 @@ impl<'a> Allocations<'a> {
             .groups
             .iter()
             .flat_map(|groups| &groups.rows)
-            .filter(|group| group.stats.allocs > 0)
+            .filter(|group| group.stats.allocated.count > 0)
             .map(move |group| Allocations { answer, group })
     }
 

@@ -19,7 +19,6 @@ use sha2::{Digest, Sha256};
 use self::data::data;
 pub use self::fleet::FleetReport;
 use self::html::EscapedText;
-pub use self::pictures::BUCKETS;
 use super::json::{self, Document};
 use handlescope_query::{AllocationsOverview, Suspect, WhyAnswer};
 use handlescope_session::trace::{Caveat, CaveatKind};

@@ -14,7 +14,7 @@ use crate::kinds::{first_lines, lines_of_zombies, listed_and_others, stacks_with
 use crate::no_match::InOptions;
 use crate::text::{lines_of_not_counted, more};
 use crate::time::TraceClock;
-use handlescope_query::{AllocatedKind, Suspect, WhyAnswer};
+use handlescope_query::{AllocatedKind, Amount, Suspect, WhyAnswer};
 use handlescope_session::paths::stem;
 use handlescope_session::trace::CaveatKind;
 use handlescope_session::values::{CountedNoun, Length, Size};
@@ -157,15 +157,15 @@ fn totals(why: &WhyAnswer<'_>) -> String {
 
 fn totals_of_kind(kind: &AllocatedKind) -> String {
     let AllocatedKind { name, stats } = kind;
-    let sized = |count: u64, bytes: i64| {
+    let sized = |Amount { count, bytes }: Amount| {
         let size = if kind.has_bytes() { format!(" ({})", Size(bytes)) } else { String::new() };
         format!("{}{size}", HumanCount(count))
     };
     format!(
         "{name}: {} allocated, {} leaked, {} freed only by process exit",
-        sized(stats.allocs, stats.alloc_bytes),
-        sized(stats.outstanding, stats.outstanding_bytes),
-        sized(stats.at_exit, stats.at_exit_bytes)
+        sized(stats.allocated),
+        sized(stats.outstanding),
+        sized(stats.at_exit)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::ObjectRefArgs;
 use crate::shared::choice::{add_columns, fold_stack_option, stack_from_option};
-use handlescope_query::GroupColumn;
+use handlescope_query::{Domain, GroupColumn};
 use handlescope_session::grammar::value::{MAYBE_NUMBER, NUMBER, TOP, ValueKind, WORDS};
 use handlescope_session::grammar::{Opt, to};
 
@@ -21,9 +21,16 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              in each. Open: listed by the rundown at the end of the trace or, without one, opened \
              and not closed in the trace.",
         example: "-GroupBy process,type,createstack",
-        take: to(&(ValueKind { words: GroupColumn::words, ..WORDS }, |args, indices| {
-            add_columns(&mut args.criteria.groups.by, GroupColumn::ALL, &indices);
-        })),
+        take: to(&(
+            ValueKind { words: || GroupColumn::words(Domain::Handles), ..WORDS },
+            |args, indices| {
+                add_columns(
+                    &mut args.criteria.groups.by,
+                    &GroupColumn::of(Domain::Handles),
+                    &indices,
+                );
+            },
+        )),
     },
     Opt {
         names: &["-MinCount"],

@@ -7,7 +7,7 @@ pub use self::options::ResourceArgs;
 use self::options::OPTIONS;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
-use handlescope_query::{self as query, ResourceColumn, ResourceCriteria};
+use handlescope_query::{self as query, GroupColumn, ResourceCriteria};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 
@@ -49,7 +49,7 @@ impl Command for Resource {
         let mut criteria = args.criteria.clone().narrowed_to_leaks_of_suspect();
         criteria.with_totals_and_leaks = output.is_document();
         let by = Some(args.by.clone()).filter(|by| !by.is_empty());
-        criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
+        criteria.by = args.total.map(<[GroupColumn]>::to_vec).or(by);
         criteria.buckets = args.buckets.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         if let Some(criterion) = criteria.trims.criterion().filter(|_| !criteria.has_stacks()) {
             let option = render::option(criterion);

@@ -7,7 +7,7 @@ use crate::shared::choice::{
 };
 use crate::shared::options::{sort_details, sort_option};
 use crate::shared::{fields, groups};
-use handlescope_query::{ProcessCriteria, ResourceColumn, ResourceCriteria, StackTrims};
+use handlescope_query::{Domain, GroupColumn, ProcessCriteria, ResourceCriteria, StackTrims};
 use handlescope_session::grammar::value::{
     ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_NUMBER, MAYBE_WORD, SIZES, SUSPECT, SWITCH,
     TIMES, ValueKind, WORDS,
@@ -20,9 +20,9 @@ use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 pub struct ResourceArgs {
     pub criteria: ResourceCriteria,
     /// `-GroupBy`
-    pub by: Vec<ResourceColumn>,
+    pub by: Vec<GroupColumn>,
     /// `-ShowTotal`: the columns to sum up by.
-    pub total: Option<&'static [ResourceColumn]>,
+    pub total: Option<&'static [GroupColumn]>,
     /// `-ShowTime`
     pub buckets: Option<u64>,
     pub display: DisplayArgs,
@@ -40,8 +40,8 @@ fields!(ResourceArgs {
 /// Default number of time intervals.
 const BUCKETS: u64 = 12;
 
-const BY_KIND: [ResourceColumn; 1] = [ResourceColumn::Kind];
-const BY_ALLOCATOR: [ResourceColumn; 2] = [ResourceColumn::Kind, ResourceColumn::Allocator];
+const BY_KIND: [GroupColumn; 1] = [GroupColumn::Kind];
+const BY_ALLOCATOR: [GroupColumn; 2] = [GroupColumn::Kind, GroupColumn::Allocator];
 
 /// All options, under the headings of the help.
 pub static OPTIONS: &[OptionGroup<ResourceArgs>] = &[
@@ -132,11 +132,11 @@ static STACKS: &[Opt<ResourceArgs>] = &[
     },
 ];
 
-const TOTALS: &WordChoices<&[ResourceColumn]> = &[
+const TOTALS: &WordChoices<&[GroupColumn]> = &[
     ("Total", "by kind", &BY_KIND),
     ("Kind", "by kind", &BY_KIND),
     ("Allocator", "by kind and allocator, of all processes", &BY_ALLOCATOR),
-    ("Process", "by process", &[ResourceColumn::Process]),
+    ("Process", "by process", &[GroupColumn::Process]),
     ("File", "of each file", &[]),
 ];
 
@@ -147,9 +147,12 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, separated by commas. Groups with the most leaked bytes come \
              first. Stacks with the same functions count as one.",
         example: "-GroupBy process,createstack",
-        take: to(&(ValueKind { words: ResourceColumn::words, ..WORDS }, |args, indices| {
-            add_columns(&mut args.by, ResourceColumn::ALL, &indices);
-        })),
+        take: to(&(
+            ValueKind { words: || GroupColumn::words(Domain::Allocations), ..WORDS },
+            |args, indices| {
+                add_columns(&mut args.by, &GroupColumn::of(Domain::Allocations), &indices);
+            },
+        )),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),

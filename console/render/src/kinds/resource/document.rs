@@ -12,7 +12,7 @@ use crate::{
     table::{Columns, FileRows, RowsOf},
     traces::OfTraces,
 };
-use handlescope_query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
+use handlescope_query::{GroupColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
 
 /// Declares the columns of a group of one kind, allocator and process, and its counts.
 fn columns<'a>(
@@ -24,16 +24,16 @@ fn columns<'a>(
         "kind",
         "`\"heap\"`, `\"commit\"`, `\"reserve\"`, `\"resource\"`, `\"gdi\"` or \
          `\"user\"`",
-        |row| row.text(ResourceColumn::Kind),
+        |row| row.text(GroupColumn::Kind),
     );
     columns.add(
         "allocator",
         "the handle of the heap in hex, `\"VirtualAlloc\"`, the name in the event, or \
          the type of the handle",
-        |row| row.text(ResourceColumn::Allocator),
+        |row| row.text(GroupColumn::Allocator),
     );
     columns.add("process", "the owner, `name.exe(pid)`; null if not even its id is known", |row| {
-        row.text(ResourceColumn::Process)
+        row.text(GroupColumn::Process)
     });
     add_owner(&mut columns);
     add_counted(&mut columns);
@@ -68,10 +68,10 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add(
         "allocated_by",
         "process that allocated, `name.exe(pid)`; null if it is the owner",
-        |row| row.text(ResourceColumn::Caller),
+        |row| row.text(GroupColumn::Caller),
     );
-    columns.add("count", "number of allocations", |row| row.stats().unreleased());
-    columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
+    columns.add("count", "number of allocations", |row| row.stats().unreleased().count);
+    columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased().bytes);
     columns.add("first_ns", "time of the first allocation", |row| row.stats().first_ns);
     columns.add("last_ns", "time of the last allocation", |row| row.stats().last_ns);
 }

@@ -11,7 +11,7 @@ use self::document::ResourceLists;
 pub use self::document::{leak_columns, resource_document, total_columns};
 pub use self::row::add_amounts;
 use self::row::{AllocationRow, AllocationStyle, add_owner};
-use super::index;
+use super::{groups::key_members, index};
 use crate::{
     json,
     output::LEFT_OUT,
@@ -19,8 +19,8 @@ use crate::{
     traces::{OfTraces, traces},
 };
 use handlescope_query::{
-    ResourceColumn, ResourceCriteria, ResourceGroup, ResourceKeyKind, ResourceStats,
-    ResourcesAnswer, StackNames, long_sparkline,
+    Domain, GroupColumn, KeyKind, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
+    StackNames, long_sparkline,
 };
 use handlescope_session::settings::Display;
 use handlescope_session::values::{CountedNoun, Format, Size};
@@ -32,7 +32,7 @@ pub fn resource_columns<'a>(
 ) -> Columns<'a, AllocationRow<'a>> {
     let mut columns = Columns::<AllocationRow<'a>>::default();
     columns.add("file", "index of the trace", |row| index(row.file.answer.about.index));
-    let by: Rc<[ResourceColumn]> = criteria.columns().into();
+    let by: Rc<[GroupColumn]> = criteria.columns().into();
     let keys = Rc::clone(&by);
     columns
         .nest(
@@ -42,15 +42,16 @@ pub fn resource_columns<'a>(
              nothing",
             move |row| row.keys(&keys),
         )
-        .inner(ResourceColumn::ALL.iter().map(|column| key_member(*column)).collect());
+        .inner(key_members(Domain::Allocations));
     for column in by.iter() {
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count = columns.add("count", "allocations never freed", |row| row.stats().unreleased());
+        let count =
+            columns.add("count", "allocations never freed", |row| row.stats().unreleased().count);
         count.title("Count").show(Show::Grouped).rank(-2);
         let bytes =
-            columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
+            columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased().bytes);
         bytes.title("Bytes").show(Show::Bytes).rank(-2);
     } else {
         add_amounts(&mut columns, AllocationRow::stats);
@@ -89,28 +90,9 @@ pub fn resource_columns<'a>(
     columns
 }
 
-/// Describes the value of a column.
-fn key_member(column: ResourceColumn) -> MemberMeaning {
-    MemberMeaning::new(
-        column.word(),
-        match column {
-            ResourceColumn::CreateStack | ResourceColumn::FreeStack => {
-                "number of a stack: one of those with equal functions"
-            }
-            ResourceColumn::Thread => "id of the thread that allocated",
-            ResourceColumn::End => {
-                "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
-             `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)"
-            }
-            ResourceColumn::Size => "bytes of each",
-            _ => "as in `totals` and `leaked`",
-        },
-    )
-}
-
 /// Returns the members of a `-GroupBy` group in a document, including all that options add.
 pub fn resource_group_members() -> Vec<MemberMeaning> {
-    let by = Some(vec![ResourceColumn::Process]);
+    let by = Some(vec![GroupColumn::Process]);
     let criteria = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
     resource_columns(&criteria, false).members()
 }
@@ -145,7 +127,7 @@ pub fn resources<'a>(
     }
     let file_rows = answers.iter().map(|answer| file_rows(answer, criteria, &display));
     let spare = LEFT_OUT.into_iter().filter(|title| {
-        criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
+        criteria.by.is_none() || GroupColumn::ALL.iter().all(|column| column.title() != *title)
     });
     let table = AnswerTable::new(columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
@@ -177,23 +159,10 @@ fn groups<'a>(
 }
 
 /// Adds the text of a key column; a document has all keys in one member.
-fn add_key<'a>(
-    columns: &mut Columns<'a, AllocationRow<'a>>,
-    column: ResourceColumn,
-    has_text: bool,
-) {
-    let (name, title, help) = (column.name(), column.title(), column.help());
+fn add_key<'a>(columns: &mut Columns<'a, AllocationRow<'a>>, column: GroupColumn, has_text: bool) {
+    let (name, title, help) = (column.name(), column.title(), column.help(Domain::Allocations));
     match column.kind() {
-        ResourceKeyKind::Allocator(text) => {
-            let text =
-                move |row: &AllocationRow<'a>| text(row.file.answer.allocator_of(row.group)?);
-            columns.add(name, help, text).title(title).rows_only();
-        }
-        ResourceKeyKind::Word(_, word) => {
-            let word = move |row: &AllocationRow<'a>| word(row.group.number(column)?);
-            columns.add(name, help, word).title(title).rows_only();
-        }
-        ResourceKeyKind::Owner => {
+        KeyKind::Text if column == GroupColumn::Process => {
             columns.add(name, help, move |row| row.text(column)).rows_only();
             add_owner(columns);
             columns
@@ -201,29 +170,32 @@ fn add_key<'a>(
                 .title(title)
                 .text_only();
         }
-        ResourceKeyKind::Process(_) => {
-            columns
-                .add(name, help, move |row| row.text(column))
-                .title(title)
-                .unknown("")
-                .rows_only();
+        KeyKind::Text => {
+            let text = columns.add(name, help, move |row| row.text(column)).title(title);
+            if column == GroupColumn::Caller {
+                text.unknown("");
+            }
+            text.rows_only();
         }
-        ResourceKeyKind::Stack(_, StackNames { frame, text, .. }) => {
+        KeyKind::Stack => {
             let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
             columns.add(name, help, move |row| Some(stack(row)?.0)).title(title).rows_only();
-            let innermost = columns
-                .add(frame.0, "the first frame of the program", move |row| row.frame(stack(row)));
-            innermost.title(frame.1).unknown("").rank(1).rows_only();
+            let Some(StackNames { innermost, text, .. }) = column.frames() else { return };
+            let innermost_frame =
+                columns.add(innermost.0, "the first frame of the program", move |row| {
+                    row.frame(stack(row))
+                });
+            innermost_frame.title(innermost.1).unknown("").rank(1).rows_only();
             if has_text {
                 columns
                     .add(text, "the frames, one per line", move |row| row.lines(stack(row)))
                     .rows_only();
             }
         }
-        ResourceKeyKind::Number(_) => {
+        KeyKind::Number => {
             columns.add(name, help, move |row| row.group.number(column)).title(title).rows_only();
         }
-        ResourceKeyKind::Bytes(_) => {
+        KeyKind::Bytes => {
             let bytes = columns.add(name, help, move |row| row.group.bytes(column)).title(title);
             bytes.show(Show::Bytes).rows_only();
         }
@@ -246,23 +218,24 @@ fn file_rows(
     groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
     let file_rows = FileRows::new(answer.about.path, groups(answer, criteria).count())
         .started(&answer.about.info, display);
-    let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
-    let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
+    let ResourceStats { allocated, freed, outstanding, at_exit, .. } = sum;
     let unreleased = format!(
-        "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
-        Size(sum.outstanding_bytes),
-        Size(sum.at_exit_bytes)
+        "{} leaked ({}), {} freed only by process exit ({})",
+        HumanCount(outstanding.count),
+        Size(outstanding.bytes),
+        HumanCount(at_exit.count),
+        Size(at_exit.bytes)
     );
+    let allocations = CountedNoun(allocated.count, "allocation");
     if criteria.is_of_leaks() {
-        return file_rows.below(format!("{}: {unreleased}", CountedNoun(allocs, "allocation")));
+        return file_rows.below(format!("{allocations}: {unreleased}"));
     }
     file_rows.below(format!(
-        "{} ({}), {} ({}), {unreleased}, {}",
-        CountedNoun(allocs, "allocation"),
-        Size(alloc_bytes),
-        CountedNoun(frees, "free"),
-        Size(freed_bytes),
-        CountedNoun(sum.orphan_frees, "orphan free")
+        "{allocations} ({}), {} ({}), {unreleased}, {}",
+        Size(allocated.bytes),
+        CountedNoun(freed.count, "free"),
+        Size(freed.bytes),
+        CountedNoun(sum.orphan_frees.count, "orphan free")
     ))
 }
 

@@ -17,8 +17,7 @@ use crate::{
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{
-    GroupKey, ResourceColumn, ResourceGroup, ResourceKeyKind, ResourceStats, ResourcesAnswer,
-    TraceAnswer,
+    GroupColumn, GroupKey, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
 };
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
@@ -58,17 +57,15 @@ impl<'a> AllocationStyle<'a> {
 
 impl<'a> AllocationRow<'a> {
     /// Returns the values that the allocations of the group share, by column.
-    pub fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
-        by.iter().fold(Document::default(), |keys, column| {
-            keys.with_key(column.word(), self.key(*column), self.file.numbers)
-        })
+    pub fn keys(&self, by: &[GroupColumn]) -> Document<'a> {
+        Document::from_keys(by, self.file.numbers, |column| self.key(column))
     }
 
     pub fn stats(&self) -> &'a ResourceStats {
         &self.group.stats
     }
 
-    fn key(&self, column: ResourceColumn) -> GroupKey<Cow<'a, str>> {
+    fn key(&self, column: GroupColumn) -> GroupKey<Cow<'a, str>> {
         self.file.answer.key(self.group, column)
     }
 }
@@ -80,11 +77,8 @@ impl AllocationRow<'_> {
     }
 
     /// Returns the text that the allocations share in a column; for a process, the text for programs.
-    pub fn text(&self, column: ResourceColumn) -> Option<String> {
-        match self.key(column) {
-            GroupKey::Text(text) => Some(text.into_owned()),
-            _ => None,
-        }
+    pub fn text(&self, column: GroupColumn) -> Option<String> {
+        self.key(column).text().map(Cow::into_owned)
     }
 
     /// Returns the owner for people, with its start and end.
@@ -107,23 +101,22 @@ impl AllocationRow<'_> {
     /// Writes a line about the group, then a line for each frame of its stacks.
     pub fn write(
         &self,
-        by: &[ResourceColumn],
+        by: &[GroupColumn],
         display: &Display,
         mut out: &mut dyn Write,
     ) -> io::Result<()> {
-        let ResourceStats { allocs, alloc_bytes, first_ns, last_ns, .. } = self.group.stats;
-        let (count, size) = (HumanCount(allocs), Size(alloc_bytes));
-        write!(out, "Count: {count} Bytes: {size}")?;
-        let unreleased = (self.group.stats.unreleased(), self.group.stats.unreleased_bytes());
-        if unreleased != (allocs, alloc_bytes) {
-            write!(out, " Leaked: {} Bytes: {}", HumanCount(unreleased.0), Size(unreleased.1))?;
+        let ResourceStats { allocated, first_ns, last_ns, .. } = self.group.stats;
+        write!(out, "Count: {} Bytes: {}", HumanCount(allocated.count), Size(allocated.bytes))?;
+        let leaked = self.group.stats.unreleased();
+        if leaked != allocated {
+            write!(out, " Leaked: {} Bytes: {}", HumanCount(leaked.count), Size(leaked.bytes))?;
         }
         for column in by {
             self.write_key(*column, display, out)?;
         }
         writeln!(out, " First: {} Last: {}", self.time(first_ns), self.time(last_ns))?;
-        for column in ResourceColumn::ALL.iter().filter(|column| by.contains(column)) {
-            let Some(names) = column.stack_names() else { continue };
+        for column in GroupColumn::ALL.iter().filter(|column| by.contains(column)) {
+            let Some(names) = column.frames() else { continue };
             write!(out, "{}{}: ", display.indent(1), names.heading)?;
             let (stack, trims) = (self.group.stack(*column), self.file.answer.trims());
             self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
@@ -134,21 +127,21 @@ impl AllocationRow<'_> {
     /// Writes the values that the allocations of a group share, except stacks.
     fn write_key(
         &self,
-        column: ResourceColumn,
+        column: GroupColumn,
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        match (column.kind(), self.key(column)) {
-            (ResourceKeyKind::Owner, _) => {
+        match (column, self.key(column)) {
+            (GroupColumn::Process, _) => {
                 let process = self.process().unwrap_or_else(|| "unknown".to_owned());
                 let process = display.screen.paint(Role::Process, Untrusted(&process));
                 write!(out, " {}: {process}", column.title())
             }
-            (ResourceKeyKind::Process(_), GroupKey::Text(process)) => {
+            (GroupColumn::Caller, GroupKey::Text(process)) => {
                 write!(out, " {} {}", column.word(), Untrusted(process.as_ref()))
             }
             (_, GroupKey::Text(text)) => write!(out, " {}", Untrusted(text.as_ref())),
-            (ResourceKeyKind::Bytes(_), GroupKey::Number(number)) => {
+            (GroupColumn::Size, GroupKey::Number(number)) => {
                 write!(out, " {}", Size(number))
             }
             (_, GroupKey::Number(number)) => write!(out, " {}: {number}", column.title()),
@@ -175,13 +168,13 @@ pub fn add_amounts<'a, R>(
     stats: impl Fn(&R) -> &'a ResourceStats + Copy + 'a,
 ) {
     columns
-        .add("allocs", "allocations", move |row| stats(row).allocs)
+        .add("allocs", "allocations", move |row| stats(row).allocated.count)
         .title("Allocs")
         .show(Show::Grouped);
     let alloc = columns.add(
         "alloc_bytes",
         "their bytes; those of pages count once, however often they are committed",
-        move |row| stats(row).alloc_bytes,
+        move |row| stats(row).allocated.bytes,
     );
     alloc.title("Allocated").show(Show::Bytes);
     columns
@@ -189,43 +182,45 @@ pub fn add_amounts<'a, R>(
             "frees",
             "calls that freed some of them, per kind; a reallocation is a free and an \
              allocation",
-            move |row| stats(row).frees,
+            move |row| stats(row).freed.count,
         )
         .title("Frees")
         .show(Show::Grouped);
-    columns.add("freed_bytes", "the bytes that they freed", move |row| stats(row).freed_bytes);
+    columns.add("freed_bytes", "the bytes that they freed", move |row| stats(row).freed.bytes);
     columns.add(
         "replaced",
         "allocations replaced by another one at the same place, because a free was \
          lost; not counted for pages",
-        move |row| stats(row).replaced,
+        move |row| stats(row).replaced.count,
     );
-    columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced_bytes);
-    columns.add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed);
-    columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed_bytes);
+    columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced.bytes);
+    columns
+        .add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed.count);
+    columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed.bytes);
     let orphan_frees = columns.add(
         "orphan_frees",
         "frees of something not allocated: freed twice, allocated elsewhere, or before the trace",
-        move |row| stats(row).orphan_frees,
+        move |row| stats(row).orphan_frees.count,
     );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_bytes);
+    columns
+        .add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_frees.bytes);
     columns.add("ignored", "events that failed or contain nothing to follow", move |row| {
         stats(row).ignored
     });
     let at_exit = columns.add(
         "closed_at_exit",
         "allocations freed only by the end of their process",
-        move |row| stats(row).at_exit,
+        move |row| stats(row).at_exit.count,
     );
     at_exit.title("At exit").show(Show::Grouped);
     let at_exit =
-        columns.add("closed_at_exit_bytes", "their bytes", move |row| stats(row).at_exit_bytes);
+        columns.add("closed_at_exit_bytes", "their bytes", move |row| stats(row).at_exit.bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
     let leaked =
-        columns.add("leaked", "allocations never freed", move |row| stats(row).outstanding);
+        columns.add("leaked", "allocations never freed", move |row| stats(row).outstanding.count);
     leaked.title("Leaked").show(Show::Grouped);
     let leaked =
-        columns.add("leaked_bytes", "their bytes", move |row| stats(row).outstanding_bytes);
+        columns.add("leaked_bytes", "their bytes", move |row| stats(row).outstanding.bytes);
     leaked.title("Bytes leaked").show(Show::Bytes);
 }

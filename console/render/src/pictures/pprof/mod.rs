@@ -166,10 +166,10 @@ impl PprofProfile {
             builder.add_trace(&answer.about.info);
             for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
                 let process = answer.process(group).map(|process| process.shown_label(false));
-                let stats = &group.stats;
+                let amounts = [group.stats.allocated, group.stats.unreleased()];
                 let amounts = SampleAmounts {
-                    count: [stats.allocs, stats.unreleased()],
-                    bytes: [stats.alloc_bytes, stats.unreleased_bytes()],
+                    count: amounts.map(|amount| amount.count),
+                    bytes: amounts.map(|amount| amount.bytes),
                 };
                 let group = SampleGroup {
                     process: process.as_deref().unwrap_or(UNKNOWN),
