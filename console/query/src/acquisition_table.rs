@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::rules::{is_freed, is_never_freed};
-use handlescope_model::tables::{Acquisitions, End, Processes, ResourceEnd};
+use handlescope_model::tables::{Acquisitions, Allocator, Allocators, End, Processes, ResourceEnd};
 use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, EventTable, Key, Number, Numbers, ObjectIdx, ProcessIdx,
-    StackIdx, Trace,
+    StackIdx, TableRows, Trace,
 };
 
 use super::criteria::ResourceCriteria;
@@ -44,10 +44,29 @@ impl NeededColumns {
     }
 }
 
+/// The allocators of a trace.
+pub struct AllocatorList(Vec<Allocator>);
+
+impl AllocatorList {
+    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self(Allocators::read(trace)?.rows().collect()))
+    }
+
+    pub fn rows(&self) -> &[Allocator] {
+        &self.0
+    }
+
+    pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
+        self.0.get(allocator.row())
+    }
+}
+
 /// The columns of acquisitions used for counting. Columns that are not needed have no rows.
 pub struct AcquisitionTable {
     /// The handles and views; their rows come before those of allocations.
     handles: Arc<EventTable>,
+    /// The allocators of the trace.
+    pub allocators: Arc<AllocatorList>,
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
     part_of: Numbers<AcquisitionIdx>,
@@ -68,11 +87,12 @@ pub struct AcquisitionTable {
 }
 
 impl AcquisitionTable {
-    pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Self, QueryError> {
+    pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Arc<Self>, QueryError> {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
-        Ok(Self {
+        Ok(Arc::new(Self {
             handles: trace.event_table()?,
+            allocators: Arc::new(AllocatorList::load(trace)?),
             allocator: trace.values(Acquisitions::allocator)?,
             size: trace.values(Acquisitions::size)?,
             opened_ns: trace.values(Acquisitions::opened_ns)?,
@@ -87,7 +107,7 @@ impl AcquisitionTable {
             object: read(trace, Acquisitions::object, of_owners)?,
             process_end_ns: trace.values(Processes::end_ns)?,
             from_ns: trace.info()?.recorded_ns().map_or(0, |time| *time.start()),
-        })
+        }))
     }
 
     /// Returns the rows of the allocations.
@@ -113,6 +133,21 @@ impl AcquisitionTable {
             .flatten()
             .chain(self.last_opened_ns())
             .max()
+    }
+
+    /// Returns the allocator of an allocation.
+    pub fn allocator_of(&self, row: AcquisitionIdx) -> Option<&Allocator> {
+        self.allocators.get(self.allocator.get(row.row())?)
+    }
+
+    /// Returns the stack of each allocation with the process of its allocator.
+    pub fn stacks_of_processes(
+        &self,
+    ) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> {
+        self.allocations().map(|row| {
+            let allocator = self.allocator_of(AcquisitionIdx::from_row(row));
+            (self.opened_stack.get(row), allocator.and_then(|allocator| allocator.process))
+        })
     }
 
     /// Whether it is a handle or a view.
@@ -205,7 +240,7 @@ impl AcquisitionTable {
     }
 
     /// Returns when the process that has a handle ended; allocations end with theirs anyway.
-    fn owner_end_ns(&self, row: AcquisitionIdx) -> Option<i64> {
+    pub fn owner_end_ns(&self, row: AcquisitionIdx) -> Option<i64> {
         let owner = self.owner(row).filter(|_| self.is_handle(row))?;
         self.process_end_ns.get(owner.row())
     }

@@ -3,15 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::{Allocator, ResourceKind};
 
 use super::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP};
 use super::heaps::CreatedHeaps;
 use super::list::{AcquisitionGroups, Subject};
 use super::sites::{KeptSites, Sites};
-use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
+use crate::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use crate::criteria::{ResourceCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::TimeWindow;
@@ -19,22 +17,20 @@ use crate::info::recorded;
 use crate::tables::{ProcessInfo, ProcessList};
 
 impl<'a> AcquisitionGroups<'a> {
-    /// Groups the selected allocations, given their loaded tables; `None` if the trace has none.
+    /// Groups the selected allocations; `None` if the trace has none.
     ///
     /// # Errors
     /// If the archive is damaged or the query is cancelled.
     pub fn from_allocations(
         origin: AllocationSource<'a>,
-        allocators: &'a AllocatorList,
-        table: &Arc<AcquisitionTable>,
         criteria: &ResourceCriteria,
         is_plain: bool,
         kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {
-        if allocators.rows().is_empty() {
+        let AllocationSource { trace, table, frames, processes, cancel, .. } = origin;
+        if table.allocators.rows().is_empty() {
             return Ok(None);
         }
-        let AllocationSource { trace, frames, processes, cancel, .. } = origin;
         let info = trace.info()?;
         let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
@@ -57,11 +53,11 @@ impl<'a> AcquisitionGroups<'a> {
             cancel,
         };
         // Without criteria on times and stacks, allocators decide.
-        let select =
-            || ResourceSelection::new(&FilteredTables::load(origin, allocators, table)?, criteria);
+        let select = || ResourceSelection::new(&FilteredTables::load(origin)?, criteria);
         let selection = criteria.chooses_rows().then(select).transpose()?;
         let first = table.allocations().start;
-        let is_requested: Vec<bool> = allocators
+        let is_requested: Vec<bool> = table
+            .allocators
             .rows()
             .iter()
             .map(|allocator| {
@@ -77,20 +73,16 @@ impl<'a> AcquisitionGroups<'a> {
                 && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
         };
         let Sites { sites, rows: members, selected_count, stacks, functions } =
-            Sites::new(table, allocators, is_selected, kept, frames)?;
+            Sites::new(table, is_selected, kept, frames)?;
         if kept == KeptSites::Leaking && selection.is_none() {
-            acquired.heaps =
-                CreatedHeaps::leaking(table, allocators, &is_requested, &stacks, processes);
+            acquired.heaps = CreatedHeaps::leaking(table, &is_requested, &stacks, processes);
         }
         acquired.groups.extend(sites.into_iter().filter_map(|site| {
-            let allocator = allocators.get(site.allocator?)?;
-            let kind = ResourceKind::from_code(allocator.kind);
+            let allocator = table.allocators.get(site.allocator?)?;
             Some(AcquisitionGroup {
+                kind: ResourceKind::from_code(allocator.kind),
                 type_name: kind_name(allocator.kind),
                 allocator: Some(allocator.name.as_str()),
-                is_named_by_allocator: kind.is_some_and(is_named_by_allocator),
-                has_lasting_name: kind.is_none_or(has_lasting_names),
-                has_bytes: kind.is_some_and(has_bytes),
                 create_stack: site.stack,
                 leaks: site.leaks,
                 members: site.members,
@@ -101,7 +93,7 @@ impl<'a> AcquisitionGroups<'a> {
             Some(AcquisitionGroup {
                 create_stack: heaps.stack,
                 heaps: Some(index),
-                ..of_allocator(processes, allocators.get(heaps.first)?)
+                ..of_allocator(processes, table.allocators.get(heaps.first)?)
             })
         }));
         acquired.members = Cow::Owned(members);
@@ -116,11 +108,9 @@ impl<'a> AcquisitionGroups<'a> {
 fn of_allocator<'a>(processes: &'a ProcessList, allocator: &Allocator) -> AcquisitionGroup<'a> {
     AcquisitionGroup {
         process: process(processes, allocator),
+        kind: Some(ResourceKind::Heap),
         type_name: PRIVATE_HEAP,
         allocator: None,
-        is_named_by_allocator: false,
-        has_lasting_name: false,
-        has_bytes: true,
         create_stack: None,
         leaks: true,
         members: 0..0,

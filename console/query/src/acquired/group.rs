@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
+use handlescope_model::tables::ResourceKind;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
@@ -20,16 +22,12 @@ pub type AcquisitionOwner = (Option<ProcessIdx>, Option<u32>);
 /// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 pub struct AcquisitionGroup<'t> {
     pub process: Cow<'t, ProcessInfo>,
+    /// The kind of the allocations; `None` for handles and for kinds from a newer layout.
+    pub kind: Option<ResourceKind>,
     /// The type of the objects, or the kind of the allocations.
     pub type_name: &'t str,
     /// The name of the allocator; for handles without stack in a dump, the pattern of their object names.
     pub allocator: Option<&'t str>,
-    /// Whether that name says what is allocated, such as the type of a GDI handle.
-    pub is_named_by_allocator: bool,
-    /// Whether that name is the same in every trace.
-    pub has_lasting_name: bool,
-    /// Whether bytes count rather than numbers.
-    pub has_bytes: bool,
     /// The stack that acquired it; one of several with the same functions.
     pub create_stack: Option<StackIdx>,
     /// Whether its program never released some of it.
@@ -45,15 +43,25 @@ pub struct AcquisitionGroup<'t> {
 }
 
 impl<'t> AcquisitionGroup<'t> {
-    /// Returns the name of its allocator, if it says what is allocated.
+    /// Whether bytes count rather than numbers.
+    pub fn has_bytes(&self) -> bool {
+        self.kind.is_some_and(has_bytes)
+    }
+
+    /// Returns the name of its allocator, if it says what is allocated, such as the type of a GDI handle.
     pub fn descriptive_allocator(&self) -> Option<&'t str> {
-        self.allocator.filter(|name| self.is_named_by_allocator && !name.is_empty())
+        self.allocator.filter(|name| self.kind.is_some_and(|kind| says_more(kind, name)))
     }
 
     /// Returns the name of its allocator, if every trace has that name.
     pub fn lasting_allocator(&self) -> Option<&'t str> {
-        self.allocator.filter(|_| self.has_lasting_name)
+        self.allocator.filter(|_| self.kind.is_none_or(has_lasting_names))
     }
+}
+
+/// Whether the name of an allocator says more than the kind of its allocations.
+pub fn says_more(kind: ResourceKind, allocator: &str) -> bool {
+    is_named_by_allocator(kind) && !allocator.is_empty()
 }
 
 /// One process's part of a group.

@@ -61,11 +61,9 @@ impl<'a> AcquisitionGroups<'a> {
             let (type_name, create_stack) = groups.type_and_stack(node);
             acquired.groups.push(AcquisitionGroup {
                 process: Cow::Borrowed(process),
+                kind: None,
                 type_name,
                 allocator: groups.name_pattern(node).filter(|_| create_stack.is_none()),
-                is_named_by_allocator: false,
-                has_lasting_name: true,
-                has_bytes: false,
                 create_stack,
                 leaks: at_end || stats.unreleased() > 0,
                 members,

@@ -5,7 +5,6 @@ use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::AllocatorList;
 use crate::amounts::Counts;
 use crate::growth::Lifetime;
 use crate::tables::ProcessList;
@@ -32,16 +31,15 @@ impl CreatedHeaps {
     /// Finds heaps that leak among the requested allocators.
     pub fn leaking(
         table: &AcquisitionTable,
-        allocators: &AllocatorList,
         is_requested: &[bool],
         stacks: &TrimmedStacks,
         processes: &ProcessList,
     ) -> Vec<Self> {
-        let bytes_left = bytes_left(table, allocators);
+        let bytes_left = bytes_left(table);
         // By process, process id, and the first equal stack.
         let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
             HashMap::new();
-        let heaps = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested).filter(
+        let heaps = (0..).map(AllocatorIdx).zip(table.allocators.rows()).zip(is_requested).filter(
             |((_, heap), is_requested)| {
                 **is_requested
                     && heap.kind == ResourceKind::Heap.code()
@@ -78,8 +76,8 @@ impl CreatedHeaps {
 }
 
 /// Returns the bytes of each allocator that nothing freed.
-fn bytes_left(table: &AcquisitionTable, allocators: &AllocatorList) -> Vec<i64> {
-    let mut bytes_left = vec![0_i64; allocators.rows().len()];
+fn bytes_left(table: &AcquisitionTable) -> Vec<i64> {
+    let mut bytes_left = vec![0_i64; table.allocators.rows().len()];
     for row in table.allocations() {
         let slot = table.allocator.get(row).and_then(|heap| bytes_left.get_mut(heap.row()));
         if let Some(slot) = slot.filter(|_| table.is_unreleased(AcquisitionIdx::from_row(row))) {

@@ -5,7 +5,6 @@ use handlescope_model::StackIdx;
 use crate::acquired::{
     AcquisitionGroups, KeptSites, Subject, allocations_of_suspect, events_of_suspect,
 };
-use crate::allocations::AllocationSource;
 use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
@@ -139,22 +138,13 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: KeptSites,
     ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
-        let Some((allocators, table)) = self.tables() else { return Ok(None) };
-        AcquisitionGroups::from_allocations(
-            origin(self),
-            allocators,
-            table,
-            &of(criteria),
-            false,
-            kept,
-        )
+        let Some(origin) = self.origin() else { return Ok(None) };
+        AcquisitionGroups::from_allocations(origin, &of(criteria), false, kept)
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        match self.tables() {
-            Some(tables) => allocations_of_suspect(origin(self), tables, id),
-            None => Ok(SuspectRows::new(0)),
-        }
+        self.origin()
+            .map_or_else(|| Ok(SuspectRows::new(0)), |origin| allocations_of_suspect(origin, id))
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
@@ -167,18 +157,6 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
     /// Whether the requested kinds exist and perhaps were not recorded.
     fn knows_choice(&self, _: &DiffCriteria, no_match: &NoMatch) -> bool {
         no_match.names_kinds()
-    }
-}
-
-/// Returns the origin from which the allocations of an answer are read.
-fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> AllocationSource<'f> {
-    let about = answer.about();
-    AllocationSource {
-        trace: about.trace,
-        processes: answer.processes(),
-        frames: &answer.frames,
-        suspect: None,
-        cancel: about.cancel,
     }
 }
 

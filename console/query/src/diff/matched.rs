@@ -206,7 +206,7 @@ impl Matching<'_> {
             let matched = &mut self.groups[index].sides[side];
             for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
-                let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
+                let sizes = if group.has_bytes() { share.sizes } else { Vec::new() };
                 let of_process = SampleShare { process: share.lifetimes, sizes };
                 match shares.by_process.entry(share.row) {
                     Entry::Vacant(entry) => drop(entry.insert(of_process)),
@@ -287,7 +287,7 @@ impl Matching<'_> {
             process: trace.shown_name(group),
             type_name: group.type_name.to_owned(),
             allocator: group.lasting_allocator().map(str::to_owned),
-            has_bytes: group.has_bytes,
+            has_bytes: group.has_bytes(),
             function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
             is_of_suspect: false,

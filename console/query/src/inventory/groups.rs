@@ -92,7 +92,7 @@ impl InventoryGroup {
             allocator: allocator.map(str::to_owned),
             stack: group.create_stack,
             counts: share.counts,
-            bytes: group.has_bytes.then_some(share.bytes),
+            bytes: group.has_bytes().then_some(share.bytes),
             leaked_ns,
             mean_lifetime_ns: (count > 0).then(|| sum / count as f64),
             observed_ns: share.lifetimes.window.length_ns(),

@@ -19,7 +19,7 @@ pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 use self::stacks::identities;
 use super::acquired::{AcquisitionGroups, KeptSites};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{AllocationSource, AllocatorList};
+use super::allocations::AllocationSource;
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -81,10 +81,14 @@ impl<'a> Inventory<'a> {
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::all(handles));
         }
-        let columns = AcquisitionColumns::load(source.trace)?;
+        let table = AcquisitionTable::load(source.trace, NeededColumns::ALLOCATIONS)?;
+        let columns = AcquisitionColumns::load(source.trace, &table)?;
         let (mut allocation_count, mut unfreed) = (0, 0);
-        let allocators = AllocatorList::load(file.trace)?;
-        if let Some(allocations) = allocations(&why, &allocators)? {
+        let (every, kept) = (ResourceCriteria::default(), KeptSites::All);
+        if let Some(origin) = AllocationSource::new(file, &table)
+            && let Some(allocations) =
+                AcquisitionGroups::from_allocations(origin, &every, true, kept)?
+        {
             let of_allocations = InventoryGroup::all(&allocations);
             for group in &of_allocations {
                 allocation_count += group.counts.opened;
@@ -94,7 +98,7 @@ impl<'a> Inventory<'a> {
         }
         for group in &groups {
             add(group.stack, group.process);
-            let ends = group.members.iter().map(|row| columns.stack_of_end(*row));
+            let ends = group.members.iter().map(|row| table.ended_stack.get(row.row()));
             ends.for_each(|stack| add(stack, group.process));
         }
         for suspect in &why.suspects {
@@ -191,16 +195,4 @@ fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
 fn trace_id(trace: &Trace) -> Result<String, QueryError> {
     let contents = trace.values(TraceInfos::source_content)?;
     Ok(contents.get(0).map_or_else(|| trace.id(), str::to_owned))
-}
-
-/// Returns all allocations of the trace, if it has any.
-fn allocations<'f>(
-    why: &'f WhyAnswer<'_>,
-    allocators: &'f AllocatorList,
-) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
-    let file = &why.file.file;
-    let Some(origin) = AllocationSource::new(file) else { return Ok(None) };
-    let table = AcquisitionTable::load(file.trace, NeededColumns::ALLOCATIONS)?.into();
-    let criteria = ResourceCriteria::default();
-    AcquisitionGroups::from_allocations(origin, allocators, &table, &criteria, true, KeptSites::All)
 }

@@ -18,7 +18,7 @@ mod target_groups;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, ObjectIdx, RowSet, Trace};
+use handlescope_model::{AcquisitionIdx, ObjectIdx, RowSet};
 use rayon::iter::Either;
 use rayon::prelude::*;
 
@@ -38,9 +38,7 @@ use self::not_counted::UnsuspectedGroup;
 use self::suspect::SuspectSums;
 use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{
-    AllocationSource, AllocatorList, FilteredTables, ResourceSelection, stacks_of_processes,
-};
+use super::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use super::context::{FileContext, Source};
 use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
@@ -108,16 +106,16 @@ pub fn why<'a>(
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
+    // Causes of leaks name stacks that free.
+    let load = |trace| AcquisitionTable::load(trace, NeededColumns::ALLOCATIONS);
     let tables = files
         .iter()
-        .map(|answer| is_read.then(|| tables(answer.file.trace)).transpose())
-        .collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
+        .map(|answer| is_read.then(|| load(answer.file.trace)).transpose())
+        .collect::<Result<Vec<Option<Arc<AcquisitionTable>>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
-        for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
-            let origin = AllocationSource::new(file).zip(tables.as_ref());
-            let rows = origin.map(|(origin, (allocators, table))| {
-                allocations_of_suspect(origin, (allocators, table), id)
-            });
+        for (FileAnswer { file, .. }, table) in files.iter_mut().zip(&tables) {
+            let origin = table.as_ref().and_then(|table| AllocationSource::new(file, table));
+            let rows = origin.map(|origin| allocations_of_suspect(origin, id));
             file.suspect_allocations = rows.transpose()?;
         }
         let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
@@ -135,7 +133,7 @@ pub fn why<'a>(
     let mut answers = files
         .into_iter()
         .zip(tables)
-        .map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names))
+        .map(|(file, table)| WhyAnswer::new(file, table.as_ref(), criteria, names))
         .collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
@@ -181,19 +179,10 @@ fn id_of_digits(
     suspects.any(|suspect| id.begins(&suspect.id)).then_some(id)
 }
 
-/// The tables of allocations of a trace.
-type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
-
-fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
-    // Causes of leaks name stacks that free.
-    let table = AcquisitionTable::load(trace, NeededColumns::ALLOCATIONS)?;
-    Ok((AllocatorList::load(trace)?, Arc::new(table)))
-}
-
 impl<'a> WhyAnswer<'a> {
     fn new(
         mut file: FileAnswer<'a>,
-        tables: Option<&AllocationTables>,
+        table: Option<&Arc<AcquisitionTable>>,
         criteria: &WhyCriteria,
         names: &dyn FrameNames,
     ) -> Result<Self, QueryError> {
@@ -205,22 +194,21 @@ impl<'a> WhyAnswer<'a> {
             .transpose()?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         let mut methods_unnamed = None;
-        let chosen = AllocationSource::new(&file.file).zip(tables).zip(criteria.allocations());
-        if let Some(((origin, (allocators, table)), chosen)) = chosen
+        let origin = table.and_then(|table| AllocationSource::new(&file.file, table));
+        if let Some((origin, chosen)) = origin.zip(criteria.allocations())
             && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
-            && let Some(allocations) = AcquisitionGroups::from_allocations(
-                origin, allocators, table, &chosen, is_plain, kept,
-            )?
+            && let Some(allocations) =
+                AcquisitionGroups::from_allocations(origin, &chosen, is_plain, kept)?
         {
-            let causes = SiteCauses::load(origin.trace, allocators, &allocations)?;
+            let causes = SiteCauses::load(origin.trace, &allocations)?;
             let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
             suspects.extend(of_allocations);
             not_counted.extend(rest);
             allocation_count = allocations.selected_count;
             let caveats = &file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
-                let stacks = || Ok(stacks_of_processes(table, allocators));
-                let AllocationSource { trace, frames, processes, .. } = origin;
+                let AllocationSource { trace, table, frames, processes, .. } = origin;
+                let stacks = || Ok(table.stacks_of_processes());
                 methods_unnamed = unnamed_methods::caveat(trace, frames, processes, stacks)?;
             }
             if allocation_count > 0 {
@@ -228,7 +216,7 @@ impl<'a> WhyAnswer<'a> {
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
-                let tables = FilteredTables::load(origin, allocators, table)?;
+                let tables = FilteredTables::load(origin)?;
                 no_match = ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
             }
         }

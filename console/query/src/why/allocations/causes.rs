@@ -11,9 +11,8 @@ use super::super::causes::{Cause, Diagnosis, GroupFindings, proved};
 use super::super::names::LeakedNames;
 use super::super::suspect::SuspectSums;
 use super::commits::Commits;
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, PRIVATE_HEAP};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::AllocatorList;
 use crate::error::QueryError;
 use handlescope_session::values::Size;
 
@@ -27,7 +26,6 @@ const CHAIN: usize = 3;
 pub struct SiteCauses<'a> {
     allocations: &'a AcquisitionGroups<'a>,
     table: &'a AcquisitionTable,
-    allocators: &'a AllocatorList,
     key: Numbers<u64>,
     grown_from: Numbers<AcquisitionIdx>,
     commits: Commits,
@@ -58,19 +56,14 @@ struct ReallocationChain {
 }
 
 impl<'a> SiteCauses<'a> {
-    pub fn load(
-        trace: &Trace,
-        allocators: &'a AllocatorList,
-        allocations: &'a AcquisitionGroups<'_>,
-    ) -> Result<Self, QueryError> {
+    pub fn load(trace: &Trace, allocations: &'a AcquisitionGroups<'_>) -> Result<Self, QueryError> {
         let table = &allocations.table;
         let key = trace.values(Acquisitions::key)?;
         Ok(Self {
             allocations,
-            commits: Commits::load(table, allocators, &key),
+            commits: Commits::load(table, &key),
             whole_sizes: table.whole_sizes(),
             table,
-            allocators,
             key,
             grown_from: trace.values(Acquisitions::grown_from)?,
             steps: AtomicUsize::new(2 * table.allocations().len()),
@@ -83,8 +76,8 @@ impl<'a> SiteCauses<'a> {
         groups: &[&AcquisitionGroup<'_>],
         sums: &SuspectSums,
     ) -> Option<GroupFindings> {
-        let type_name = groups.first()?.type_name;
-        if type_name == PRIVATE_HEAP {
+        let first = groups.first()?;
+        if first.heaps.is_some() {
             let diagnoses = proved(&SuspectSums::CAUSES_OF_HEAPS, sums);
             let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
             return Some(GroupFindings {
@@ -95,7 +88,7 @@ impl<'a> SiteCauses<'a> {
                 ended,
             });
         }
-        ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
+        first.kind?;
         let rows = self.allocations.of_groups(groups);
         let leaked: Vec<AcquisitionIdx> =
             rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
@@ -177,7 +170,7 @@ impl ExaminedSite<'_> {
         let mut unused = (0_u64, 0_i64);
         for (first, leaked_bytes) in reserved {
             let row = first.row();
-            let allocator = causes.allocators.get(causes.table.allocator.get(row)?)?;
+            let allocator = causes.table.allocator_of(first)?;
             if allocator.kind != ResourceKind::Reserve.code() {
                 return None;
             }

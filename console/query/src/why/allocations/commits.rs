@@ -6,7 +6,6 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, Numbers, ProcessIdx};
 
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::AllocatorList;
 
 /// Bytes per page.
 const PAGE: u64 = 4096;
@@ -29,15 +28,13 @@ struct ProcessCommits {
 }
 
 impl Commits {
-    pub fn load(table: &AcquisitionTable, allocators: &AllocatorList, key: &Numbers<u64>) -> Self {
+    pub fn load(table: &AcquisitionTable, key: &Numbers<u64>) -> Self {
         let mut commits: HashMap<CommitOwner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
-        if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
+        if table.allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
             let resources = table.allocations().map(AcquisitionIdx::from_row);
-            for row in resources.filter(|row| !table.is_further_part(*row)).map(AcquisitionIdx::row)
-            {
-                let allocator =
-                    table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
+            for resource in resources.filter(|row| !table.is_further_part(*row)) {
+                let (allocator, row) = (table.allocator_of(resource), resource.row());
                 if let (Some(allocator), Some(key), Some(time_ns)) =
                     (allocator.filter(is_commit), key.get(row), table.opened_ns.get(row))
                 {
