@@ -241,10 +241,11 @@ impl StagedTables<'_> {
         self.write_rows(|file| {
             for group in &rows.inventory.groups {
                 cancel.check()?;
-                for acquisition in columns.of(group) {
-                    if let Some(growth) = &mut growth {
-                        growth.add(group, &acquisition);
-                    }
+                let acquisitions = columns.of(group);
+                if let Some(growth) = &mut growth {
+                    growth.add(group, &acquisitions);
+                }
+                for acquisition in acquisitions {
                     file.push(rows.acquisition(group, &acquisition))?;
                 }
             }

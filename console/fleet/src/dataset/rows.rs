@@ -116,10 +116,11 @@ impl<'t> TraceRows<'t> {
     }
 
     pub fn growth<'r>(&'r self, at: &OpenAt<'r>) -> DatasetGrowthRow<'r> {
+        let group = at.group;
         DatasetGrowthRow {
-            owner: self.origin.owner(at.process, at.process_name, at.pid),
-            kind: at.kind,
-            r#type: at.type_name,
+            owner: self.origin.owner(group.process, &group.process_name, group.pid),
+            kind: &group.kind,
+            r#type: &group.type_name,
             step: i32::try_from(at.step).unwrap_or(i32::MAX),
             at_utc: self.origin.utc(at.at_ns),
             at_s: seconds(at.at_ns),

@@ -16,10 +16,10 @@ pub fn outstanding<'l>(
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];
     for lifetime in lifetimes {
-        let first_part = parts.part_of(lifetime.opened_ns);
-        changes[first_part] += 1;
-        if let Some(closed_ns) = lifetime.closed_ns {
-            changes[parts.part_of(closed_ns).max(first_part)] -= 1;
+        let (opened, closed) = parts.of_lifetime(*lifetime);
+        changes[opened] += 1;
+        if let Some(closed) = closed {
+            changes[closed] -= 1;
         }
     }
     let open = parts.sums(&changes).into_iter();
@@ -93,6 +93,18 @@ impl TimeParts {
         let since = i128::from(time_ns) - i128::from(self.window.start_ns);
         let ends = (since.max(1) * self.parts as i128 + length - 1) / length;
         usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
+    }
+
+    /// Returns the parts in which something is opened and closed; it is not closed before it is opened.
+    pub fn of_lifetime(&self, lifetime: Lifetime) -> (usize, Option<usize>) {
+        let opened = self.part_of(lifetime.opened_ns);
+        (opened, lifetime.closed_ns.map(|closed_ns| self.part_of(closed_ns).max(opened)))
+    }
+
+    /// Returns the end of part number `step`, from 1.
+    pub fn end_of(&self, step: usize) -> i64 {
+        let length = i128::from(self.window.length_ns()) * step as i128 / self.parts.max(1) as i128;
+        self.window.start_ns.saturating_add(i64::try_from(length).unwrap_or(i64::MAX))
     }
 
     /// Sums changes up to the end of each part; `changes` may be shorter than the parts.
