@@ -7,9 +7,10 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 
 use super::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP};
 use super::heaps::CreatedHeaps;
-use super::list::{AcquisitionGroups, Subject};
+use super::list::AcquisitionGroups;
 use super::sites::{KeptSites, Sites};
 use crate::allocations::{AllocationSource, FilteredTables, ResourceSelection};
+use crate::answer::Domain;
 use crate::criteria::{ResourceCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::TimeWindow;
@@ -35,7 +36,7 @@ impl<'a> AcquisitionGroups<'a> {
         let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
         let mut acquired = Self {
-            subject: Subject::Allocations,
+            subject: Domain::Allocations,
             table: Arc::clone(table),
             groups: Vec::new(),
             members: Cow::default(),

@@ -8,8 +8,8 @@ use handlescope_model::tables::ResourceKind;
 use handlescope_model::{ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
-use super::lifetimes::AllocationEnds;
-use crate::amounts::{Amount, ByteAmounts, Counts};
+use super::lifetimes::AcquiredSums;
+use crate::amounts::Amount;
 use crate::growth::ProcessLifetimes;
 use crate::tables::ProcessInfo;
 
@@ -71,11 +71,7 @@ pub struct ProcessShare {
     pub row: Option<ProcessIdx>,
     /// Process id, if known.
     pub pid: Option<u32>,
-    pub counts: Counts,
-    /// The bytes of allocations.
-    pub bytes: ByteAmounts,
-    /// How the allocations that are not leaked ended.
-    pub ends: AllocationEnds,
+    pub sums: AcquiredSums,
     /// What leaked since the trace has all events: a ring has only some older acquisitions, and not all of their ends.
     pub leaked: Amount,
     /// Lifetimes since then; process exit does not end one.
@@ -100,10 +96,7 @@ impl ProcessShare {
     }
 
     fn add(&mut self, other: Self) {
-        self.counts.add(other.counts);
-        self.bytes.unreleased = self.bytes.unreleased.saturating_add(other.bytes.unreleased);
-        self.bytes.allocated = self.bytes.allocated.saturating_add(other.bytes.allocated);
-        self.ends.add_all(&other.ends);
+        self.sums.add(&other.sums);
         self.leaked.add(other.leaked);
         self.lifetimes.lifetimes.extend(other.lifetimes.lifetimes);
         self.sizes.extend(other.sizes);

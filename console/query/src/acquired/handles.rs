@@ -7,7 +7,8 @@ use std::sync::Arc;
 use handlescope_model::ProcessIdx;
 
 use super::group::AcquisitionGroup;
-use super::list::{AcquisitionGroups, Subject};
+use super::list::AcquisitionGroups;
+use crate::answer::Domain;
 use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
 use crate::groups::Groups;
@@ -25,7 +26,7 @@ impl<'a> AcquisitionGroups<'a> {
         let groups = groups?;
         let timed = groups.timed.as_ref()?;
         let mut acquired = Self {
-            subject: Subject::Handles,
+            subject: Domain::Handles,
             table: Arc::clone(&timed.table),
             groups: Vec::new(),
             members: Cow::Borrowed(&timed.handles),

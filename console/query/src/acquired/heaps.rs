@@ -4,8 +4,9 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
+use super::lifetimes::AcquiredSums;
 use crate::acquisition_table::AcquisitionTable;
-use crate::amounts::Counts;
+use crate::amounts::ByteAmounts;
 use crate::growth::Lifetime;
 use crate::tables::ProcessList;
 use crate::trimmed_stacks::TrimmedStacks;
@@ -20,11 +21,10 @@ pub struct CreatedHeaps {
     pub first: AllocatorIdx,
     pub stack: Option<StackIdx>,
     pub lifetimes: Vec<Lifetime>,
-    pub counts: Counts,
+    /// Their counts, and the bytes left in those that were not destroyed.
+    pub sums: AcquiredSums,
     /// Heaps that were not destroyed.
     pub left: Vec<AllocatorIdx>,
-    /// Bytes left in them.
-    pub unreleased: i64,
 }
 
 impl CreatedHeaps {
@@ -55,21 +55,23 @@ impl CreatedHeaps {
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
             heaps.add(row, heap, bytes_left.get(row.row()).copied().unwrap_or_default(), has_ended);
         }
-        let mut leaking: Vec<Self> =
-            created.into_values().filter(|heaps| heaps.counts.unreleased() >= MIN_HEAPS).collect();
+        let mut leaking: Vec<Self> = created
+            .into_values()
+            .filter(|heaps| heaps.sums.counts.unreleased() >= MIN_HEAPS)
+            .collect();
         leaking.sort_by_key(|heaps| heaps.first);
         leaking
     }
 
     fn add(&mut self, row: AllocatorIdx, heap: &Allocator, bytes_left: i64, has_ended: bool) {
         let Some(opened_ns) = heap.created_ns else { return };
-        self.counts.opened += 1;
+        let AcquiredSums { counts, bytes, .. } = &mut self.sums;
+        counts.opened += 1;
         if heap.destroyed_ns.is_none() {
-            self.unreleased = self.unreleased.saturating_add(bytes_left);
+            let (unreleased, allocated) = (bytes_left, bytes_left);
+            bytes.add(ByteAmounts { unreleased, allocated, per_minute: None });
             self.left.push(row);
-            let count =
-                if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
-            *count += 1;
+            *if has_ended { &mut counts.closed_at_exit } else { &mut counts.leaked } += 1;
         }
         self.lifetimes.push(Lifetime { opened_ns, closed_ns: heap.destroyed_ns });
     }

@@ -11,9 +11,10 @@ use super::alike::CallerLeaks;
 use super::between::{PointAmounts, PointSpan};
 use super::group::{AcquisitionGroup, AcquisitionOwner, ProcessShare};
 use super::heaps::CreatedHeaps;
-use super::lifetimes::{AcquiredLifetimes, AllocationEnds};
+use super::lifetimes::{AcquiredLifetimes, AcquiredSums};
 use crate::acquisition_table::AcquisitionTable;
-use crate::amounts::{Amount, ByteAmounts, Counts};
+use crate::amounts::{Amount, Counts};
+use crate::answer::Domain;
 use crate::criteria::ProcessCriteria;
 use crate::frame_names::Frames;
 use crate::growth::{ProcessLifetimes, TimeWindow};
@@ -23,26 +24,9 @@ use crate::tables::{ProcessInfo, ProcessList};
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
-/// What was acquired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
-    Handles,
-    Allocations,
-}
-
-impl Subject {
-    /// Returns the plural noun for the acquisitions in messages and ids.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Handles => "handles",
-            Self::Allocations => "allocations",
-        }
-    }
-}
-
 /// The handles and views, or the allocations, of the requested processes in groups.
 pub struct AcquisitionGroups<'a> {
-    pub subject: Subject,
+    pub subject: Domain,
     pub table: Arc<AcquisitionTable>,
     pub groups: Vec<AcquisitionGroup<'a>>,
     /// The acquisitions of all groups, one group after the other.
@@ -101,18 +85,6 @@ impl AcquisitionGroups<'_> {
         })
     }
 
-    /// Counts the acquisitions of some groups that were never released, or only by process exit. An allocation that
-    /// ended in parts counts once.
-    pub fn unreleased_count(&self, groups: &[&AcquisitionGroup<'_>]) -> u64 {
-        let whole: HashSet<AcquisitionIdx> = self
-            .of_groups(groups)
-            .into_iter()
-            .filter(|row| self.table.is_unreleased(*row))
-            .map(|row| self.table.first_part(row).unwrap_or(row))
-            .collect();
-        whole.len() as u64
-    }
-
     /// Returns the acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes with
     /// the same name and id, one after the other, are in one group.
     pub fn by_owner(
@@ -136,14 +108,14 @@ impl AcquisitionGroups<'_> {
     /// Returns a process of a group with its id.
     fn owner(&self, group: &AcquisitionGroup<'_>, row: Option<ProcessIdx>) -> AcquisitionOwner {
         match self.subject {
-            Subject::Handles => (row, row.map(|row| self.processes.get(row).pid)),
-            Subject::Allocations => group.owner,
+            Domain::Handles => (row, row.map(|row| self.processes.get(row).pid)),
+            Domain::Allocations => group.owner,
         }
     }
 
     /// Returns the owners of a group, each once.
     pub fn owners(&self, group: &AcquisitionGroup<'_>) -> Vec<AcquisitionOwner> {
-        if self.subject == Subject::Allocations {
+        if self.subject == Domain::Allocations {
             return vec![group.owner];
         }
         let mut known = HashSet::new();
@@ -173,76 +145,47 @@ impl AcquisitionGroups<'_> {
     fn share(
         &self,
         group: &AcquisitionGroup<'_>,
-        owner: AcquisitionOwner,
+        (row, pid): AcquisitionOwner,
         rows: &[AcquisitionIdx],
     ) -> Option<ProcessShare> {
-        let AcquiredLifetimes { counts, bytes, ends, lifetimes, sizes } =
-            AcquiredLifetimes::new(&self.table, rows)?;
+        let mut acquired = AcquiredLifetimes::new(&self.table, rows)?;
+        let sums = acquired.sums;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
-        let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
-        let (leaked, lifetimes, sizes) = if rows.iter().all(is_in_time) {
-            (leaked, lifetimes, sizes)
-        } else {
+        if !rows.iter().all(is_in_time) {
             let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
-            let in_time = AcquiredLifetimes::new(&self.table, &rows)?;
-            (in_time.leaked(), in_time.lifetimes, in_time.sizes)
-        };
-        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };
-        let sizes = if self.subject == Subject::Handles { Vec::new() } else { sizes };
-        let (row, pid) = owner;
-        Some(ProcessShare { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
+            acquired = AcquiredLifetimes::new(&self.table, &rows)?;
+        }
+        let AcquiredLifetimes { sums: in_time, lifetimes, sizes } = acquired;
+        let sizes = if self.subject == Domain::Handles { Vec::new() } else { sizes };
+        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, row) };
+        Some(ProcessShare { row, pid, sums, leaked: in_time.leaked(), lifetimes, sizes })
     }
 
     /// Returns what the process of a dump has open of a group.
     fn share_at_end(&self, group: &AcquisitionGroup<'_>) -> ProcessShare {
         let (rows, open) = (self.of_group(group), group.open_at_end);
         let lifetimes = rows.iter().filter_map(|row| self.table.program_time(*row)).collect();
+        let counts = Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 };
+        let sums = AcquiredSums { counts, ..AcquiredSums::default() };
         let (row, pid) = group.owner;
-        ProcessShare {
-            row,
-            pid,
-            counts: Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 },
-            bytes: ByteAmounts::default(),
-            ends: AllocationEnds::default(),
-            leaked: Amount { count: open, bytes: 0 },
-            lifetimes: ProcessLifetimes { lifetimes, window: self.extent },
-            sizes: Vec::new(),
-        }
+        let lifetimes = ProcessLifetimes { lifetimes, window: self.extent };
+        ProcessShare { row, pid, sums, leaked: sums.leaked(), lifetimes, sizes: Vec::new() }
     }
 
     fn share_of_heaps(&self, group: &AcquisitionGroup<'_>, heaps: &CreatedHeaps) -> ProcessShare {
         let from_ns = self.extent.start_ns;
         let mut lifetimes = heaps.lifetimes.clone();
         lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
-        let bytes = ByteAmounts {
-            unreleased: heaps.unreleased,
-            allocated: heaps.unreleased,
-            per_minute: None,
-        };
         let (row, pid) = group.owner;
-        ProcessShare {
-            row,
-            pid,
-            counts: heaps.counts,
-            bytes,
-            ends: AllocationEnds::default(),
-            leaked: Amount::default(),
-            lifetimes: ProcessLifetimes {
-                lifetimes,
-                window: self.window_of_share(group, group.owner),
-            },
-            sizes: Vec::new(),
-        }
+        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, row) };
+        let (sums, leaked) = (heaps.sums, Amount::default());
+        ProcessShare { row, pid, sums, leaked, lifetimes, sizes: Vec::new() }
     }
 
-    fn window_of_share(
-        &self,
-        group: &AcquisitionGroup<'_>,
-        (row, _): AcquisitionOwner,
-    ) -> TimeWindow {
+    fn window_of_share(&self, group: &AcquisitionGroup<'_>, row: Option<ProcessIdx>) -> TimeWindow {
         let window = match self.subject {
-            Subject::Handles => self.window_of(self.processes.known_or_invalid(row)),
-            Subject::Allocations => self.window_of(&group.process),
+            Domain::Handles => self.window_of(self.processes.known_or_invalid(row)),
+            Domain::Allocations => self.window_of(&group.process),
         };
         window.unwrap_or(self.extent)
     }
@@ -317,9 +260,9 @@ impl AcquisitionGroups<'_> {
     /// Returns the display name of a group's processes; `None` if not even the id is known.
     pub fn shown_name(&self, group: &AcquisitionGroup<'_>) -> Option<String> {
         match (self.subject, group.owner) {
-            (Subject::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
-            (Subject::Allocations, (None, None)) => None,
-            (Subject::Allocations, _) => Some(group.process.name.clone()),
+            (Domain::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
+            (Domain::Allocations, (None, None)) => None,
+            (Domain::Allocations, _) => Some(group.process.name.clone()),
         }
     }
 

@@ -2,9 +2,7 @@
 
 use handlescope_model::StackIdx;
 
-use crate::acquired::{
-    AcquisitionGroups, KeptSites, Subject, allocations_of_suspect, events_of_suspect,
-};
+use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, events_of_suspect};
 use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
@@ -25,9 +23,6 @@ pub const NS_PER_MINUTE: f64 = 60e9;
 
 /// An answer that can be compared.
 pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
-    /// What is compared.
-    const SUBJECT: Subject;
-
     /// Queries each source: everything, or with `leaking` only what nothing but process exit released.
     ///
     /// # Errors
@@ -58,8 +53,6 @@ pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
 }
 
 impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
-    const SUBJECT: Subject = Subject::Handles;
-
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -119,8 +112,6 @@ impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
 }
 
 impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
-    const SUBJECT: Subject = Subject::Allocations;
-
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -176,7 +167,7 @@ pub fn rows_of_suspect<'a, F: ComparableAnswer<'a>>(
         .iter()
         .map(|file| file.rows_of_suspect(id))
         .collect::<Result<Vec<_>, QueryError>>()?;
-    check(id, F::SUBJECT.label(), rows.iter())?;
+    check(id, F::DOMAIN.label(), rows.iter())?;
     Ok(rows.into_iter().map(Some).collect())
 }
 

@@ -66,8 +66,12 @@ impl Growth {
 
     /// Returns the rate of a steady leak, or else the verdict: `30/min`, `burst`.
     pub fn short(&self) -> String {
-        let rate = self.evidence.rate.filter(|_| self.verdict == Verdict::Steady);
-        rate.map_or_else(|| self.verdict.word().to_owned(), |rate| rate.short())
+        self.steady_rate().map_or_else(|| self.verdict.word().to_owned(), |rate| rate.short())
+    }
+
+    /// Returns the rate of a steady leak.
+    pub fn steady_rate(&self) -> Option<Rate> {
+        self.evidence.rate.filter(|_| self.verdict == Verdict::Steady)
     }
 
     /// Returns the evidence as a sentence without a full stop; `opened` is the number of all handles.

@@ -2,8 +2,9 @@
 
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare, Subject};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare};
 use crate::amounts::{ByteAmounts, Counts};
+use crate::answer::Domain;
 
 /// The kind of handles.
 const HANDLE: &str = "handle";
@@ -47,9 +48,9 @@ impl InventoryGroup {
             .iter()
             .flat_map(|group| {
                 let kind = match (acquired.subject, group.type_name) {
-                    (Subject::Handles, FILE_MAPPING_NAME) => VIEW,
-                    (Subject::Handles, _) => HANDLE,
-                    (Subject::Allocations, kind) => kind,
+                    (Domain::Handles, FILE_MAPPING_NAME) => VIEW,
+                    (Domain::Handles, _) => HANDLE,
+                    (Domain::Allocations, kind) => kind,
                 };
                 let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
                 let shares = acquired.shares(group).into_iter();
@@ -91,8 +92,8 @@ impl InventoryGroup {
             type_name: group.type_name.to_owned(),
             allocator: allocator.map(str::to_owned),
             stack: group.create_stack,
-            counts: share.counts,
-            bytes: group.has_bytes().then_some(share.bytes),
+            counts: share.sums.counts,
+            bytes: group.has_bytes().then_some(share.sums.bytes),
             leaked_ns,
             mean_lifetime_ns: (count > 0).then(|| sum / count as f64),
             observed_ns: share.lifetimes.window.length_ns(),

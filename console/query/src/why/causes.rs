@@ -10,6 +10,7 @@ use indicatif::HumanCount;
 use super::columns::HandleEvents;
 use super::columns::OwnerEnds;
 use super::names::LeakedNames;
+use super::suspect::SuspectSums;
 use super::target_groups::listed_targets;
 use crate::context::FileContext;
 use crate::targets::Targets;
@@ -100,20 +101,19 @@ impl Diagnosis {
         (count > 0).then_some(diagnosis)
     }
 
-    /// Makes a diagnosis that explains all `leaked`: code closes or frees others of the group. `verb` names how they
-    /// end.
+    /// Makes a diagnosis that explains all that leak: code closes or frees `ended` others of the group. `verb` names how
+    /// they end.
     ///
-    /// It advises to check the error paths if most others end, at least five did, and `is_beyond_chance` is true: some
-    /// leaked ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
+    /// It advises to check the error paths if most others end, at least five did, and that is beyond chance: some leaked
+    /// ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
     /// (1958), says nothing about fewer than five; docs/statistics.md describes it.
     pub fn from_error_paths(
         cause: &'static str,
-        leaked: u64,
+        &SuspectSums { counts, is_beyond_chance, .. }: &SuspectSums,
         ended: u64,
-        opened: u64,
         verb: &str,
-        is_beyond_chance: bool,
     ) -> Option<Self> {
+        let (leaked, opened) = (counts.unreleased(), counts.opened);
         let is_rule = ended > opened / 2;
         let be = if ended == 1 { "is" } else { "are" };
         let facts = format!("{} of {} {be} {verb}", HumanCount(ended), HumanCount(opened));
@@ -159,6 +159,7 @@ impl Diagnosis {
 }
 
 /// What was found out about a group besides how much of it leaks.
+#[derive(Default)]
 pub struct GroupFindings {
     pub diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
@@ -182,8 +183,7 @@ pub struct Causes<'a> {
     pub ends: &'a OwnerEnds,
     /// Whether processes go by the names of their executables.
     pub is_plain: bool,
-    /// Whether leaked handles are older than the closes of the others explain.
-    pub is_beyond_chance: bool,
+    pub sums: &'a SuspectSums,
     /// Maximum time between two opens that race, in nanoseconds; `None` if the trace has no clock or its clock steps
     /// are longer.
     pub race_window_ns: Option<i64>,
@@ -402,17 +402,11 @@ impl Causes<'_> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
         let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
-        let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
-        let leaked = if closes > 0 { leaked } else { 0 };
+        if closes == 0 {
+            return None;
+        }
         let (objects, object_ids) = (self.objects(self.leaked), self.examples(self.leaked));
-        let diagnosis = Diagnosis::from_error_paths(
-            cause,
-            leaked,
-            closes,
-            opened,
-            self.ended(),
-            self.is_beyond_chance,
-        )?;
+        let diagnosis = Diagnosis::from_error_paths(cause, self.sums, closes, self.ended())?;
         Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
     }
 

@@ -350,7 +350,7 @@ fn suspects_of_handles(
             targets: &targets,
             ends: &ends,
             is_plain,
-            is_beyond_chance: sums.is_beyond_chance,
+            sums,
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
@@ -385,7 +385,7 @@ fn suspects_of_allocations(
     let (mut suspects, others) =
         suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
     let backed = remove_backed(&mut suspects);
-    let not_counted = NotCounted::for_allocations(allocations, &others, &backed);
+    let not_counted = NotCounted::for_allocations(&others, &backed);
     Ok((suspects, not_counted))
 }
 
@@ -398,12 +398,12 @@ fn suspects<'t>(
 ) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
-    let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) =
-        groups.into_par_iter().filter(|_| !cancel.is_cancelled()).partition_map(|group| {
-            match Suspect::new(acquired, &group, criteria.is_plain(), &findings) {
-                Ok(suspect) => Either::Left(suspect),
-                Err(why) => Either::Right(UnsuspectedGroup { group, why }),
-            }
+    let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) = groups
+        .into_par_iter()
+        .filter(|_| !cancel.is_cancelled())
+        .partition_map(|group| match Suspect::new(acquired, &group, &findings) {
+            Ok(suspect) => Either::Left(suspect),
+            Err(why) => Either::Right(UnsuspectedGroup { group, why }),
         });
     cancel.check()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));

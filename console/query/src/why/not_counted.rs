@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::tables::ResourceKind;
-
 use super::suspect::{NoSuspect, NoSuspectReason, Suspect};
-use crate::acquired::{AcquisitionGroups, ProgramGroup};
+use crate::acquired::ProgramGroup;
 
 /// Leaked handles, or allocations of one kind, that belong to no suspect for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +32,8 @@ impl NotCounted {
     pub fn for_handles(unsuspected: &[UnsuspectedGroup<'_>], leaked: u64) -> Vec<Self> {
         let mut sums = NotCountedSums::default();
         for UnsuspectedGroup { why, .. } in unsuspected {
-            sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
+            let counts = why.counts;
+            sums.add(why.reason, None, (counts.leaked, counts.closed_at_exit, why.older));
         }
         let mut not_counted = sums.all();
         // Nothing can be said about handles without a group, so they join the first sum.
@@ -49,19 +48,14 @@ impl NotCounted {
     }
 
     /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
-    pub fn for_allocations(
-        allocations: &AcquisitionGroups<'_>,
-        unsuspected: &[UnsuspectedGroup<'_>],
-        backed: &[Suspect],
-    ) -> Vec<Self> {
+    pub fn for_allocations(unsuspected: &[UnsuspectedGroup<'_>], backed: &[Suspect]) -> Vec<Self> {
         let mut sums = NotCountedSums::default();
         for UnsuspectedGroup { group: ProgramGroup { groups, .. }, why } in unsuspected {
-            let kind = groups.first().map(|group| group.type_name);
-            // Kinds from a newer layout are not judged.
-            let kind = kind.filter(|name| ResourceKind::ALL.iter().any(|it| it.name() == *name));
-            if let Some(kind) = kind {
-                let count = allocations.unreleased_count(groups);
-                sums.add(why.reason, Some(kind), (count, 0, why.older.min(count)));
+            // Heaps themselves and kinds from a newer layout do not count.
+            let first = groups.first().filter(|group| group.heaps.is_none());
+            if let Some(kind) = first.and_then(|group| group.kind) {
+                let count = why.counts.unreleased();
+                sums.add(why.reason, Some(kind.name()), (count, 0, why.older.min(count)));
             }
         }
         for suspect in backed {

@@ -8,7 +8,6 @@ use handlescope_model::{AcquisitionIdx, Numbers, Trace};
 use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, GroupFindings, proved};
-use super::super::names::LeakedNames;
 use super::super::suspect::SuspectSums;
 use super::commits::Commits;
 use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
@@ -79,14 +78,8 @@ impl<'a> SiteCauses<'a> {
         let first = groups.first()?;
         if first.heaps.is_some() {
             let diagnoses = proved(&SuspectSums::CAUSES_OF_HEAPS, sums);
-            let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
-            return Some(GroupFindings {
-                diagnoses,
-                names,
-                create_stacks: None,
-                grown: None,
-                ended,
-            });
+            let ended = "destroyed".to_owned();
+            return Some(GroupFindings { diagnoses, ended, ..GroupFindings::default() });
         }
         first.kind?;
         let rows = self.allocations.of_groups(groups);
@@ -100,8 +93,8 @@ impl<'a> SiteCauses<'a> {
             .reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
         let site = ExaminedSite { causes: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&ExaminedSite::CAUSES, &site);
-        let (names, ended) = (LeakedNames::default(), sums.ends.words());
-        Some(GroupFindings { diagnoses, names, create_stacks: None, grown, ended })
+        let ended = sums.ends.words();
+        Some(GroupFindings { diagnoses, grown, ended, ..GroupFindings::default() })
     }
 
     /// Follows the reallocations that made a block; `None` if there are too few or one did not make it larger.
@@ -218,14 +211,11 @@ impl ExaminedSite<'_> {
 
     fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
         self.ended(End::Freed).next()?;
-        let (SuspectSums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
+        let (ends, leaked) = (&self.sums.ends, self.sums.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
-            freed => {
-                let (opened, is_beyond_chance) = (counts.opened, self.sums.is_beyond_chance);
-                Diagnosis::from_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)
-                    .map(|diagnosis| diagnosis.with_others(ends.others()))
-            }
+            freed => Diagnosis::from_error_paths(cause, self.sums, freed, "freed")
+                .map(|diagnosis| diagnosis.with_others(ends.others())),
         };
         let stacks = self.ended(End::Freed);
         let stacks = stacks.filter_map(|row| self.causes.table.ended_stack.get(row));
@@ -257,17 +247,7 @@ impl SuspectSums {
         let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
         match opened.saturating_sub(leaked) {
             0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
-            ended => {
-                let is_beyond_chance = self.is_beyond_chance;
-                Diagnosis::from_error_paths(
-                    cause,
-                    leaked,
-                    ended,
-                    opened,
-                    "destroyed",
-                    is_beyond_chance,
-                )
-            }
+            ended => Diagnosis::from_error_paths(cause, self, ended, "destroyed"),
         }
     }
 }
