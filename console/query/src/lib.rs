@@ -91,7 +91,7 @@ pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
     Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
-    Verdict, long_sparkline, most_at_once, most_in_order, outstanding, sparkline,
+    Verdict, most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};

@@ -17,7 +17,7 @@ use crate::amounts::{Amount, Counts};
 use crate::answer::Domain;
 use crate::criteria::ProcessCriteria;
 use crate::frame_names::Frames;
-use crate::growth::{ProcessLifetimes, TimeWindow};
+use crate::growth::{Lifetime, ProcessLifetimes, TimeWindow};
 use crate::program_frames::AcquiringFunctions;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::{ProcessInfo, ProcessList};
@@ -137,17 +137,12 @@ impl AcquisitionGroups<'_> {
         }
         self.by_owner(group)
             .into_iter()
-            .filter_map(|(owner, rows)| self.share(group, owner, &rows))
+            .filter_map(|(owner, rows)| self.share(owner, &rows))
             .collect()
     }
 
     /// Returns what one process has of a group; `None` if the table lacks the time of some of it.
-    fn share(
-        &self,
-        group: &AcquisitionGroup<'_>,
-        (row, pid): AcquisitionOwner,
-        rows: &[AcquisitionIdx],
-    ) -> Option<ProcessShare> {
+    fn share(&self, (row, pid): AcquisitionOwner, rows: &[AcquisitionIdx]) -> Option<ProcessShare> {
         let mut acquired = AcquiredLifetimes::new(&self.table, rows)?;
         let sums = acquired.sums;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
@@ -157,7 +152,7 @@ impl AcquisitionGroups<'_> {
         }
         let AcquiredLifetimes { sums: in_time, lifetimes, sizes } = acquired;
         let sizes = if self.subject == Domain::Handles { Vec::new() } else { sizes };
-        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, row) };
+        let lifetimes = self.lifetimes_of(row, lifetimes);
         Some(ProcessShare { row, pid, sums, leaked: in_time.leaked(), lifetimes, sizes })
     }
 
@@ -177,22 +172,20 @@ impl AcquisitionGroups<'_> {
         let mut lifetimes = heaps.lifetimes.clone();
         lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
         let (row, pid) = group.owner;
-        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, row) };
+        let lifetimes = self.lifetimes_of(row, lifetimes);
         let (sums, leaked) = (heaps.sums, Amount::default());
         ProcessShare { row, pid, sums, leaked, lifetimes, sizes: Vec::new() }
-    }
-
-    fn window_of_share(&self, group: &AcquisitionGroup<'_>, row: Option<ProcessIdx>) -> TimeWindow {
-        let window = match self.subject {
-            Domain::Handles => self.window_of(self.processes.known_or_invalid(row)),
-            Domain::Allocations => self.window_of(&group.process),
-        };
-        window.unwrap_or(self.extent)
     }
 
     /// Returns the time range in which a process could acquire and release something, if the trace has a clock.
     pub fn window_of(&self, process: &ProcessInfo) -> Option<TimeWindow> {
         Some(self.window?.between(process.start_ns, process.end_ns))
+    }
+
+    /// Returns the lifetimes of what a process acquired, with the time range in which it could.
+    fn lifetimes_of(&self, row: Option<ProcessIdx>, lifetimes: Vec<Lifetime>) -> ProcessLifetimes {
+        let window = self.window_of(self.processes.known_or_invalid(row));
+        ProcessLifetimes { lifetimes, window: window.unwrap_or(self.extent) }
     }
 
     /// Whether a group leaks anything that was acquired in the time for which the trace has all events.

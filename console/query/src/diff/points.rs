@@ -120,17 +120,13 @@ fn mark_ignored<'a, F: ComparableAnswer<'a>>(
     file: &F,
     list: &IgnoreList,
 ) -> Result<(), QueryError> {
-    let leaks: Vec<IgnoreCandidate<'_>> = groups
-        .iter()
-        .map(|group| IgnoreCandidate {
-            program: group.process.as_ref().map_or("", |process| &process.name),
-            type_name: &group.type_name,
-            function: group.function.as_deref(),
-            stacks: vec![group.create_stack],
-        })
-        .collect();
-    let ignored = ignored_by(list, &leaks, file.frames())?;
-    drop(leaks);
+    let leaks = groups.iter().map(|group| IgnoreCandidate {
+        program: group.process.as_ref().map_or("", |process| &process.name),
+        type_name: &group.type_name,
+        function: group.function.as_deref(),
+        stacks: vec![group.create_stack],
+    });
+    let ignored = ignored_by(list, leaks, file.frames())?;
     groups.iter_mut().zip(ignored).for_each(|(group, by)| group.ignored = by);
     Ok(())
 }

@@ -246,17 +246,13 @@ fn mark_ignored<'a, F: ComparableAnswer<'a>>(
                 group.stack().map_or(1, |(side, _)| side) == side
             })
             .collect();
-        let leaks: Vec<IgnoreCandidate<'_>> = of_side
-            .iter()
-            .map(|group| IgnoreCandidate {
-                program: group.process.as_deref().unwrap_or_default(),
-                type_name: &group.type_name,
-                function: group.function.as_deref(),
-                stacks: vec![group.stack().map(|(_, stack)| stack)],
-            })
-            .collect();
-        let ignored = ignored_by(list, &leaks, file.frames())?;
-        drop(leaks);
+        let leaks = of_side.iter().map(|group| IgnoreCandidate {
+            program: group.process.as_deref().unwrap_or_default(),
+            type_name: &group.type_name,
+            function: group.function.as_deref(),
+            stacks: vec![group.stack().map(|(_, stack)| stack)],
+        });
+        let ignored = ignored_by(list, leaks, file.frames())?;
         of_side.into_iter().zip(ignored).for_each(|(group, by)| group.ignored = by);
     }
     Ok(())

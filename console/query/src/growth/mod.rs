@@ -40,7 +40,7 @@ pub use self::lifetime::{Lifetime, TimeWindow};
 pub use self::outlived::OutlivingHandles;
 pub use self::outstanding::TimeParts;
 pub use self::outstanding::{TimedChange, most_at_once, most_in_order};
-pub use self::outstanding::{long_sparkline, outstanding, sparkline};
+pub use self::outstanding::{outstanding, sparkline};
 pub use self::rate::Rate;
 pub use self::shape::Verdict;
 

@@ -13,6 +13,7 @@ use super::names::LeakedNames;
 use super::suspect::SuspectSums;
 use super::target_groups::listed_targets;
 use crate::context::FileContext;
+use crate::stacks::most_frequent;
 use crate::targets::Targets;
 use handlescope_session::values::{Size, joined};
 
@@ -139,7 +140,7 @@ impl Diagnosis {
 
     /// Adds the most frequent stacks that close or free others of the group.
     pub fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
-        Self { stacks: most_frequent(stacks), ..self }
+        Self { stacks: most_frequent(stacks).take(CLOSE_STACKS).collect(), ..self }
     }
 
     /// Returns a sentence in lower case without a full stop; `closers` are the functions that close or free others.
@@ -402,6 +403,7 @@ impl Causes<'_> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
         let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
+        let stacks: Vec<StackIdx> = stacks.take(CLOSE_STACKS).collect();
         if closes == 0 {
             return None;
         }
@@ -510,13 +512,4 @@ impl Causes<'_> {
             None => "an unknown process".to_owned(),
         }
     }
-}
-
-/// Returns the most frequent stacks, most frequent first.
-fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
-    let mut counts: HashMap<StackIdx, u64> = HashMap::new();
-    stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
-    counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
 }

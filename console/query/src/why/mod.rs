@@ -288,17 +288,13 @@ fn ignored_and_others(
     file: &FileAnswer<'_>,
     list: &IgnoreList,
 ) -> Result<(Vec<Suspect>, Vec<Suspect>), QueryError> {
-    let leaks: Vec<IgnoreCandidate<'_>> = suspects
-        .iter()
-        .map(|suspect| IgnoreCandidate {
-            program: suspect.program(),
-            type_name: &suspect.type_name,
-            function: suspect.function.as_deref(),
-            stacks: suspect.equal_stacks.clone(),
-        })
-        .collect();
-    let ignored = ignored_by(list, &leaks, file.file.frames.as_ref())?;
-    drop(leaks);
+    let leaks = suspects.iter().map(|suspect| IgnoreCandidate {
+        program: suspect.program(),
+        type_name: &suspect.type_name,
+        function: suspect.function.as_deref(),
+        stacks: suspect.equal_stacks.clone(),
+    });
+    let ignored = ignored_by(list, leaks, file.file.frames.as_ref())?;
     suspects.iter_mut().zip(ignored).for_each(|(suspect, by)| suspect.ignored = by);
     Ok(suspects.into_iter().partition(|suspect| suspect.ignored.is_some()))
 }

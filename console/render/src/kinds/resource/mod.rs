@@ -20,7 +20,7 @@ use crate::{
 };
 use handlescope_query::{
     ResourceColumn, ResourceCriteria, ResourceGroup, ResourceKeyKind, ResourceStats,
-    ResourcesAnswer, StackNames, long_sparkline,
+    ResourcesAnswer, StackNames, sparkline,
 };
 use handlescope_session::settings::Display;
 use handlescope_session::values::{CountedNoun, Format, Size};
@@ -234,7 +234,7 @@ fn add_key<'a>(
 fn bars(over_time: Option<&[i64]>) -> String {
     let Some(bytes) = over_time else { return String::new() };
     let known = bytes.iter().map(|bytes| u64::try_from(*bytes).unwrap_or_default());
-    long_sparkline(&known.collect::<Vec<u64>>())
+    sparkline(&known.collect::<Vec<u64>>())
 }
 
 fn file_rows(
