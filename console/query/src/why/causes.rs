@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_model::{
-    AcquisitionIdx, EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, StackIdx,
-};
+use handlescope_model::{AcquisitionIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::HandleEvents;
@@ -35,12 +33,13 @@ const OTHER_SIDE_OPEN: &str = "other_side_open";
 const FACTS_BESIDE: [&str; 2] = [PID_REUSED, OTHER_SIDE_OPEN];
 
 /// A cause of the leaks of a `T`: a group of handles, a site of allocations, or heaps. Holds its word, which never
-/// changes, its help text, and the function that proves it and returns a diagnosis with that word.
-pub type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
+/// changes, its help text, and the function that proves it.
+pub type Cause<T> = (&'static str, &'static str, fn(&T) -> Option<Diagnosis>);
 
 /// Returns the diagnoses of the proved causes, in order.
 pub fn proved<T>(causes: &[Cause<T>], subject: &T) -> Vec<Diagnosis> {
-    causes.iter().filter_map(|(word, _, prove)| prove(subject, word)).collect()
+    let proved = causes.iter().filter_map(|(word, _, prove)| Some((*word, prove(subject)?)));
+    proved.map(|(cause, diagnosis)| Diagnosis { cause, ..diagnosis }).collect()
 }
 
 /// Returns the words of some causes with their help texts.
@@ -78,18 +77,13 @@ pub struct Diagnosis {
 
 impl Diagnosis {
     /// Makes a diagnosis that explains `count` of all `leaked`; `None` if `count` is 0.
-    pub fn new(
-        cause: &'static str,
-        count: u64,
-        leaked: u64,
-        facts: impl Into<String>,
-    ) -> Option<Self> {
+    pub fn new(count: u64, leaked: u64, facts: impl Into<String>) -> Option<Self> {
         let facts = match facts.into() {
             facts if count == leaked => facts,
             facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
         };
         let diagnosis = Self {
-            cause,
+            cause: "",
             count,
             objects: 0,
             object_ids: Vec::new(),
@@ -109,7 +103,6 @@ impl Diagnosis {
     /// ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
     /// (1958), says nothing about fewer than five; docs/statistics.md describes it.
     pub fn from_error_paths(
-        cause: &'static str,
         &SuspectSums { counts, is_beyond_chance, .. }: &SuspectSums,
         ended: u64,
         verb: &str,
@@ -120,7 +113,7 @@ impl Diagnosis {
         let facts = format!("{} of {} {be} {verb}", HumanCount(ended), HumanCount(opened));
         let advice =
             (is_rule && is_beyond_chance && ended >= MIN_ENDED).then_some("check the error paths");
-        Some(Self { counts_ends: true, advice, ..Self::new(cause, leaked, leaked, facts)? })
+        Some(Self { counts_ends: true, advice, ..Self::new(leaked, leaked, facts)? })
     }
 
     /// Whether it says more than how many others are closed or freed. Naming the code that does so counts as more.
@@ -185,6 +178,8 @@ pub struct Causes<'a> {
     /// Whether processes go by the names of their executables.
     pub is_plain: bool,
     pub sums: &'a SuspectSums,
+    /// The verb for the end of a handle or view.
+    pub ended: &'static str,
     /// Maximum time between two opens that race, in nanoseconds; `None` if the trace has no clock or its clock steps
     /// are longer.
     pub race_window_ns: Option<i64>,
@@ -242,7 +237,7 @@ impl Causes<'_> {
         self.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
     }
 
-    fn race(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn race(&self) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
         let raced: Vec<AcquisitionIdx> = self
             .leaked
@@ -262,7 +257,7 @@ impl Causes<'_> {
             HumanCount(distance.unsigned_abs() / 1000)
         );
         let advice = Some("get-or-create without a lock");
-        Some(Diagnosis { advice, ..self.diagnosis(cause, &raced, facts)? })
+        Some(Diagnosis { advice, ..self.diagnosis(&raced, facts)? })
     }
 
     /// Finds the nearest open of the same object by another thread of the process, if the program closed that handle.
@@ -314,7 +309,7 @@ impl Causes<'_> {
         Some((before, after))
     }
 
-    fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn duplicates(&self) -> Option<Diagnosis> {
         let duplicated = self.leaked_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
                 && self.columns.processes.inherited_by(event).is_none()
@@ -336,18 +331,18 @@ impl Causes<'_> {
         } else {
             format!("duplicated {from} by {by} and never closed")
         };
-        self.diagnosis(cause, &duplicated, facts)
+        self.diagnosis(&duplicated, facts)
     }
 
-    fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn inherited(&self) -> Option<Diagnosis> {
         let inherited =
             self.leaked_by(|event| self.columns.processes.inherited_by(event).is_some());
         let opening = self.columns.opening(*inherited.first()?);
         let parent = self.process(self.columns.processes.get(opening));
-        self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
+        self.diagnosis(&inherited, format!("inherited from {parent} and never closed"))
     }
 
-    fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn targets(&self) -> Option<Diagnosis> {
         let mut targets = Vec::new();
         let mut outlived = Vec::new();
         for handle in self.leaked {
@@ -374,10 +369,10 @@ impl Causes<'_> {
         };
         let listed = listed_targets(&targets, self.is_plain);
         let facts = format!("still open after the target {kind} ended ({listed})");
-        self.diagnosis(cause, &outlived, facts)
+        self.diagnosis(&outlived, facts)
     }
 
-    fn views(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn views(&self) -> Option<Diagnosis> {
         let views = self.leaked_by(|event| self.columns.kind(event) == Some(EventKind::Map));
         let sizes =
             views.iter().filter_map(|view| self.columns.view_size(self.columns.opening(*view)));
@@ -388,7 +383,7 @@ impl Causes<'_> {
             count => format!("{} views of files are never unmapped", HumanCount(count as u64)),
         };
         let facts = if bytes > 0 { format!("{facts} ({})", Size(bytes)) } else { facts };
-        self.diagnosis(cause, &views, facts)
+        self.diagnosis(&views, facts)
     }
 
     /// Returns the events by which the program closes handles of the group.
@@ -399,45 +394,33 @@ impl Causes<'_> {
             .filter_map(|event| self.columns.closed_by_program(event))
     }
 
-    fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
-        let mut closes = 0_u64;
-        let events = self.closes().inspect(|_| closes += 1);
-        let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
-        let stacks: Vec<StackIdx> = stacks.take(CLOSE_STACKS).collect();
-        if closes == 0 {
+    fn some_closed(&self) -> Option<Diagnosis> {
+        let stacks: Vec<Option<StackIdx>> =
+            self.closes().map(|event| self.columns.stack(event)).collect();
+        if stacks.is_empty() {
             return None;
         }
-        let (objects, object_ids) = (self.objects(self.leaked), self.examples(self.leaked));
-        let diagnosis = Diagnosis::from_error_paths(cause, self.sums, closes, self.ended())?;
-        Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
+        let diagnosis = Diagnosis::from_error_paths(self.sums, stacks.len() as u64, self.ended)?;
+        let diagnosis = self.with_objects(diagnosis, self.leaked);
+        Some(diagnosis.with_stacks(stacks.into_iter().flatten()))
     }
 
-    /// Returns the verb for the end of a handle or view.
-    pub fn ended(&self) -> &'static str {
-        let object = self.handles.first().map(|handle| self.columns.object(*handle));
-        let type_id = object.map(|object| self.file.objects.type_id(object));
-        match type_id.map(|type_id| self.file.types.get(type_id)) {
-            Some(FILE_MAPPING_NAME) => "unmapped",
-            _ => "closed",
-        }
-    }
-
-    fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn none_closed(&self) -> Option<Diagnosis> {
         let leaked = if self.closes().next().is_none() { self.leaked } else { &[] };
-        let facts = match self.ended() {
+        let facts = match self.ended {
             "unmapped" => "nothing unmaps views mapped here",
             _ => "nothing closes handles opened here",
         };
-        self.diagnosis(cause, leaked, facts)
+        self.diagnosis(leaked, facts)
     }
 
-    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn exits(&self) -> Option<Diagnosis> {
         let swept: Vec<AcquisitionIdx> =
             self.leaked_where(|handle| self.columns.closing(handle).is_some());
-        self.diagnosis(cause, &swept, "closed only by process exit")
+        self.diagnosis(&swept, "closed only by process exit")
     }
 
-    fn reuse(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn reuse(&self) -> Option<Diagnosis> {
         let mut reused = Vec::new();
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
@@ -455,7 +438,7 @@ impl Causes<'_> {
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
         let facts = "an earlier handle with this value was closed, so a list of values alone would hide the leak";
-        self.diagnosis(cause, &reused, facts)
+        self.diagnosis(&reused, facts)
     }
 
     /// Returns, by owner and handle value, the place of the first event by which the program closed such a handle.
@@ -478,32 +461,25 @@ impl Causes<'_> {
     /// Makes a diagnosis that explains `handles`; `None` if there are none.
     pub fn diagnosis(
         &self,
-        cause: &'static str,
         handles: &[AcquisitionIdx],
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
         let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
-        let diagnosis = Diagnosis::new(cause, count, leaked, facts)?;
-        let (objects, object_ids) = (self.objects(handles), self.examples(handles));
-        Some(Diagnosis { objects, object_ids, ..diagnosis })
+        Some(self.with_objects(Diagnosis::new(count, leaked, facts)?, handles))
     }
 
-    /// Returns the number of distinct objects; handles of one object must be adjacent.
-    fn objects(&self, handles: &[AcquisitionIdx]) -> u64 {
+    /// Adds the number of the objects of `handles` and the ids of some of them. Handles of one object must be adjacent.
+    fn with_objects(&self, diagnosis: Diagnosis, handles: &[AcquisitionIdx]) -> Diagnosis {
         let object = |handle: &AcquisitionIdx| self.columns.object(*handle);
-        handles.chunk_by(|a, b| object(a) == object(b)).count() as u64
-    }
-
-    /// Returns the ids of some of the objects in ascending order.
-    fn examples(&self, handles: &[AcquisitionIdx]) -> Vec<u64> {
+        let objects = handles.chunk_by(|one, next| object(one) == object(next)).count() as u64;
         let mut ids = BTreeSet::new();
         for handle in handles {
-            ids.insert(u64::from(self.columns.object(*handle).0) + 1);
+            ids.insert(u64::from(object(handle).0) + 1);
             if ids.len() == EXAMPLES {
                 break;
             }
         }
-        ids.into_iter().collect()
+        Diagnosis { objects, object_ids: ids.into_iter().collect(), ..diagnosis }
     }
 
     pub fn process(&self, process: Option<ProcessIdx>) -> String {

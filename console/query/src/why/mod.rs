@@ -18,7 +18,7 @@ mod target_groups;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, ObjectIdx, RowSet};
+use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ObjectIdx, RowSet};
 use rayon::iter::Either;
 use rayon::prelude::*;
 
@@ -338,6 +338,10 @@ fn suspects_of_handles(
             .copied()
             .filter(|handle| handles.table.is_unreleased(*handle))
             .collect();
+        let ended = match group.groups.first()?.type_name {
+            FILE_MAPPING_NAME => "unmapped",
+            _ => "closed",
+        };
         let causes = Causes {
             handles: &handles_of_group,
             leaked: &unreleased,
@@ -347,6 +351,7 @@ fn suspects_of_handles(
             ends: &ends,
             is_plain,
             sums,
+            ended,
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
@@ -363,7 +368,7 @@ fn suspects_of_handles(
             .iter()
             .filter_map(|handle| columns.stack(columns.opening(*handle)))
             .collect();
-        let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
+        let (create_stacks, ended) = (Some(stacks.len()), ended.to_owned());
         Some(GroupFindings { diagnoses, names, create_stacks, grown: None, ended })
     })?;
     let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();

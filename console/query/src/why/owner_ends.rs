@@ -26,7 +26,7 @@ impl Causes<'_> {
         })
     }
 
-    pub fn crashes(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn crashes(&self) -> Option<Diagnosis> {
         let crashed = self.of_ended(|_, owner| self.ends.crash(owner).is_some());
         let (row, owner) = self.owner(*crashed.first()?)?;
         let (status, meaning) = self.ends.crash(row)?;
@@ -46,10 +46,10 @@ impl Causes<'_> {
             "the process crashed at {} (exit status 0x{status:X}, {meaning}): {counted}",
             at(end_ns)
         );
-        self.diagnosis(cause, &crashed, facts)
+        self.diagnosis(&crashed, facts)
     }
 
-    pub fn owners_ended(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn owners_ended(&self) -> Option<Diagnosis> {
         let ended = self.of_ended(|handle, owner| {
             self.columns.closing(handle).is_none() && self.ends.crash(owner).is_none()
         });
@@ -57,10 +57,10 @@ impl Causes<'_> {
         let code = self.ends.exit_code.get(row.row());
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
         let facts = format!("the process ended at {}{code}: {COUNTED}", at(owner.end_ns?));
-        self.diagnosis(cause, &ended, facts)
+        self.diagnosis(&ended, facts)
     }
 
-    pub fn pids_reused(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn pids_reused(&self) -> Option<Diagnosis> {
         let next = |owner: ProcessIdx| self.ends.next.get(owner.row()).copied().flatten();
         let reused = self.of_ended(|handle, owner| {
             next(owner).is_some() && self.columns.closing(handle).is_none()
@@ -88,7 +88,7 @@ impl Causes<'_> {
             at(later_process.start_ns?),
             close.unwrap_or_default()
         );
-        self.diagnosis(cause, &reused, facts)
+        self.diagnosis(&reused, facts)
     }
 
     /// Returns closes of a leaked handle's value in other processes after it was opened.

@@ -7,7 +7,7 @@ use super::causes::{Causes, Diagnosis};
 use super::owner_ends::MAX_EVENTS;
 
 impl Causes<'_> {
-    pub fn opened_twice(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn opened_twice(&self) -> Option<Diagnosis> {
         let twice = self.leaked_where(|handle| self.second_open(handle).is_some());
         let first = self.columns.opening(*twice.first()?);
         let second = self.second_open(*twice.first()?)?;
@@ -19,7 +19,7 @@ impl Causes<'_> {
             self.columns.tid(first)?,
             HumanCount(apart_ns / 1000)
         );
-        self.diagnosis(cause, &twice, facts)
+        self.diagnosis(&twice, facts)
     }
 
     /// Finds the nearest other open of the object by the same thread within the race window. Both must have been open
@@ -38,14 +38,14 @@ impl Causes<'_> {
         before.or_else(after)
     }
 
-    pub fn other_sides_open(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn other_sides_open(&self) -> Option<Diagnosis> {
         let open = self.leaked_where(|handle| self.other_side(handle).is_some());
         let other = self.other_side(*open.first()?)?;
         let facts = format!(
             "the other process of the duplicate, {}, still has its handle open",
             self.process(Some(other))
         );
-        self.diagnosis(cause, &open, facts)
+        self.diagnosis(&open, facts)
     }
 
     /// Returns the other process of a duplicate, if its handle was never closed.

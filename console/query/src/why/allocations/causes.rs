@@ -150,7 +150,7 @@ impl ExaminedSite<'_> {
     ];
 
     /// Diagnoses reservations that nothing was ever committed in.
-    fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn without_commit(&self) -> Option<Diagnosis> {
         let causes = self.causes;
         // Keyed by the first row of each, because rows of parts lack their offsets in the allocation.
         let mut reserved: BTreeMap<AcquisitionIdx, i64> = BTreeMap::new();
@@ -175,17 +175,17 @@ impl ExaminedSite<'_> {
             }
         }
         let (count, size) = unused;
-        self.diagnosis(cause, count, format!("reserved but never committed ({})", Size(size)))
+        self.diagnosis(count, format!("reserved but never committed ({})", Size(size)))
     }
 
     /// Diagnoses blocks that reallocations only made larger.
-    fn only_grew(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn only_grew(&self) -> Option<Diagnosis> {
         let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
         let [from, to] = [longest.first_size, longest.size].map(Size);
         let count = self.chains.len() as u64;
         let steps = HumanCount(longest.steps as u64);
         let facts = format!("only grows: {steps} reallocations from {from} to {to}");
-        self.diagnosis(cause, count, facts)
+        self.diagnosis(count, facts)
     }
 
     /// Returns the rows that ended in the given way.
@@ -197,7 +197,7 @@ impl ExaminedSite<'_> {
             .map(AcquisitionIdx::row)
     }
 
-    fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn none_freed(&self) -> Option<Diagnosis> {
         if self.ended(End::Freed).next().is_some() {
             return None;
         }
@@ -206,15 +206,15 @@ impl ExaminedSite<'_> {
             Some(_) => "reallocated, but never freed",
             None => "nothing frees what is allocated here",
         };
-        self.diagnosis(cause, self.sums.counts.unreleased(), facts)
+        self.diagnosis(self.sums.counts.unreleased(), facts)
     }
 
-    fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn some_freed(&self) -> Option<Diagnosis> {
         self.ended(End::Freed).next()?;
         let (ends, leaked) = (&self.sums.ends, self.sums.counts.unreleased());
         let freed = match ends.freed {
-            0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
-            freed => Diagnosis::from_error_paths(cause, self.sums, freed, "freed")
+            0 => self.diagnosis(leaked, "none freed completely, some in part"),
+            freed => Diagnosis::from_error_paths(self.sums, freed, "freed")
                 .map(|diagnosis| diagnosis.with_others(ends.others())),
         };
         let stacks = self.ended(End::Freed);
@@ -223,18 +223,13 @@ impl ExaminedSite<'_> {
     }
 
     /// Diagnoses allocations that ended with their process.
-    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
-        self.diagnosis(cause, self.sums.counts.closed_at_exit, "freed only by process exit")
+    fn exits(&self) -> Option<Diagnosis> {
+        self.diagnosis(self.sums.counts.closed_at_exit, "freed only by process exit")
     }
 
     /// Makes a diagnosis that explains `count` of the leaked allocations; `None` if `count` is 0.
-    fn diagnosis(
-        &self,
-        cause: &'static str,
-        count: u64,
-        facts: impl Into<String>,
-    ) -> Option<Diagnosis> {
-        Diagnosis::new(cause, count, self.sums.counts.unreleased(), facts)
+    fn diagnosis(&self, count: u64, facts: impl Into<String>) -> Option<Diagnosis> {
+        Diagnosis::new(count, self.sums.counts.unreleased(), facts)
     }
 }
 
@@ -243,11 +238,11 @@ impl SuspectSums {
     pub const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
         [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
 
-    fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn not_destroyed(&self) -> Option<Diagnosis> {
         let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
         match opened.saturating_sub(leaked) {
-            0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
-            ended => Diagnosis::from_error_paths(cause, self, ended, "destroyed"),
+            0 => Diagnosis::new(leaked, leaked, "nothing destroys heaps created here"),
+            ended => Diagnosis::from_error_paths(self, ended, "destroyed"),
         }
     }
 }
