@@ -6,9 +6,9 @@ use std::ops::Range;
 use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::ResourceKind;
 use handlescope_model::{ProcessIdx, StackIdx};
-use hashbrown::HashMap;
 
 use super::lifetimes::AcquiredSums;
+use super::programs::united;
 use crate::amounts::Amount;
 use crate::growth::ProcessLifetimes;
 use crate::tables::ProcessInfo;
@@ -83,16 +83,12 @@ pub struct ProcessShare {
 impl ProcessShare {
     /// Adds up the shares of a process on several stacks.
     pub fn from_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
-        let mut places: HashMap<AcquisitionOwner, usize> = HashMap::new();
-        let mut sums: Vec<Self> = Vec::new();
-        for share in shares {
-            let place = *places.entry((share.row, share.pid)).or_insert(sums.len());
-            match sums.get_mut(place) {
-                Some(sum) => sum.add(share),
-                None => sums.push(share),
-            }
-        }
-        sums
+        let of_processes = united(shares.map(|share| (Some((share.row, share.pid)), share)));
+        let sum = |mut sum: Self, share| {
+            sum.add(share);
+            sum
+        };
+        of_processes.into_iter().filter_map(|shares| shares.into_iter().reduce(sum)).collect()
     }
 
     fn add(&mut self, other: Self) {

@@ -77,12 +77,11 @@ impl AcquisitionGroups<'_> {
         &self,
         groups: impl Iterator<Item = &'g AcquisitionGroup<'g>>,
     ) -> CallerLeaks {
-        groups.fold(CallerLeaks::default(), |mut sum, group| {
+        CallerLeaks::sum(groups.map(|group| {
             let rows = self.of_group(group);
             let unreleased = rows.iter().filter(|row| self.table.is_unreleased(**row));
-            sum.add(CallerLeaks { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
-            sum
-        })
+            CallerLeaks { leaked: unreleased.count() as u64, acquired: rows.len() as u64 }
+        }))
     }
 
     /// Returns the acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes with
