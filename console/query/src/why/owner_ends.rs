@@ -4,6 +4,7 @@ use handlescope_model::{AcquisitionIdx, EventKind, ProcessIdx};
 use indicatif::HumanCount;
 
 use super::causes::{Causes, Diagnosis};
+use super::target_groups::seconds;
 use crate::tables::ProcessInfo;
 
 /// Why a handle of an ended process counts as leaked all the same.
@@ -44,7 +45,7 @@ impl Causes<'_> {
         };
         let facts = format!(
             "the process crashed at {} (exit status 0x{status:X}, {meaning}): {counted}",
-            at(end_ns)
+            seconds(end_ns)
         );
         self.diagnosis(&crashed, facts)
     }
@@ -56,7 +57,7 @@ impl Causes<'_> {
         let (row, owner) = self.owner(*ended.first()?)?;
         let code = self.ends.exit_code.get(row.row());
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
-        let facts = format!("the process ended at {}{code}: {COUNTED}", at(owner.end_ns?));
+        let facts = format!("the process ended at {}{code}: {COUNTED}", seconds(owner.end_ns?));
         self.diagnosis(&ended, facts)
     }
 
@@ -75,17 +76,17 @@ impl Causes<'_> {
         };
         let closes: Vec<i64> = reused.iter().filter_map(closes).collect();
         let close = closes.iter().min().map(|ns| match closes.len() {
-            1 => format!(", which closed a handle with the same value at {}", at(*ns)),
+            1 => format!(", which closed a handle with the same value at {}", seconds(*ns)),
             _ => format!(
                 ", which closed {} handles with the same values, the first at {}",
                 HumanCount(closes.len() as u64),
-                at(*ns)
+                seconds(*ns)
             ),
         });
         let facts = format!(
             "the pid was reused after the process ended, by {} at {}{}",
             later_process.shown_label(false),
-            at(later_process.start_ns?),
+            seconds(later_process.start_ns?),
             close.unwrap_or_default()
         );
         self.diagnosis(&reused, facts)
@@ -106,8 +107,3 @@ impl Causes<'_> {
 
 /// Maximum number of events of an object searched per leaked handle, so that the search stays linear.
 pub const MAX_EVENTS: usize = 64;
-
-/// Formats a time as cause texts show it.
-fn at(ns: i64) -> String {
-    format!("{:.3} s", ns as f64 / 1e9)
-}
