@@ -84,9 +84,9 @@ impl AcquisitionGroups<'_> {
         }))
     }
 
-    /// Returns the acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes with
-    /// the same name and id, one after the other, are in one group.
-    pub fn by_owner(
+    /// Returns the acquisitions of each process of a group. Processes with the same name and id, one after the other, are
+    /// in one group.
+    fn by_owner(
         &self,
         group: &AcquisitionGroup<'_>,
     ) -> Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> {
@@ -127,16 +127,24 @@ impl AcquisitionGroups<'_> {
     }
 
     /// Returns what each process has of a group. There may be several with the same name and id, one after the other.
-    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> Vec<ProcessShare> {
+    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> impl Iterator<Item = ProcessShare> {
+        self.shares_and_rows(group).into_iter().map(|(share, _)| share)
+    }
+
+    /// Returns what each process has of a group, with its acquisitions, without those in heaps.
+    pub fn shares_and_rows(
+        &self,
+        group: &AcquisitionGroup<'_>,
+    ) -> Vec<(ProcessShare, Vec<AcquisitionIdx>)> {
         if self.is_of_one_moment {
-            return vec![self.share_at_end(group)];
+            return vec![(self.share_at_end(group), self.of_group(group).to_vec())];
         }
         if let Some(heaps) = group.heaps.and_then(|index| self.heaps.get(index)) {
-            return vec![self.share_of_heaps(group, heaps)];
+            return vec![(self.share_of_heaps(group, heaps), Vec::new())];
         }
         self.by_owner(group)
             .into_iter()
-            .filter_map(|(owner, rows)| self.share(owner, &rows))
+            .filter_map(|(owner, rows)| Some((self.share(owner, &rows)?, rows)))
             .collect()
     }
 

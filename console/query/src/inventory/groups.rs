@@ -52,14 +52,10 @@ impl InventoryGroup {
                     (Domain::Handles, _) => HANDLE,
                     (Domain::Allocations, kind) => kind,
                 };
-                let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
-                let shares = acquired.shares(group).into_iter();
-                // Heaps have no members and a single share.
-                let members = members.chain(std::iter::repeat_with(Vec::new));
-                shares
-                    .zip(members)
-                    .map(|(share, members)| Self::new(acquired, group, kind, &share, members))
-                    .collect::<Vec<_>>()
+                acquired
+                    .shares_and_rows(group)
+                    .into_iter()
+                    .map(move |(share, rows)| Self::new(acquired, group, kind, &share, rows))
             })
             .collect()
     }
