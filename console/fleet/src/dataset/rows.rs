@@ -11,8 +11,7 @@ use super::tables::{
     ModuleRow, Place, SCHEMA_VERSION, StackRow, TraceRow, What,
 };
 use handlescope_query::{
-    Acquisition, Inventory, InventoryGroup, OpenAt, PRIVATE_HEAP, StackIdentity, StackOfProcess,
-    Suspect,
+    Acquisition, Inventory, InventoryGroup, OpenAt, StackIdentity, StackOfProcess, Suspect,
 };
 
 /// The inventory of a trace and the identities of its stacks.
@@ -142,7 +141,7 @@ impl<'t> TraceRows<'t> {
         DatasetSuspectRow {
             place: self.origin.place(process),
             what: What {
-                kind: kind(suspect),
+                kind: suspect.kind(),
                 r#type: &suspect.type_name,
                 allocator: suspect.allocator.as_deref(),
                 stack,
@@ -274,16 +273,6 @@ impl<'t> TraceRows<'t> {
             product: module.product_name.as_deref(),
             company: module.company.as_deref(),
         }
-    }
-}
-
-/// Returns the kind of what a suspect leaks, as in the table `groups`.
-fn kind(suspect: &Suspect) -> &str {
-    match (suspect.bytes, suspect.type_name.as_str()) {
-        (None, handlescope_model::FILE_MAPPING_NAME) => "view",
-        (None, _) => "handle",
-        (Some(_), PRIVATE_HEAP) => "heap",
-        (Some(_), kind) => kind,
     }
 }
 

@@ -5,16 +5,27 @@ use std::ops::Range;
 
 use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::ResourceKind;
-use handlescope_model::{ProcessIdx, StackIdx};
+use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use super::lifetimes::AcquiredSums;
 use super::programs::united;
 use crate::amounts::Amount;
+use crate::answer::Domain;
 use crate::growth::ProcessLifetimes;
 use crate::tables::ProcessInfo;
 
 /// The type of heaps themselves, as opposed to blocks in them.
 pub const PRIVATE_HEAP: &str = "private heap";
+
+/// Returns `handle`, `view`, or the kind of allocations of a type; heaps themselves count as `heap`.
+pub fn kind_of(subject: Domain, type_name: &str) -> &str {
+    match (subject, type_name) {
+        (Domain::Handles, FILE_MAPPING_NAME) => "view",
+        (Domain::Handles, _) => "handle",
+        (Domain::Allocations, PRIVATE_HEAP) => ResourceKind::Heap.name(),
+        (Domain::Allocations, kind) => kind,
+    }
+}
 
 /// A process and its id, as far as known.
 pub type AcquisitionOwner = (Option<ProcessIdx>, Option<u32>);

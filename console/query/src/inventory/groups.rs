@@ -1,16 +1,10 @@
 //! Groups of what one process acquired of one type on one stack.
 
-use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, ProcessIdx, StackIdx};
 
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare, kind_of};
 use crate::amounts::{ByteAmounts, Counts};
-use crate::answer::Domain;
-
-/// The kind of handles.
-const HANDLE: &str = "handle";
-
-/// The kind of mapped views.
-const VIEW: &str = "view";
+use crate::growth::Lifetime;
 
 /// What one process acquired of one kind, type and allocator on one stack.
 pub struct InventoryGroup {
@@ -43,27 +37,16 @@ pub struct InventoryGroup {
 impl InventoryGroup {
     /// Returns what each process has of each group.
     pub fn all(acquired: &AcquisitionGroups<'_>) -> Vec<Self> {
-        acquired
-            .groups
-            .iter()
-            .flat_map(|group| {
-                let kind = match (acquired.subject, group.type_name) {
-                    (Domain::Handles, FILE_MAPPING_NAME) => VIEW,
-                    (Domain::Handles, _) => HANDLE,
-                    (Domain::Allocations, kind) => kind,
-                };
-                acquired
-                    .shares_and_rows(group)
-                    .into_iter()
-                    .map(move |(share, rows)| Self::new(acquired, group, kind, &share, rows))
-            })
-            .collect()
+        let shares = acquired.groups.iter().flat_map(|group| {
+            let shares = acquired.shares_and_rows(group).into_iter();
+            shares.map(move |(share, rows)| Self::new(acquired, group, &share, rows))
+        });
+        shares.collect()
     }
 
     fn new(
         acquired: &AcquisitionGroups<'_>,
         group: &AcquisitionGroup<'_>,
-        kind: &str,
         share: &ProcessShare,
         members: Vec<AcquisitionIdx>,
     ) -> Self {
@@ -76,15 +59,13 @@ impl InventoryGroup {
             .reduce(|(first, last), (ns, _)| (first.min(ns), last.max(ns)));
         let (count, sum) = lifetimes
             .iter()
-            .filter_map(|lifetime| {
-                Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns) as f64)
-            })
-            .fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns));
+            .filter_map(Lifetime::length_ns)
+            .fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns as f64));
         Self {
             process: share.row,
             process_name: process.name,
             pid: share.pid,
-            kind: kind.to_owned(),
+            kind: kind_of(acquired.subject, group.type_name).to_owned(),
             type_name: group.type_name.to_owned(),
             allocator: allocator.map(str::to_owned),
             stack: group.create_stack,

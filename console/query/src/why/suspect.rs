@@ -11,7 +11,7 @@ use super::names::LeakedNames;
 use super::score;
 use crate::acquired::{
     AcquiredSums, AcquisitionGroups, AllocationEnds, PRIVATE_HEAP, ProcessShare, ProgramGroup,
-    SharedFunction,
+    SharedFunction, kind_of,
 };
 use crate::amounts::{ByteAmounts, Counts};
 use crate::answer::Domain;
@@ -217,6 +217,12 @@ impl Suspect {
     pub fn functions_of_all_stacks(&self) -> Option<usize> {
         let function = self.function_of_stacks.as_ref().filter(|it| !it.callers.is_empty());
         function.map(|function| function.path.len())
+    }
+
+    /// Returns `handle`, `view`, or the kind of the allocations.
+    pub fn kind(&self) -> &str {
+        let is_handle = self.bytes.is_none();
+        kind_of(if is_handle { Domain::Handles } else { Domain::Allocations }, &self.type_name)
     }
 
     /// Returns the program its owner runs.
