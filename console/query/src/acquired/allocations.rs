@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use handlescope_model::AllocatorIdx;
 use handlescope_model::tables::{Allocator, ResourceKind};
 
 use super::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP};
@@ -35,24 +36,6 @@ impl<'a> AcquisitionGroups<'a> {
         let info = trace.info()?;
         let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
-        let mut acquired = Self {
-            subject: Domain::Allocations,
-            table: Arc::clone(table),
-            groups: Vec::new(),
-            members: Cow::default(),
-            heaps: Vec::new(),
-            selected_count: 0,
-            frames: Some(frames),
-            stacks: None,
-            functions: None,
-            processes,
-            asked: criteria.owners.clone(),
-            is_plain,
-            is_of_one_moment: false,
-            window,
-            extent: window.unwrap_or(TimeWindow { start_ns: 0, end_ns: 0 }),
-            cancel,
-        };
         // Without criteria on times and stacks, allocators decide.
         let select = || ResourceSelection::new(&FilteredTables::load(origin)?, criteria);
         let selection = criteria.chooses_rows().then(select).transpose()?;
@@ -64,21 +47,17 @@ impl<'a> AcquisitionGroups<'a> {
             .map(|allocator| {
                 let kind = criteria.kind.as_ref();
                 kind.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
-                    && acquired.matches_process(&process(processes, allocator))
+                    && criteria.owners.matches(&process(processes, allocator), is_plain)
             })
             .collect();
-        let is_set = |flags: &[bool], index: usize| flags.get(index).copied().unwrap_or_default();
         let is_selected = |row: &usize| {
-            let allocator = table.allocator.get(*row);
-            allocator.is_some_and(|allocator| is_set(&is_requested, allocator.row()))
+            let is_requested = |allocator: AllocatorIdx| is_requested.get(allocator.row()).copied();
+            table.allocator.get(*row).and_then(is_requested).unwrap_or_default()
                 && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
         };
-        let Sites { sites, rows: members, selected_count, stacks, functions } =
+        let Sites { sites, rows, selected_count, stacks, functions } =
             Sites::new(table, is_selected, kept, frames)?;
-        if kept == KeptSites::Leaking && selection.is_none() {
-            acquired.heaps = CreatedHeaps::leaking(table, &is_requested, &stacks, processes);
-        }
-        acquired.groups.extend(sites.into_iter().filter_map(|site| {
+        let of_sites = sites.into_iter().filter_map(|site| {
             let allocator = table.allocators.get(site.allocator?)?;
             Some(AcquisitionGroup {
                 kind: ResourceKind::from_code(allocator.kind),
@@ -89,19 +68,36 @@ impl<'a> AcquisitionGroups<'a> {
                 members: site.members,
                 ..of_allocator(processes, allocator)
             })
-        }));
-        acquired.groups.extend(acquired.heaps.iter().enumerate().filter_map(|(index, heaps)| {
-            Some(AcquisitionGroup {
-                create_stack: heaps.stack,
-                heaps: Some(index),
-                ..of_allocator(processes, table.allocators.get(heaps.first)?)
-            })
-        }));
-        acquired.members = Cow::Owned(members);
-        acquired.selected_count = selected_count;
-        acquired.stacks = Some(Arc::new(stacks));
-        acquired.functions = functions.map(Arc::new);
-        Ok(Some(acquired))
+        });
+        // The requested stacks and times do not apply to heaps.
+        let has_heaps = kept == KeptSites::Leaking && selection.is_none();
+        let heaps = has_heaps
+            .then(|| CreatedHeaps::leaking(table, &is_requested, &stacks, processes))
+            .into_iter()
+            .flatten();
+        let of_heaps = heaps.filter_map(|heaps| {
+            let allocator = table.allocators.get(heaps.first)?;
+            let create_stack = heaps.stack;
+            let heaps = Some(heaps);
+            Some(AcquisitionGroup { create_stack, heaps, ..of_allocator(processes, allocator) })
+        });
+        Ok(Some(Self {
+            subject: Domain::Allocations,
+            table: Arc::clone(table),
+            groups: of_sites.chain(of_heaps).collect(),
+            members: Cow::Owned(rows),
+            selected_count,
+            frames: Some(frames),
+            stacks: Some(Arc::new(stacks)),
+            functions: functions.map(Arc::new),
+            processes,
+            asked: criteria.owners.clone(),
+            is_plain,
+            is_of_one_moment: false,
+            window,
+            extent: window.unwrap_or(TimeWindow { start_ns: 0, end_ns: 0 }),
+            cancel,
+        }))
     }
 }
 

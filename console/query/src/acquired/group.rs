@@ -7,6 +7,7 @@ use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocat
 use handlescope_model::tables::ResourceKind;
 use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
+use super::heaps::CreatedHeaps;
 use super::lifetimes::AcquiredSums;
 use super::programs::united;
 use crate::amounts::Amount;
@@ -49,8 +50,8 @@ pub struct AcquisitionGroup<'t> {
     pub owner: AcquisitionOwner,
     /// Number of its handles open at the end, whatever opened them.
     pub open_at_end: u64,
-    /// For a group of heaps, its index among the heaps that are never destroyed.
-    pub heaps: Option<usize>,
+    /// The heaps, for a group of heaps that are never destroyed.
+    pub heaps: Option<CreatedHeaps>,
 }
 
 impl<'t> AcquisitionGroup<'t> {

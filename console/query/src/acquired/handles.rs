@@ -30,7 +30,6 @@ impl<'a> AcquisitionGroups<'a> {
             table: Arc::clone(&timed.table),
             groups: Vec::new(),
             members: Cow::Borrowed(&timed.handles),
-            heaps: Vec::new(),
             selected_count: timed.handles.len(),
             frames: file.frames.as_ref(),
             stacks: groups.stacks.clone(),

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::alike::CallerLeaks;
 use super::between::{PointAmounts, PointSpan};
 use super::group::{AcquisitionGroup, AcquisitionOwner, ProcessShare};
 use super::heaps::CreatedHeaps;
 use super::lifetimes::{AcquiredLifetimes, AcquiredSums};
+use super::programs::united;
 use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::{Amount, Counts};
 use crate::answer::Domain;
@@ -31,9 +32,6 @@ pub struct AcquisitionGroups<'a> {
     pub groups: Vec<AcquisitionGroup<'a>>,
     /// The acquisitions of all groups, one group after the other.
     pub members: Cow<'a, [AcquisitionIdx]>,
-    /// Heaps that are never destroyed; empty if allocations are selected by more than process, because the requested
-    /// stacks and times do not apply to heaps.
-    pub heaps: Vec<CreatedHeaps>,
     /// Number of selected allocations, counting parts.
     pub selected_count: usize,
     pub frames: Option<&'a Frames<'a>>,
@@ -90,18 +88,11 @@ impl AcquisitionGroups<'_> {
         &self,
         group: &AcquisitionGroup<'_>,
     ) -> Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> {
-        let mut indexes: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
-        let mut by_owner: Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> = Vec::new();
-        let rows = self.of_group(group);
-        for run in rows.chunk_by(|one, next| self.table.owner(*one) == self.table.owner(*next)) {
-            let row = run.first().and_then(|row| self.table.owner(*row));
-            let index = *indexes.entry(row).or_insert(by_owner.len());
-            if index == by_owner.len() {
-                by_owner.push((self.owner(group, row), Vec::new()));
-            }
-            by_owner[index].1.extend(run);
-        }
-        by_owner
+        let owner = |row: &AcquisitionIdx| self.table.owner(*row);
+        let runs = self.of_group(group).chunk_by(|one, next| owner(one) == owner(next));
+        let by_owner = united(runs.filter_map(|run| Some((Some(owner(run.first()?)), run))));
+        let rows = by_owner.into_iter().map(|runs| runs.concat());
+        rows.map(|rows| (self.owner(group, rows.first().and_then(owner)), rows)).collect()
     }
 
     /// Returns a process of a group with its id.
@@ -139,7 +130,7 @@ impl AcquisitionGroups<'_> {
         if self.is_of_one_moment {
             return vec![(self.share_at_end(group), self.of_group(group).to_vec())];
         }
-        if let Some(heaps) = group.heaps.and_then(|index| self.heaps.get(index)) {
+        if let Some(heaps) = &group.heaps {
             return vec![(self.share_of_heaps(group, heaps), Vec::new())];
         }
         self.by_owner(group)
@@ -235,7 +226,7 @@ impl AcquisitionGroups<'_> {
             self.of_groups(groups).into_iter().map(AcquisitionIdx::row).collect();
         let left: HashSet<AllocatorIdx> = groups
             .iter()
-            .filter_map(|group| self.heaps.get(group.heaps?))
+            .filter_map(|group| group.heaps.as_ref())
             .flat_map(|heaps| &heaps.left)
             .copied()
             .collect();

@@ -264,12 +264,11 @@ impl Causes<'_> {
     /// Returns the distance in nanoseconds and both threads.
     fn racing_open(&self, handle: AcquisitionIdx) -> Option<(i64, u32, u32)> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
-        let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening)?);
+        let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening));
         let (mut before, mut after) = self.nearby_creates(handle)?;
         // The program closed the other handle, so it intends to have only one.
         let is_racing_open = |event: &usize| {
-            columns.tid(*event).is_some_and(|other_tid| other_tid != tid)
-                && columns.closed_by_program(*event).is_some()
+            columns.tid(*event) != tid && columns.closed_by_program(*event).is_some()
         };
         let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
         nearest
@@ -277,7 +276,7 @@ impl Causes<'_> {
             .flatten()
             .filter_map(|event| {
                 let distance = columns.time_ns(event)?.abs_diff(time);
-                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
+                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)))
             })
             .min()
     }

@@ -16,7 +16,7 @@ impl Causes<'_> {
         let example = if twice.len() > 1 { "for example " } else { "" };
         let facts = format!(
             "one thread opened the same object twice and closed only one handle ({example}thread {}, {} µs apart)",
-            self.columns.tid(first)?,
+            self.columns.tid(first),
             HumanCount(apart_ns / 1000)
         );
         self.diagnosis(&twice, facts)
@@ -26,8 +26,7 @@ impl Causes<'_> {
     /// at once, and the program must have closed the other one. Opens that are further apart may be unrelated.
     fn second_open(&self, handle: AcquisitionIdx) -> Option<usize> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
-        let tid = columns.tid(opening)?;
-        let is_of_thread = |event: &usize| columns.tid(*event) == Some(tid);
+        let is_of_thread = |event: &usize| columns.tid(*event) == columns.tid(opening);
         let (mut before, mut after) = self.nearby_creates(handle)?;
         let before = before.find(is_of_thread).filter(|event| {
             let close = columns.closed_by_program(*event);
