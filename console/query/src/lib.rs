@@ -90,8 +90,8 @@ pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx};
 pub use self::growth::{
-    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange,
-    Verdict, most_at_once, most_in_order, outstanding, sparkline,
+    Growth, GrowthEvidence, Lifetime, OutlivingHandles, Rate, TimeWindow, TimedChange, Verdict,
+    most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};

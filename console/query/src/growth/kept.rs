@@ -18,6 +18,7 @@ const CURED_LATE: f64 = 1.5;
 const KEPT_PER_LATE_CLOSE: usize = 3;
 
 /// The leaked handles of a group.
+#[derive(Default)]
 pub struct KeptHandles {
     /// When the kept ones were opened, ascending.
     pub opens: Vec<i64>,

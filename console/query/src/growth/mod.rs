@@ -44,8 +44,6 @@ pub use self::outstanding::{outstanding, sparkline};
 pub use self::rate::Rate;
 pub use self::shape::Verdict;
 
-use std::fmt;
-
 use self::kept::KeptHandles;
 
 /// A verdict with its evidence.
@@ -72,11 +70,6 @@ impl Growth {
     /// Returns the rate of a steady leak.
     pub fn steady_rate(&self) -> Option<Rate> {
         self.evidence.rate.filter(|_| self.verdict == Verdict::Steady)
-    }
-
-    /// Returns the evidence as a sentence without a full stop; `opened` is the number of all handles.
-    pub fn sentence(&self, words: GrowthWords<'_>, opened: u64) -> String {
-        self.evidence.sentence(self.verdict, words, opened)
     }
 
     /// Judges a group of handles in any order.
@@ -142,12 +135,5 @@ impl Growth {
         }
         let rate = (verdict == Verdict::Steady).then(|| Rate::new(&opens)).flatten();
         Self { verdict, evidence: GrowthEvidence::new(opened, kept, &opens, rate, window) }
-    }
-}
-
-/// Writes the evidence as a sentence without a full stop.
-impl fmt::Display for Growth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence(GrowthWords::default(), self.evidence.opened as u64))
     }
 }

@@ -276,7 +276,7 @@ impl Suspect {
         };
         let words =
             GrowthWords { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
-        self.growth.sentence(words, total)
+        self.growth.evidence.sentence(self.growth.verdict, words, total)
     }
 
     /// Returns the predicate for all that the program did not close or free. What process exit released is not
