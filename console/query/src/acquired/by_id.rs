@@ -23,14 +23,9 @@ fn add_suspects(
     acquired: &AcquisitionGroups<'_>,
     id: &SuspectId,
 ) -> Result<(), QueryError> {
-    let flags = [false, true].into_iter();
-    let scopes: Vec<Vec<ProgramGroup<'_>>> = flags
-        .clone()
-        .flat_map(|by_process| {
-            flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
-        })
-        .map(|scope| ProgramGroup::all(acquired, scope))
-        .collect();
+    let scopes = [(false, false), (false, true), (true, false), (true, true)]
+        .map(|(by_process, by_stack)| SuspectScope { by_process, by_stack })
+        .map(|scope| ProgramGroup::all(acquired, scope));
     rows.note_groups(scopes.iter().any(|groups| !groups.is_empty()));
     let mut found = false;
     for without_symbols in [false, true] {

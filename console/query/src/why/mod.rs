@@ -192,8 +192,7 @@ impl<'a> WhyAnswer<'a> {
         let open = (!has_events)
             .then(|| HandleCounts::new(&file.file, &file.selection, &criteria.handles))
             .transpose()?;
-        let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
-        let mut methods_unnamed = None;
+        let mut allocation_count = 0;
         let origin = table.and_then(|table| AllocationSource::new(&file.file, table));
         if let Some((origin, chosen)) = origin.zip(criteria.allocations())
             && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
@@ -205,23 +204,22 @@ impl<'a> WhyAnswer<'a> {
             suspects.extend(of_allocations);
             not_counted.extend(rest);
             allocation_count = allocations.selected_count;
-            let caveats = &file.about.caveats;
+            let caveats = &mut file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
                 let AllocationSource { trace, table, frames, processes, .. } = origin;
                 let stacks = || Ok(table.stacks_of_processes());
-                methods_unnamed = unnamed_methods::caveat(trace, frames, processes, stacks)?;
+                caveats.extend(unnamed_methods::caveat(trace, frames, processes, stacks)?);
             }
             if allocation_count > 0 {
-                no_match = None;
+                file.about.no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
                 let tables = FilteredTables::load(origin)?;
-                no_match = ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
+                file.about.no_match =
+                    ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
             }
         }
-        file.about.no_match = no_match;
-        file.about.caveats.extend(methods_unnamed);
         let least = criteria.min_leaked.unwrap_or_default();
         let requests = RequestStarts::load(file.file.trace)?;
         let (ignored, mut suspects) = ignored_and_others(suspects, &file, &criteria.ignoring.list)?;
