@@ -1,9 +1,10 @@
 //! Heaps that a program creates and never destroys.
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, StackIdx};
 use hashbrown::HashMap;
 
+use super::group::AcquisitionOwner;
 use super::lifetimes::AcquiredSums;
 use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::ByteAmounts;
@@ -36,9 +37,8 @@ impl CreatedHeaps {
         processes: &ProcessList,
     ) -> Vec<Self> {
         let bytes_left = bytes_left(table);
-        // By process, process id, and the first equal stack.
-        let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
-            HashMap::new();
+        // By owner and the first equal stack.
+        let mut created: HashMap<(AcquisitionOwner, StackIdx), Self> = HashMap::new();
         let heaps = (0..).map(AllocatorIdx).zip(table.allocators.rows()).zip(is_requested).filter(
             |((_, heap), is_requested)| {
                 **is_requested
@@ -49,7 +49,7 @@ impl CreatedHeaps {
         for ((row, heap), _) in heaps {
             let stack = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let heaps = created
-                .entry((heap.process, heap.pid, stack))
+                .entry(((heap.process, heap.pid), stack))
                 .or_insert_with(|| Self { first: row, ..Self::default() });
             heaps.stack = heaps.stack.or(heap.create_stack.map(|_| stack));
             let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();

@@ -20,7 +20,7 @@ pub use self::alike::CallerLeaks;
 pub use self::between::{PointAmounts, PointSpan};
 pub use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::callers::{Caller, SharedFunction};
-pub use self::group::{AcquisitionGroup, PRIVATE_HEAP, ProcessShare, kind_of};
+pub use self::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP, ProcessShare, kind_of};
 pub use self::lifetimes::{AcquiredSums, AllocationEnds};
 pub use self::list::AcquisitionGroups;
 pub use self::program_groups::{ProgramGroup, SuspectScope};

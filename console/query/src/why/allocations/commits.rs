@@ -3,18 +3,16 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{AcquisitionIdx, Numbers, ProcessIdx};
+use handlescope_model::{AcquisitionIdx, Numbers};
 
+use crate::acquired::AcquisitionOwner;
 use crate::acquisition_table::AcquisitionTable;
 
 /// Bytes per page.
 const PAGE: u64 = 4096;
 
-/// A process, or its id if the process is unknown.
-type CommitOwner = (Option<ProcessIdx>, Option<u32>);
-
 /// Commits of each process.
-pub struct Commits(HashMap<CommitOwner, ProcessCommits>);
+pub struct Commits(HashMap<AcquisitionOwner, ProcessCommits>);
 
 /// The commits of a process by their first page. Windows commits within one reservation, so the first page tells which
 /// reservation the pages belong to. How many pages follow is unknown if the allocation found some of them already
@@ -29,7 +27,7 @@ struct ProcessCommits {
 
 impl Commits {
     pub fn load(table: &AcquisitionTable, key: &Numbers<u64>) -> Self {
-        let mut commits: HashMap<CommitOwner, Vec<(u64, i64)>> = HashMap::new();
+        let mut commits: HashMap<AcquisitionOwner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if table.allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
             let resources = table.allocations().map(AcquisitionIdx::from_row);
@@ -96,7 +94,7 @@ fn page(address: u64) -> u64 {
     address - address % PAGE
 }
 
-fn owner(allocator: &Allocator) -> CommitOwner {
+fn owner(allocator: &Allocator) -> AcquisitionOwner {
     (allocator.process, allocator.pid)
 }
 
