@@ -22,16 +22,27 @@ pub struct NeededColumns {
     pub ended_stack: bool,
     /// Owners, objects, and when owners ended.
     pub owners: bool,
+    pub allocators: bool,
 }
 
 impl NeededColumns {
     /// For lifetimes of handles; their groups already have the stacks.
-    pub const HANDLES: Self =
-        Self { opened_stack: false, ended_ns: true, ended_stack: false, owners: true };
+    pub const HANDLES: Self = Self {
+        opened_stack: false,
+        ended_ns: true,
+        ended_stack: false,
+        owners: true,
+        allocators: false,
+    };
 
     /// For lifetimes of allocations, with the stacks that groups and causes need.
-    pub const ALLOCATIONS: Self =
-        Self { opened_stack: true, ended_ns: true, ended_stack: true, owners: true };
+    pub const ALLOCATIONS: Self = Self {
+        opened_stack: true,
+        ended_ns: true,
+        ended_stack: true,
+        owners: true,
+        allocators: true,
+    };
 
     /// Returns the columns needed to answer with these criteria.
     pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
@@ -40,11 +51,13 @@ impl NeededColumns {
             ended_ns: criteria.buckets.is_some() || criteria.is_compared,
             ended_stack: criteria.free_stack.is_some(),
             owners: criteria.is_compared,
+            allocators: true,
         }
     }
 }
 
 /// The allocators of a trace.
+#[derive(Default)]
 pub struct AllocatorList(Vec<Allocator>);
 
 impl AllocatorList {
@@ -65,7 +78,7 @@ impl AllocatorList {
 pub struct AcquisitionTable {
     /// The handles and views; their rows come before those of allocations.
     handles: Arc<EventTable>,
-    /// The allocators of the trace.
+    /// The allocators of the trace, if needed.
     pub allocators: Arc<AllocatorList>,
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
@@ -90,9 +103,11 @@ impl AcquisitionTable {
     pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Arc<Self>, QueryError> {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
+        let allocators = needed.allocators.then(|| AllocatorList::load(trace)).transpose()?;
+        let allocators = Arc::new(allocators.unwrap_or_default());
         Ok(Arc::new(Self {
             handles: trace.event_table()?,
-            allocators: Arc::new(AllocatorList::load(trace)?),
+            allocators,
             allocator: trace.values(Acquisitions::allocator)?,
             size: trace.values(Acquisitions::size)?,
             opened_ns: trace.values(Acquisitions::opened_ns)?,
