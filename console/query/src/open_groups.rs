@@ -1,6 +1,7 @@
 //! Open handles by process, type and the stack that opened them.
 
 use super::context::Source;
+use super::criteria::GroupKey;
 use super::criteria::{GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
@@ -53,8 +54,10 @@ fn open_group(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Option<O
         return None;
     }
     let (type_name, stack) = groups.type_and_stack(leaf);
+    let process = groups.path(leaf).next().map(|node| groups.key(node));
+    let Some(GroupKey::Text(process)) = process else { return None };
     Some(OpenGroup {
-        process: groups.process_label(leaf)?.to_owned(),
+        process: process.to_owned(),
         type_name: type_name.to_owned(),
         function: groups.function(&file.file, stack),
         open: stats.leaked,

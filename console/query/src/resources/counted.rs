@@ -10,7 +10,7 @@ use super::keys::ResourceKeys;
 use super::stats::{Once, ResourceStats};
 use crate::allocations::{AllocationOrMiss, FilteredTables, PART};
 use crate::groups::{GroupNodes, Path};
-use crate::growth::{Lifetime, TimeParts, TimedChange};
+use crate::growth::{TimeParts, TimedChange};
 use handlescope_session::cancel::Cancelled;
 
 /// Tables and options for counting allocations.
@@ -151,15 +151,14 @@ impl Counter<'_> {
             counts.once.push((group, Once::Free, self.kind(resource), call));
         }
         if let Some((timeline, time_ns)) = self.timeline.zip(time_ns) {
-            let end_ns = table.ended_ns.get(row);
-            let (begin, end) =
-                timeline.of_lifetime(Lifetime { opened_ns: time_ns, closed_ns: end_ns });
+            let begin = timeline.part_of(time_ns);
             // Kinds that are counted by number do not end in parts.
             let change =
                 if self.by_count { i64::from(!table.is_further_part(resource)) } else { size };
             counted.change(begin, change);
-            if let Some(end) = end {
-                counted.change(end, change.saturating_neg());
+            let end_ns = table.ended_ns.get(row);
+            if let Some(end_ns) = end_ns {
+                counted.change(timeline.part_of(end_ns).max(begin), change.saturating_neg());
             }
             if self.keeps_changes {
                 let end = end_ns.map(|end_ns| (end_ns.max(time_ns), change.saturating_neg()));
