@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use super::columns::HandleEvents;
 use super::columns::OwnerEnds;
 use super::names::LeakedNames;
-use super::suspect::SuspectSums;
+use super::suspect::LeakingGroup;
 use super::target_groups::listed_targets;
 use crate::context::FileContext;
 use crate::stacks::most_frequent;
@@ -103,7 +103,7 @@ impl Diagnosis {
     /// ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
     /// (1958), says nothing about fewer than five; docs/statistics.md describes it.
     pub fn from_error_paths(
-        &SuspectSums { counts, is_beyond_chance, .. }: &SuspectSums,
+        &LeakingGroup { counts, is_beyond_chance, .. }: &LeakingGroup,
         ended: u64,
         verb: &str,
     ) -> Option<Self> {
@@ -168,16 +168,13 @@ pub struct GroupFindings {
 
 /// A group of handles with the data that its causes are found in.
 pub struct Causes<'a> {
-    pub handles: &'a [AcquisitionIdx],
-    /// Handles the program did not close.
-    pub leaked: &'a [AcquisitionIdx],
+    pub group: &'a LeakingGroup,
     pub file: &'a FileContext<'a>,
     pub columns: &'a HandleEvents,
     pub targets: &'a Targets,
     pub ends: &'a OwnerEnds,
     /// Whether processes go by the names of their executables.
     pub is_plain: bool,
-    pub sums: &'a SuspectSums,
     /// The verb for the end of a handle or view.
     pub ended: &'static str,
     /// Maximum time between two opens that race, in nanoseconds; `None` if the trace has no clock or its clock steps
@@ -234,12 +231,13 @@ impl Causes<'_> {
         &self,
         is_selected: impl Fn(AcquisitionIdx) -> bool,
     ) -> Vec<AcquisitionIdx> {
-        self.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
+        self.group.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
     }
 
     fn race(&self) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
         let raced: Vec<AcquisitionIdx> = self
+            .group
             .leaked
             .iter()
             .filter(|handle| {
@@ -344,7 +342,7 @@ impl Causes<'_> {
     fn targets(&self) -> Option<Diagnosis> {
         let mut targets = Vec::new();
         let mut outlived = Vec::new();
-        for handle in self.leaked {
+        for handle in &self.group.leaked {
             let place = self.targets.place(self.columns.object(*handle));
             let Some((place, target)) = place.and_then(|it| Some((it, self.targets.at(it)?)))
             else {
@@ -387,7 +385,8 @@ impl Causes<'_> {
 
     /// Returns the events by which the program closes handles of the group.
     fn closes(&self) -> impl Iterator<Item = usize> {
-        self.handles
+        self.group
+            .rows
             .iter()
             .map(|handle| self.columns.opening(*handle))
             .filter_map(|event| self.columns.closed_by_program(event))
@@ -399,13 +398,13 @@ impl Causes<'_> {
         if stacks.is_empty() {
             return None;
         }
-        let diagnosis = Diagnosis::from_error_paths(self.sums, stacks.len() as u64, self.ended)?;
-        let diagnosis = self.with_objects(diagnosis, self.leaked);
+        let diagnosis = Diagnosis::from_error_paths(self.group, stacks.len() as u64, self.ended)?;
+        let diagnosis = self.with_objects(diagnosis, &self.group.leaked);
         Some(diagnosis.with_stacks(stacks.into_iter().flatten()))
     }
 
     fn none_closed(&self) -> Option<Diagnosis> {
-        let leaked = if self.closes().next().is_none() { self.leaked } else { &[] };
+        let leaked: &[_] = if self.closes().next().is_none() { &self.group.leaked } else { &[] };
         let facts = match self.ended {
             "unmapped" => "nothing unmaps views mapped here",
             _ => "nothing closes handles opened here",
@@ -423,7 +422,7 @@ impl Causes<'_> {
         let mut reused = Vec::new();
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
-        for handle in self.leaked {
+        for handle in &self.group.leaked {
             // Handles of an object are adjacent.
             let of = self.columns.object(*handle);
             if object != Some(of) {
@@ -463,7 +462,7 @@ impl Causes<'_> {
         handles: &[AcquisitionIdx],
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
-        let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
+        let (count, leaked) = (handles.len() as u64, self.group.leaked.len() as u64);
         Some(self.with_objects(Diagnosis::new(count, leaked, facts)?, handles))
     }
 

@@ -18,7 +18,7 @@ mod target_groups;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ObjectIdx, RowSet};
+use handlescope_model::{FILE_MAPPING_NAME, ObjectIdx, RowSet};
 use rayon::iter::Either;
 use rayon::prelude::*;
 
@@ -35,7 +35,7 @@ use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
 use self::not_counted::UnsuspectedGroup;
-use self::suspect::SuspectSums;
+use self::suspect::LeakingGroup;
 use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocationSource, FilteredTables, ResourceSelection};
@@ -199,7 +199,7 @@ impl<'a> WhyAnswer<'a> {
             && let Some(allocations) =
                 AcquisitionGroups::from_allocations(origin, &chosen, is_plain, kept)?
         {
-            let causes = SiteCauses::load(origin.trace, &allocations)?;
+            let causes = SiteCauses::load(origin.trace, origin.table)?;
             let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
             suspects.extend(of_allocations);
             not_counted.extend(rest);
@@ -325,44 +325,33 @@ fn suspects_of_handles(
     targets.name_functions(trace, frame_names)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
-    let (suspects, others) = suspects(&handles, criteria, |group, sums| {
-        let mut handles_of_group = handles.of_groups(&group.groups);
-        if group.shared_function().is_some() {
-            // Handles of an object are adjacent.
-            handles_of_group.sort_by_key(|handle| (handles.table.object(*handle), *handle));
-        }
-        let unreleased: Vec<AcquisitionIdx> = handles_of_group
-            .iter()
-            .copied()
-            .filter(|handle| handles.table.is_unreleased(*handle))
-            .collect();
+    let (suspects, others) = suspects(&handles, criteria, |group, members| {
         let ended = match group.groups.first()?.type_name {
             FILE_MAPPING_NAME => "unmapped",
             _ => "closed",
         };
         let causes = Causes {
-            handles: &handles_of_group,
-            leaked: &unreleased,
+            group: members,
             file: &file.file,
             columns: &columns,
             targets: &targets,
             ends: &ends,
             is_plain,
-            sums,
             ended,
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
         let mut objects: Vec<ObjectIdx> =
-            unreleased.iter().map(|handle| columns.object(*handle)).collect();
+            members.leaked.iter().map(|handle| columns.object(*handle)).collect();
         objects.dedup();
         let mut names = names.names(objects.into_iter());
         if handles.window.is_none() {
             let values =
-                unreleased.iter().filter_map(|handle| columns.value(columns.opening(*handle)));
+                members.leaked.iter().filter_map(|handle| columns.value(columns.opening(*handle)));
             names.handles = values.take(MAX_HANDLES).collect();
         }
-        let stacks: HashSet<_> = handles_of_group
+        let stacks: HashSet<_> = members
+            .rows
             .iter()
             .filter_map(|handle| columns.stack(columns.opening(*handle)))
             .collect();
@@ -382,7 +371,7 @@ fn suspects_of_allocations(
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
     let (mut suspects, others) =
-        suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
+        suspects(allocations, criteria, |group, members| causes.findings(&group.groups, members))?;
     let backed = remove_backed(&mut suspects);
     let not_counted = NotCounted::for_allocations(&others, &backed);
     Ok((suspects, not_counted))
@@ -393,7 +382,7 @@ fn suspects_of_allocations(
 fn suspects<'t>(
     acquired: &'t AcquisitionGroups<'_>,
     criteria: &WhyCriteria,
-    findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings> + Sync,
+    findings: impl Fn(&ProgramGroup<'_>, &LeakingGroup) -> Option<GroupFindings> + Sync,
 ) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;

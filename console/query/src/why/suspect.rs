@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use super::causes::{Diagnosis, GroupFindings, RACE};
 use super::names::LeakedNames;
@@ -92,13 +92,35 @@ pub struct SuspectProcess {
     pub counts: Counts,
 }
 
-/// Sums over the processes of a suspect.
-pub struct SuspectSums {
+/// What the processes of a program acquired in a group, for finding the causes of its leaks.
+pub struct LeakingGroup {
+    /// Handles of one object are adjacent.
+    pub rows: Vec<AcquisitionIdx>,
+    /// Those that the program did not release.
+    pub leaked: Vec<AcquisitionIdx>,
+    /// Counts of all, in which an allocation that ended in parts counts once.
     pub counts: Counts,
     /// How the allocations that are not leaked ended.
     pub ends: AllocationEnds,
     /// Whether leaked ones are older than the ends of the others explain.
     pub is_beyond_chance: bool,
+}
+
+impl LeakingGroup {
+    fn new(
+        acquired: &AcquisitionGroups<'_>,
+        group: &ProgramGroup<'_>,
+        AcquiredSums { counts, ends, .. }: AcquiredSums,
+        is_beyond_chance: bool,
+    ) -> Self {
+        let mut rows = acquired.of_groups(&group.groups);
+        if acquired.subject == Domain::Handles && group.shared_function().is_some() {
+            rows.sort_by_key(|handle| (acquired.table.object(*handle), *handle));
+        }
+        let is_leaked = |row: &AcquisitionIdx| acquired.table.is_unreleased(*row);
+        let leaked = rows.iter().copied().filter(is_leaked).collect();
+        Self { rows, leaked, counts, ends, is_beyond_chance }
+    }
 }
 
 impl SuspectProcess {
@@ -132,13 +154,13 @@ impl Suspect {
     pub fn new(
         acquired: &AcquisitionGroups<'_>,
         group: &ProgramGroup<'_>,
-        findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings>,
+        findings: impl Fn(&ProgramGroup<'_>, &LeakingGroup) -> Option<GroupFindings>,
     ) -> Result<Self, NoSuspect> {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
         let shares = ProcessShare::from_each_process(shares);
         let mut sums = AcquiredSums::default();
         shares.iter().for_each(|share| sums.add(&share.sums));
-        let AcquiredSums { counts, bytes, ends } = sums;
+        let AcquiredSums { counts, bytes, .. } = sums;
         let is_plain = acquired.is_plain;
         let process = |share| SuspectProcess::new(share, acquired.processes, is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
@@ -155,9 +177,9 @@ impl Suspect {
         let open_over_time = acquired.window.map(|trace| outstanding(all, trace, Self::PARTS));
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;
-        let sums = SuspectSums { counts, ends, is_beyond_chance };
+        let leaking = LeakingGroup::new(acquired, group, sums, is_beyond_chance);
         let no_suspect = NoSuspect::new(&growth, counts);
-        let findings = findings(group, &sums).ok_or(no_suspect)?;
+        let findings = findings(group, &leaking).ok_or(no_suspect)?;
         let GroupFindings { diagnoses, names, create_stacks, grown, ended } = findings;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         // For allocations with bytes, the score counts the mean bytes of each.

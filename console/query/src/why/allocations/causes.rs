@@ -8,9 +8,9 @@ use handlescope_model::{AcquisitionIdx, Numbers, Trace};
 use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, GroupFindings, proved};
-use super::super::suspect::SuspectSums;
+use super::super::suspect::LeakingGroup;
 use super::commits::Commits;
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups};
+use crate::acquired::AcquisitionGroup;
 use crate::acquisition_table::AcquisitionTable;
 use crate::error::QueryError;
 use handlescope_session::values::Size;
@@ -23,7 +23,6 @@ const CHAIN: usize = 3;
 
 /// The data that causes are found in.
 pub struct SiteCauses<'a> {
-    allocations: &'a AcquisitionGroups<'a>,
     table: &'a AcquisitionTable,
     key: Numbers<u64>,
     grown_from: Numbers<AcquisitionIdx>,
@@ -37,10 +36,7 @@ pub struct SiteCauses<'a> {
 /// One site with the data that its causes are found in.
 pub struct ExaminedSite<'a> {
     causes: &'a SiteCauses<'a>,
-    rows: &'a [AcquisitionIdx],
-    sums: &'a SuspectSums,
-    /// The leaked rows.
-    leaked: Vec<AcquisitionIdx>,
+    group: &'a LeakingGroup,
     /// Leaked blocks that only grew.
     chains: Vec<ReallocationChain>,
 }
@@ -55,11 +51,9 @@ struct ReallocationChain {
 }
 
 impl<'a> SiteCauses<'a> {
-    pub fn load(trace: &Trace, allocations: &'a AcquisitionGroups<'_>) -> Result<Self, QueryError> {
-        let table = &allocations.table;
+    pub fn load(trace: &Trace, table: &'a AcquisitionTable) -> Result<Self, QueryError> {
         let key = trace.values(Acquisitions::key)?;
         Ok(Self {
-            allocations,
             commits: Commits::load(table, &key),
             whole_sizes: table.whole_sizes(),
             table,
@@ -73,27 +67,24 @@ impl<'a> SiteCauses<'a> {
     pub fn findings(
         &self,
         groups: &[&AcquisitionGroup<'_>],
-        sums: &SuspectSums,
+        group: &LeakingGroup,
     ) -> Option<GroupFindings> {
         let first = groups.first()?;
         if first.heaps.is_some() {
-            let diagnoses = proved(&SuspectSums::CAUSES_OF_HEAPS, sums);
+            let diagnoses = proved(&LeakingGroup::CAUSES_OF_HEAPS, group);
             let ended = "destroyed".to_owned();
             return Some(GroupFindings { diagnoses, ended, ..GroupFindings::default() });
         }
         first.kind?;
-        let rows = self.allocations.of_groups(groups);
-        let leaked: Vec<AcquisitionIdx> =
-            rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
         let chains: Vec<ReallocationChain> =
-            leaked.iter().filter_map(|row| self.chain(*row)).collect();
+            group.leaked.iter().filter_map(|row| self.chain(*row)).collect();
         let grown = chains
             .iter()
             .map(|chain| (chain.size, chain.per_minute()))
             .reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
-        let site = ExaminedSite { causes: self, rows: &rows, sums, leaked, chains };
+        let site = ExaminedSite { causes: self, group, chains };
         let diagnoses = proved(&ExaminedSite::CAUSES, &site);
-        let ended = sums.ends.words();
+        let ended = group.ends.words();
         Some(GroupFindings { diagnoses, grown, ended, ..GroupFindings::default() })
     }
 
@@ -154,7 +145,7 @@ impl ExaminedSite<'_> {
         let causes = self.causes;
         // Keyed by the first row of each, because rows of parts lack their offsets in the allocation.
         let mut reserved: BTreeMap<AcquisitionIdx, i64> = BTreeMap::new();
-        for row in &self.leaked {
+        for row in &self.group.leaked {
             let first = causes.table.first_part(*row).unwrap_or(*row);
             let leaked_bytes = reserved.entry(first).or_default();
             *leaked_bytes =
@@ -190,7 +181,8 @@ impl ExaminedSite<'_> {
 
     /// Returns the rows that ended in the given way.
     fn ended(&self, end: End) -> impl Iterator<Item = usize> {
-        self.rows
+        self.group
+            .rows
             .iter()
             .copied()
             .filter(move |row| self.causes.table.end(*row) == Some(end))
@@ -206,15 +198,15 @@ impl ExaminedSite<'_> {
             Some(_) => "reallocated, but never freed",
             None => "nothing frees what is allocated here",
         };
-        self.diagnosis(self.sums.counts.unreleased(), facts)
+        self.diagnosis(self.group.counts.unreleased(), facts)
     }
 
     fn some_freed(&self) -> Option<Diagnosis> {
         self.ended(End::Freed).next()?;
-        let (ends, leaked) = (&self.sums.ends, self.sums.counts.unreleased());
+        let (ends, leaked) = (&self.group.ends, self.group.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(leaked, "none freed completely, some in part"),
-            freed => Diagnosis::from_error_paths(self.sums, freed, "freed")
+            freed => Diagnosis::from_error_paths(self.group, freed, "freed")
                 .map(|diagnosis| diagnosis.with_others(ends.others())),
         };
         let stacks = self.ended(End::Freed);
@@ -224,16 +216,16 @@ impl ExaminedSite<'_> {
 
     /// Diagnoses allocations that ended with their process.
     fn exits(&self) -> Option<Diagnosis> {
-        self.diagnosis(self.sums.counts.closed_at_exit, "freed only by process exit")
+        self.diagnosis(self.group.counts.closed_at_exit, "freed only by process exit")
     }
 
     /// Makes a diagnosis that explains `count` of the leaked allocations; `None` if `count` is 0.
     fn diagnosis(&self, count: u64, facts: impl Into<String>) -> Option<Diagnosis> {
-        Diagnosis::new(count, self.sums.counts.unreleased(), facts)
+        Diagnosis::new(count, self.group.counts.unreleased(), facts)
     }
 }
 
-impl SuspectSums {
+impl LeakingGroup {
     /// Causes of leaked heaps.
     pub const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
         [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
