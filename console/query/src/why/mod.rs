@@ -19,7 +19,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use handlescope_model::{FILE_MAPPING_NAME, ObjectIdx, RowSet};
-use rayon::iter::Either;
 use rayon::prelude::*;
 
 pub use self::allocations::causes_of_allocations;
@@ -34,8 +33,7 @@ use self::causes::{Causes, GroupFindings, proved};
 use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
-use self::not_counted::UnsuspectedGroup;
-use self::suspect::LeakingGroup;
+use self::suspect::{LeakingGroup, NoSuspect};
 use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocationSource, FilteredTables, ResourceSelection};
@@ -379,20 +377,17 @@ fn suspects_of_allocations(
 
 /// Returns the suspects, highest score first, and the groups that leak but are no suspects. `findings` says why a group
 /// leaks, or returns `None` if it cannot tell.
-fn suspects<'t>(
-    acquired: &'t AcquisitionGroups<'_>,
+fn suspects(
+    acquired: &AcquisitionGroups<'_>,
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &LeakingGroup) -> Option<GroupFindings> + Sync,
-) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
+) -> Result<(Vec<Suspect>, Vec<NoSuspect>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
-    let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) = groups
+    let (others, mut suspects): (Vec<NoSuspect>, Vec<Suspect>) = groups
         .into_par_iter()
         .filter(|_| !cancel.is_cancelled())
-        .partition_map(|group| match Suspect::new(acquired, &group, &findings) {
-            Ok(suspect) => Either::Left(suspect),
-            Err(why) => Either::Right(UnsuspectedGroup { group, why }),
-        });
+        .partition_map(|group| Suspect::new(acquired, &group, &findings).into());
     cancel.check()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
     Ok((suspects, others))

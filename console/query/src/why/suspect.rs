@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use handlescope_model::tables::ResourceKind;
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use super::causes::{Diagnosis, GroupFindings, RACE};
@@ -178,7 +179,7 @@ impl Suspect {
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;
         let leaking = LeakingGroup::new(acquired, group, sums, is_beyond_chance);
-        let no_suspect = NoSuspect::new(&growth, counts);
+        let no_suspect = NoSuspect::new(&growth, group, counts);
         let findings = findings(group, &leaking).ok_or(no_suspect)?;
         let GroupFindings { diagnoses, names, create_stacks, grown, ended } = findings;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
@@ -340,19 +341,22 @@ pub enum NoSuspectReason {
 #[derive(Debug, Clone, Copy)]
 pub struct NoSuspect {
     pub reason: NoSuspectReason,
+    /// The kind of allocations; `None` for handles, for heaps themselves and for kinds from a newer layout.
+    pub kind: Option<ResourceKind>,
     pub counts: Counts,
     /// Number of those leaked that are older than any closed one of the group became.
     pub older: u64,
 }
 
 impl NoSuspect {
-    pub fn new(growth: &Growth, counts: Counts) -> Self {
+    fn new(growth: &Growth, group: &ProgramGroup<'_>, counts: Counts) -> Self {
         let older = growth.evidence.outlived.older as u64;
         let reason = match (growth.verdict, older) {
             (Verdict::Balanced, 0) => NoSuspectReason::Young,
             (Verdict::Balanced, _) => NoSuspectReason::Chance,
             _ => NoSuspectReason::LongLived,
         };
-        Self { reason, counts, older }
+        let blocks = group.groups.first().filter(|group| group.heaps.is_none());
+        Self { reason, kind: blocks.and_then(|group| group.kind), counts, older }
     }
 }
