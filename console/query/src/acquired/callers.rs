@@ -81,7 +81,10 @@ pub fn put_together<'t>(
         path
     };
     let paths: Vec<Vec<u32>> = parts.iter().map(&mut path).collect();
-    let leaked: Vec<CallerLeaks> = parts.iter().map(|part| part.leaked).collect();
+    let leaked: Vec<CallerLeaks> = parts
+        .iter()
+        .map(|part| acquired.leaked(part.groups.iter().map(|(group, _)| *group)))
+        .collect();
     let all = Branch { stacks: (0..parts.len()).collect(), depth: 0 };
     let whole = CallerLeaks::sum(leaked.iter().copied());
     let name = |number: &u32| names.get(*number as usize).cloned().unwrap_or_default();

@@ -53,7 +53,7 @@ pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
 }
 
 /// A proved cause and what it explains.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
     /// Word for the cause, which never changes.
     pub cause: &'static str,
@@ -76,24 +76,13 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Makes a diagnosis that explains `count` of all `leaked`; `None` if `count` is 0.
+    /// Makes a diagnosis that explains `count` of all `leaked`; `None` if `count` is 0. [`proved`] adds its word.
     pub fn new(count: u64, leaked: u64, facts: impl Into<String>) -> Option<Self> {
         let facts = match facts.into() {
             facts if count == leaked => facts,
             facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
         };
-        let diagnosis = Self {
-            cause: "",
-            count,
-            objects: 0,
-            object_ids: Vec::new(),
-            facts,
-            others: String::new(),
-            counts_ends: false,
-            advice: None,
-            stacks: Vec::new(),
-        };
-        (count > 0).then_some(diagnosis)
+        (count > 0).then(|| Self { count, facts, ..Self::default() })
     }
 
     /// Makes a diagnosis that explains all that leak: code closes or frees `ended` others of the group. `verb` names how
