@@ -1,9 +1,23 @@
-//! Counts by name.
+//! Counts by value or name.
 
 use std::cmp::Reverse;
+use std::hash::Hash;
+
+use hashbrown::HashMap;
 
 use super::criteria::CountOrder;
 use handlescope_session::values::TopN;
+
+/// Counts equal values. The most frequent ones come first, equally frequent ones in their order.
+pub fn most_frequent<T: Hash + Ord>(values: impl Iterator<Item = T>) -> Vec<(T, u64)> {
+    let mut counts: HashMap<T, u64> = HashMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    let mut counts: Vec<(T, u64)> = counts.into_iter().collect();
+    counts.sort_unstable_by(|(one, of_one), (other, of_other)| {
+        of_other.cmp(of_one).then_with(|| one.cmp(other))
+    });
+    counts
+}
 
 /// Names with their counts and traces, largest first. Equal counts are ordered by name, so that the same query always
 /// has the same answer.

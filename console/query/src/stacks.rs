@@ -1,10 +1,9 @@
 //! Stack filters: each distinct frame is tested once, and each distinct stack is judged once.
 
-use std::cmp::Reverse;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use handlescope_model::{FrameIdx, StackIdx};
+use handlescope_model::FrameIdx;
 use hashbrown::HashMap;
 
 use super::frame_names::{Frames, NamedFrames};
@@ -12,15 +11,6 @@ use super::frame_view::{FrameIdentity, FrameView};
 use handlescope_session::cancel::Cancelled;
 use handlescope_session::filter::{Filter, LineMatch};
 pub use handlescope_session::trace::{StackSet, StackVerdicts};
-
-/// Returns the stacks, most frequent first; equally frequent ones in the order of their rows.
-pub fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> impl Iterator<Item = StackIdx> {
-    let mut counts: HashMap<StackIdx, u64> = HashMap::new();
-    stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);
-    let mut counts: Vec<(StackIdx, u64)> = counts.into_iter().collect();
-    counts.sort_unstable_by_key(|(stack, count)| (Reverse(*count), *stack));
-    counts.into_iter().map(|(stack, _)| stack)
-}
 
 /// Judges stacks by a filter, looking up the names of their frames. Reuses verdicts of earlier queries. Notes each
 /// module with missing symbols once.

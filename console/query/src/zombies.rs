@@ -6,9 +6,9 @@ use std::sync::Arc;
 use handlescope_model::tables::{Acquisitions, End, Objects, Process};
 use handlescope_model::{ArchiveError, ObjectIdx, ProcessIdx, RowSet, StackIdx, Table, Trace};
 
+use super::counts::most_frequent;
 use super::criteria::ProcessCriteria;
 use super::processes::AllProcesses;
-use super::stacks::most_frequent;
 use super::tables::{ProcessList, TypeNames};
 use super::targets::{PROCESS, Targets};
 
@@ -171,7 +171,9 @@ impl ZombieSummary {
                 pid: process.known_pid(),
                 zombies: handles.zombies.len() as u64,
                 handles: handles.stacks.len() as u64,
-                create_stack: most_frequent(handles.stacks.into_iter().flatten()).next(),
+                create_stack: most_frequent(handles.stacks.into_iter().flatten())
+                    .first()
+                    .map(|(stack, _)| *stack),
                 program: process.name.clone(),
             }
         });
@@ -181,13 +183,8 @@ impl ZombieSummary {
     }
 
     /// Counts zombies by the names of their programs.
-    pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
-        let mut programs: BTreeMap<String, u64> = BTreeMap::new();
-        for name in names {
-            *programs.entry(name).or_default() += 1;
-        }
-        let mut programs: Vec<(String, u64)> = programs.into_iter().collect();
-        programs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    pub fn from_names(names: impl Iterator<Item = String>) -> Self {
+        let programs = most_frequent(names);
         let count = programs.iter().map(|(_, count)| count).sum();
         Self { count, programs, ..Self::default() }
     }

@@ -11,7 +11,7 @@ use super::names::LeakedNames;
 use super::suspect::LeakingGroup;
 use super::target_groups::listed_targets;
 use crate::context::FileContext;
-use crate::stacks::most_frequent;
+use crate::counts::most_frequent;
 use crate::targets::Targets;
 use handlescope_session::values::{Size, joined};
 
@@ -122,7 +122,8 @@ impl Diagnosis {
 
     /// Adds the most frequent stacks that close or free others of the group.
     pub fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
-        Self { stacks: most_frequent(stacks).take(CLOSE_STACKS).collect(), ..self }
+        let stacks = most_frequent(stacks).into_iter().take(CLOSE_STACKS);
+        Self { stacks: stacks.map(|(stack, _)| stack).collect(), ..self }
     }
 
     /// Returns a sentence in lower case without a full stop; `closers` are the functions that close or free others.
