@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::rules::{is_freed, is_never_freed};
-use handlescope_model::tables::{Acquisitions, End, Processes, ResourceEnd};
+use handlescope_model::tables::{Acquisitions, Allocator, Allocators, End, Processes, ResourceEnd};
 use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, EventTable, Key, Number, Numbers, ObjectIdx, ProcessIdx,
-    StackIdx, Trace,
+    StackIdx, TableRows, Trace,
 };
 
 use super::criteria::{GroupColumn, ResourceCriteria};
@@ -22,16 +22,27 @@ pub struct NeededColumns {
     pub ended_stack: bool,
     /// Owners, objects, and when owners ended.
     pub owners: bool,
+    pub allocators: bool,
 }
 
 impl NeededColumns {
     /// For lifetimes of handles; their groups already have the stacks.
-    pub const HANDLES: Self =
-        Self { opened_stack: false, ended_ns: true, ended_stack: false, owners: true };
+    pub const HANDLES: Self = Self {
+        opened_stack: false,
+        ended_ns: true,
+        ended_stack: false,
+        owners: true,
+        allocators: false,
+    };
 
     /// For lifetimes of allocations, with the stacks that groups and causes need.
-    pub const ALLOCATIONS: Self =
-        Self { opened_stack: true, ended_ns: true, ended_stack: true, owners: true };
+    pub const ALLOCATIONS: Self = Self {
+        opened_stack: true,
+        ended_ns: true,
+        ended_stack: true,
+        owners: true,
+        allocators: true,
+    };
 
     /// Returns the columns needed to answer with these criteria.
     pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
@@ -41,7 +52,26 @@ impl NeededColumns {
             ended_stack: criteria.free_stack.is_some()
                 || criteria.columns().contains(&GroupColumn::FreeStack),
             owners: criteria.is_compared,
+            allocators: true,
         }
+    }
+}
+
+/// The allocators of a trace.
+#[derive(Default)]
+pub struct AllocatorList(Vec<Allocator>);
+
+impl AllocatorList {
+    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self(Allocators::read(trace)?.rows().collect()))
+    }
+
+    pub fn rows(&self) -> &[Allocator] {
+        &self.0
+    }
+
+    pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
+        self.0.get(allocator.row())
     }
 }
 
@@ -49,6 +79,8 @@ impl NeededColumns {
 pub struct AcquisitionTable {
     /// The handles and views; their rows come before those of allocations.
     handles: Arc<EventTable>,
+    /// The allocators of the trace, if needed.
+    pub allocators: Arc<AllocatorList>,
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
     part_of: Numbers<AcquisitionIdx>,
@@ -69,11 +101,14 @@ pub struct AcquisitionTable {
 }
 
 impl AcquisitionTable {
-    pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Self, QueryError> {
+    pub fn load(trace: &Trace, needed: NeededColumns) -> Result<Arc<Self>, QueryError> {
         let part_of = trace.values(Acquisitions::part_of)?;
         let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
-        Ok(Self {
+        let allocators = needed.allocators.then(|| AllocatorList::load(trace)).transpose()?;
+        let allocators = Arc::new(allocators.unwrap_or_default());
+        Ok(Arc::new(Self {
             handles: trace.event_table()?,
+            allocators,
             allocator: trace.values(Acquisitions::allocator)?,
             size: trace.values(Acquisitions::size)?,
             opened_ns: trace.values(Acquisitions::opened_ns)?,
@@ -88,7 +123,7 @@ impl AcquisitionTable {
             object: read(trace, Acquisitions::object, of_owners)?,
             process_end_ns: trace.values(Processes::end_ns)?,
             from_ns: trace.info()?.recorded_ns().map_or(0, |time| *time.start()),
-        })
+        }))
     }
 
     /// Returns the rows of the allocations.
@@ -114,6 +149,21 @@ impl AcquisitionTable {
             .flatten()
             .chain(self.last_opened_ns())
             .max()
+    }
+
+    /// Returns the allocator of an allocation.
+    pub fn allocator_of(&self, row: AcquisitionIdx) -> Option<&Allocator> {
+        self.allocators.get(self.allocator.get(row.row())?)
+    }
+
+    /// Returns the stack of each allocation with the process of its allocator.
+    pub fn stacks_of_processes(
+        &self,
+    ) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> {
+        self.allocations().map(|row| {
+            let allocator = self.allocator_of(AcquisitionIdx::from_row(row));
+            (self.opened_stack.get(row), allocator.and_then(|allocator| allocator.process))
+        })
     }
 
     /// Whether it is a handle or a view.
@@ -206,7 +256,7 @@ impl AcquisitionTable {
     }
 
     /// Returns when the process that has a handle ended; allocations end with theirs anyway.
-    fn owner_end_ns(&self, row: AcquisitionIdx) -> Option<i64> {
+    pub fn owner_end_ns(&self, row: AcquisitionIdx) -> Option<i64> {
         let owner = self.owner(row).filter(|_| self.is_handle(row))?;
         self.process_end_ns.get(owner.row())
     }

@@ -39,6 +39,14 @@ pub struct ByteAmounts {
     pub per_minute: Option<f64>,
 }
 
+impl ByteAmounts {
+    /// Adds the bytes of another process.
+    pub fn add(&mut self, bytes: Self) {
+        self.unreleased = self.unreleased.saturating_add(bytes.unreleased);
+        self.allocated = self.allocated.saturating_add(bytes.allocated);
+    }
+}
+
 impl Counts {
     /// Adds the counts of another process.
     pub fn add(&mut self, counts: Self) {

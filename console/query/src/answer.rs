@@ -64,6 +64,16 @@ pub enum Domain {
     Allocations,
 }
 
+impl Domain {
+    /// Returns the plural noun for the acquisitions in messages and ids.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Handles => "handles",
+            Self::Allocations => "allocations",
+        }
+    }
+}
+
 /// An answer about a trace.
 pub trait TraceAnswer<'a> {
     const DOMAIN: Domain;

@@ -12,11 +12,10 @@ use handlescope_model::tables::{
 use handlescope_model::{Cell, EventColumns, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
     BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
-    NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
+    NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, len, lit, when,
 };
 
 use super::context::Source;
-use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, FrameStats, Frames};
@@ -28,6 +27,9 @@ use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::StackCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::{CountRange, TimeRange};
+
+/// The column with the number of rows of each group.
+const COUNT: &str = "count";
 
 /// The stacks of one trace.
 pub struct StacksAnswer<'a> {
@@ -359,9 +361,11 @@ fn counted(
         rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
     }
     cancel.check()?;
-    let (counted, counts) = row_counts(rows, &[process, stack, pid])?;
+    let keys = [process, stack, pid].map(col);
+    let count = len().cast(DataType::UInt64).alias(COUNT);
+    let counted = rows.group_by(keys).agg([count]).collect()?;
     cancel.check()?;
-    let counts = u64::values(&counts)?;
+    let counts = u64::values(counted.column(COUNT)?)?;
     let stacks = StackIdx::values(counted.column(stack)?)?;
     let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
     let pids = Option::<u32>::values(counted.column(pid)?)?;

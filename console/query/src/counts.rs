@@ -1,25 +1,22 @@
-//! Counts by key or name, as polars expressions.
+//! Counts by value or name.
 
-use handlescope_model::Cell;
-use polars::prelude::{
-    Column, DataFrame, DataType, Expr, IntoLazy, LazyFrame, PolarsResult, SortMultipleOptions, col,
-    len,
-};
+use std::cmp::Reverse;
+use std::hash::Hash;
+
+use hashbrown::HashMap;
 
 use super::criteria::CountOrder;
 use handlescope_session::values::TopN;
 
-const NAME: &str = "name";
-const COUNT: &str = "count";
-const FILE: &str = "file";
-
-/// Counts the rows for each combination of values of these columns, in the 64-bit column `count`.
-pub fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFrame, Column)> {
-    let keys: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
-    let count = len().cast(DataType::UInt64).alias(COUNT);
-    let counted = rows.group_by(keys).agg([count]).collect()?;
-    let counts = counted.column(COUNT)?.clone();
-    Ok((counted, counts))
+/// Counts equal values. The most frequent ones come first, equally frequent ones in their order.
+pub fn most_frequent<T: Hash + Ord>(values: impl Iterator<Item = T>) -> Vec<(T, u64)> {
+    let mut counts: HashMap<T, u64> = HashMap::new();
+    values.for_each(|value| *counts.entry(value).or_default() += 1);
+    let mut counts: Vec<(T, u64)> = counts.into_iter().collect();
+    counts.sort_unstable_by(|(one, of_one), (other, of_other)| {
+        of_other.cmp(of_one).then_with(|| one.cmp(other))
+    });
+    counts
 }
 
 /// Names with their counts and traces, largest first. Equal counts are ordered by name, so that the same query always
@@ -31,7 +28,7 @@ pub struct NameCounts(Vec<NameCount>);
 struct NameCount {
     name: String,
     count: u64,
-    file: u64,
+    file: usize,
 }
 
 /// Rows of a table of counts, and what is left out of it.
@@ -64,65 +61,40 @@ impl CountRows<'_> {
 
 impl NameCounts {
     /// Sums up counts for trace number `file`; names may repeat.
-    pub fn new(names: Vec<String>, counts: Vec<u64>, file: usize) -> PolarsResult<Self> {
-        let files = vec![file as u64; names.len()];
-        Self::summed(
-            [String::column(NAME, names), u64::column(COUNT, counts), u64::column(FILE, files)],
-            &[NAME],
-        )
-    }
-
-    /// Makes the count of one name in trace number `file`.
-    pub fn from_name(name: String, count: u64, file: usize) -> Self {
-        Self(vec![NameCount { name, count, file: file as u64 }])
+    pub fn new(counts: impl IntoIterator<Item = (String, u64)>, file: usize) -> Self {
+        Self::summed(counts.into_iter().map(|(name, count)| NameCount { name, count, file }), false)
     }
 
     /// Sums up the counts of several traces by name.
-    pub fn from_all<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        Self::from_parts(parts, &[NAME])
+    pub fn from_all<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        Self::summed(parts.flat_map(|part| part.0.iter().cloned()), false)
     }
 
     /// Combines the counts of several traces, keeping traces apart.
-    pub fn from_each<'a>(parts: impl Iterator<Item = &'a Self>) -> PolarsResult<Self> {
-        Self::from_parts(parts, &[NAME, FILE])
+    pub fn from_each<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        Self::summed(parts.flat_map(|part| part.0.iter().cloned()), true)
     }
 
-    fn from_parts<'a>(
-        mut parts: impl Iterator<Item = &'a Self>,
-        keys: &[&str],
-    ) -> PolarsResult<Self> {
-        let Some(first) = parts.next() else { return Ok(Self(Vec::new())) };
-        let mut rows = first.0.clone();
-        rows.extend(parts.flat_map(|part| part.0.iter().cloned()));
-        // The counts of a single trace are already summed.
-        if rows.len() == first.len() {
-            return Ok(Self(rows));
-        }
-        let counts = u64::column(COUNT, rows.iter().map(|row| row.count).collect());
-        let files = u64::column(FILE, rows.iter().map(|row| row.file).collect());
-        let names = String::column(NAME, rows.into_iter().map(|row| row.name).collect());
-        Self::summed([names, counts, files], keys)
-    }
-
-    fn summed(columns: [Column; 3], keys: &[&str]) -> PolarsResult<Self> {
-        let order =
-            SortMultipleOptions::default().with_order_descending_multi([true, false, false]);
-        let by: Vec<Expr> = keys.iter().map(|key| col(*key)).collect();
-        let mut sums = vec![col(COUNT).sum()];
-        if !keys.contains(&FILE) {
-            sums.push(col(FILE).min());
-        }
-        let frame = DataFrame::new_infer_height(columns.into())?;
-        let sums =
-            frame.lazy().group_by(by).agg(sums).sort([COUNT, NAME, FILE], order).collect()?;
-        let names = String::read(sums.column(NAME)?)?;
-        let (counts, files) = (u64::read(sums.column(COUNT)?)?, u64::read(sums.column(FILE)?)?);
-        let rows = names.into_iter().zip(counts).zip(files);
-        Ok(Self(rows.map(|((name, count), file)| NameCount { name, count, file }).collect()))
+    fn summed(counts: impl Iterator<Item = NameCount>, keeps_files: bool) -> Self {
+        let mut sums: Vec<NameCount> = counts.collect();
+        sums.sort_by(|one, other| (&one.name, one.file).cmp(&(&other.name, other.file)));
+        sums.dedup_by(|next, sum| {
+            let is_same = next.name == sum.name && (!keeps_files || next.file == sum.file);
+            if is_same {
+                sum.count += next.count;
+            }
+            is_same
+        });
+        sums.sort_by_key(|sum| Reverse(sum.count));
+        Self(sums)
     }
 
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(|row| row.count).sum()
     }
 
     /// Returns the `take` largest after the `skip` largest, in the given order.
@@ -134,7 +106,7 @@ impl NameCounts {
                 table.left_out += 1;
                 table.left_out_sum += count;
             } else {
-                table.rows.push(CountRow { name, file: file as usize, count });
+                table.rows.push(CountRow { name, file, count });
             }
         }
         match order {
@@ -151,8 +123,8 @@ mod tests {
     use super::*;
 
     fn counts() -> NameCounts {
-        let names = ["Event", "File", "Key", "Thread", "Job"].map(str::to_owned).to_vec();
-        NameCounts::new(names, vec![7, 3, 3, 9, 1], 0).expect("counts")
+        let counts = [("Event", 7), ("File", 3), ("Key", 3), ("Thread", 9), ("Job", 1)];
+        NameCounts::new(counts.map(|(name, count)| (name.to_owned(), count)), 0)
     }
 
     fn rows(counts: &NameCounts, top: Option<TopN>) -> CountRows<'_> {
@@ -201,11 +173,11 @@ mod tests {
 
     #[test]
     fn several_traces_add_up_by_name_or_stay_apart() {
-        let thread = NameCounts::new(vec!["Thread".to_owned()], vec![1], 1).expect("counts");
+        let thread = NameCounts::new([("Thread".to_owned(), 1)], 1);
         let traces = [&counts(), &thread];
-        let summed = NameCounts::from_all(traces.into_iter()).expect("counts");
+        let summed = NameCounts::from_all(traces.into_iter());
         assert_eq!(pairs(&rows(&summed, Some(TopN { take: 1, skip: 0 }))), [("Thread", 10)]);
-        let by_trace = NameCounts::from_each(traces.into_iter()).expect("counts");
+        let by_trace = NameCounts::from_each(traces.into_iter());
         let threads: Vec<_> = rows(&by_trace, None).rows;
         let threads: Vec<_> = threads.iter().filter(|row| row.name == "Thread").collect();
         let threads: Vec<_> = threads.iter().map(|row| (row.file, row.count)).collect();

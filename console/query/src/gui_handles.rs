@@ -1,19 +1,14 @@
 //! GDI and USER handles beside kernel handles: traces record them as allocations, but users think of them as handles.
 
-use std::collections::BTreeMap;
-
-use handlescope_model::AcquisitionIdx;
-use handlescope_model::tables::{ResourceEnd, ResourceKind};
+use handlescope_model::tables::ResourceKind;
 use serde::Serialize;
 
-use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
+use super::acquisition_table::AllocatorList;
 use super::context::Source;
-use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
+use super::criteria::{CountOrder, GroupColumn, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::resources::frames_for;
-use super::tables::ProcessList;
+use super::resources::ResourcesAnswer;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
@@ -78,45 +73,27 @@ pub fn gui_handles(
     }
     let names_of_kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
-    let criteria = ResourceCriteria { kind, leak: false, leak_at_exit: false, ..allocations };
-    let opened_stack = criteria.create_stack.is_some();
-    let needed = NeededColumns { opened_stack, ..NeededColumns::for_criteria(&criteria) };
-    let table = AcquisitionTable::load(trace, needed)?;
-    let processes = ProcessList::load(trace)?;
-    let frames = frames_for(&criteria, source, names, cancel)?;
-    let origin =
-        AllocationSource { trace, processes: &processes, frames: &frames, suspect: None, cancel };
-    let tables = FilteredTables::load(origin, &allocators, &table)?;
-    let rows = ResourceSelection::new(&tables, &criteria)?.allocations(&tables);
-    let handles = kinds.into_iter().map(|kind| {
-        let rows = rows.iter().filter_map(|row| {
-            let allocator = allocators.get(table.allocator.get(row.row())?)?;
-            (allocator.kind == kind.code()).then_some((*row, allocator.name.as_str()))
-        });
-        GuiHandles::new(source.index, kind.name(), &table, rows)
-    });
+    let by = Some(vec![GroupColumn::Kind, GroupColumn::Allocator]);
+    let criteria = ResourceCriteria { kind, by, leak: false, leak_at_exit: false, ..allocations };
+    let answer = ResourcesAnswer::new(source, &criteria, names, cancel)?;
+    let handles = kinds.into_iter().map(|kind| GuiHandles::new(source.index, kind.name(), &answer));
     Ok(handles.filter(|handles| handles.created > 0).collect())
 }
 
 impl GuiHandles {
-    /// Counts handles of a kind, each given with its type.
-    fn new<'t>(
-        file: usize,
-        kind: &'static str,
-        table: &AcquisitionTable,
-        rows: impl Iterator<Item = (AcquisitionIdx, &'t str)>,
-    ) -> Self {
+    /// Sums the groups of a kind, which have one type each.
+    fn new(file: usize, kind: &'static str, answer: &ResourcesAnswer<'_>) -> Self {
         let mut handles = Self { file, kind, ..Self::default() };
-        let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
-        for (row, type_name) in rows {
-            handles.created += 1;
-            handles.closed += u64::from(table.is_freed(row));
-            let Some(end) = table.unreleased(row) else { continue };
-            let is_leaked = end == ResourceEnd::Open;
-            *if is_leaked { &mut handles.leaked } else { &mut handles.closed_at_exit } += 1;
-            *by_type.entry(type_name).or_default() += 1;
+        for group in answer.groups_of(kind) {
+            handles.created += group.stats.allocated.count;
+            handles.closed += group.stats.freed.count;
+            handles.leaked += group.stats.outstanding.count;
+            handles.closed_at_exit += group.stats.at_exit.count;
+            let type_name = answer.allocator(group).unwrap_or_default().to_owned();
+            handles.leaked_by_type.push((type_name, group.stats.unreleased().count));
         }
-        let by_type = by_type.into_iter().map(|(name, count)| (name.to_owned(), count));
-        Self { leaked_by_type: by_type.collect(), ..handles }
+        handles.leaked_by_type.retain(|(_, leaked)| *leaked > 0);
+        handles.leaked_by_type.sort_unstable();
+        handles
     }
 }

@@ -1,10 +1,12 @@
 //! Handles counted by type, process and file. Loops find which of them are open, because that depends on the remaining
-//! events of each object; the sums are expressions.
+//! events of each object.
+
+use std::hash::Hash;
 
 use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{ArchiveError, Cell, ProcessIdx, Trace, TypeId};
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use handlescope_model::{ArchiveError, ProcessIdx, Trace, TypeId};
+use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::context::FileContext;
@@ -16,9 +18,6 @@ use super::selection::Selection;
 use handlescope_session::cancel::Poll;
 use handlescope_session::trace::has_end_rundown;
 use handlescope_session::values::TopN;
-
-const VALUE: &str = "value";
-const COUNT: &str = "count";
 
 /// Counts of handles to the objects that passed.
 #[derive(Debug, Clone)]
@@ -141,7 +140,7 @@ impl HandleCounts {
         // The executable identifies a process.
         let is_plain = args.plain_process_names || args.with_identities;
         let counted = CountedHandles::from_file(args, file.trace)?;
-        let runs = match counted {
+        let HandlesByValue { types, owners } = match counted {
             CountedHandles::OpenAtEnd => open_at_end(file, selection)?,
             CountedHandles::OpenByEvents { .. } => open_by_events(file, selection, args)?,
             CountedHandles::Leaked
@@ -149,13 +148,12 @@ impl HandleCounts {
             | CountedHandles::LeakedOrAtExit => opened(file, selection, OPENING, |_| true)?,
         };
         let (path, index) = (file.path.to_string_lossy().into_owned(), file.index);
-        let HandleRuns { types, owners } = runs;
-        let sum = types.counts.iter().sum();
+        let by_type = types.named(index, |id| file.types.get(id).to_owned());
         Ok(Self {
             counted,
-            by_file: NameCounts::from_name(path, sum, index),
-            by_type: types.named(index, |id| file.types.get(id).to_owned())?,
-            by_process: owners.named(index, |row| file.processes.get(row).shown_label(is_plain))?,
+            by_file: NameCounts::new([(path, by_type.sum())], index),
+            by_type,
+            by_process: owners.named(index, |row| file.processes.get(row).shown_label(is_plain)),
         })
     }
 
@@ -164,15 +162,15 @@ impl HandleCounts {
     pub fn from_all<'a>(
         counted: CountedHandles,
         counts: impl Iterator<Item = &'a Self> + Clone,
-    ) -> PolarsResult<Self> {
+    ) -> Self {
         let counted =
             counts.clone().map(|counts| counts.counted).fold(counted, CountedHandles::of_both);
-        Ok(Self {
+        Self {
             counted,
-            by_type: NameCounts::from_all(counts.clone().map(|counts| &counts.by_type))?,
-            by_process: NameCounts::from_each(counts.clone().map(|counts| &counts.by_process))?,
-            by_file: NameCounts::from_each(counts.map(|counts| &counts.by_file))?,
-        })
+            by_type: NameCounts::from_all(counts.clone().map(|counts| &counts.by_type)),
+            by_process: NameCounts::from_each(counts.clone().map(|counts| &counts.by_process)),
+            by_file: NameCounts::from_each(counts.map(|counts| &counts.by_file)),
+        }
     }
 
     /// Returns the number of processes that own at least one of the handles.
@@ -193,25 +191,28 @@ impl HandleCounts {
 
 /// Handles by type and by owner.
 #[derive(Default)]
-struct HandleRuns {
-    types: ValueRuns<TypeId>,
-    owners: ValueRuns<ProcessIdx>,
+struct HandlesByValue {
+    types: ValueCounts<TypeId>,
+    owners: ValueCounts<ProcessIdx>,
 }
 
 /// Counts the handles in the final rundown.
-fn open_at_end(file: &FileContext<'_>, selection: &Selection) -> Result<HandleRuns, QueryError> {
+fn open_at_end(
+    file: &FileContext<'_>,
+    selection: &Selection,
+) -> Result<HandlesByValue, QueryError> {
     let owner = file.trace.values(Acquisitions::process)?;
-    let mut runs = HandleRuns::default();
+    let mut counts = HandlesByValue::default();
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
         poll.round()?;
         let object = selected.object();
         for handle in file.objects.table.listed(object) {
-            runs.types.add(file.objects.type_id(object), 1);
-            runs.owners.add(owner.get(handle).unwrap_or(ProcessIdx::NONE), 1);
+            counts.types.add(file.objects.type_id(object));
+            counts.owners.add(owner.get(handle).unwrap_or(ProcessIdx::NONE));
         }
     }
-    Ok(runs)
+    Ok(counts)
 }
 
 /// Counts the handles that remaining events opened and nothing closed, and those open since the start.
@@ -219,14 +220,14 @@ fn open_by_events(
     file: &FileContext<'_>,
     selection: &Selection,
     args: &ObjectCriteria,
-) -> Result<HandleRuns, QueryError> {
+) -> Result<HandlesByValue, QueryError> {
     let table = &file.objects.table;
-    let mut runs = opened(file, selection, OPENING_HANDLES, |event| table.is_leaked(event))?;
+    let mut counts = opened(file, selection, OPENING_HANDLES, |event| table.is_leaked(event))?;
     for (type_id, owner) in filters::open_start_handles(file, args)? {
-        runs.types.add(type_id, 1);
-        runs.owners.add(owner, 1);
+        counts.types.add(type_id);
+        counts.owners.add(owner);
     }
-    Ok(runs)
+    Ok(counts)
 }
 
 /// Counts the handles that some of the remaining events opened.
@@ -235,10 +236,10 @@ fn opened(
     selection: &Selection,
     kinds: Kinds,
     is_counted: impl Fn(usize) -> bool,
-) -> Result<HandleRuns, QueryError> {
+) -> Result<HandlesByValue, QueryError> {
     let table = &file.objects.table;
     let owner = selection.columns(file.trace, &file.objects)?.processes()?;
-    let mut runs = HandleRuns::default();
+    let mut counts = HandlesByValue::default();
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
         poll.round()?;
@@ -247,37 +248,36 @@ fn opened(
             .filter(|&event| selection.events.contains(event))
             .filter(|event| table.kind(*event).is_some_and(|kind| kinds.contains(kind)));
         for event in openings.filter(|&event| is_counted(event)) {
-            runs.types.add(file.objects.type_id(selected.object()), 1);
-            runs.owners.add(owner.get(event).unwrap_or_default(), 1);
+            counts.types.add(file.objects.type_id(selected.object()));
+            counts.owners.add(owner.get(event).unwrap_or_default());
         }
     }
-    Ok(runs)
+    Ok(counts)
 }
 
-/// Values with counts. Adjacent equal values count together, because most handles of an object have the same ones.
+/// Counts by value.
 #[derive(Default)]
-struct ValueRuns<T> {
-    values: Vec<T>,
-    counts: Vec<u64>,
+struct ValueCounts<T> {
+    counts: HashMap<T, u64>,
+    /// The value counted last, because most handles of an object have the same ones.
+    last: Option<(T, u64)>,
 }
 
-impl<T: Cell + Copy + PartialEq> ValueRuns<T> {
-    fn add(&mut self, value: T, count: u64) {
-        match self.counts.last_mut() {
-            Some(last) if self.values.last() == Some(&value) => *last += count,
-            _ => {
-                self.values.push(value);
-                self.counts.push(count);
+impl<T: Eq + Hash> ValueCounts<T> {
+    fn add(&mut self, value: T) {
+        match &mut self.last {
+            Some((last, count)) if *last == value => *count += 1,
+            last => {
+                if let Some((value, count)) = last.replace((value, 1)) {
+                    *self.counts.entry(value).or_default() += count;
+                }
             }
         }
     }
 
     /// Sums the counts by name in trace number `file`; several values may have the same name.
-    fn named(self, file: usize, name: impl Fn(T) -> String) -> PolarsResult<NameCounts> {
-        let columns = vec![T::column(VALUE, self.values), u64::column(COUNT, self.counts)];
-        let rows = DataFrame::new_infer_height(columns)?.lazy();
-        let sums = rows.group_by([col(VALUE)]).agg([col(COUNT).sum()]).collect()?;
-        let names = T::read(sums.column(VALUE)?)?.into_iter().map(name).collect();
-        NameCounts::new(names, u64::read(sums.column(COUNT)?)?, file)
+    fn named(self, file: usize, name: impl Fn(T) -> String) -> NameCounts {
+        let counts = self.counts.into_iter().chain(self.last);
+        NameCounts::new(counts.map(|(value, count)| (name(value), count)), file)
     }
 }

@@ -25,11 +25,12 @@ pub struct IgnoreCandidate<'l> {
 ///
 /// # Errors
 /// If the query is cancelled while frame names are looked up.
-pub fn ignored_by(
+pub fn ignored_by<'l>(
     list: &IgnoreList,
-    leaks: &[IgnoreCandidate<'_>],
+    leaks: impl Iterator<Item = IgnoreCandidate<'l>>,
     frames: Option<&Frames<'_>>,
 ) -> Result<Vec<Option<Arc<IgnoreEntry>>>, QueryError> {
+    let leaks: Vec<IgnoreCandidate<'_>> = leaks.collect();
     let mut ignored: Vec<Option<Arc<IgnoreEntry>>> = vec![None; leaks.len()];
     for entry in list.active() {
         let mut matching: Vec<(&IgnoreCandidate<'_>, &mut Option<Arc<IgnoreEntry>>)> = leaks

@@ -2,8 +2,8 @@
 //!
 //! A query reads only the columns it needs and works on contiguous slices. It tests a text once for each distinct name,
 //! type, process or frame instead of once for each event. Its result is a [`Selection`]: objects with their remaining
-//! events. Rows of one table are counted by a key (stacks, stats, sums by type, process and file) with expressions over
-//! frames, in `counts`. Anything that depends on the remaining events of an object, or on their order, is a loop.
+//! events. `.dump Stack` counts the rows of whole tables with expressions over frames. Anything that depends on the
+//! remaining events of an object, or on their order, is a loop.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
@@ -90,8 +90,8 @@ pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::groups::{GroupStats, GroupTree, Groups, GroupsLeftOut, NodeIdx, TimedGroup};
 pub use self::growth::{
-    Growth, GrowthEvidence, GrowthWords, Lifetime, OutlivingHandles, Rate, TimeWindow, Verdict,
-    long_sparkline, most_at_once, outstanding, sparkline,
+    Growth, GrowthEvidence, Lifetime, OutlivingHandles, Rate, TimeWindow, Verdict, most_at_once,
+    outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, CountedHandles, HandleCounts};

@@ -138,9 +138,9 @@ pub fn unchecked_object_ref<'a>(
         }
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
-    let counts =
+    let handle_counts =
         CountBy::new(args).map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
-    Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
+    Ok(ObjectRefAnswer { handle_counts, files })
 }
 
 /// Loads the objects that `-Leak` and `-LeakAtExit` can keep or count. Loads all objects without these options, or for

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use handlescope_model::rules::NamedTarget;
-use handlescope_model::tables::{Acquisitions, Losses, Names, Objects, Origin, Threads, TraceInfo};
+use handlescope_model::tables::{
+    Acquisitions, Losses, Names, Objects, Origin, Thread, Threads, TraceInfo,
+};
 use handlescope_model::{
     ArchiveError, EventTable, NameIdx, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, Table,
     TableRows, Trace,
@@ -285,18 +287,6 @@ impl HandleOpenings {
     }
 }
 
-/// A thread whose start the trace has.
-struct StartedThread {
-    /// Row of its process, and its ids.
-    process: Option<usize>,
-    pid: u32,
-    tid: u32,
-    start_ns: i64,
-    end_ns: Option<i64>,
-    creator_pid: Option<u32>,
-    start_address: Option<u64>,
-}
-
 /// The processes and threads that a trace knows.
 struct KnownTargets {
     all: AllProcesses,
@@ -305,7 +295,8 @@ struct KnownTargets {
     by_key: HashMap<u64, Vec<usize>>,
     /// The row of the parent of each process.
     parents: Vec<Option<usize>>,
-    threads: Vec<StartedThread>,
+    /// The threads whose start the trace has.
+    threads: Vec<Thread>,
     /// The row of the process that started each of these.
     creators: Vec<Option<usize>>,
     /// Places of the threads that a thread started, with their starts, in order.
@@ -330,22 +321,14 @@ impl KnownTargets {
                 continue;
             };
             by_creator.entry(creator).or_default().push((start_ns, threads.len()));
-            threads.push(StartedThread {
-                process: thread.process.map(ProcessIdx::row),
-                pid: thread.pid,
-                tid: thread.tid,
-                start_ns,
-                end_ns: thread.end_ns,
-                creator_pid: thread.creator_pid,
-                start_address: thread.start_address,
-            });
+            threads.push(thread);
         }
         by_creator.values_mut().for_each(|started| started.sort_unstable());
         let by_pid = Parents::new(&all.rows);
         let parents = (0..all.rows.len()).map(|row| by_pid.of_row(row)).collect();
         let creators = threads
             .iter()
-            .map(|thread| by_pid.at(thread.creator_pid?, Some(thread.start_ns), None))
+            .map(|thread| by_pid.at(thread.creator_pid?, thread.start_ns, None))
             .collect();
         let losses = Losses::read(trace)?;
         let is_complete = knows_losses(trace)? && losses.rows().next().is_none();
@@ -415,19 +398,19 @@ impl KnownTargets {
 
     fn thread_target(&self, place: usize) -> Target {
         let thread = &self.threads[place];
-        let process = self.known_or_pid(thread.process, Some(thread.pid));
-        let start = thread
-            .process
-            .zip(thread.start_address)
-            .map(|(process, address)| ThreadStart { process, time_ns: thread.start_ns, address });
+        let row = thread.process.map(ProcessIdx::row);
+        let start = || {
+            let (process, address) = row.zip(thread.start_address)?;
+            Some(ThreadStart { process, time_ns: thread.start_ns?, address })
+        };
         Target {
-            process: process.unwrap_or_default(),
-            row: thread.process,
+            process: self.known_or_pid(row, Some(thread.pid)).unwrap_or_default(),
+            row,
             tid: Some(thread.tid),
-            start_ns: Some(thread.start_ns),
+            start_ns: thread.start_ns,
             end: thread.end_ns.map_or(self.no_end(), TargetEnd::At),
             started_by: self.known_or_pid(self.creators[place], thread.creator_pid),
-            start,
+            start: start(),
             is_complete: self.is_complete,
             ..Target::with_pid(thread.pid)
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use handlescope_model::tables::{Acquisitions, End, Objects, Process};
 use handlescope_model::{ArchiveError, ObjectIdx, ProcessIdx, RowSet, StackIdx, Table, Trace};
 
+use super::counts::most_frequent;
 use super::criteria::ProcessCriteria;
 use super::processes::AllProcesses;
 use super::tables::{ProcessList, TypeNames};
@@ -45,8 +46,8 @@ pub struct ZombieHolder {
 struct ZombieHandles {
     /// Rows of these zombies.
     zombies: BTreeSet<usize>,
-    count: u64,
-    stacks: BTreeMap<StackIdx, u64>,
+    /// The stack that opened each handle.
+    stacks: Vec<Option<StackIdx>>,
 }
 
 /// The processes that a trace shows to be zombies: those that its rundowns list, and those that have ended and to which a
@@ -157,10 +158,7 @@ impl ZombieSummary {
         for (row, zombie) in &known.handles {
             let handles = by_owner.entry(owner.get(*row)).or_default();
             handles.zombies.insert(*zombie);
-            handles.count += 1;
-            if let Some(stack) = stack.get(*row) {
-                *handles.stacks.entry(stack).or_default() += 1;
-            }
+            handles.stacks.push(stack.get(*row));
         }
         let held: BTreeSet<usize> = known.handles.iter().map(|(_, zombie)| *zombie).collect();
         let mut summary = known
@@ -172,14 +170,10 @@ impl ZombieSummary {
                 process: process.shown_label(plain),
                 pid: process.known_pid(),
                 zombies: handles.zombies.len() as u64,
-                handles: handles.count,
-                // The first one if several are equally frequent.
-                create_stack: handles
-                    .stacks
-                    .into_iter()
-                    .rev()
-                    .max_by_key(|(_, count)| *count)
-                    .map(|(stack, _)| stack),
+                handles: handles.stacks.len() as u64,
+                create_stack: most_frequent(handles.stacks.into_iter().flatten())
+                    .first()
+                    .map(|(stack, _)| *stack),
                 program: process.name.clone(),
             }
         });
@@ -189,13 +183,8 @@ impl ZombieSummary {
     }
 
     /// Counts zombies by the names of their programs.
-    pub fn from_names(names: impl IntoIterator<Item = String>) -> Self {
-        let mut programs: BTreeMap<String, u64> = BTreeMap::new();
-        for name in names {
-            *programs.entry(name).or_default() += 1;
-        }
-        let mut programs: Vec<(String, u64)> = programs.into_iter().collect();
-        programs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    pub fn from_names(names: impl Iterator<Item = String>) -> Self {
+        let programs = most_frequent(names);
         let count = programs.iter().map(|(_, count)| count).sum();
         Self { count, programs, ..Self::default() }
     }

@@ -242,7 +242,7 @@ impl StagedTables<'_> {
         let acquisitions = groups.iter().flat_map(|group| {
             let acquisitions = columns.of(group);
             if let Some(growth) = &mut growth {
-                acquisitions.iter().for_each(|acquisition| growth.add(group, acquisition));
+                growth.add(group, &acquisitions);
             }
             acquisitions.into_iter().map(|acquisition| rows.acquisition(group, acquisition))
         });

@@ -67,7 +67,7 @@ impl<'t> TraceRows<'t> {
     }
 
     pub fn growth<'r>(&'r self, at: OpenAt<'r>) -> DatasetGrowthRow<'r> {
-        let owner = self.origin.owner(at.process, at.process_name, at.pid);
+        let owner = self.owner(at.group);
         DatasetGrowthRow { origin: self.origin, owner, at }
     }
 

@@ -38,6 +38,13 @@ impl CallerLeaks {
         self.acquired += other.acquired;
     }
 
+    pub fn sum(parts: impl Iterator<Item = Self>) -> Self {
+        parts.fold(Self::default(), |mut sum, part| {
+            sum.add(part);
+            sum
+        })
+    }
+
     fn released(self) -> u64 {
         self.acquired.saturating_sub(self.leaked)
     }
@@ -63,8 +70,7 @@ impl CallerLeaks {
 /// Determines for each caller whether it leaks like most callers.
 pub fn alike(callers: &[CallerLeaks]) -> Vec<bool> {
     let mut alike = vec![true; callers.len()];
-    let mut all = CallerLeaks::default();
-    callers.iter().for_each(|caller| all.add(*caller));
+    let mut all = CallerLeaks::sum(callers.iter().copied());
     for _ in 0..MAX_APART.min(callers.len().saturating_sub(1)) {
         let rest: Vec<(usize, CallerLeaks)> = callers
             .iter()

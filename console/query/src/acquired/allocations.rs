@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
+use handlescope_model::AllocatorIdx;
 use handlescope_model::tables::{Allocator, ResourceKind};
 
 use super::group::{AcquisitionGroup, AcquisitionOwner, PRIVATE_HEAP};
 use super::heaps::CreatedHeaps;
-use super::list::{AcquisitionGroups, Subject};
+use super::list::AcquisitionGroups;
 use super::sites::{KeptSites, Sites};
-use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
+use crate::allocations::{AllocationSource, FilteredTables, ResourceSelection};
+use crate::answer::Domain;
 use crate::criteria::{ResourceCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::TimeWindow;
@@ -19,35 +19,77 @@ use crate::info::recorded;
 use crate::tables::{ProcessInfo, ProcessList};
 
 impl<'a> AcquisitionGroups<'a> {
-    /// Groups the selected allocations, given their loaded tables; `None` if the trace has none.
+    /// Groups the selected allocations; `None` if the trace has none.
     ///
     /// # Errors
     /// If the archive is damaged or the query is cancelled.
     pub fn from_allocations(
         origin: AllocationSource<'a>,
-        allocators: &'a AllocatorList,
-        table: &Arc<AcquisitionTable>,
         criteria: &ResourceCriteria,
         is_plain: bool,
         kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {
-        if allocators.rows().is_empty() {
+        let AllocationSource { trace, table, frames, processes, cancel, .. } = origin;
+        if table.allocators.rows().is_empty() {
             return Ok(None);
         }
-        let AllocationSource { trace, frames, processes, cancel, .. } = origin;
         let info = trace.info()?;
         let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
-        let mut acquired = Self {
-            subject: Subject::Allocations,
+        // Without criteria on times and stacks, allocators decide.
+        let select = || ResourceSelection::new(&FilteredTables::load(origin)?, criteria);
+        let selection = criteria.chooses_rows().then(select).transpose()?;
+        let first = table.allocations().start;
+        let is_requested: Vec<bool> = table
+            .allocators
+            .rows()
+            .iter()
+            .map(|allocator| {
+                let kind = criteria.kind.as_ref();
+                kind.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+                    && criteria.owners.matches(&process(processes, allocator), is_plain)
+            })
+            .collect();
+        let is_selected = |row: &usize| {
+            let is_requested = |allocator: AllocatorIdx| is_requested.get(allocator.row()).copied();
+            table.allocator.get(*row).and_then(is_requested).unwrap_or_default()
+                && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
+        };
+        let Sites { sites, rows, selected_count, stacks, functions } =
+            Sites::new(table, is_selected, kept, frames)?;
+        let of_sites = sites.into_iter().filter_map(|site| {
+            let allocator = table.allocators.get(site.allocator?)?;
+            Some(AcquisitionGroup {
+                kind: ResourceKind::from_code(allocator.kind),
+                type_name: kind_name(allocator.kind),
+                allocator: Some(allocator.name.as_str()),
+                create_stack: site.stack,
+                leaks: site.leaks,
+                members: site.members,
+                ..of_allocator(processes, allocator)
+            })
+        });
+        // The requested stacks and times do not apply to heaps.
+        let has_heaps = kept == KeptSites::Leaking && selection.is_none();
+        let heaps = has_heaps
+            .then(|| CreatedHeaps::leaking(table, &is_requested, &stacks, processes))
+            .into_iter()
+            .flatten();
+        let of_heaps = heaps.filter_map(|heaps| {
+            let allocator = table.allocators.get(heaps.first)?;
+            let create_stack = heaps.stack;
+            let heaps = Some(heaps);
+            Some(AcquisitionGroup { create_stack, heaps, ..of_allocator(processes, allocator) })
+        });
+        Ok(Some(Self {
+            subject: Domain::Allocations,
             table: Arc::clone(table),
-            groups: Vec::new(),
-            members: Cow::default(),
-            heaps: Vec::new(),
-            selected_count: 0,
+            groups: of_sites.chain(of_heaps).collect(),
+            members: Cow::Owned(rows),
+            selected_count,
             frames: Some(frames),
-            stacks: None,
-            functions: None,
+            stacks: Some(Arc::new(stacks)),
+            functions: functions.map(Arc::new),
             processes,
             asked: criteria.owners.clone(),
             is_plain,
@@ -55,60 +97,7 @@ impl<'a> AcquisitionGroups<'a> {
             window,
             extent: window.unwrap_or(TimeWindow { start_ns: 0, end_ns: 0 }),
             cancel,
-        };
-        // Without criteria on times and stacks, allocators decide.
-        let select =
-            || ResourceSelection::new(&FilteredTables::load(origin, allocators, table)?, criteria);
-        let selection = criteria.chooses_rows().then(select).transpose()?;
-        let first = table.allocations().start;
-        let is_requested: Vec<bool> = allocators
-            .rows()
-            .iter()
-            .map(|allocator| {
-                let kind = criteria.kind.as_ref();
-                kind.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
-                    && acquired.matches_process(&process(processes, allocator))
-            })
-            .collect();
-        let is_set = |flags: &[bool], index: usize| flags.get(index).copied().unwrap_or_default();
-        let is_selected = |row: &usize| {
-            let allocator = table.allocator.get(*row);
-            allocator.is_some_and(|allocator| is_set(&is_requested, allocator.row()))
-                && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
-        };
-        let Sites { sites, rows: members, selected_count, stacks, functions } =
-            Sites::new(table, allocators, is_selected, kept, frames)?;
-        if kept == KeptSites::Leaking && selection.is_none() {
-            acquired.heaps =
-                CreatedHeaps::leaking(table, allocators, &is_requested, &stacks, processes);
-        }
-        acquired.groups.extend(sites.into_iter().filter_map(|site| {
-            let allocator = allocators.get(site.allocator?)?;
-            let kind = ResourceKind::from_code(allocator.kind);
-            Some(AcquisitionGroup {
-                type_name: kind_name(allocator.kind),
-                allocator: Some(allocator.name.as_str()),
-                is_named_by_allocator: kind.is_some_and(is_named_by_allocator),
-                has_lasting_name: kind.is_none_or(has_lasting_names),
-                has_bytes: kind.is_some_and(has_bytes),
-                create_stack: site.stack,
-                leaks: site.leaks,
-                members: site.members,
-                ..of_allocator(processes, allocator)
-            })
-        }));
-        acquired.groups.extend(acquired.heaps.iter().enumerate().filter_map(|(index, heaps)| {
-            Some(AcquisitionGroup {
-                create_stack: heaps.stack,
-                heaps: Some(index),
-                ..of_allocator(processes, allocators.get(heaps.first)?)
-            })
-        }));
-        acquired.members = Cow::Owned(members);
-        acquired.selected_count = selected_count;
-        acquired.stacks = Some(Arc::new(stacks));
-        acquired.functions = functions.map(Arc::new);
-        Ok(Some(acquired))
+        }))
     }
 }
 
@@ -116,11 +105,9 @@ impl<'a> AcquisitionGroups<'a> {
 fn of_allocator<'a>(processes: &'a ProcessList, allocator: &Allocator) -> AcquisitionGroup<'a> {
     AcquisitionGroup {
         process: process(processes, allocator),
+        kind: Some(ResourceKind::Heap),
         type_name: PRIVATE_HEAP,
         allocator: None,
-        is_named_by_allocator: false,
-        has_lasting_name: false,
-        has_bytes: true,
         create_stack: None,
         leaks: true,
         members: 0..0,

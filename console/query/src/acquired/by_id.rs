@@ -1,14 +1,11 @@
 //! Finds a suspect by id prefix: builds the groups as for all suspects and keeps those whose id matches.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 
 use super::list::AcquisitionGroups;
 use super::program_groups::{ProgramGroup, SuspectScope};
 use super::sites::KeptSites;
-use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocationSource, AllocatorList};
+use crate::allocations::AllocationSource;
 use crate::context::FileContext;
 use crate::criteria::{
     GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, StackTrims,
@@ -26,14 +23,9 @@ fn add_suspects(
     acquired: &AcquisitionGroups<'_>,
     id: &SuspectId,
 ) -> Result<(), QueryError> {
-    let flags = [false, true].into_iter();
-    let scopes: Vec<Vec<ProgramGroup<'_>>> = flags
-        .clone()
-        .flat_map(|by_process| {
-            flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
-        })
-        .map(|scope| ProgramGroup::all(acquired, scope))
-        .collect();
+    let scopes = [(false, false), (false, true), (true, false), (true, true)]
+        .map(|(by_process, by_stack)| SuspectScope { by_process, by_stack })
+        .map(|scope| ProgramGroup::all(acquired, scope));
     rows.note_groups(scopes.iter().any(|groups| !groups.is_empty()));
     let mut found = false;
     for without_symbols in [false, true] {
@@ -97,20 +89,17 @@ pub fn events_of_suspect(
     Ok(rows)
 }
 
-/// Returns the allocations of matching suspects, freed or not. The stacks and the allocation table of the trace must be
-/// loaded.
+/// Returns the allocations of matching suspects, freed or not.
 ///
 /// # Errors
 /// If the archive is damaged or the query is cancelled.
 pub fn allocations_of_suspect(
     origin: AllocationSource<'_>,
-    (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
     let (criteria, kept) = (ResourceCriteria::default(), KeptSites::Leaking);
-    let allocations =
-        AcquisitionGroups::from_allocations(origin, allocators, table, &criteria, false, kept)?;
-    let mut rows = SuspectRows::new(table.height());
+    let allocations = AcquisitionGroups::from_allocations(origin, &criteria, false, kept)?;
+    let mut rows = SuspectRows::new(origin.table.height());
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;
     }

@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use super::alike::{CallerLeaks, alike};
 use super::list::AcquisitionGroups;
 use super::program_groups::ProgramStack;
+use super::programs::united;
 use crate::frame_view::FrameIdentity;
 use crate::program_frames::{function_of, program_functions};
 
@@ -80,10 +81,12 @@ pub fn put_together<'t>(
         path
     };
     let paths: Vec<Vec<u32>> = parts.iter().map(&mut path).collect();
-    let leaked: Vec<CallerLeaks> = parts.iter().map(|part| part.leaked).collect();
+    let leaked: Vec<CallerLeaks> = parts
+        .iter()
+        .map(|part| acquired.leaked(part.groups.iter().map(|(group, _)| *group)))
+        .collect();
     let all = Branch { stacks: (0..parts.len()).collect(), depth: 0 };
-    let mut whole = CallerLeaks::default();
-    leaked.iter().for_each(|part| whole.add(*part));
+    let whole = CallerLeaks::sum(leaked.iter().copied());
     let name = |number: &u32| names.get(*number as usize).cloned().unwrap_or_default();
     let mut parts: Vec<Option<ProgramStack<'t>>> = parts.into_iter().map(Some).collect();
     let count = parts.len();
@@ -91,27 +94,20 @@ pub fn put_together<'t>(
     for Branch { mut stacks, depth } in branches(all, &paths, &leaked) {
         stacks.sort_by_key(|stack| Reverse(leaked.get(*stack).map_or(0, |it| it.leaked)));
         let shared = shared(stacks.iter().filter_map(|stack| paths.get(*stack)));
-        let mut callers: Vec<Caller> = Vec::new();
-        let mut places: HashMap<Option<u32>, usize> = HashMap::new();
-        let mut sum = CallerLeaks::default();
-        for place in &stacks {
-            let (Some(path), Some(part), Some(Some(ProgramStack { stack: Some(stack), .. }))) =
-                (paths.get(*place), leaked.get(*place), parts.get(*place))
-            else {
-                continue;
-            };
-            sum.add(*part);
-            let caller = path.get(shared.len());
-            let index = *places.entry(caller.copied()).or_insert(callers.len());
-            match callers.get_mut(index) {
-                Some(caller) => caller.leaked.add(*part),
-                None => callers.push(Caller {
-                    function: caller.map(name),
-                    stack: *stack,
-                    leaked: *part,
-                }),
-            }
-        }
+        let by_caller = united(stacks.iter().filter_map(|place| {
+            let caller = paths.get(*place)?.get(shared.len());
+            let stack = parts.get(*place)?.as_ref()?.stack?;
+            Some((Some(caller), (caller, stack, *leaked.get(*place)?)))
+        }));
+        let mut callers: Vec<Caller> = by_caller
+            .iter()
+            .filter_map(|parts| {
+                let (caller, stack, _) = *parts.first()?;
+                let leaked = CallerLeaks::sum(parts.iter().map(|(.., leaked)| *leaked));
+                Some(Caller { function: caller.map(name), stack, leaked })
+            })
+            .collect();
+        let sum = CallerLeaks::sum(callers.iter().map(|caller| caller.leaked));
         callers.sort_by_key(|caller| Reverse(caller.leaked.leaked));
         let (path, telling) = (shared.iter().map(name).collect(), shared.len().min(depth + 1));
         let others = OtherCallers { stacks: count - stacks.len(), leaked: whole.without(sum) };
@@ -146,24 +142,18 @@ fn branches(all: Branch, paths: &[Vec<u32>], leaked: &[CallerLeaks]) -> Vec<Bran
     let (mut ahead, mut done) = (vec![all], Vec::new());
     while let Some(Branch { mut stacks, depth }) = ahead.pop() {
         for level in depth + 1..=depth + MAX_DEPTH {
-            let mut classes: HashMap<&[u32], usize> = HashMap::new();
-            let mut members: Vec<(Vec<usize>, CallerLeaks)> = Vec::new();
-            for place in &stacks {
+            let classes = united(stacks.iter().map(|place| {
                 let path = paths.get(*place).map_or(&[][..], |path| path);
                 let path = path.get(depth + 1..path.len().min(level + 1)).unwrap_or_default();
-                let class = *classes.entry(path).or_insert(members.len());
-                if class == members.len() {
-                    members.push((Vec::new(), CallerLeaks::default()));
-                }
-                if let Some((stacks, sum)) = members.get_mut(class) {
-                    stacks.push(*place);
-                    sum.add(leaked.get(*place).copied().unwrap_or_default());
-                }
-            }
-            let sums: Vec<CallerLeaks> = members.iter().map(|(_, sum)| *sum).collect();
-            let is_last = members.len() == stacks.len();
+                (Some(path), *place)
+            }));
+            let sum = |class: &Vec<usize>| {
+                CallerLeaks::sum(class.iter().filter_map(|place| leaked.get(*place).copied()))
+            };
+            let sums: Vec<CallerLeaks> = classes.iter().map(sum).collect();
+            let is_last = classes.len() == stacks.len();
             stacks.clear();
-            for ((class, _), is_alike) in members.into_iter().zip(alike(&sums)) {
+            for (class, is_alike) in classes.into_iter().zip(alike(&sums)) {
                 if is_alike {
                     stacks.extend(class);
                 } else {

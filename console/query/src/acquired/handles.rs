@@ -7,7 +7,8 @@ use std::sync::Arc;
 use handlescope_model::ProcessIdx;
 
 use super::group::AcquisitionGroup;
-use super::list::{AcquisitionGroups, Subject};
+use super::list::AcquisitionGroups;
+use crate::answer::Domain;
 use crate::context::FileContext;
 use crate::criteria::{GroupColumn, ProcessCriteria};
 use crate::groups::Groups;
@@ -25,11 +26,10 @@ impl<'a> AcquisitionGroups<'a> {
         let groups = groups?;
         let timed = groups.timed.as_ref()?;
         let mut acquired = Self {
-            subject: Subject::Handles,
+            subject: Domain::Handles,
             table: Arc::clone(&timed.table),
             groups: Vec::new(),
             members: Cow::Borrowed(&timed.rows),
-            heaps: Vec::new(),
             selected_count: timed.rows.len(),
             frames: file.frames.as_ref(),
             stacks: groups.stacks.clone(),
@@ -65,9 +65,7 @@ impl<'a> AcquisitionGroups<'a> {
                 process: Cow::Borrowed(process),
                 type_name: groups.key_in(node, GroupColumn::Type).text().unwrap_or_default(),
                 allocator: pattern.filter(|_| create_stack.is_none()),
-                is_named_by_allocator: false,
-                has_lasting_name: true,
-                has_bytes: false,
+                kind: None,
                 create_stack,
                 leaks: at_end || stats.unreleased() > 0,
                 members,

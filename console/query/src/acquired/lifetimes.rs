@@ -11,13 +11,34 @@ use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::{Amount, ByteAmounts, Counts};
 use crate::growth::Lifetime;
 
+/// Sums over some acquisitions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AcquiredSums {
+    pub counts: Counts,
+    /// The bytes of allocations.
+    pub bytes: ByteAmounts,
+    /// How the allocations that are not leaked ended.
+    pub ends: AllocationEnds,
+}
+
+impl AcquiredSums {
+    /// Adds the sums over others.
+    pub fn add(&mut self, other: &Self) {
+        self.counts.add(other.counts);
+        self.bytes.add(other.bytes);
+        self.ends.add_all(&other.ends);
+    }
+
+    /// Returns the amount never freed.
+    pub fn leaked(&self) -> Amount {
+        Amount { count: self.counts.unreleased(), bytes: self.bytes.unreleased }
+    }
+}
+
 /// Some acquisitions and what is counted about them.
 #[derive(Default)]
 pub struct AcquiredLifetimes {
-    pub counts: Counts,
-    pub bytes: ByteAmounts,
-    /// How those that are not leaked ended.
-    pub ends: AllocationEnds,
+    pub sums: AcquiredSums,
     pub lifetimes: Vec<Lifetime>,
     /// Bytes of each lifetime; for a leak, only those of the parts never freed.
     pub sizes: Vec<u64>,
@@ -47,8 +68,8 @@ impl AcquiredLifetimes {
         let mut sums: BTreeMap<AcquisitionIdx, PartSum> = BTreeMap::new();
         for row in rows.iter().copied() {
             let part = PartSum::new(table, row)?;
-            site.bytes.allocated = site.bytes.allocated.saturating_add(part.size);
-            site.bytes.unreleased = site.bytes.unreleased.saturating_add(part.unreleased_size);
+            let (allocated, unreleased) = (part.size, part.unreleased_size);
+            site.sums.bytes.add(ByteAmounts { unreleased, allocated, per_minute: None });
             match table.first_part(row) {
                 None => site.add(part),
                 Some(first) => {
@@ -60,22 +81,17 @@ impl AcquiredLifetimes {
         Some(site)
     }
 
-    /// Returns the amount never freed.
-    pub fn leaked(&self) -> Amount {
-        Amount { count: self.counts.unreleased(), bytes: self.bytes.unreleased }
-    }
-
     fn add(&mut self, allocation: PartSum) {
         let PartSum { opened_ns, ended_ns, unreleased, end, size, unreleased_size } = allocation;
-        self.counts.opened += 1;
-        if unreleased.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
-            end.into_iter().for_each(|end| self.ends.add(end));
-            return;
-        }
+        let AcquiredSums { counts, ends, .. } = &mut self.sums;
+        counts.opened += 1;
         match unreleased {
-            Some(ResourceEnd::Open) => self.counts.leaked += 1,
-            Some(_) => self.counts.closed_at_exit += 1,
-            None => end.into_iter().for_each(|end| self.ends.add(end)),
+            Some(ResourceEnd::Open) => counts.leaked += 1,
+            Some(_) => counts.closed_at_exit += 1,
+            None => end.into_iter().for_each(|end| ends.add(end)),
+        }
+        if unreleased.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
+            return;
         }
         self.lifetimes
             .push(Lifetime { opened_ns, closed_ns: ended_ns.filter(|_| unreleased.is_none()) });

@@ -5,51 +5,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::alike::CallerLeaks;
 use super::between::{PointAmounts, PointSpan};
 use super::group::{AcquisitionGroup, AcquisitionOwner, ProcessShare};
 use super::heaps::CreatedHeaps;
-use super::lifetimes::{AcquiredLifetimes, AllocationEnds};
+use super::lifetimes::{AcquiredLifetimes, AcquiredSums};
+use super::programs::united;
 use crate::acquisition_table::AcquisitionTable;
-use crate::amounts::{Amount, ByteAmounts, Counts};
+use crate::amounts::{Amount, Counts};
+use crate::answer::Domain;
 use crate::criteria::ProcessCriteria;
 use crate::frame_names::Frames;
-use crate::growth::{ProcessLifetimes, TimeWindow};
+use crate::growth::{Lifetime, ProcessLifetimes, TimeWindow};
 use crate::program_frames::AcquiringFunctions;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::{ProcessInfo, ProcessList};
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
-/// What was acquired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
-    Handles,
-    Allocations,
-}
-
-impl Subject {
-    /// Returns the plural noun for the acquisitions in messages and ids.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Handles => "handles",
-            Self::Allocations => "allocations",
-        }
-    }
-}
-
 /// The handles and views, or the allocations, of the requested processes in groups.
 pub struct AcquisitionGroups<'a> {
-    pub subject: Subject,
+    pub subject: Domain,
     pub table: Arc<AcquisitionTable>,
     pub groups: Vec<AcquisitionGroup<'a>>,
     /// The acquisitions of all groups, one group after the other.
     pub members: Cow<'a, [AcquisitionIdx]>,
-    /// Heaps that are never destroyed; empty if allocations are selected by more than process, because the requested
-    /// stacks and times do not apply to heaps.
-    pub heaps: Vec<CreatedHeaps>,
     /// Number of selected allocations, counting parts.
     pub selected_count: usize,
     pub frames: Option<&'a Frames<'a>>,
@@ -93,57 +75,37 @@ impl AcquisitionGroups<'_> {
         &self,
         groups: impl Iterator<Item = &'g AcquisitionGroup<'g>>,
     ) -> CallerLeaks {
-        groups.fold(CallerLeaks::default(), |mut sum, group| {
+        CallerLeaks::sum(groups.map(|group| {
             let rows = self.of_group(group);
             let unreleased = rows.iter().filter(|row| self.table.is_unreleased(**row));
-            sum.add(CallerLeaks { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
-            sum
-        })
+            CallerLeaks { leaked: unreleased.count() as u64, acquired: rows.len() as u64 }
+        }))
     }
 
-    /// Counts the acquisitions of some groups that were never released, or only by process exit. An allocation that
-    /// ended in parts counts once.
-    pub fn unreleased_count(&self, groups: &[&AcquisitionGroup<'_>]) -> u64 {
-        let whole: HashSet<AcquisitionIdx> = self
-            .of_groups(groups)
-            .into_iter()
-            .filter(|row| self.table.is_unreleased(*row))
-            .map(|row| self.table.first_part(row).unwrap_or(row))
-            .collect();
-        whole.len() as u64
-    }
-
-    /// Returns the acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes with
-    /// the same name and id, one after the other, are in one group.
-    pub fn by_owner(
+    /// Returns the acquisitions of each process of a group. Processes with the same name and id, one after the other, are
+    /// in one group.
+    fn by_owner(
         &self,
         group: &AcquisitionGroup<'_>,
     ) -> Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> {
-        let mut indexes: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
-        let mut by_owner: Vec<(AcquisitionOwner, Vec<AcquisitionIdx>)> = Vec::new();
-        let rows = self.of_group(group);
-        for run in rows.chunk_by(|one, next| self.table.owner(*one) == self.table.owner(*next)) {
-            let row = run.first().and_then(|row| self.table.owner(*row));
-            let index = *indexes.entry(row).or_insert(by_owner.len());
-            if index == by_owner.len() {
-                by_owner.push((self.owner(group, row), Vec::new()));
-            }
-            by_owner[index].1.extend(run);
-        }
-        by_owner
+        let owner = |row: &AcquisitionIdx| self.table.owner(*row);
+        let runs = self.of_group(group).chunk_by(|one, next| owner(one) == owner(next));
+        let by_owner = united(runs.filter_map(|run| Some((Some(owner(run.first()?)), run))));
+        let rows = by_owner.into_iter().map(|runs| runs.concat());
+        rows.map(|rows| (self.owner(group, rows.first().and_then(owner)), rows)).collect()
     }
 
     /// Returns a process of a group with its id.
     fn owner(&self, group: &AcquisitionGroup<'_>, row: Option<ProcessIdx>) -> AcquisitionOwner {
         match self.subject {
-            Subject::Handles => (row, row.map(|row| self.processes.get(row).pid)),
-            Subject::Allocations => group.owner,
+            Domain::Handles => (row, row.map(|row| self.processes.get(row).pid)),
+            Domain::Allocations => group.owner,
         }
     }
 
     /// Returns the owners of a group, each once.
     pub fn owners(&self, group: &AcquisitionGroup<'_>) -> Vec<AcquisitionOwner> {
-        if self.subject == Subject::Allocations {
+        if self.subject == Domain::Allocations {
             return vec![group.owner];
         }
         let mut known = HashSet::new();
@@ -156,100 +118,72 @@ impl AcquisitionGroups<'_> {
     }
 
     /// Returns what each process has of a group. There may be several with the same name and id, one after the other.
-    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> Vec<ProcessShare> {
+    pub fn shares(&self, group: &AcquisitionGroup<'_>) -> impl Iterator<Item = ProcessShare> {
+        self.shares_and_rows(group).into_iter().map(|(share, _)| share)
+    }
+
+    /// Returns what each process has of a group, with its acquisitions, without those in heaps.
+    pub fn shares_and_rows(
+        &self,
+        group: &AcquisitionGroup<'_>,
+    ) -> Vec<(ProcessShare, Vec<AcquisitionIdx>)> {
         if self.is_of_one_moment {
-            return vec![self.share_at_end(group)];
+            return vec![(self.share_at_end(group), self.of_group(group).to_vec())];
         }
-        if let Some(heaps) = group.heaps.and_then(|index| self.heaps.get(index)) {
-            return vec![self.share_of_heaps(group, heaps)];
+        if let Some(heaps) = &group.heaps {
+            return vec![(self.share_of_heaps(group, heaps), Vec::new())];
         }
         self.by_owner(group)
             .into_iter()
-            .filter_map(|(owner, rows)| self.share(group, owner, &rows))
+            .filter_map(|(owner, rows)| Some((self.share(owner, &rows)?, rows)))
             .collect()
     }
 
     /// Returns what one process has of a group; `None` if the table lacks the time of some of it.
-    fn share(
-        &self,
-        group: &AcquisitionGroup<'_>,
-        owner: AcquisitionOwner,
-        rows: &[AcquisitionIdx],
-    ) -> Option<ProcessShare> {
-        let AcquiredLifetimes { counts, bytes, ends, lifetimes, sizes } =
-            AcquiredLifetimes::new(&self.table, rows)?;
+    fn share(&self, (row, pid): AcquisitionOwner, rows: &[AcquisitionIdx]) -> Option<ProcessShare> {
+        let mut acquired = AcquiredLifetimes::new(&self.table, rows)?;
+        let sums = acquired.sums;
         let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
-        let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
-        let (leaked, lifetimes, sizes) = if rows.iter().all(is_in_time) {
-            (leaked, lifetimes, sizes)
-        } else {
+        if !rows.iter().all(is_in_time) {
             let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
-            let in_time = AcquiredLifetimes::new(&self.table, &rows)?;
-            (in_time.leaked(), in_time.lifetimes, in_time.sizes)
-        };
-        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };
-        let sizes = if self.subject == Subject::Handles { Vec::new() } else { sizes };
-        let (row, pid) = owner;
-        Some(ProcessShare { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
+            acquired = AcquiredLifetimes::new(&self.table, &rows)?;
+        }
+        let AcquiredLifetimes { sums: in_time, lifetimes, sizes } = acquired;
+        let sizes = if self.subject == Domain::Handles { Vec::new() } else { sizes };
+        let lifetimes = self.lifetimes_of(row, lifetimes);
+        Some(ProcessShare { row, pid, sums, leaked: in_time.leaked(), lifetimes, sizes })
     }
 
     /// Returns what the process of a dump has open of a group.
     fn share_at_end(&self, group: &AcquisitionGroup<'_>) -> ProcessShare {
         let (rows, open) = (self.of_group(group), group.open_at_end);
         let lifetimes = rows.iter().filter_map(|row| self.table.program_time(*row)).collect();
+        let counts = Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 };
+        let sums = AcquiredSums { counts, ..AcquiredSums::default() };
         let (row, pid) = group.owner;
-        ProcessShare {
-            row,
-            pid,
-            counts: Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 },
-            bytes: ByteAmounts::default(),
-            ends: AllocationEnds::default(),
-            leaked: Amount { count: open, bytes: 0 },
-            lifetimes: ProcessLifetimes { lifetimes, window: self.extent },
-            sizes: Vec::new(),
-        }
+        let lifetimes = ProcessLifetimes { lifetimes, window: self.extent };
+        ProcessShare { row, pid, sums, leaked: sums.leaked(), lifetimes, sizes: Vec::new() }
     }
 
     fn share_of_heaps(&self, group: &AcquisitionGroup<'_>, heaps: &CreatedHeaps) -> ProcessShare {
         let from_ns = self.extent.start_ns;
         let mut lifetimes = heaps.lifetimes.clone();
         lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
-        let bytes = ByteAmounts {
-            unreleased: heaps.unreleased,
-            allocated: heaps.unreleased,
-            per_minute: None,
-        };
         let (row, pid) = group.owner;
-        ProcessShare {
-            row,
-            pid,
-            counts: heaps.counts,
-            bytes,
-            ends: AllocationEnds::default(),
-            leaked: Amount::default(),
-            lifetimes: ProcessLifetimes {
-                lifetimes,
-                window: self.window_of_share(group, group.owner),
-            },
-            sizes: Vec::new(),
-        }
-    }
-
-    fn window_of_share(
-        &self,
-        group: &AcquisitionGroup<'_>,
-        (row, _): AcquisitionOwner,
-    ) -> TimeWindow {
-        let window = match self.subject {
-            Subject::Handles => self.window_of(self.processes.known_or_invalid(row)),
-            Subject::Allocations => self.window_of(&group.process),
-        };
-        window.unwrap_or(self.extent)
+        let lifetimes = self.lifetimes_of(row, lifetimes);
+        let (sums, leaked) = (heaps.sums, Amount::default());
+        ProcessShare { row, pid, sums, leaked, lifetimes, sizes: Vec::new() }
     }
 
     /// Returns the time range in which a process could acquire and release something, if the trace has a clock.
     pub fn window_of(&self, process: &ProcessInfo) -> Option<TimeWindow> {
         Some(self.window?.between(process.start_ns, process.end_ns))
+    }
+
+    /// Returns the lifetimes of what a process acquired, with the time range in which it could.
+    fn lifetimes_of(&self, row: Option<ProcessIdx>, lifetimes: Vec<Lifetime>) -> ProcessLifetimes {
+        let window = self.window_of(self.processes.known_or_invalid(row));
+        ProcessLifetimes { lifetimes, window: window.unwrap_or(self.extent) }
     }
 
     /// Whether a group leaks anything that was acquired in the time for which the trace has all events.
@@ -292,7 +226,7 @@ impl AcquisitionGroups<'_> {
             self.of_groups(groups).into_iter().map(AcquisitionIdx::row).collect();
         let left: HashSet<AllocatorIdx> = groups
             .iter()
-            .filter_map(|group| self.heaps.get(group.heaps?))
+            .filter_map(|group| group.heaps.as_ref())
             .flat_map(|heaps| &heaps.left)
             .copied()
             .collect();
@@ -317,9 +251,9 @@ impl AcquisitionGroups<'_> {
     /// Returns the display name of a group's processes; `None` if not even the id is known.
     pub fn shown_name(&self, group: &AcquisitionGroup<'_>) -> Option<String> {
         match (self.subject, group.owner) {
-            (Subject::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
-            (Subject::Allocations, (None, None)) => None,
-            (Subject::Allocations, _) => Some(group.process.name.clone()),
+            (Domain::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
+            (Domain::Allocations, (None, None)) => None,
+            (Domain::Allocations, _) => Some(group.process.name.clone()),
         }
     }
 

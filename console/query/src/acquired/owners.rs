@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use handlescope_model::ProcessIdx;
 
+use super::group::AcquisitionOwner;
 use super::programs::ProgramNumbers;
 use crate::tables::ProcessList;
 
@@ -22,7 +23,7 @@ pub struct LeakOwners {
 impl LeakOwners {
     /// Collects processes with their ids, as far as known; no filter is needed if `by_process`.
     pub fn new(
-        owners: impl IntoIterator<Item = (Option<ProcessIdx>, Option<u32>)>,
+        owners: impl IntoIterator<Item = AcquisitionOwner>,
         programs: &ProgramNumbers<'_>,
         by_process: bool,
     ) -> Self {

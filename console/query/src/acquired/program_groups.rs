@@ -3,7 +3,6 @@
 use handlescope_model::StackIdx;
 use hashbrown::HashSet;
 
-use super::alike::CallerLeaks;
 use super::callers::{SharedFunction, put_together};
 use super::group::{AcquisitionGroup, AcquisitionOwner};
 use super::list::AcquisitionGroups;
@@ -36,8 +35,7 @@ pub struct SuspectScope {
 /// What the processes of a program acquired on one stack.
 pub struct ProgramStack<'t> {
     pub stack: Option<StackIdx>,
-    pub leaked: CallerLeaks,
-    groups: Vec<(&'t AcquisitionGroup<'t>, Vec<AcquisitionOwner>)>,
+    pub groups: Vec<(&'t AcquisitionGroup<'t>, Vec<AcquisitionOwner>)>,
 }
 
 /// Who acquired: the processes of a program, or one process.
@@ -72,15 +70,12 @@ impl<'t> ProgramGroup<'t> {
             let stack = groups.first().and_then(|(group, _)| group.create_stack);
             let functions = acquired.functions.as_deref().filter(|_| !scope.by_stack);
             let function = functions.zip(stack).and_then(|(them, stack)| them.of_stack(stack));
-            (key.zip(function), ProgramStack { stack, leaked: CallerLeaks::default(), groups })
+            (key.zip(function), ProgramStack { stack, groups })
         });
-        let by_function = united(by_stack).into_iter().flat_map(|mut parts| {
+        let by_function = united(by_stack).into_iter().flat_map(|parts| {
             let leaks = |part: &ProgramStack<'_>| part.groups.iter().any(|(group, _)| group.leaks);
             if parts.len() == 1 || !parts.iter().any(leaks) {
                 return parts.into_iter().map(|part| (vec![part], None)).collect();
-            }
-            for part in &mut parts {
-                part.leaked = acquired.leaked(part.groups.iter().map(|(group, _)| *group));
             }
             put_together(acquired, parts)
         });

@@ -4,13 +4,12 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, StackIdx, sentinel};
 use hashbrown::HashSet;
 
+use super::group::says_more;
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::AllocatorList;
 use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
@@ -59,13 +58,12 @@ impl Sites {
     /// Groups the selected rows.
     pub fn new(
         table: &AcquisitionTable,
-        allocators: &AllocatorList,
         is_selected: impl Fn(&usize) -> bool,
         kept: KeptSites,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
-        let mut owners = Coder::default();
-        for (row, allocator) in (0..).zip(allocators.rows()) {
+        let (mut owners, allocators) = (Coder::default(), table.allocators.rows());
+        for (row, allocator) in (0..).zip(allocators) {
             owners.learn(row, || owner(allocator, kept == KeptSites::ByAllocator));
         }
         let mut stacks = StackSet::new(frames.stacks.len());
@@ -73,7 +71,7 @@ impl Sites {
             .allocations()
             .filter(&is_selected)
             .for_each(|row| stacks.add(table.opened_stack.get(row)));
-        allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
+        allocators.iter().for_each(|allocator| stacks.add(allocator.create_stack));
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut nodes: GroupNodes<Site> = GroupNodes::default();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
@@ -152,14 +150,8 @@ impl Sites {
 
 /// Returns what tells allocators apart: process and kind, and the name if it says what is allocated or is requested.
 fn owner(allocator: &Allocator, by_allocator: bool) -> String {
-    let name =
-        Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
-    format!("{:?}", (allocator.kind, allocator.process, allocator.pid, name))
-}
-
-/// Returns the name of an allocator if it says what is allocated.
-fn descriptive_name(allocator: &Allocator) -> Option<&str> {
     let kind = ResourceKind::from_code(allocator.kind);
-    let has_names = kind.is_some_and(is_named_by_allocator);
-    has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())
+    let name = Some(allocator.name.as_str())
+        .filter(|name| by_allocator || kind.is_some_and(|kind| says_more(kind, name)));
+    format!("{:?}", (allocator.kind, allocator.process, allocator.pid, name))
 }

@@ -4,5 +4,4 @@ mod selection;
 mod tables;
 
 pub use self::selection::{PART, ResourceSelection, unreleased};
-pub use self::tables::{AllocationOrMiss, AllocationSource, AllocatorList, FilteredTables};
-pub use self::tables::{allocated_kinds, stacks_of_processes};
+pub use self::tables::{AllocationOrMiss, AllocationSource, FilteredTables, allocated_kinds};

@@ -1,14 +1,13 @@
-//! Allocators and kinds of allocations, and frees without an allocation.
+//! Where allocations and frees without an allocation are read from, and the kinds of allocations.
 
-use handlescope_model::tables::{
-    Acquisitions, Allocator, Allocators, ResourceKind, ResourceMissKind, ResourceMisses,
-};
+use std::sync::Arc;
+
+use handlescope_model::tables::{Acquisitions, ResourceKind, ResourceMissKind, ResourceMisses};
 use handlescope_model::{
-    AcquisitionIdx, AllocatorIdx, Number, Numbers, ProcessIdx, ResourceMissIdx, StackIdx,
-    TableRows, Trace,
+    AcquisitionIdx, AllocatorIdx, Number, Numbers, ResourceMissIdx, StackIdx, Trace,
 };
 
-use crate::acquisition_table::AcquisitionTable;
+use crate::acquisition_table::{AcquisitionTable, AllocatorList};
 use crate::context::FileContext;
 use crate::criteria::StackTest;
 use crate::error::QueryError;
@@ -16,34 +15,6 @@ use crate::frame_names::Frames;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessList;
 use handlescope_session::cancel::Cancel;
-
-/// The allocators of a trace.
-pub struct AllocatorList(Vec<Allocator>);
-
-impl AllocatorList {
-    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
-        Ok(Self(Allocators::read(trace)?.rows().collect()))
-    }
-
-    pub fn rows(&self) -> &[Allocator] {
-        &self.0
-    }
-
-    pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
-        self.0.get(allocator.row())
-    }
-}
-
-/// Returns the stack of each allocation with the process of its allocator.
-pub fn stacks_of_processes<'t>(
-    table: &'t AcquisitionTable,
-    allocators: &'t AllocatorList,
-) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> + 't {
-    table.allocations().map(|row| {
-        let allocator = table.allocator.get(row).and_then(|row| allocators.get(row));
-        (table.opened_stack.get(row), allocator.and_then(|allocator| allocator.process))
-    })
-}
 
 /// The columns of frees without allocation and of ignored events.
 pub struct MissTable {
@@ -78,6 +49,7 @@ impl MissTable {
 #[derive(Clone, Copy)]
 pub struct AllocationSource<'a> {
     pub trace: &'a Trace,
+    pub table: &'a Arc<AcquisitionTable>,
     pub processes: &'a ProcessList,
     pub frames: &'a Frames<'a>,
     /// The allocations of the requested suspect.
@@ -87,9 +59,10 @@ pub struct AllocationSource<'a> {
 
 impl<'a> AllocationSource<'a> {
     /// Makes the origin of a trace with loaded stacks; `None` if they are not loaded.
-    pub fn new(file: &'a FileContext<'a>) -> Option<Self> {
+    pub fn new(file: &'a FileContext<'a>, table: &'a Arc<AcquisitionTable>) -> Option<Self> {
         Some(Self {
             trace: file.trace,
+            table,
             processes: &file.processes,
             frames: file.frames.as_ref()?,
             suspect: file.suspect_allocations.as_ref(),
@@ -135,12 +108,9 @@ impl AllocationOrMiss {
 }
 
 impl<'a> FilteredTables<'a> {
-    pub fn load(
-        origin: AllocationSource<'a>,
-        allocators: &'a AllocatorList,
-        resources: &'a AcquisitionTable,
-    ) -> Result<Self, QueryError> {
-        Ok(Self { origin, allocators, resources, misses: MissTable::load(origin.trace)? })
+    pub fn load(origin: AllocationSource<'a>) -> Result<Self, QueryError> {
+        let (resources, misses) = (origin.table, MissTable::load(origin.trace)?);
+        Ok(Self { origin, allocators: &resources.allocators, resources, misses })
     }
 
     /// Returns the number of allocations and frees without one.

@@ -2,10 +2,7 @@
 
 use handlescope_model::StackIdx;
 
-use crate::acquired::{
-    AcquisitionGroups, KeptSites, Subject, allocations_of_suspect, events_of_suspect,
-};
-use crate::allocations::AllocationSource;
+use crate::acquired::{AcquisitionGroups, KeptSites, allocations_of_suspect, events_of_suspect};
 use crate::answer::TraceAnswer;
 use crate::context::Source;
 use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
@@ -26,9 +23,6 @@ const NS_PER_MINUTE: f64 = 60e9;
 
 /// An answer that can be compared.
 pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
-    /// What is compared.
-    const SUBJECT: Subject;
-
     /// Queries each source: everything, or with `leaking` only what nothing but process exit released.
     ///
     /// # Errors
@@ -59,8 +53,6 @@ pub trait ComparableAnswer<'a>: TraceAnswer<'a> + Sized {
 }
 
 impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
-    const SUBJECT: Subject = Subject::Handles;
-
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -120,8 +112,6 @@ impl<'a> ComparableAnswer<'a> for FileAnswer<'a> {
 }
 
 impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
-    const SUBJECT: Subject = Subject::Allocations;
-
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -139,22 +129,13 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: KeptSites,
     ) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
-        let Some((allocators, table)) = self.tables() else { return Ok(None) };
-        AcquisitionGroups::from_allocations(
-            origin(self),
-            allocators,
-            table,
-            &of(criteria),
-            false,
-            kept,
-        )
+        let Some(origin) = self.origin() else { return Ok(None) };
+        AcquisitionGroups::from_allocations(origin, &of(criteria), false, kept)
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
-        match self.tables() {
-            Some(tables) => allocations_of_suspect(origin(self), tables, id),
-            None => Ok(SuspectRows::new(0)),
-        }
+        self.origin()
+            .map_or_else(|| Ok(SuspectRows::new(0)), |origin| allocations_of_suspect(origin, id))
     }
 
     fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
@@ -167,18 +148,6 @@ impl<'a> ComparableAnswer<'a> for ResourcesAnswer<'a> {
     /// Whether the requested kinds exist and perhaps were not recorded.
     fn knows_choice(&self, _: &DiffCriteria, no_match: &NoMatch) -> bool {
         no_match.names_kinds()
-    }
-}
-
-/// Returns the origin from which the allocations of an answer are read.
-fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> AllocationSource<'f> {
-    let about = answer.about();
-    AllocationSource {
-        trace: about.trace,
-        processes: answer.processes(),
-        frames: &answer.frames,
-        suspect: None,
-        cancel: about.cancel,
     }
 }
 
@@ -198,7 +167,7 @@ pub fn rows_of_suspect<'a, F: ComparableAnswer<'a>>(
         .iter()
         .map(|file| file.rows_of_suspect(id))
         .collect::<Result<Vec<_>, QueryError>>()?;
-    check(id, F::SUBJECT.label(), rows.iter())?;
+    check(id, F::DOMAIN.label(), rows.iter())?;
     Ok(rows.into_iter().map(Some).collect())
 }
 

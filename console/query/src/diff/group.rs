@@ -41,19 +41,15 @@ pub fn leave_known_leaks<'a, F: TraceAnswer<'a>, G>(
     for (side, file) in files.iter().enumerate() {
         let mut sites: Vec<&mut GroupSite> =
             groups.iter_mut().map(site).filter(|site| site.side == side).collect();
-        let leaks: Vec<IgnoreCandidate<'_>> = sites
-            .iter()
-            .map(|site| IgnoreCandidate {
-                program: site.program.as_deref().unwrap_or_default(),
-                type_name: &site.type_name,
-                function: site.function.as_deref(),
-                // The stacks of a group have equal functions.
-                stacks: vec![site.stack],
-            })
-            .collect();
-        let ignored = ignored_by(&ignoring.list, &leaks, file.frames())?;
+        let leaks = sites.iter().map(|site| IgnoreCandidate {
+            program: site.program.as_deref().unwrap_or_default(),
+            type_name: &site.type_name,
+            function: site.function.as_deref(),
+            // The stacks of a group have equal functions.
+            stacks: vec![site.stack],
+        });
+        let ignored = ignored_by(&ignoring.list, leaks, file.frames())?;
         known_leaks += ignored.iter().flatten().count();
-        drop(leaks);
         sites.iter_mut().zip(ignored).for_each(|(site, by)| site.ignored = by);
     }
     groups.retain_mut(|group| ignoring.shows(site(group).ignored.as_ref()));

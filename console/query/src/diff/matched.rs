@@ -176,7 +176,7 @@ impl Matching<'_> {
             first_places.entry(index).or_insert((matched.sample.processes.len(), key.0));
             for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
-                let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
+                let sizes = if group.has_bytes() { share.sizes } else { Vec::new() };
                 let next = matched.sample.processes.len();
                 let place = *places.entry((index, share.row)).or_insert(next);
                 matched.sample.add(place, share.lifetimes, sizes);
@@ -250,7 +250,7 @@ impl Matching<'_> {
                 function: module.or_else(|| trace.function(group.create_stack?)),
                 ..GroupSite::default()
             },
-            has_bytes: group.has_bytes,
+            has_bytes: group.has_bytes(),
             sides: Default::default(),
             is_of_suspect: false,
             around_unknown: has_unknown.then_some(text.names),

@@ -111,7 +111,6 @@ fn has_rate(
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
     let processes: Vec<ProcessLifetimes> = acquired
         .shares(group)
-        .into_iter()
         .map(|share| {
             let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
             lifetimes.retain(is_between);

@@ -127,7 +127,7 @@ impl Groups {
         let info = file.trace.info()?;
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
-            let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?.into();
+            let table = AcquisitionTable::load(file.trace, NeededColumns::HANDLES)?;
             timed = Some(TimedMembers { rows: handles, table });
             last_ns = file.trace.event_times()?.last_ns();
         }

@@ -54,12 +54,6 @@ pub struct GrowthWords<'a> {
     pub opened: &'a str,
 }
 
-impl Default for GrowthWords<'_> {
-    fn default() -> Self {
-        Self { closed: "closed", leaked: "leaked", opened: "opened" }
-    }
-}
-
 /// The figures behind a verdict.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GrowthEvidence {
@@ -104,25 +98,14 @@ impl GrowthEvidence {
     /// Makes evidence from handles without times.
     pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none()).count();
-        Self {
-            opened: lifetimes.len(),
-            closed: lifetimes.len() - unreleased,
-            mean_lifetime_ns: None,
-            unreleased,
-            kept: unreleased,
-            outlived: OutlivingHandles::default(),
-            count: unreleased,
-            first_ns: None,
-            last_ns: None,
-            last_open_ns: None,
-            earlier: 0,
-            earlier_until_ns: None,
-            rate: None,
-            window: TimeWindow { start_ns: 0, end_ns: 0 },
-            bounds: Bounds::TRACE,
-            processes: 1,
-            requests: 0,
-        }
+        let opened = lifetimes.len();
+        let kept = KeptHandles {
+            young: unreleased,
+            closed: opened - unreleased,
+            ..KeptHandles::default()
+        };
+        let evidence = Self::new(opened, &kept, &[], None, TimeWindow { start_ns: 0, end_ns: 0 });
+        Self { kept: unreleased, count: unreleased, ..evidence }
     }
 
     /// Makes evidence from the number of all handles and the open times the verdict is about, ascending.

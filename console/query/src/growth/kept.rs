@@ -1,7 +1,7 @@
 //! Tells leaked handles of a group that are kept from those that are only young.
 
 use super::cure::LifetimeSample;
-use super::lifetime::{Lifetime, ProcessLifetimes, TimeWindow};
+use super::lifetime::{Lifetime, ProcessLifetimes, TimeWindow, leaked_opens};
 use super::outlived::OutlivingHandles;
 use super::sweeps::unswept_ns;
 
@@ -18,6 +18,7 @@ const CURED_LATE: f64 = 1.5;
 const KEPT_PER_LATE_CLOSE: usize = 3;
 
 /// The leaked handles of a group.
+#[derive(Default)]
 pub struct KeptHandles {
     /// When the kept ones were opened, ascending.
     pub opens: Vec<i64>,
@@ -110,10 +111,7 @@ impl KeptHandles {
         let mut opens: Vec<i64> = processes
             .iter()
             .filter_map(|ProcessLifetimes { lifetimes, window }| {
-                lifetimes
-                    .iter()
-                    .filter(|lifetime| lifetime.closed_ns.is_none())
-                    .map(|lifetime| lifetime.opened_ns.min(window.end_ns))
+                leaked_opens(lifetimes, *window)
                     .filter(|open| self.opens.binary_search(open).is_ok())
                     .min()
             })
@@ -137,11 +135,7 @@ impl KeptHandles {
 
     /// Separates kept handles from young ones by their ages at the end of the window.
     fn aged(lifetimes: &[Lifetime], window: TimeWindow) -> Self {
-        let mut opens: Vec<i64> = lifetimes
-            .iter()
-            .filter(|lifetime| lifetime.closed_ns.is_none())
-            .map(|lifetime| lifetime.opened_ns.min(window.end_ns))
-            .collect();
+        let mut opens: Vec<i64> = leaked_opens(lifetimes, window).collect();
         // The estimate starts with the youngest handle.
         opens.sort_unstable_by(|a, b| b.cmp(a));
         let age = |opened: i64| window.end_ns.saturating_sub(opened);

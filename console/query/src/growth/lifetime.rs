@@ -15,6 +15,12 @@ impl Lifetime {
     }
 }
 
+/// Returns when the leaked handles among some were opened, at the end of their window at the latest.
+pub fn leaked_opens(lifetimes: &[Lifetime], window: TimeWindow) -> impl Iterator<Item = i64> {
+    let leaked = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
+    leaked.map(move |lifetime| lifetime.opened_ns.min(window.end_ns))
+}
+
 /// The handles of a group that one process opened, and when it could open them.
 #[derive(Debug, Clone)]
 pub struct ProcessLifetimes {

@@ -40,11 +40,9 @@ pub use self::lifetime::{Lifetime, TimeWindow};
 pub use self::outlived::OutlivingHandles;
 pub use self::outstanding::TimeParts;
 pub use self::outstanding::{TimedChange, most_at_once};
-pub use self::outstanding::{long_sparkline, outstanding, sparkline};
+pub use self::outstanding::{outstanding, sparkline};
 pub use self::rate::Rate;
 pub use self::shape::Verdict;
-
-use std::fmt;
 
 use self::kept::KeptHandles;
 
@@ -66,13 +64,12 @@ impl Growth {
 
     /// Returns the rate of a steady leak, or else the verdict: `30/min`, `burst`.
     pub fn short(&self) -> String {
-        let rate = self.evidence.rate.filter(|_| self.verdict == Verdict::Steady);
-        rate.map_or_else(|| self.verdict.word().to_owned(), |rate| rate.short())
+        self.steady_rate().map_or_else(|| self.verdict.word().to_owned(), |rate| rate.short())
     }
 
-    /// Returns the evidence as a sentence without a full stop; `opened` is the number of all handles.
-    pub fn sentence(&self, words: GrowthWords<'_>, opened: u64) -> String {
-        self.evidence.sentence(self.verdict, words, opened)
+    /// Returns the rate of a steady leak.
+    pub fn steady_rate(&self) -> Option<Rate> {
+        self.evidence.rate.filter(|_| self.verdict == Verdict::Steady)
     }
 
     /// Judges a group of handles in any order.
@@ -138,12 +135,5 @@ impl Growth {
         }
         let rate = (verdict == Verdict::Steady).then(|| Rate::new(&opens)).flatten();
         Self { verdict, evidence: GrowthEvidence::new(opened, kept, &opens, rate, window) }
-    }
-}
-
-/// Writes the evidence as a sentence without a full stop.
-impl fmt::Display for Growth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence(GrowthWords::default(), self.evidence.opened as u64))
     }
 }

@@ -18,10 +18,10 @@ pub fn outstanding<'l>(
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];
     for lifetime in lifetimes {
-        let first_part = parts.part_of(lifetime.opened_ns);
-        changes[first_part] += 1;
-        if let Some(closed_ns) = lifetime.closed_ns {
-            changes[parts.part_of(closed_ns).max(first_part)] -= 1;
+        let (opened, closed) = parts.of_lifetime(*lifetime);
+        changes[opened] += 1;
+        if let Some(closed) = closed {
+            changes[closed] -= 1;
         }
     }
     let open = parts.sums(&changes).into_iter();
@@ -29,27 +29,17 @@ pub fn outstanding<'l>(
 }
 
 /// Formats numbers as a line of bars, scaled from 0 to the largest.
-pub fn sparkline(counts: &[u32]) -> String {
-    let largest = u64::from(counts.iter().copied().max().unwrap_or_default()).max(1);
-    let steps = BARS.len() as u64 - 1;
-    // Rounded up, so that only 0 gets the lowest bar.
-    counts
-        .iter()
-        .map(|count| (u64::from(*count) * steps).div_ceil(largest))
-        .map(|bar| BARS[bar as usize])
-        .collect()
-}
-
-/// Like [`sparkline`], for numbers of any size.
-pub fn long_sparkline(numbers: &[u64]) -> String {
-    let largest = numbers.iter().copied().max().unwrap_or_default();
+pub fn sparkline<N: Copy + Into<u64>>(numbers: &[N]) -> String {
+    let numbers = || numbers.iter().map(|number| (*number).into());
+    let largest = numbers().max().unwrap_or_default();
+    // The product with a bar fits in 64 bits then.
     let shift = (u64::BITS - largest.leading_zeros()).saturating_sub(u32::BITS);
-    let scaled = numbers.iter().map(|number| {
-        let scaled = u32::try_from(number >> shift).unwrap_or(u32::MAX);
-        // Only 0 gets the lowest bar.
-        if *number > 0 { scaled.max(1) } else { 0 }
-    });
-    sparkline(&scaled.collect::<Vec<u32>>())
+    let (largest, steps) = ((largest >> shift).max(1), BARS.len() as u64 - 1);
+    // Rounded up, so that only 0 gets the lowest bar.
+    numbers()
+        .map(|number| (number >> shift).max(u64::from(number > 0)))
+        .map(|scaled| BARS[(scaled * steps).div_ceil(largest) as usize])
+        .collect()
 }
 
 /// Time of a change in nanoseconds since session start, and its amount.
@@ -90,6 +80,18 @@ impl TimeParts {
         let since = i128::from(time_ns) - i128::from(self.window.start_ns);
         let ends = (since.max(1) * self.parts as i128 + length - 1) / length;
         usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
+    }
+
+    /// Returns the parts in which something is opened and closed; it is not closed before it is opened.
+    pub fn of_lifetime(&self, lifetime: Lifetime) -> (usize, Option<usize>) {
+        let opened = self.part_of(lifetime.opened_ns);
+        (opened, lifetime.closed_ns.map(|closed_ns| self.part_of(closed_ns).max(opened)))
+    }
+
+    /// Returns the end of part number `step`, from 1.
+    pub fn end_of(&self, step: usize) -> i64 {
+        let length = i128::from(self.window.length_ns()) * step as i128 / self.parts.max(1) as i128;
+        self.window.start_ns.saturating_add(i64::try_from(length).unwrap_or(i64::MAX))
     }
 
     /// Sums changes up to the end of each part; `changes` may be shorter than the parts.
@@ -145,10 +147,11 @@ mod tests {
 
     #[test]
     fn the_largest_number_is_the_full_bar_and_only_none_the_empty_one() {
-        assert_eq!(sparkline(&[0, 1, 2, 3, 4, 5, 6, 7]), "▁▂▃▄▅▆▇█");
+        assert_eq!(sparkline(&[0u32, 1, 2, 3, 4, 5, 6, 7]), "▁▂▃▄▅▆▇█");
         assert_eq!(sparkline(&[0, 1, u32::MAX]), "▁▂█");
-        assert_eq!(sparkline(&[0, 0]), "▁▁");
-        assert_eq!(sparkline(&[]), "");
+        assert_eq!(sparkline(&[0, 1, u64::MAX / 7, u64::MAX]), "▁▂▂█");
+        assert_eq!(sparkline(&[0u32, 0]), "▁▁");
+        assert_eq!(sparkline::<u64>(&[]), "");
     }
 
     #[test]

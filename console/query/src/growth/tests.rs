@@ -14,6 +14,13 @@ pub struct Group {
     lifetimes: Vec<Lifetime>,
 }
 
+impl std::fmt::Display for Growth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words = GrowthWords { closed: "closed", leaked: "leaked", opened: "opened" };
+        f.write_str(&self.evidence.sentence(self.verdict, words, self.evidence.opened as u64))
+    }
+}
+
 impl Group {
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);

@@ -1,11 +1,12 @@
 //! The details of single acquisitions.
 
-use handlescope_model::tables::{Acquisitions, End, Names, Objects, Origin, Processes};
-use handlescope_model::{
-    AcquisitionIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
-};
+use std::sync::Arc;
+
+use handlescope_model::tables::{Acquisitions, End, Names, Objects, ResourceEnd};
+use handlescope_model::{AcquisitionIdx, NameIdx, Numbers, StackIdx, Texts, Trace};
 
 use super::groups::InventoryGroup;
+use crate::acquisition_table::AcquisitionTable;
 use crate::error::QueryError;
 
 /// A handle, a mapped view, or an allocation or part of one.
@@ -34,87 +35,59 @@ pub struct Acquisition<'c> {
 
 /// The columns that acquisitions are read from.
 pub struct AcquisitionColumns {
-    /// When processes ended, by row.
-    process_end_ns: Numbers<i64>,
-    process: Numbers<ProcessIdx>,
-    object: Numbers<ObjectIdx>,
+    table: Arc<AcquisitionTable>,
     key: Numbers<u64>,
-    size: Numbers<i64>,
-    origin: Numbers<u32>,
-    opened_ns: Numbers<i64>,
     opened_tid: Numbers<u32>,
-    end: Numbers<u32>,
-    ended_ns: Numbers<i64>,
-    ended_stack: Numbers<StackIdx>,
-    part_of: Numbers<AcquisitionIdx>,
     name: Numbers<NameIdx>,
     names: Texts,
 }
 
 impl AcquisitionColumns {
-    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
+    pub fn load(trace: &Trace, table: &Arc<AcquisitionTable>) -> Result<Self, QueryError> {
         Ok(Self {
-            process_end_ns: trace.values(Processes::end_ns)?,
-            process: trace.values(Acquisitions::process)?,
-            object: trace.values(Acquisitions::object)?,
+            table: Arc::clone(table),
             key: trace.values(Acquisitions::key)?,
-            size: trace.values(Acquisitions::size)?,
-            origin: trace.values(Acquisitions::origin)?,
-            opened_ns: trace.values(Acquisitions::opened_ns)?,
             opened_tid: trace.values(Acquisitions::opened_tid)?,
-            end: trace.values(Acquisitions::end)?,
-            ended_ns: trace.values(Acquisitions::ended_ns)?,
-            ended_stack: trace.values(Acquisitions::ended_stack)?,
-            part_of: trace.values(Acquisitions::part_of)?,
             name: trace.values(Objects::name)?,
             names: trace.values(Names::name)?,
         })
     }
 
-    /// Returns the stack that released an acquisition.
-    pub fn stack_of_end(&self, acquisition: AcquisitionIdx) -> Option<StackIdx> {
-        self.ended_stack.get(acquisition.row())
-    }
-
     /// Returns the acquisitions of a group in time order.
     pub fn of(&self, group: &InventoryGroup) -> Vec<Acquisition<'_>> {
         let mut rows: Vec<Acquisition<'_>> =
-            group.members.iter().filter_map(|row| self.row(row.row())).collect();
+            group.members.iter().filter_map(|row| self.row(*row)).collect();
         rows.sort_by_key(|row| row.opened_ns);
         rows
     }
 
-    fn row(&self, row: usize) -> Option<Acquisition<'_>> {
-        let end = self.end.get(row).and_then(End::from_code)?;
-        let origin = self.origin.get(row).and_then(Origin::from_code)?;
-        let object = self.object.get(row);
+    fn row(&self, acquisition: AcquisitionIdx) -> Option<Acquisition<'_>> {
+        let (table, row) = (&self.table, acquisition.row());
+        let (end, object) = (table.end(acquisition)?, table.object(acquisition));
         let name = object.and_then(|object| self.name.get(object.row()));
         let name = name.map(|name| self.names.text(name.row()));
-        // Process exit does not end a handle.
-        let owner = self.process.get(row).filter(|_| object.is_some());
         Some(Acquisition {
-            opened_ns: self.opened_ns.get(row)?,
-            closed_ns: self.ended_ns.get(row),
-            ended_ns: owner.and_then(|row| self.process_end_ns.get(row.row())),
+            opened_ns: table.opened_ns.get(row)?,
+            closed_ns: table.ended_ns.get(row),
+            // Process exit does not end a handle.
+            ended_ns: table.owner_end_ns(acquisition),
             tid: self.opened_tid.get(row),
             key: self.key.get(row),
-            object: object.map(object_id),
+            object: object.map(|object| u64::from(object.0) + 1),
             object_name: name.filter(|name| !name.is_empty()),
-            bytes: self.size.get(row),
+            bytes: table.size.get(row),
             ended: match end {
-                End::AtExit if object.is_some() && origin.is_leak_at_exit(end) => "closed_at_exit",
-                End::AtExit if object.is_some() => End::Closed.name(),
+                End::AtExit if object.is_none() => end.name(),
+                End::AtExit if table.unreleased(acquisition) == Some(ResourceEnd::AtExit) => {
+                    "closed_at_exit"
+                }
+                End::AtExit => End::Closed.name(),
                 end if end.unseen().is_some() => "closed_unseen",
                 end => end.name(),
             },
             is_leaked: end == End::Open,
-            is_part: self.part_of.get(row).is_some(),
-            close_stack: self.ended_stack.get(row),
+            is_part: table.is_further_part(acquisition),
+            close_stack: table.ended_stack.get(row),
         })
     }
-}
-
-/// Returns the number of an object as shown in answers.
-fn object_id(object: ObjectIdx) -> u64 {
-    u64::from(object.0) + 1
 }

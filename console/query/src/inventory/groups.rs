@@ -1,15 +1,10 @@
 //! Groups of what one process acquired of one type on one stack.
 
-use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, ProcessIdx, StackIdx};
 
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare, Subject};
+use crate::acquired::{AcquisitionGroup, AcquisitionGroups, ProcessShare, kind_of};
 use crate::amounts::{ByteAmounts, Counts};
-
-/// The kind of handles.
-const HANDLE: &str = "handle";
-
-/// The kind of mapped views.
-const VIEW: &str = "view";
+use crate::growth::Lifetime;
 
 /// What one process acquired of one kind, type and allocator on one stack.
 pub struct InventoryGroup {
@@ -42,31 +37,16 @@ pub struct InventoryGroup {
 impl InventoryGroup {
     /// Returns what each process has of each group.
     pub fn all(acquired: &AcquisitionGroups<'_>) -> Vec<Self> {
-        acquired
-            .groups
-            .iter()
-            .flat_map(|group| {
-                let kind = match (acquired.subject, group.type_name) {
-                    (Subject::Handles, FILE_MAPPING_NAME) => VIEW,
-                    (Subject::Handles, _) => HANDLE,
-                    (Subject::Allocations, kind) => kind,
-                };
-                let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
-                let shares = acquired.shares(group).into_iter();
-                // Heaps have no members and a single share.
-                let members = members.chain(std::iter::repeat_with(Vec::new));
-                shares
-                    .zip(members)
-                    .map(|(share, members)| Self::new(acquired, group, kind, &share, members))
-                    .collect::<Vec<_>>()
-            })
-            .collect()
+        let shares = acquired.groups.iter().flat_map(|group| {
+            let shares = acquired.shares_and_rows(group).into_iter();
+            shares.map(move |(share, rows)| Self::new(acquired, group, &share, rows))
+        });
+        shares.collect()
     }
 
     fn new(
         acquired: &AcquisitionGroups<'_>,
         group: &AcquisitionGroup<'_>,
-        kind: &str,
         share: &ProcessShare,
         members: Vec<AcquisitionIdx>,
     ) -> Self {
@@ -79,20 +59,18 @@ impl InventoryGroup {
             .reduce(|(first, last), (ns, _)| (first.min(ns), last.max(ns)));
         let (count, sum) = lifetimes
             .iter()
-            .filter_map(|lifetime| {
-                Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns) as f64)
-            })
-            .fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns));
+            .filter_map(Lifetime::length_ns)
+            .fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns as f64));
         Self {
             process: share.row,
             process_name: process.name,
             pid: share.pid,
-            kind: kind.to_owned(),
+            kind: kind_of(acquired.subject, group.type_name).to_owned(),
             type_name: group.type_name.to_owned(),
             allocator: allocator.map(str::to_owned),
             stack: group.create_stack,
-            counts: share.counts,
-            bytes: group.has_bytes.then_some(share.bytes),
+            counts: share.sums.counts,
+            bytes: group.has_bytes().then_some(share.sums.bytes),
             leaked_ns,
             mean_lifetime_ns: (count > 0).then(|| sum / count as f64),
             observed_ns: share.lifetimes.window.length_ns(),

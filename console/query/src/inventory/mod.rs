@@ -9,7 +9,7 @@ mod stacks;
 use std::collections::BTreeSet;
 
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{ProcessIdx, StackIdx, Table};
 
 pub use self::acquisitions::{Acquisition, AcquisitionColumns};
 pub use self::groups::InventoryGroup;
@@ -19,7 +19,7 @@ pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 use self::stacks::identities;
 use super::acquired::{AcquisitionGroups, KeptSites};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{AllocationSource, AllocatorList};
+use super::allocations::AllocationSource;
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -69,11 +69,6 @@ impl<'a> Inventory<'a> {
         // There is one answer for each source.
         let why = why(std::slice::from_ref(source), &criteria, names, cancel)?.swap_remove(0);
         let file = &why.file.file;
-        let height = source.trace.height(Table::Stacks)?;
-        let mut stacks: BTreeSet<StackOfProcess> = BTreeSet::new();
-        let mut add = |stack: Option<StackIdx>, process| {
-            stacks.extend(stack.map(|stack| (stack, process)));
-        };
         let mut groups = Vec::new();
         let groups_of_handles = why.file.groups.as_ref();
         let handles =
@@ -81,10 +76,14 @@ impl<'a> Inventory<'a> {
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::all(handles));
         }
-        let columns = AcquisitionColumns::load(source.trace)?;
+        let table = AcquisitionTable::load(source.trace, NeededColumns::ALLOCATIONS)?;
+        let columns = AcquisitionColumns::load(source.trace, &table)?;
         let (mut allocation_count, mut unfreed) = (0, 0);
-        let allocators = AllocatorList::load(file.trace)?;
-        if let Some(allocations) = allocations(&why, &allocators)? {
+        let (every, kept) = (ResourceCriteria::default(), KeptSites::All);
+        if let Some(origin) = AllocationSource::new(file, &table)
+            && let Some(allocations) =
+                AcquisitionGroups::from_allocations(origin, &every, true, kept)?
+        {
             let of_allocations = InventoryGroup::all(&allocations);
             for group in &of_allocations {
                 allocation_count += group.counts.opened;
@@ -92,44 +91,44 @@ impl<'a> Inventory<'a> {
             }
             groups.extend(of_allocations);
         }
+        let mut stacks: BTreeSet<StackOfProcess> = BTreeSet::new();
+        let mut add = |stack: Option<StackIdx>, process| {
+            stacks.extend(stack.map(|stack| (stack, process)));
+        };
         for group in &groups {
             add(group.stack, group.process);
-            let ends = group.members.iter().map(|row| columns.stack_of_end(*row));
+            let ends = group.members.iter().map(|row| table.ended_stack.get(row.row()));
             ends.for_each(|stack| add(stack, group.process));
         }
         for suspect in &why.suspects {
             let process = suspect.processes.iter().find_map(|process| process.row);
             add(suspect.create_stack, process);
         }
-        let mut distinct = StackSet::new(height);
-        stacks.iter().for_each(|(stack, _)| distinct.add(Some(*stack)));
-        let mut of_one_process = StackSet::new(height);
+        let mut of_one_process = StackSet::new(source.trace.height(Table::Stacks)?);
+        stacks.iter().for_each(|(stack, _)| of_one_process.add(Some(*stack)));
         if let Some(frames) = &file.frames {
-            frames.resolve(distinct.iter())?;
-            of_one_process = of_one_process_only(&frames.named(), &distinct);
+            frames.resolve(of_one_process.iter())?;
+            of_one_process = of_one_process_only(&frames.named(), &of_one_process);
         }
-        let knows_modules =
-            |process| file.frames.as_ref().is_some_and(|frames| frames.knows_modules(process));
-        let stacks = stacks
-            .into_iter()
-            .map(|(stack, process)| {
-                (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
-            })
-            .collect();
-        let trace_id = trace_id(source.trace)?;
+        // Without the content of the source, the tables identify a trace.
+        let content = source.trace.values(TraceInfos::source_content)?;
+        let trace_id = content.get(0).map_or_else(|| source.trace.id(), str::to_owned);
         let window = handles.as_ref().and_then(|handles| handles.window);
         groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        Ok(Self {
+        let mut inventory = Self {
             window,
             groups,
-            stacks,
+            stacks: BTreeSet::new(),
             of_one_process,
             trace_id,
             columns,
             allocations: allocation_count,
             unfreed,
             why,
-        })
+        };
+        inventory.stacks =
+            stacks.into_iter().map(|(stack, process)| inventory.stack_of(stack, process)).collect();
+        Ok(inventory)
     }
 
     /// Returns the suspects of `.why`, worst first.
@@ -185,22 +184,4 @@ fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
         let mut frames = named.frames().stacks.get(stack.row());
         frames.any(|frame| named.is_of_one_process(frame))
     })
-}
-
-/// Returns the identity of a trace: the hash of its source's content, or else of its tables.
-fn trace_id(trace: &Trace) -> Result<String, QueryError> {
-    let contents = trace.values(TraceInfos::source_content)?;
-    Ok(contents.get(0).map_or_else(|| trace.id(), str::to_owned))
-}
-
-/// Returns all allocations of the trace, if it has any.
-fn allocations<'f>(
-    why: &'f WhyAnswer<'_>,
-    allocators: &'f AllocatorList,
-) -> Result<Option<AcquisitionGroups<'f>>, QueryError> {
-    let file = &why.file.file;
-    let Some(origin) = AllocationSource::new(file) else { return Ok(None) };
-    let table = AcquisitionTable::load(file.trace, NeededColumns::ALLOCATIONS)?.into();
-    let criteria = ResourceCriteria::default();
-    AcquisitionGroups::from_allocations(origin, allocators, &table, &criteria, true, KeptSites::All)
 }

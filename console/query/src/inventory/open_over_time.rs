@@ -6,34 +6,27 @@ use handlescope_model::ProcessIdx;
 
 use super::acquisitions::Acquisition;
 use super::groups::InventoryGroup;
-use crate::growth::{TimeParts, TimeWindow};
-
-/// Process, kind and type.
-type OpenSeriesKey = (Option<ProcessIdx>, String, String);
+use crate::growth::{Lifetime, TimeParts, TimeWindow};
 
 /// Numbers of open handles and allocations by process, kind and type, at the ends of equal parts of a time range.
-pub struct OpenOverTime {
-    window: TimeWindow,
-    steps: usize,
+pub struct OpenOverTime<'g> {
     parts: TimeParts,
-    changes: BTreeMap<OpenSeriesKey, Changes>,
+    /// By process, kind and type.
+    changes: BTreeMap<(Option<ProcessIdx>, &'g str, &'g str), Changes<'g>>,
 }
 
 /// How the number of open ones changes in each part of the time.
-struct Changes {
-    process_name: String,
-    pid: Option<u32>,
+struct Changes<'g> {
+    /// The first group with the process, kind and type.
+    group: &'g InventoryGroup,
     count: Vec<i64>,
     bytes: Vec<i64>,
 }
 
 /// What is open at the end of a part of the time.
-pub struct OpenAt<'o> {
-    pub process: Option<ProcessIdx>,
-    pub process_name: &'o str,
-    pub pid: Option<u32>,
-    pub kind: &'o str,
-    pub type_name: &'o str,
+pub struct OpenAt<'g> {
+    /// A group with the same process, kind and type.
+    pub group: &'g InventoryGroup,
     /// Number of the part, from 1.
     pub step: usize,
     /// End of the part, nanoseconds since session start.
@@ -43,55 +36,48 @@ pub struct OpenAt<'o> {
     pub bytes: i64,
 }
 
-impl OpenOverTime {
+impl<'g> OpenOverTime<'g> {
     /// Splits a time range into `steps` equal parts.
     pub fn new(window: TimeWindow, steps: usize) -> Self {
-        Self { window, steps, parts: TimeParts::new(window, steps), changes: BTreeMap::new() }
+        Self { parts: TimeParts::new(window, steps), changes: BTreeMap::new() }
     }
 
-    /// Adds an acquisition of a group.
-    pub fn add(&mut self, group: &InventoryGroup, acquisition: &Acquisition<'_>) {
-        let key = (group.process, group.kind.clone(), group.type_name.clone());
-        let width = self.parts.width();
+    /// Adds the acquisitions of a group.
+    pub fn add(&mut self, group: &'g InventoryGroup, acquisitions: &[Acquisition<'_>]) {
+        if acquisitions.is_empty() {
+            return;
+        }
+        let (key, width) = ((group.process, &*group.kind, &*group.type_name), self.parts.width());
         let changes = self.changes.entry(key).or_insert_with(|| Changes {
-            process_name: group.process_name.clone(),
-            pid: group.pid,
+            group,
             count: vec![0; width],
             bytes: vec![0; width],
         });
-        let bytes = acquisition.bytes.unwrap_or_default();
-        let opened = self.parts.part_of(acquisition.opened_ns);
-        let closed_ns = acquisition.closed_ns.or(acquisition.ended_ns);
-        let closed = closed_ns.map(|ns| self.parts.part_of(ns).max(opened));
-        let count = i64::from(!acquisition.is_part);
-        for (part, sign) in [(Some(opened), 1), (closed, -1)] {
-            let Some(part) = part else { continue };
-            changes.count[part] += sign * count;
-            changes.bytes[part] = changes.bytes[part].saturating_add(bytes.saturating_mul(sign));
+        for acquisition in acquisitions {
+            let closed_ns = acquisition.closed_ns.or(acquisition.ended_ns);
+            let lifetime = Lifetime { opened_ns: acquisition.opened_ns, closed_ns };
+            let (opened, closed) = self.parts.of_lifetime(lifetime);
+            let count = i64::from(!acquisition.is_part);
+            let bytes = acquisition.bytes.unwrap_or_default();
+            for (part, sign) in std::iter::once((opened, 1)).chain(closed.map(|part| (part, -1))) {
+                changes.count[part] += sign * count;
+                let bytes = bytes.saturating_mul(sign);
+                changes.bytes[part] = changes.bytes[part].saturating_add(bytes);
+            }
         }
     }
 
     /// Returns what is open at the end of each part, by process, kind, type and time.
-    pub fn rows(&self) -> impl Iterator<Item = OpenAt<'_>> {
-        self.changes.iter().flat_map(move |((process, kind, type_name), changes)| {
-            let counts = self.parts.sums(&changes.count).into_iter();
-            let sums = counts.zip(self.parts.sums(&changes.bytes));
-            (1..).zip(sums).map(move |(step, (open, bytes))| OpenAt {
-                process: *process,
-                process_name: &changes.process_name,
-                pid: changes.pid,
-                kind,
-                type_name,
+    pub fn rows(&self) -> impl Iterator<Item = OpenAt<'g>> {
+        self.changes.values().flat_map(|Changes { group, count, bytes }| {
+            let sums = self.parts.sums(count).into_iter().zip(self.parts.sums(bytes));
+            (1..).zip(sums).map(|(step, (open, bytes))| OpenAt {
+                group,
                 step,
-                at_ns: self.end_of(step),
+                at_ns: self.parts.end_of(step),
                 open,
                 bytes,
             })
         })
-    }
-
-    fn end_of(&self, step: usize) -> i64 {
-        let length = i128::from(self.window.length_ns()) * step as i128 / self.steps.max(1) as i128;
-        self.window.start_ns.saturating_add(i64::try_from(length).unwrap_or(i64::MAX))
     }
 }

@@ -9,11 +9,8 @@ use rayon::prelude::*;
 
 use super::groups::{GroupingRequest, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
-use crate::acquisition_table::{AcquisitionTable, NeededColumns};
-use crate::allocations::{
-    AllocationSource, AllocatorList, FilteredTables, PART, ResourceSelection, stacks_of_processes,
-    unreleased,
-};
+use crate::acquisition_table::{AcquisitionTable, AllocatorList, NeededColumns};
+use crate::allocations::{AllocationSource, FilteredTables, PART, ResourceSelection, unreleased};
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
 use crate::criteria::{GroupColumn, GroupKey, KeyKind, ResourceCriteria, kind_name};
@@ -46,7 +43,7 @@ pub struct ResourcesAnswer<'a> {
     is_without_match: bool,
     pub frames: Frames<'a>,
     suspect: Option<SuspectRows>,
-    allocators: AllocatorList,
+    allocators: Arc<AllocatorList>,
     /// The table of allocations, if they are compared.
     table: Option<Arc<AcquisitionTable>>,
     processes: ProcessList,
@@ -89,22 +86,20 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
-        let allocators = AllocatorList::load(trace)?;
-        let resources =
-            Arc::new(AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?);
+        let resources = AcquisitionTable::load(trace, NeededColumns::for_criteria(criteria))?;
         let frames = frames_for(criteria, source, names, cancel)?;
         let origin = AllocationSource {
             trace,
+            table: &resources,
             processes: &processes,
             frames: &frames,
             suspect: None,
             cancel,
         };
-        let tables = || (&allocators, &resources);
         let suspect = criteria.suspect.as_ref();
-        let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
+        let suspect = suspect.map(|id| allocations_of_suspect(origin, id)).transpose()?;
         let origin = AllocationSource { suspect: suspect.as_ref(), ..origin };
-        let tables = FilteredTables::load(origin, &allocators, &resources)?;
+        let tables = FilteredTables::load(origin)?;
         let selection = ResourceSelection::new(&tables, criteria)?;
         let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
         let request = GroupingRequest { tables: &tables, table: &resources, criteria, info: &info };
@@ -136,7 +131,7 @@ impl<'a> ResourcesAnswer<'a> {
         let facts = facts(&tables, criteria, &rows, &misses);
         caveats.extend(Caveat::for_resources(trace, &facts)?);
         caveats.extend(Caveat::for_missing_symbols(&selection.needs_symbols));
-        let stacks = || Ok(stacks_of_processes(&resources, &allocators));
+        let stacks = || Ok(resources.stacks_of_processes());
         caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
@@ -147,7 +142,7 @@ impl<'a> ResourcesAnswer<'a> {
             window,
             is_without_match,
             suspect,
-            allocators,
+            allocators: Arc::clone(&resources.allocators),
             table: criteria.is_compared.then_some(resources),
             processes,
             frames,
@@ -196,13 +191,16 @@ impl<'a> ResourcesAnswer<'a> {
         process.or_else(|| Some(self.processes.owner(None, Some(allocator.pid?))))
     }
 
-    pub fn processes(&self) -> &ProcessList {
-        &self.processes
-    }
-
-    /// Returns the allocations, if they are compared.
-    pub fn tables(&self) -> Option<(&AllocatorList, &Arc<AcquisitionTable>)> {
-        Some((&self.allocators, self.table.as_ref()?))
+    /// Returns where the allocations are read from, if they are compared.
+    pub fn origin(&self) -> Option<AllocationSource<'_>> {
+        Some(AllocationSource {
+            trace: self.about.trace,
+            table: self.table.as_ref()?,
+            processes: &self.processes,
+            frames: &self.frames,
+            suspect: None,
+            cancel: self.about.cancel,
+        })
     }
 
     /// Returns the value that the allocations of a group share in a column.
@@ -272,7 +270,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
 }
 
 /// Loads the frames of a trace, if the criteria need them.
-pub fn frames_for<'a>(
+fn frames_for<'a>(
     criteria: &ResourceCriteria,
     source: &Source<'a>,
     names: &'a dyn FrameNames,

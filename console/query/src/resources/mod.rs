@@ -12,7 +12,7 @@ mod keys;
 mod overview;
 mod stats;
 
-pub use self::answer::{ResourcesAnswer, frames_for, resources};
+pub use self::answer::{ResourcesAnswer, resources};
 pub use self::groups::{ResourceGroup, ResourceGroups};
 pub use self::overview::{AllocatedKind, AllocationsOverview, allocations_overview};
 pub use self::stats::ResourceStats;

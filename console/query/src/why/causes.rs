@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_model::{
-    AcquisitionIdx, EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, StackIdx,
-};
+use handlescope_model::{AcquisitionIdx, EventKind, ObjectIdx, ProcessIdx, StackIdx};
 use indicatif::HumanCount;
 
 use super::columns::HandleEvents;
 use super::columns::OwnerEnds;
 use super::names::LeakedNames;
+use super::suspect::LeakingGroup;
 use super::target_groups::listed_targets;
 use crate::context::FileContext;
+use crate::counts::most_frequent;
 use crate::targets::Targets;
 use handlescope_session::values::{Size, joined};
 
@@ -33,12 +33,13 @@ const OTHER_SIDE_OPEN: &str = "other_side_open";
 const FACTS_BESIDE: [&str; 2] = [PID_REUSED, OTHER_SIDE_OPEN];
 
 /// A cause of the leaks of a `T`: a group of handles, a site of allocations, or heaps. Holds its word, which never
-/// changes, its help text, and the function that proves it and returns a diagnosis with that word.
-pub type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
+/// changes, its help text, and the function that proves it.
+pub type Cause<T> = (&'static str, &'static str, fn(&T) -> Option<Diagnosis>);
 
 /// Returns the diagnoses of the proved causes, in order.
 pub fn proved<T>(causes: &[Cause<T>], subject: &T) -> Vec<Diagnosis> {
-    causes.iter().filter_map(|(word, _, prove)| prove(subject, word)).collect()
+    let proved = causes.iter().filter_map(|(word, _, prove)| Some((*word, prove(subject)?)));
+    proved.map(|(cause, diagnosis)| Diagnosis { cause, ..diagnosis }).collect()
 }
 
 /// Returns the words of some causes with their help texts.
@@ -52,7 +53,7 @@ pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
 }
 
 /// A proved cause and what it explains.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diagnosis {
     /// Word for the cause, which never changes.
     pub cause: &'static str,
@@ -75,51 +76,33 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Makes a diagnosis that explains `count` of all `leaked`; `None` if `count` is 0.
-    pub fn new(
-        cause: &'static str,
-        count: u64,
-        leaked: u64,
-        facts: impl Into<String>,
-    ) -> Option<Self> {
+    /// Makes a diagnosis that explains `count` of all `leaked`; `None` if `count` is 0. [`proved`] adds its word.
+    pub fn new(count: u64, leaked: u64, facts: impl Into<String>) -> Option<Self> {
         let facts = match facts.into() {
             facts if count == leaked => facts,
             facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
         };
-        let diagnosis = Self {
-            cause,
-            count,
-            objects: 0,
-            object_ids: Vec::new(),
-            facts,
-            others: String::new(),
-            counts_ends: false,
-            advice: None,
-            stacks: Vec::new(),
-        };
-        (count > 0).then_some(diagnosis)
+        (count > 0).then(|| Self { count, facts, ..Self::default() })
     }
 
-    /// Makes a diagnosis that explains all `leaked`: code closes or frees others of the group. `verb` names how they
-    /// end.
+    /// Makes a diagnosis that explains all that leak: code closes or frees `ended` others of the group. `verb` names how
+    /// they end.
     ///
-    /// It advises to check the error paths if most others end, at least five did, and `is_beyond_chance` is true: some
-    /// leaked ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
+    /// It advises to check the error paths if most others end, at least five did, and that is beyond chance: some leaked
+    /// ones are older than the lifetimes of the others explain. The estimate for that, by Kaplan and Meier
     /// (1958), says nothing about fewer than five; docs/statistics.md describes it.
     pub fn from_error_paths(
-        cause: &'static str,
-        leaked: u64,
+        &LeakingGroup { counts, is_beyond_chance, .. }: &LeakingGroup,
         ended: u64,
-        opened: u64,
         verb: &str,
-        is_beyond_chance: bool,
     ) -> Option<Self> {
+        let (leaked, opened) = (counts.unreleased(), counts.opened);
         let is_rule = ended > opened / 2;
         let be = if ended == 1 { "is" } else { "are" };
         let facts = format!("{} of {} {be} {verb}", HumanCount(ended), HumanCount(opened));
         let advice =
             (is_rule && is_beyond_chance && ended >= MIN_ENDED).then_some("check the error paths");
-        Some(Self { counts_ends: true, advice, ..Self::new(cause, leaked, leaked, facts)? })
+        Some(Self { counts_ends: true, advice, ..Self::new(leaked, leaked, facts)? })
     }
 
     /// Whether it says more than how many others are closed or freed. Naming the code that does so counts as more.
@@ -139,7 +122,8 @@ impl Diagnosis {
 
     /// Adds the most frequent stacks that close or free others of the group.
     pub fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
-        Self { stacks: most_frequent(stacks), ..self }
+        let stacks = most_frequent(stacks).into_iter().take(CLOSE_STACKS);
+        Self { stacks: stacks.map(|(stack, _)| stack).collect(), ..self }
     }
 
     /// Returns a sentence in lower case without a full stop; `closers` are the functions that close or free others.
@@ -159,6 +143,7 @@ impl Diagnosis {
 }
 
 /// What was found out about a group besides how much of it leaks.
+#[derive(Default)]
 pub struct GroupFindings {
     pub diagnoses: Vec<Diagnosis>,
     /// The most frequent names of the leaked objects.
@@ -173,17 +158,15 @@ pub struct GroupFindings {
 
 /// A group of handles with the data that its causes are found in.
 pub struct Causes<'a> {
-    pub handles: &'a [AcquisitionIdx],
-    /// Handles the program did not close.
-    pub leaked: &'a [AcquisitionIdx],
+    pub group: &'a LeakingGroup,
     pub file: &'a FileContext<'a>,
     pub columns: &'a HandleEvents,
     pub targets: &'a Targets,
     pub ends: &'a OwnerEnds,
     /// Whether processes go by the names of their executables.
     pub is_plain: bool,
-    /// Whether leaked handles are older than the closes of the others explain.
-    pub is_beyond_chance: bool,
+    /// The verb for the end of a handle or view.
+    pub ended: &'static str,
     /// Maximum time between two opens that race, in nanoseconds; `None` if the trace has no clock or its clock steps
     /// are longer.
     pub race_window_ns: Option<i64>,
@@ -238,12 +221,13 @@ impl Causes<'_> {
         &self,
         is_selected: impl Fn(AcquisitionIdx) -> bool,
     ) -> Vec<AcquisitionIdx> {
-        self.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
+        self.group.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
     }
 
-    fn race(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn race(&self) -> Option<Diagnosis> {
         let mut nearest: Option<(i64, u32, u32)> = None;
         let raced: Vec<AcquisitionIdx> = self
+            .group
             .leaked
             .iter()
             .filter(|handle| {
@@ -261,19 +245,18 @@ impl Causes<'_> {
             HumanCount(distance.unsigned_abs() / 1000)
         );
         let advice = Some("get-or-create without a lock");
-        Some(Diagnosis { advice, ..self.diagnosis(cause, &raced, facts)? })
+        Some(Diagnosis { advice, ..self.diagnosis(&raced, facts)? })
     }
 
     /// Finds the nearest open of the same object by another thread of the process, if the program closed that handle.
     /// Returns the distance in nanoseconds and both threads.
     fn racing_open(&self, handle: AcquisitionIdx) -> Option<(i64, u32, u32)> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
-        let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening)?);
+        let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening));
         let (mut before, mut after) = self.nearby_creates(handle)?;
         // The program closed the other handle, so it intends to have only one.
         let is_racing_open = |event: &usize| {
-            columns.tid(*event).is_some_and(|other_tid| other_tid != tid)
-                && columns.closed_by_program(*event).is_some()
+            columns.tid(*event) != tid && columns.closed_by_program(*event).is_some()
         };
         let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
         nearest
@@ -281,7 +264,7 @@ impl Causes<'_> {
             .flatten()
             .filter_map(|event| {
                 let distance = columns.time_ns(event)?.abs_diff(time);
-                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
+                Some((i64::try_from(distance).ok()?, tid, columns.tid(event)))
             })
             .min()
     }
@@ -313,7 +296,7 @@ impl Causes<'_> {
         Some((before, after))
     }
 
-    fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn duplicates(&self) -> Option<Diagnosis> {
         let duplicated = self.leaked_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
                 && self.columns.processes.inherited_by(event).is_none()
@@ -335,21 +318,21 @@ impl Causes<'_> {
         } else {
             format!("duplicated {from} by {by} and never closed")
         };
-        self.diagnosis(cause, &duplicated, facts)
+        self.diagnosis(&duplicated, facts)
     }
 
-    fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn inherited(&self) -> Option<Diagnosis> {
         let inherited =
             self.leaked_by(|event| self.columns.processes.inherited_by(event).is_some());
         let opening = self.columns.opening(*inherited.first()?);
         let parent = self.process(self.columns.processes.get(opening));
-        self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
+        self.diagnosis(&inherited, format!("inherited from {parent} and never closed"))
     }
 
-    fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn targets(&self) -> Option<Diagnosis> {
         let mut targets = Vec::new();
         let mut outlived = Vec::new();
-        for handle in self.leaked {
+        for handle in &self.group.leaked {
             let place = self.targets.place(self.columns.object(*handle));
             let Some((place, target)) = place.and_then(|it| Some((it, self.targets.at(it)?)))
             else {
@@ -373,10 +356,10 @@ impl Causes<'_> {
         };
         let listed = listed_targets(&targets, self.is_plain);
         let facts = format!("still open after the target {kind} ended ({listed})");
-        self.diagnosis(cause, &outlived, facts)
+        self.diagnosis(&outlived, facts)
     }
 
-    fn views(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn views(&self) -> Option<Diagnosis> {
         let views = self.leaked_by(|event| self.columns.kind(event) == Some(EventKind::Map));
         let sizes =
             views.iter().filter_map(|view| self.columns.view_size(self.columns.opening(*view)));
@@ -387,65 +370,49 @@ impl Causes<'_> {
             count => format!("{} views of files are never unmapped", HumanCount(count as u64)),
         };
         let facts = if bytes > 0 { format!("{facts} ({})", Size(bytes)) } else { facts };
-        self.diagnosis(cause, &views, facts)
+        self.diagnosis(&views, facts)
     }
 
     /// Returns the events by which the program closes handles of the group.
     fn closes(&self) -> impl Iterator<Item = usize> {
-        self.handles
+        self.group
+            .rows
             .iter()
             .map(|handle| self.columns.opening(*handle))
             .filter_map(|event| self.columns.closed_by_program(event))
     }
 
-    fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
-        let mut closes = 0_u64;
-        let events = self.closes().inspect(|_| closes += 1);
-        let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
-        let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
-        let leaked = if closes > 0 { leaked } else { 0 };
-        let (objects, object_ids) = (self.objects(self.leaked), self.examples(self.leaked));
-        let diagnosis = Diagnosis::from_error_paths(
-            cause,
-            leaked,
-            closes,
-            opened,
-            self.ended(),
-            self.is_beyond_chance,
-        )?;
-        Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
-    }
-
-    /// Returns the verb for the end of a handle or view.
-    pub fn ended(&self) -> &'static str {
-        let object = self.handles.first().map(|handle| self.columns.object(*handle));
-        let type_id = object.map(|object| self.file.objects.type_id(object));
-        match type_id.map(|type_id| self.file.types.get(type_id)) {
-            Some(FILE_MAPPING_NAME) => "unmapped",
-            _ => "closed",
+    fn some_closed(&self) -> Option<Diagnosis> {
+        let stacks: Vec<Option<StackIdx>> =
+            self.closes().map(|event| self.columns.stack(event)).collect();
+        if stacks.is_empty() {
+            return None;
         }
+        let diagnosis = Diagnosis::from_error_paths(self.group, stacks.len() as u64, self.ended)?;
+        let diagnosis = self.with_objects(diagnosis, &self.group.leaked);
+        Some(diagnosis.with_stacks(stacks.into_iter().flatten()))
     }
 
-    fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
-        let leaked = if self.closes().next().is_none() { self.leaked } else { &[] };
-        let facts = match self.ended() {
+    fn none_closed(&self) -> Option<Diagnosis> {
+        let leaked: &[_] = if self.closes().next().is_none() { &self.group.leaked } else { &[] };
+        let facts = match self.ended {
             "unmapped" => "nothing unmaps views mapped here",
             _ => "nothing closes handles opened here",
         };
-        self.diagnosis(cause, leaked, facts)
+        self.diagnosis(leaked, facts)
     }
 
-    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn exits(&self) -> Option<Diagnosis> {
         let swept: Vec<AcquisitionIdx> =
             self.leaked_where(|handle| self.columns.closing(handle).is_some());
-        self.diagnosis(cause, &swept, "closed only by process exit")
+        self.diagnosis(&swept, "closed only by process exit")
     }
 
-    fn reuse(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn reuse(&self) -> Option<Diagnosis> {
         let mut reused = Vec::new();
         let mut object = None;
         let mut closed: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
-        for handle in self.leaked {
+        for handle in &self.group.leaked {
             // Handles of an object are adjacent.
             let of = self.columns.object(*handle);
             if object != Some(of) {
@@ -459,7 +426,7 @@ impl Causes<'_> {
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
         let facts = "an earlier handle with this value was closed, so a list of values alone would hide the leak";
-        self.diagnosis(cause, &reused, facts)
+        self.diagnosis(&reused, facts)
     }
 
     /// Returns, by owner and handle value, the place of the first event by which the program closed such a handle.
@@ -482,32 +449,25 @@ impl Causes<'_> {
     /// Makes a diagnosis that explains `handles`; `None` if there are none.
     pub fn diagnosis(
         &self,
-        cause: &'static str,
         handles: &[AcquisitionIdx],
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
-        let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
-        let diagnosis = Diagnosis::new(cause, count, leaked, facts)?;
-        let (objects, object_ids) = (self.objects(handles), self.examples(handles));
-        Some(Diagnosis { objects, object_ids, ..diagnosis })
+        let (count, leaked) = (handles.len() as u64, self.group.leaked.len() as u64);
+        Some(self.with_objects(Diagnosis::new(count, leaked, facts)?, handles))
     }
 
-    /// Returns the number of distinct objects; handles of one object must be adjacent.
-    fn objects(&self, handles: &[AcquisitionIdx]) -> u64 {
+    /// Adds the number of the objects of `handles` and the ids of some of them. Handles of one object must be adjacent.
+    fn with_objects(&self, diagnosis: Diagnosis, handles: &[AcquisitionIdx]) -> Diagnosis {
         let object = |handle: &AcquisitionIdx| self.columns.object(*handle);
-        handles.chunk_by(|a, b| object(a) == object(b)).count() as u64
-    }
-
-    /// Returns the ids of some of the objects in ascending order.
-    fn examples(&self, handles: &[AcquisitionIdx]) -> Vec<u64> {
+        let objects = handles.chunk_by(|one, next| object(one) == object(next)).count() as u64;
         let mut ids = BTreeSet::new();
         for handle in handles {
-            ids.insert(u64::from(self.columns.object(*handle).0) + 1);
+            ids.insert(u64::from(object(handle).0) + 1);
             if ids.len() == EXAMPLES {
                 break;
             }
         }
-        ids.into_iter().collect()
+        Diagnosis { objects, object_ids: ids.into_iter().collect(), ..diagnosis }
     }
 
     pub fn process(&self, process: Option<ProcessIdx>) -> String {
@@ -516,13 +476,4 @@ impl Causes<'_> {
             None => "an unknown process".to_owned(),
         }
     }
-}
-
-/// Returns the most frequent stacks, most frequent first.
-fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
-    let mut counts: HashMap<StackIdx, u64> = HashMap::new();
-    stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
-    counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
 }

@@ -122,8 +122,9 @@ impl HandleEvents {
         self.times.get(event)
     }
 
-    pub fn tid(&self, event: usize) -> Option<u32> {
-        Some(self.tid.get(event).unwrap_or_default())
+    /// Returns the thread of an event; 0 if it is unknown.
+    pub fn tid(&self, event: usize) -> u32 {
+        self.tid.get(event).unwrap_or_default()
     }
 
     pub fn stack(&self, event: usize) -> Option<StackIdx> {

@@ -18,8 +18,7 @@ mod target_groups;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, ObjectIdx, RowSet, Trace};
-use rayon::iter::Either;
+use handlescope_model::{FILE_MAPPING_NAME, ObjectIdx, RowSet};
 use rayon::prelude::*;
 
 pub use self::allocations::causes_of_allocations;
@@ -34,13 +33,10 @@ use self::causes::{Causes, GroupFindings, proved};
 use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
-use self::not_counted::UnsuspectedGroup;
-use self::suspect::SuspectSums;
+use self::suspect::{LeakingGroup, NoSuspect};
 use super::acquired::{AcquisitionGroups, KeptSites, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
-use super::allocations::{
-    AllocationSource, AllocatorList, FilteredTables, ResourceSelection, stacks_of_processes,
-};
+use super::allocations::{AllocationSource, FilteredTables, ResourceSelection};
 use super::context::{FileContext, Source};
 use super::criteria::{GroupCriteria, ObjectCriteria, PickedSuspect, WhyCriteria};
 use super::error::QueryError;
@@ -108,16 +104,16 @@ pub fn why<'a>(
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
+    // Causes of leaks name stacks that free.
+    let load = |trace| AcquisitionTable::load(trace, NeededColumns::ALLOCATIONS);
     let tables = files
         .iter()
-        .map(|answer| is_read.then(|| tables(answer.file.trace)).transpose())
-        .collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
+        .map(|answer| is_read.then(|| load(answer.file.trace)).transpose())
+        .collect::<Result<Vec<Option<Arc<AcquisitionTable>>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
-        for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
-            let origin = AllocationSource::new(file).zip(tables.as_ref());
-            let rows = origin.map(|(origin, (allocators, table))| {
-                allocations_of_suspect(origin, (allocators, table), id)
-            });
+        for (FileAnswer { file, .. }, table) in files.iter_mut().zip(&tables) {
+            let origin = table.as_ref().and_then(|table| AllocationSource::new(file, table));
+            let rows = origin.map(|origin| allocations_of_suspect(origin, id));
             file.suspect_allocations = rows.transpose()?;
         }
         let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
@@ -135,7 +131,7 @@ pub fn why<'a>(
     let mut answers = files
         .into_iter()
         .zip(tables)
-        .map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria, names))
+        .map(|(file, table)| WhyAnswer::new(file, table.as_ref(), criteria, names))
         .collect::<Result<Vec<_>, QueryError>>()?;
     if let Some(picked) = &criteria.picked {
         pick(&mut answers, picked)?;
@@ -181,19 +177,10 @@ fn id_of_digits(
     suspects.any(|suspect| id.begins(&suspect.id)).then_some(id)
 }
 
-/// The tables of allocations of a trace.
-type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
-
-fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
-    // Causes of leaks name stacks that free.
-    let table = AcquisitionTable::load(trace, NeededColumns::ALLOCATIONS)?;
-    Ok((AllocatorList::load(trace)?, Arc::new(table)))
-}
-
 impl<'a> WhyAnswer<'a> {
     fn new(
         mut file: FileAnswer<'a>,
-        tables: Option<&AllocationTables>,
+        table: Option<&Arc<AcquisitionTable>>,
         criteria: &WhyCriteria,
         names: &dyn FrameNames,
     ) -> Result<Self, QueryError> {
@@ -203,37 +190,34 @@ impl<'a> WhyAnswer<'a> {
         let open = (!has_events)
             .then(|| HandleCounts::new(&file.file, &file.selection, &criteria.handles))
             .transpose()?;
-        let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
-        let mut methods_unnamed = None;
-        let chosen = AllocationSource::new(&file.file).zip(tables).zip(criteria.allocations());
-        if let Some(((origin, (allocators, table)), chosen)) = chosen
+        let mut allocation_count = 0;
+        let origin = table.and_then(|table| AllocationSource::new(&file.file, table));
+        if let Some((origin, chosen)) = origin.zip(criteria.allocations())
             && let (is_plain, kept) = (criteria.is_plain(), KeptSites::Leaking)
-            && let Some(allocations) = AcquisitionGroups::from_allocations(
-                origin, allocators, table, &chosen, is_plain, kept,
-            )?
+            && let Some(allocations) =
+                AcquisitionGroups::from_allocations(origin, &chosen, is_plain, kept)?
         {
-            let causes = SiteCauses::load(origin.trace, allocators, &allocations)?;
+            let causes = SiteCauses::load(origin.trace, origin.table)?;
             let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
             suspects.extend(of_allocations);
             not_counted.extend(rest);
             allocation_count = allocations.selected_count;
-            let caveats = &file.about.caveats;
+            let caveats = &mut file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
-                let stacks = || Ok(stacks_of_processes(table, allocators));
-                let AllocationSource { trace, frames, processes, .. } = origin;
-                methods_unnamed = unnamed_methods::caveat(trace, frames, processes, stacks)?;
+                let AllocationSource { trace, table, frames, processes, .. } = origin;
+                let stacks = || Ok(table.stacks_of_processes());
+                caveats.extend(unnamed_methods::caveat(trace, frames, processes, stacks)?);
             }
             if allocation_count > 0 {
-                no_match = None;
+                file.about.no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
-                let tables = FilteredTables::load(origin, allocators, table)?;
-                no_match = ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
+                let tables = FilteredTables::load(origin)?;
+                file.about.no_match =
+                    ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
             }
         }
-        file.about.no_match = no_match;
-        file.about.caveats.extend(methods_unnamed);
         let least = criteria.min_leaked.unwrap_or_default();
         let requests = RequestStarts::load(file.file.trace)?;
         let (ignored, mut suspects) = ignored_and_others(suspects, &file, &criteria.ignoring.list)?;
@@ -300,17 +284,13 @@ fn ignored_and_others(
     file: &FileAnswer<'_>,
     list: &IgnoreList,
 ) -> Result<(Vec<Suspect>, Vec<Suspect>), QueryError> {
-    let leaks: Vec<IgnoreCandidate<'_>> = suspects
-        .iter()
-        .map(|suspect| IgnoreCandidate {
-            program: suspect.program(),
-            type_name: &suspect.type_name,
-            function: suspect.function.as_deref(),
-            stacks: suspect.equal_stacks.clone(),
-        })
-        .collect();
-    let ignored = ignored_by(list, &leaks, file.file.frames.as_ref())?;
-    drop(leaks);
+    let leaks = suspects.iter().map(|suspect| IgnoreCandidate {
+        program: suspect.program(),
+        type_name: &suspect.type_name,
+        function: suspect.function.as_deref(),
+        stacks: suspect.equal_stacks.clone(),
+    });
+    let ignored = ignored_by(list, leaks, file.file.frames.as_ref())?;
     suspects.iter_mut().zip(ignored).for_each(|(suspect, by)| suspect.ignored = by);
     Ok(suspects.into_iter().partition(|suspect| suspect.ignored.is_some()))
 }
@@ -343,43 +323,37 @@ fn suspects_of_handles(
     targets.name_functions(trace, frame_names)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
-    let (suspects, others) = suspects(&handles, criteria, |group, sums| {
-        let mut handles_of_group = handles.of_groups(&group.groups);
-        if group.shared_function().is_some() {
-            // Handles of an object are adjacent.
-            handles_of_group.sort_by_key(|handle| (handles.table.object(*handle), *handle));
-        }
-        let unreleased: Vec<AcquisitionIdx> = handles_of_group
-            .iter()
-            .copied()
-            .filter(|handle| handles.table.is_unreleased(*handle))
-            .collect();
+    let (suspects, others) = suspects(&handles, criteria, |group, members| {
+        let ended = match group.groups.first()?.type_name {
+            FILE_MAPPING_NAME => "unmapped",
+            _ => "closed",
+        };
         let causes = Causes {
-            handles: &handles_of_group,
-            leaked: &unreleased,
+            group: members,
             file: &file.file,
             columns: &columns,
             targets: &targets,
             ends: &ends,
             is_plain,
-            is_beyond_chance: sums.is_beyond_chance,
+            ended,
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
         let mut objects: Vec<ObjectIdx> =
-            unreleased.iter().map(|handle| columns.object(*handle)).collect();
+            members.leaked.iter().map(|handle| columns.object(*handle)).collect();
         objects.dedup();
         let mut names = names.names(objects.into_iter());
         if handles.window.is_none() {
             let values =
-                unreleased.iter().filter_map(|handle| columns.value(columns.opening(*handle)));
+                members.leaked.iter().filter_map(|handle| columns.value(columns.opening(*handle)));
             names.handles = values.take(MAX_HANDLES).collect();
         }
-        let stacks: HashSet<_> = handles_of_group
+        let stacks: HashSet<_> = members
+            .rows
             .iter()
             .filter_map(|handle| columns.stack(columns.opening(*handle)))
             .collect();
-        let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
+        let (create_stacks, ended) = (Some(stacks.len()), ended.to_owned());
         Some(GroupFindings { diagnoses, names, create_stacks, grown: None, ended })
     })?;
     let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();
@@ -395,28 +369,25 @@ fn suspects_of_allocations(
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
     let (mut suspects, others) =
-        suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
+        suspects(allocations, criteria, |group, members| causes.findings(&group.groups, members))?;
     let backed = remove_backed(&mut suspects);
-    let not_counted = NotCounted::for_allocations(allocations, &others, &backed);
+    let not_counted = NotCounted::for_allocations(&others, &backed);
     Ok((suspects, not_counted))
 }
 
 /// Returns the suspects, highest score first, and the groups that leak but are no suspects. `findings` says why a group
 /// leaks, or returns `None` if it cannot tell.
-fn suspects<'t>(
-    acquired: &'t AcquisitionGroups<'_>,
+fn suspects(
+    acquired: &AcquisitionGroups<'_>,
     criteria: &WhyCriteria,
-    findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings> + Sync,
-) -> Result<(Vec<Suspect>, Vec<UnsuspectedGroup<'t>>), QueryError> {
+    findings: impl Fn(&ProgramGroup<'_>, &LeakingGroup) -> Option<GroupFindings> + Sync,
+) -> Result<(Vec<Suspect>, Vec<NoSuspect>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
-    let (mut suspects, others): (Vec<Suspect>, Vec<UnsuspectedGroup<'t>>) =
-        groups.into_par_iter().filter(|_| !cancel.is_cancelled()).partition_map(|group| {
-            match Suspect::new(acquired, &group, criteria.is_plain(), &findings) {
-                Ok(suspect) => Either::Left(suspect),
-                Err(why) => Either::Right(UnsuspectedGroup { group, why }),
-            }
-        });
+    let (others, mut suspects): (Vec<NoSuspect>, Vec<Suspect>) = groups
+        .into_par_iter()
+        .filter(|_| !cancel.is_cancelled())
+        .partition_map(|group| Suspect::new(acquired, &group, &findings).into());
     cancel.check()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
     Ok((suspects, others))

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::tables::ResourceKind;
-
 use super::suspect::{NoSuspect, NoSuspectReason, Suspect};
-use crate::acquired::{AcquisitionGroups, ProgramGroup};
 
 /// Leaked handles, or allocations of one kind, that belong to no suspect for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,18 +20,12 @@ pub struct NotCounted {
     pub older: u64,
 }
 
-/// A group that leaks but is no suspect.
-pub struct UnsuspectedGroup<'t> {
-    pub group: ProgramGroup<'t>,
-    pub why: NoSuspect,
-}
-
 impl NotCounted {
     /// Counts the handle groups that are no suspects; `leaked` is what they leak together.
-    pub fn for_handles(unsuspected: &[UnsuspectedGroup<'_>], leaked: u64) -> Vec<Self> {
+    pub fn for_handles(unsuspected: &[NoSuspect], leaked: u64) -> Vec<Self> {
         let mut sums = NotCountedSums::default();
-        for UnsuspectedGroup { why, .. } in unsuspected {
-            sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
+        for &NoSuspect { reason, counts, older, .. } in unsuspected {
+            sums.add(reason, None, (counts.leaked, counts.closed_at_exit, older));
         }
         let mut not_counted = sums.all();
         // Nothing can be said about handles without a group, so they join the first sum.
@@ -49,19 +40,12 @@ impl NotCounted {
     }
 
     /// Counts by kind the allocation groups that are no suspects and the `backed` suspects that were removed.
-    pub fn for_allocations(
-        allocations: &AcquisitionGroups<'_>,
-        unsuspected: &[UnsuspectedGroup<'_>],
-        backed: &[Suspect],
-    ) -> Vec<Self> {
+    pub fn for_allocations(unsuspected: &[NoSuspect], backed: &[Suspect]) -> Vec<Self> {
         let mut sums = NotCountedSums::default();
-        for UnsuspectedGroup { group: ProgramGroup { groups, .. }, why } in unsuspected {
-            let kind = groups.first().map(|group| group.type_name);
-            // Kinds from a newer layout are not judged.
-            let kind = kind.filter(|name| ResourceKind::ALL.iter().any(|it| it.name() == *name));
+        for &NoSuspect { reason, kind, counts, older } in unsuspected {
             if let Some(kind) = kind {
-                let count = allocations.unreleased_count(groups);
-                sums.add(why.reason, Some(kind), (count, 0, why.older.min(count)));
+                let count = counts.unreleased();
+                sums.add(reason, Some(kind.name()), (count, 0, older.min(count)));
             }
         }
         for suspect in backed {

@@ -4,6 +4,7 @@ use handlescope_model::{AcquisitionIdx, EventKind, ProcessIdx};
 use indicatif::HumanCount;
 
 use super::causes::{Causes, Diagnosis};
+use super::target_groups::seconds;
 use crate::tables::ProcessInfo;
 
 /// Why a handle of an ended process counts as leaked all the same.
@@ -26,7 +27,7 @@ impl Causes<'_> {
         })
     }
 
-    pub fn crashes(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn crashes(&self) -> Option<Diagnosis> {
         let crashed = self.of_ended(|_, owner| self.ends.crash(owner).is_some());
         let (row, owner) = self.owner(*crashed.first()?)?;
         let (status, meaning) = self.ends.crash(row)?;
@@ -44,23 +45,23 @@ impl Causes<'_> {
         };
         let facts = format!(
             "the process crashed at {} (exit status 0x{status:X}, {meaning}): {counted}",
-            at(end_ns)
+            seconds(end_ns)
         );
-        self.diagnosis(cause, &crashed, facts)
+        self.diagnosis(&crashed, facts)
     }
 
-    pub fn owners_ended(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn owners_ended(&self) -> Option<Diagnosis> {
         let ended = self.of_ended(|handle, owner| {
             self.columns.closing(handle).is_none() && self.ends.crash(owner).is_none()
         });
         let (row, owner) = self.owner(*ended.first()?)?;
         let code = self.ends.exit_code.get(row.row());
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
-        let facts = format!("the process ended at {}{code}: {COUNTED}", at(owner.end_ns?));
-        self.diagnosis(cause, &ended, facts)
+        let facts = format!("the process ended at {}{code}: {COUNTED}", seconds(owner.end_ns?));
+        self.diagnosis(&ended, facts)
     }
 
-    pub fn pids_reused(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn pids_reused(&self) -> Option<Diagnosis> {
         let next = |owner: ProcessIdx| self.ends.next.get(owner.row()).copied().flatten();
         let reused = self.of_ended(|handle, owner| {
             next(owner).is_some() && self.columns.closing(handle).is_none()
@@ -75,20 +76,20 @@ impl Causes<'_> {
         };
         let closes: Vec<i64> = reused.iter().filter_map(closes).collect();
         let close = closes.iter().min().map(|ns| match closes.len() {
-            1 => format!(", which closed a handle with the same value at {}", at(*ns)),
+            1 => format!(", which closed a handle with the same value at {}", seconds(*ns)),
             _ => format!(
                 ", which closed {} handles with the same values, the first at {}",
                 HumanCount(closes.len() as u64),
-                at(*ns)
+                seconds(*ns)
             ),
         });
         let facts = format!(
             "the pid was reused after the process ended, by {} at {}{}",
             later_process.shown_label(false),
-            at(later_process.start_ns?),
+            seconds(later_process.start_ns?),
             close.unwrap_or_default()
         );
-        self.diagnosis(cause, &reused, facts)
+        self.diagnosis(&reused, facts)
     }
 
     /// Returns closes of a leaked handle's value in other processes after it was opened.
@@ -106,8 +107,3 @@ impl Causes<'_> {
 
 /// Maximum number of events of an object searched per leaked handle, so that the search stays linear.
 pub const MAX_EVENTS: usize = 64;
-
-/// Formats a time as cause texts show it.
-fn at(ns: i64) -> String {
-    format!("{:.3} s", ns as f64 / 1e9)
-}

@@ -7,7 +7,7 @@ use super::causes::{Causes, Diagnosis};
 use super::owner_ends::MAX_EVENTS;
 
 impl Causes<'_> {
-    pub fn opened_twice(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn opened_twice(&self) -> Option<Diagnosis> {
         let twice = self.leaked_where(|handle| self.second_open(handle).is_some());
         let first = self.columns.opening(*twice.first()?);
         let second = self.second_open(*twice.first()?)?;
@@ -16,18 +16,17 @@ impl Causes<'_> {
         let example = if twice.len() > 1 { "for example " } else { "" };
         let facts = format!(
             "one thread opened the same object twice and closed only one handle ({example}thread {}, {} µs apart)",
-            self.columns.tid(first)?,
+            self.columns.tid(first),
             HumanCount(apart_ns / 1000)
         );
-        self.diagnosis(cause, &twice, facts)
+        self.diagnosis(&twice, facts)
     }
 
     /// Finds the nearest other open of the object by the same thread within the race window. Both must have been open
     /// at once, and the program must have closed the other one. Opens that are further apart may be unrelated.
     fn second_open(&self, handle: AcquisitionIdx) -> Option<usize> {
         let (columns, opening) = (self.columns, self.columns.opening(handle));
-        let tid = columns.tid(opening)?;
-        let is_of_thread = |event: &usize| columns.tid(*event) == Some(tid);
+        let is_of_thread = |event: &usize| columns.tid(*event) == columns.tid(opening);
         let (mut before, mut after) = self.nearby_creates(handle)?;
         let before = before.find(is_of_thread).filter(|event| {
             let close = columns.closed_by_program(*event);
@@ -38,14 +37,14 @@ impl Causes<'_> {
         before.or_else(after)
     }
 
-    pub fn other_sides_open(&self, cause: &'static str) -> Option<Diagnosis> {
+    pub fn other_sides_open(&self) -> Option<Diagnosis> {
         let open = self.leaked_where(|handle| self.other_side(handle).is_some());
         let other = self.other_side(*open.first()?)?;
         let facts = format!(
             "the other process of the duplicate, {}, still has its handle open",
             self.process(Some(other))
         );
-        self.diagnosis(cause, &open, facts)
+        self.diagnosis(&open, facts)
     }
 
     /// Returns the other process of a duplicate, if its handle was never closed.

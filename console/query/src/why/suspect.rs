@@ -4,16 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+use handlescope_model::tables::ResourceKind;
+use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use super::causes::{Diagnosis, GroupFindings, RACE};
 use super::names::LeakedNames;
 use super::score;
 use crate::acquired::{
-    AcquisitionGroups, AllocationEnds, PRIVATE_HEAP, ProcessShare, ProgramGroup, SharedFunction,
-    Subject,
+    AcquiredSums, AcquisitionGroups, AllocationEnds, PRIVATE_HEAP, ProcessShare, ProgramGroup,
+    SharedFunction, kind_of,
 };
 use crate::amounts::{ByteAmounts, Counts};
+use crate::answer::Domain;
 use crate::growth::{
     Growth, GrowthWords, Lifetime, ProcessLifetimes, TimeParts, TimeWindow, Verdict, outstanding,
 };
@@ -91,26 +93,34 @@ pub struct SuspectProcess {
     pub counts: Counts,
 }
 
-/// Sums over the processes of a suspect.
-#[derive(Default)]
-pub struct SuspectSums {
+/// What the processes of a program acquired in a group, for finding the causes of its leaks.
+pub struct LeakingGroup {
+    /// Handles of one object are adjacent.
+    pub rows: Vec<AcquisitionIdx>,
+    /// Those that the program did not release.
+    pub leaked: Vec<AcquisitionIdx>,
+    /// Counts of all, in which an allocation that ended in parts counts once.
     pub counts: Counts,
-    pub bytes: ByteAmounts,
+    /// How the allocations that are not leaked ended.
     pub ends: AllocationEnds,
     /// Whether leaked ones are older than the ends of the others explain.
     pub is_beyond_chance: bool,
 }
 
-impl SuspectSums {
-    fn new(shares: &[ProcessShare]) -> Self {
-        let mut sums = Self::default();
-        for ProcessShare { counts, bytes, ends, .. } in shares {
-            sums.counts.add(*counts);
-            sums.bytes.unreleased = sums.bytes.unreleased.saturating_add(bytes.unreleased);
-            sums.bytes.allocated = sums.bytes.allocated.saturating_add(bytes.allocated);
-            sums.ends.add_all(ends);
+impl LeakingGroup {
+    fn new(
+        acquired: &AcquisitionGroups<'_>,
+        group: &ProgramGroup<'_>,
+        AcquiredSums { counts, ends, .. }: AcquiredSums,
+        is_beyond_chance: bool,
+    ) -> Self {
+        let mut rows = acquired.of_groups(&group.groups);
+        if acquired.subject == Domain::Handles && group.shared_function().is_some() {
+            rows.sort_by_key(|handle| (acquired.table.object(*handle), *handle));
         }
-        sums
+        let is_leaked = |row: &AcquisitionIdx| acquired.table.is_unreleased(*row);
+        let leaked = rows.iter().copied().filter(is_leaked).collect();
+        Self { rows, leaked, counts, ends, is_beyond_chance }
     }
 }
 
@@ -122,16 +132,15 @@ impl SuspectProcess {
             row: share.row,
             pid: share.pid,
             start_ns: process.start_ns,
-            counts: share.counts,
+            counts: share.sums.counts,
         }
     }
 
     /// Returns the processes that leaked something, worst first.
-    fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
-        let mut leaking: Vec<Self> =
-            processes.into_iter().filter(|process| process.counts.unreleased() > 0).collect();
-        leaking.sort_by_key(|process| Reverse(process.counts.unreleased()));
-        leaking
+    fn ranked(mut processes: Vec<Self>) -> Vec<Self> {
+        processes.retain(|process| process.counts.unreleased() > 0);
+        processes.sort_by_key(|process| Reverse(process.counts.unreleased()));
+        processes
     }
 }
 
@@ -146,12 +155,14 @@ impl Suspect {
     pub fn new(
         acquired: &AcquisitionGroups<'_>,
         group: &ProgramGroup<'_>,
-        is_plain: bool,
-        findings: impl Fn(&ProgramGroup<'_>, &SuspectSums) -> Option<GroupFindings>,
+        findings: impl Fn(&ProgramGroup<'_>, &LeakingGroup) -> Option<GroupFindings>,
     ) -> Result<Self, NoSuspect> {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
         let shares = ProcessShare::from_each_process(shares);
-        let sums = SuspectSums::new(&shares);
+        let mut sums = AcquiredSums::default();
+        shares.iter().for_each(|share| sums.add(&share.sums));
+        let AcquiredSums { counts, bytes, .. } = sums;
+        let is_plain = acquired.is_plain;
         let process = |share| SuspectProcess::new(share, acquired.processes, is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
@@ -167,12 +178,11 @@ impl Suspect {
         let open_over_time = acquired.window.map(|trace| outstanding(all, trace, Self::PARTS));
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;
-        let sums = SuspectSums { is_beyond_chance, ..sums };
-        let no_suspect = NoSuspect::new(&growth, sums.counts.leaked, sums.counts.closed_at_exit);
-        let findings = findings(group, &sums).ok_or(no_suspect)?;
+        let leaking = LeakingGroup::new(acquired, group, sums, is_beyond_chance);
+        let no_suspect = NoSuspect::new(&growth, group, counts);
+        let findings = findings(group, &leaking).ok_or(no_suspect)?;
         let GroupFindings { diagnoses, names, create_stacks, grown, ended } = findings;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
-        let SuspectSums { counts, bytes, .. } = sums;
         // For allocations with bytes, the score counts the mean bytes of each.
         let mean_size = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
         let score = score::of(&growth, races.map_or(0, |races| races.count));
@@ -184,10 +194,10 @@ impl Suspect {
             .chain(grown_score)
             .reduce(f64::max)
             .ok_or(no_suspect)?;
-        let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
-        let per_minute =
-            rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);
-        let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
+        let rate = growth.steady_rate().filter(|_| bytes.unreleased > 0);
+        let per_minute = rate
+            .map(|rate| rate.per_minute * mean_size)
+            .or(grown.map(|(_, per_minute)| per_minute));
         let ProgramGroup { groups, owners, function } = group;
         let (first, first_process) = groups.first().zip(processes.first()).ok_or(no_suspect)?;
         Ok(Self {
@@ -209,7 +219,7 @@ impl Suspect {
                 .collect(),
             function_of_stacks: function.clone(),
             counts,
-            bytes: (acquired.subject == Subject::Allocations)
+            bytes: (acquired.subject == Domain::Allocations)
                 .then_some(ByteAmounts { per_minute, ..bytes }),
             growth,
             open_over_time: open_over_time.unwrap_or_default(),
@@ -230,6 +240,12 @@ impl Suspect {
     pub fn functions_of_all_stacks(&self) -> Option<usize> {
         let function = self.function_of_stacks.as_ref().filter(|it| !it.callers.is_empty());
         function.map(|function| function.path.len())
+    }
+
+    /// Returns `handle`, `view`, or the kind of the allocations.
+    pub fn kind(&self) -> &str {
+        let is_handle = self.bytes.is_none();
+        kind_of(if is_handle { Domain::Handles } else { Domain::Allocations }, &self.type_name)
     }
 
     /// Returns the program its owner runs.
@@ -257,8 +273,7 @@ impl Suspect {
 
     /// Returns the rate of a steady leak per minute.
     pub fn rate_per_minute(&self) -> Option<f64> {
-        let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
-        rate.map(|rate| rate.per_minute)
+        self.growth.steady_rate().map(|rate| rate.per_minute)
     }
 
     /// Returns how many leak per request of its processes, if it leaks steadily and requests are known.
@@ -284,7 +299,7 @@ impl Suspect {
         };
         let words =
             GrowthWords { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
-        self.growth.sentence(words, total)
+        self.growth.evidence.sentence(self.growth.verdict, words, total)
     }
 
     /// Returns the predicate for all that the program did not close or free. What process exit released is not
@@ -326,19 +341,22 @@ pub enum NoSuspectReason {
 #[derive(Debug, Clone, Copy)]
 pub struct NoSuspect {
     pub reason: NoSuspectReason,
-    pub leaked: u64,
-    pub at_exit: u64,
+    /// The kind of allocations; `None` for handles, for heaps themselves and for kinds from a newer layout.
+    pub kind: Option<ResourceKind>,
+    pub counts: Counts,
+    /// Number of those leaked that are older than any closed one of the group became.
     pub older: u64,
 }
 
 impl NoSuspect {
-    pub fn new(growth: &Growth, leaked: u64, at_exit: u64) -> Self {
+    fn new(growth: &Growth, group: &ProgramGroup<'_>, counts: Counts) -> Self {
         let older = growth.evidence.outlived.older as u64;
         let reason = match (growth.verdict, older) {
             (Verdict::Balanced, 0) => NoSuspectReason::Young,
             (Verdict::Balanced, _) => NoSuspectReason::Chance,
             _ => NoSuspectReason::LongLived,
         };
-        Self { reason, leaked, at_exit, older }
+        let blocks = group.groups.first().filter(|group| group.heaps.is_none());
+        Self { reason, kind: blocks.and_then(|group| group.kind), counts, older }
     }
 }

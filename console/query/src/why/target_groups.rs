@@ -123,7 +123,8 @@ fn started_by(target: &Target, plain: bool) -> Option<String> {
     target.started_by.as_ref().map(|by| by.shown_label(plain))
 }
 
-fn seconds(ns: i64) -> String {
+/// Formats a time as cause texts show it.
+pub fn seconds(ns: i64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }
 

@@ -6,7 +6,7 @@ use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
 use super::Measure;
 use super::timeline::{Axis, OpenTimeline};
-use handlescope_query::long_sparkline;
+use handlescope_query::sparkline;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::table;
 
@@ -89,7 +89,7 @@ pub fn write_text(
         let ends: Vec<u64> =
             chunks.map(|chunk| chunk.last().copied().unwrap_or_default()).collect();
         let (peak, last) = (measure.shown(series.peak), measure.shown(last));
-        rows.add_row([peak, last, long_sparkline(&ends), series.name.clone()]);
+        rows.add_row([peak, last, sparkline(&ends), series.name.clone()]);
     }
     write!(out, "{}", table::text(rows))
 }

@@ -123,9 +123,9 @@ columns! {
     &DatasetGrowthRow<'t>: row {
         owner: Owner<'t> = row.owner;
         /// As in groups.
-        kind: &'t str = row.at.kind;
+        kind: &'t str = &row.at.group.kind;
         /// As in groups.
-        r#type: &'t str = row.at.type_name;
+        r#type: &'t str = &row.at.group.type_name;
         /// Step of the trace, 1 to 60.
         step: i32 = i32::try_from(row.at.step).unwrap_or(i32::MAX);
         /// End of the step.

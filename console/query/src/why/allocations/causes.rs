@@ -8,12 +8,10 @@ use handlescope_model::{AcquisitionIdx, Numbers, Trace};
 use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, GroupFindings, proved};
-use super::super::names::LeakedNames;
-use super::super::suspect::SuspectSums;
+use super::super::suspect::LeakingGroup;
 use super::commits::Commits;
-use crate::acquired::{AcquisitionGroup, AcquisitionGroups, PRIVATE_HEAP};
+use crate::acquired::AcquisitionGroup;
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::AllocatorList;
 use crate::error::QueryError;
 use handlescope_session::values::Size;
 
@@ -25,9 +23,7 @@ const CHAIN: usize = 3;
 
 /// The data that causes are found in.
 pub struct SiteCauses<'a> {
-    allocations: &'a AcquisitionGroups<'a>,
     table: &'a AcquisitionTable,
-    allocators: &'a AllocatorList,
     key: Numbers<u64>,
     grown_from: Numbers<AcquisitionIdx>,
     commits: Commits,
@@ -40,10 +36,7 @@ pub struct SiteCauses<'a> {
 /// One site with the data that its causes are found in.
 pub struct ExaminedSite<'a> {
     causes: &'a SiteCauses<'a>,
-    rows: &'a [AcquisitionIdx],
-    sums: &'a SuspectSums,
-    /// The leaked rows.
-    leaked: Vec<AcquisitionIdx>,
+    group: &'a LeakingGroup,
     /// Leaked blocks that only grew.
     chains: Vec<ReallocationChain>,
 }
@@ -58,19 +51,12 @@ struct ReallocationChain {
 }
 
 impl<'a> SiteCauses<'a> {
-    pub fn load(
-        trace: &Trace,
-        allocators: &'a AllocatorList,
-        allocations: &'a AcquisitionGroups<'_>,
-    ) -> Result<Self, QueryError> {
-        let table = &allocations.table;
+    pub fn load(trace: &Trace, table: &'a AcquisitionTable) -> Result<Self, QueryError> {
         let key = trace.values(Acquisitions::key)?;
         Ok(Self {
-            allocations,
-            commits: Commits::load(table, allocators, &key),
+            commits: Commits::load(table, &key),
             whole_sizes: table.whole_sizes(),
             table,
-            allocators,
             key,
             grown_from: trace.values(Acquisitions::grown_from)?,
             steps: AtomicUsize::new(2 * table.allocations().len()),
@@ -81,34 +67,25 @@ impl<'a> SiteCauses<'a> {
     pub fn findings(
         &self,
         groups: &[&AcquisitionGroup<'_>],
-        sums: &SuspectSums,
+        group: &LeakingGroup,
     ) -> Option<GroupFindings> {
-        let type_name = groups.first()?.type_name;
-        if type_name == PRIVATE_HEAP {
-            let diagnoses = proved(&SuspectSums::CAUSES_OF_HEAPS, sums);
-            let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
-            return Some(GroupFindings {
-                diagnoses,
-                names,
-                create_stacks: None,
-                grown: None,
-                ended,
-            });
+        let first = groups.first()?;
+        if first.heaps.is_some() {
+            let diagnoses = proved(&LeakingGroup::CAUSES_OF_HEAPS, group);
+            let ended = "destroyed".to_owned();
+            return Some(GroupFindings { diagnoses, ended, ..GroupFindings::default() });
         }
-        ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
-        let rows = self.allocations.of_groups(groups);
-        let leaked: Vec<AcquisitionIdx> =
-            rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
+        first.kind?;
         let chains: Vec<ReallocationChain> =
-            leaked.iter().filter_map(|row| self.chain(*row)).collect();
+            group.leaked.iter().filter_map(|row| self.chain(*row)).collect();
         let grown = chains
             .iter()
             .map(|chain| (chain.size, chain.per_minute()))
             .reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
-        let site = ExaminedSite { causes: self, rows: &rows, sums, leaked, chains };
+        let site = ExaminedSite { causes: self, group, chains };
         let diagnoses = proved(&ExaminedSite::CAUSES, &site);
-        let (names, ended) = (LeakedNames::default(), sums.ends.words());
-        Some(GroupFindings { diagnoses, names, create_stacks: None, grown, ended })
+        let ended = group.ends.words();
+        Some(GroupFindings { diagnoses, grown, ended, ..GroupFindings::default() })
     }
 
     /// Follows the reallocations that made a block; `None` if there are too few or one did not make it larger.
@@ -164,11 +141,11 @@ impl ExaminedSite<'_> {
     ];
 
     /// Diagnoses reservations that nothing was ever committed in.
-    fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn without_commit(&self) -> Option<Diagnosis> {
         let causes = self.causes;
         // Keyed by the first row of each, because rows of parts lack their offsets in the allocation.
         let mut reserved: BTreeMap<AcquisitionIdx, i64> = BTreeMap::new();
-        for row in &self.leaked {
+        for row in &self.group.leaked {
             let first = causes.table.first_part(*row).unwrap_or(*row);
             let leaked_bytes = reserved.entry(first).or_default();
             *leaked_bytes =
@@ -177,7 +154,7 @@ impl ExaminedSite<'_> {
         let mut unused = (0_u64, 0_i64);
         for (first, leaked_bytes) in reserved {
             let row = first.row();
-            let allocator = causes.allocators.get(causes.table.allocator.get(row)?)?;
+            let allocator = causes.table.allocator_of(first)?;
             if allocator.kind != ResourceKind::Reserve.code() {
                 return None;
             }
@@ -189,29 +166,30 @@ impl ExaminedSite<'_> {
             }
         }
         let (count, size) = unused;
-        self.diagnosis(cause, count, format!("reserved but never committed ({})", Size(size)))
+        self.diagnosis(count, format!("reserved but never committed ({})", Size(size)))
     }
 
     /// Diagnoses blocks that reallocations only made larger.
-    fn only_grew(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn only_grew(&self) -> Option<Diagnosis> {
         let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
         let [from, to] = [longest.first_size, longest.size].map(Size);
         let count = self.chains.len() as u64;
         let steps = HumanCount(longest.steps as u64);
         let facts = format!("only grows: {steps} reallocations from {from} to {to}");
-        self.diagnosis(cause, count, facts)
+        self.diagnosis(count, facts)
     }
 
     /// Returns the rows that ended in the given way.
     fn ended(&self, end: End) -> impl Iterator<Item = usize> {
-        self.rows
+        self.group
+            .rows
             .iter()
             .copied()
             .filter(move |row| self.causes.table.end(*row) == Some(end))
             .map(AcquisitionIdx::row)
     }
 
-    fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn none_freed(&self) -> Option<Diagnosis> {
         if self.ended(End::Freed).next().is_some() {
             return None;
         }
@@ -220,19 +198,16 @@ impl ExaminedSite<'_> {
             Some(_) => "reallocated, but never freed",
             None => "nothing frees what is allocated here",
         };
-        self.diagnosis(cause, self.sums.counts.unreleased(), facts)
+        self.diagnosis(self.group.counts.unreleased(), facts)
     }
 
-    fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn some_freed(&self) -> Option<Diagnosis> {
         self.ended(End::Freed).next()?;
-        let (SuspectSums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
+        let (ends, leaked) = (&self.group.ends, self.group.counts.unreleased());
         let freed = match ends.freed {
-            0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
-            freed => {
-                let (opened, is_beyond_chance) = (counts.opened, self.sums.is_beyond_chance);
-                Diagnosis::from_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)
-                    .map(|diagnosis| diagnosis.with_others(ends.others()))
-            }
+            0 => self.diagnosis(leaked, "none freed completely, some in part"),
+            freed => Diagnosis::from_error_paths(self.group, freed, "freed")
+                .map(|diagnosis| diagnosis.with_others(ends.others())),
         };
         let stacks = self.ended(End::Freed);
         let stacks = stacks.filter_map(|row| self.causes.table.ended_stack.get(row));
@@ -240,41 +215,26 @@ impl ExaminedSite<'_> {
     }
 
     /// Diagnoses allocations that ended with their process.
-    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
-        self.diagnosis(cause, self.sums.counts.closed_at_exit, "freed only by process exit")
+    fn exits(&self) -> Option<Diagnosis> {
+        self.diagnosis(self.group.counts.closed_at_exit, "freed only by process exit")
     }
 
     /// Makes a diagnosis that explains `count` of the leaked allocations; `None` if `count` is 0.
-    fn diagnosis(
-        &self,
-        cause: &'static str,
-        count: u64,
-        facts: impl Into<String>,
-    ) -> Option<Diagnosis> {
-        Diagnosis::new(cause, count, self.sums.counts.unreleased(), facts)
+    fn diagnosis(&self, count: u64, facts: impl Into<String>) -> Option<Diagnosis> {
+        Diagnosis::new(count, self.group.counts.unreleased(), facts)
     }
 }
 
-impl SuspectSums {
+impl LeakingGroup {
     /// Causes of leaked heaps.
     pub const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
         [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
 
-    fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
+    fn not_destroyed(&self) -> Option<Diagnosis> {
         let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
         match opened.saturating_sub(leaked) {
-            0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
-            ended => {
-                let is_beyond_chance = self.is_beyond_chance;
-                Diagnosis::from_error_paths(
-                    cause,
-                    leaked,
-                    ended,
-                    opened,
-                    "destroyed",
-                    is_beyond_chance,
-                )
-            }
+            0 => Diagnosis::new(leaked, leaked, "nothing destroys heaps created here"),
+            ended => Diagnosis::from_error_paths(self, ended, "destroyed"),
         }
     }
 }

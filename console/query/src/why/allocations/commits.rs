@@ -3,19 +3,16 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{AcquisitionIdx, Numbers, ProcessIdx};
+use handlescope_model::{AcquisitionIdx, Numbers};
 
+use crate::acquired::AcquisitionOwner;
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::AllocatorList;
 
 /// Bytes per page.
 const PAGE: u64 = 4096;
 
-/// A process, or its id if the process is unknown.
-type CommitOwner = (Option<ProcessIdx>, Option<u32>);
-
 /// Commits of each process.
-pub struct Commits(HashMap<CommitOwner, ProcessCommits>);
+pub struct Commits(HashMap<AcquisitionOwner, ProcessCommits>);
 
 /// The commits of a process by their first page. Windows commits within one reservation, so the first page tells which
 /// reservation the pages belong to. How many pages follow is unknown if the allocation found some of them already
@@ -29,15 +26,13 @@ struct ProcessCommits {
 }
 
 impl Commits {
-    pub fn load(table: &AcquisitionTable, allocators: &AllocatorList, key: &Numbers<u64>) -> Self {
-        let mut commits: HashMap<CommitOwner, Vec<(u64, i64)>> = HashMap::new();
+    pub fn load(table: &AcquisitionTable, key: &Numbers<u64>) -> Self {
+        let mut commits: HashMap<AcquisitionOwner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
-        if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
+        if table.allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
             let resources = table.allocations().map(AcquisitionIdx::from_row);
-            for row in resources.filter(|row| !table.is_further_part(*row)).map(AcquisitionIdx::row)
-            {
-                let allocator =
-                    table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
+            for resource in resources.filter(|row| !table.is_further_part(*row)) {
+                let (allocator, row) = (table.allocator_of(resource), resource.row());
                 if let (Some(allocator), Some(key), Some(time_ns)) =
                     (allocator.filter(is_commit), key.get(row), table.opened_ns.get(row))
                 {
@@ -99,7 +94,7 @@ fn page(address: u64) -> u64 {
     address - address % PAGE
 }
 
-fn owner(allocator: &Allocator) -> CommitOwner {
+fn owner(allocator: &Allocator) -> AcquisitionOwner {
     (allocator.process, allocator.pid)
 }
 

@@ -11,11 +11,11 @@ use handlescope_model::tables::ResourceKind;
 pub use self::causes::SiteCauses;
 use self::causes::{ExaminedSite, RESERVE_WITHOUT_COMMIT};
 use super::causes::{causes_of_handles, words};
-use super::suspect::{Suspect, SuspectSums};
+use super::suspect::{LeakingGroup, Suspect};
 
 /// Returns the causes of leaked allocations with their help texts, except causes that handles also have.
 pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
-    let mut words = [words(&ExaminedSite::CAUSES), words(&SuspectSums::CAUSES_OF_HEAPS)].concat();
+    let mut words = [words(&ExaminedSite::CAUSES), words(&LeakingGroup::CAUSES_OF_HEAPS)].concat();
     words.retain(|(word, _)| {
         causes_of_handles().iter().all(|(word_of_handles, _)| word_of_handles != word)
     });

@@ -20,7 +20,7 @@ use crate::{
 };
 use handlescope_query::{
     Domain, GroupColumn, KeyKind, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
-    StackNames, long_sparkline,
+    StackNames, sparkline,
 };
 use handlescope_session::settings::Display;
 use handlescope_session::values::{CountedNoun, Format, Size};
@@ -206,7 +206,7 @@ fn add_key<'a>(columns: &mut Columns<'a, AllocationRow<'a>>, column: GroupColumn
 fn bars(over_time: Option<&[i64]>) -> String {
     let Some(bytes) = over_time else { return String::new() };
     let known = bytes.iter().map(|bytes| u64::try_from(*bytes).unwrap_or_default());
-    long_sparkline(&known.collect::<Vec<u64>>())
+    sparkline(&known.collect::<Vec<u64>>())
 }
 
 fn file_rows(
