@@ -2,6 +2,7 @@
 
 mod flame;
 mod folded;
+mod group;
 mod plot_svg;
 mod plot_text;
 mod pprof;

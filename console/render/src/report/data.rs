@@ -35,7 +35,7 @@ pub fn data<'a>(
         .enumerate()
         .map(|(index, answer)| file(index, answer, &command, &mut table))
         .collect();
-    let frames = table.frames;
+    let frames = table.values;
     let colors = colors(frames.iter().map(|frame| frame.name.as_str()))?;
     let color_of_all = colors.get("").cloned();
     let drawn: Vec<Document<'static>> =
@@ -98,7 +98,8 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
-    let allocated = OpenTimeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
+    let allocated =
+        OpenTimeline::for_allocations(over_time, Some(name), measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)

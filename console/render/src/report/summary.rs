@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::ReportAnswer;
@@ -12,10 +11,9 @@ use super::html::{BreakableName, EscapedText, paragraph, table};
 use super::suspects::{FUNCTION, SuspectLine, columns, line};
 use crate::kinds::{first_lines, lines_of_zombies, listed_and_others, stacks_with_lines};
 use crate::no_match::InOptions;
-use crate::text::{lines_of_not_counted, more};
+use crate::text::{lines_of_not_counted, more, trace_name};
 use crate::time::TraceClock;
 use handlescope_query::{AllocatedKind, Suspect, WhyAnswer};
-use handlescope_session::paths::stem;
 use handlescope_session::trace::CaveatKind;
 use handlescope_session::values::{CountedNoun, Length, Size};
 
@@ -36,7 +34,7 @@ pub fn title(names: impl Iterator<Item = String>) -> String {
 
 /// Returns the names of traces.
 pub fn names(answers: &[ReportAnswer<'_>]) -> impl Iterator<Item = String> {
-    answers.iter().map(|answer| Untrusted(&stem(answer.why.file.about.path)).to_string())
+    answers.iter().map(|answer| trace_name(answer.why.file.about.path))
 }
 
 /// Returns the part of a page about traces that is visible without its script, after the options that selected handles.

@@ -13,7 +13,9 @@ mod totals;
 mod zombies;
 
 use std::fmt;
+use std::path::Path;
 
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 pub use self::groups::{TreeColumns, tree_columns};
@@ -27,7 +29,13 @@ pub use self::stack::{StackStyle, within};
 pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
 pub use self::target::TargetStyle;
 pub use self::zombies::{line_of_holders, line_of_zombies};
+use handlescope_session::paths::stem;
 use handlescope_session::values::CountedNoun;
+
+/// Returns the name of a trace, for people.
+pub fn trace_name(path: &Path) -> String {
+    Untrusted(&stem(path)).to_string()
+}
 
 /// Formats a number; `separate` adds separators between thousands.
 pub fn grouped(number: u64, separate: bool) -> String {

@@ -16,11 +16,10 @@ use prost::Message;
 
 use self::format::{Label, Profile, Sample, ValueType};
 use self::places::{Places, ProfileLists};
-use super::folded::{UNKNOWN, Weight, stack_frames};
+use super::folded::{Weight, stack_frames};
+use super::group::PictureGroup;
 use super::line;
-use handlescope_query::{
-    FileAnswer, GroupColumn, GroupKey, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us,
-};
+use handlescope_query::{FileAnswer, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us};
 use handlescope_session::paths::stem;
 
 /// Numbers of a group, opened or allocated and, of these, never closed or freed.
@@ -29,16 +28,6 @@ struct SampleAmounts {
     count: [u64; 2],
     /// Bytes of allocations.
     bytes: [i64; 2],
-}
-
-/// A group as the labels of its sample name it.
-struct SampleGroup<'g> {
-    process: &'g str,
-    /// Type of the objects, or kind of the allocations.
-    type_name: &'g str,
-    /// The allocator; empty for handles.
-    allocator: &'g str,
-    stack: Option<StackIdx>,
 }
 
 /// What a process leaks on a stack that belongs to a suspect.
@@ -88,7 +77,7 @@ impl SuspectIds {
 }
 
 impl SuspectPart {
-    fn is_of(&self, group: &SampleGroup<'_>) -> bool {
+    fn is_of(&self, group: &PictureGroup<'_>) -> bool {
         // Suspects leave out allocators that say no more than the kind.
         self.process == group.process
             && self.type_name == group.type_name
@@ -137,16 +126,7 @@ impl PprofProfile {
             let Some(groups) = &file.groups else { continue };
             for leaf in groups.tree.leaves() {
                 let stats = groups.tree.stats(leaf);
-                let (mut process, mut type_name, mut stack) = (UNKNOWN, UNKNOWN, None);
-                for (column, node) in groups.by.iter().zip(groups.path(leaf)) {
-                    match (column, groups.key(node)) {
-                        (GroupColumn::Process, GroupKey::Text(text)) => process = text,
-                        (GroupColumn::Type, GroupKey::Text(text)) => type_name = text,
-                        (_, GroupKey::Stack(key)) => stack = Some(key),
-                        _ => {}
-                    }
-                }
-                let group = SampleGroup { process, type_name, allocator: "", stack };
+                let group = PictureGroup::from_handles(groups, leaf);
                 let count = [stats.opened().into(), weight(&stats).into()];
                 builder.add(file, &group, SampleAmounts { count, ..SampleAmounts::default() });
             }
@@ -165,18 +145,12 @@ impl PprofProfile {
         for answer in answers {
             builder.add_trace(&answer.about.info);
             for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
-                let process = answer.process(group).map(|process| process.shown_label(false));
                 let stats = &group.stats;
                 let amounts = SampleAmounts {
                     count: [stats.allocs, stats.unreleased()],
                     bytes: [stats.alloc_bytes, stats.unreleased_bytes()],
                 };
-                let group = SampleGroup {
-                    process: process.as_deref().unwrap_or(UNKNOWN),
-                    type_name: answer.kind(group).unwrap_or(UNKNOWN),
-                    allocator: answer.allocator(group).unwrap_or_default(),
-                    stack: group.create_stack(),
-                };
+                let group = PictureGroup::from_allocations(answer, group);
                 builder.add(answer, &group, amounts);
             }
         }
@@ -224,7 +198,7 @@ impl<'s> ProfileBuilder<'s> {
     fn add<'a>(
         &mut self,
         answer: &impl TraceAnswer<'a>,
-        group: &SampleGroup<'_>,
+        group: &PictureGroup<'_>,
         amounts: SampleAmounts,
     ) {
         if amounts.count == [0, 0] {
@@ -239,7 +213,7 @@ impl<'s> ProfileBuilder<'s> {
         let trace =
             self.has_traces.then(|| stem(answer.about().path).to_string_lossy().into_owned());
         let label = [
-            ("process", Some(group.process)),
+            ("process", Some(&*group.process)),
             ("type", Some(group.type_name)),
             ("allocator", Some(group.allocator)),
             ("suspect", suspect.map(|part| part.id.as_str())),
