@@ -12,14 +12,13 @@ use super::summary::has_handles;
 use super::suspects::{SuspectLine, columns, line};
 use crate::findings::markdown;
 use crate::json::Document;
-use crate::kinds::{
-    CALLERS, NAMES, PROCESSES as LEAKING, cause, findings_of_suspect, in_processes,
-    listed_and_others, named_objects, stacks_with_lines, title, unreleased,
-};
+use crate::kinds::{findings_of_suspect, listed_and_others, stacks_with_lines};
 use crate::pictures::{
     FrameTable, Measure, OpenTimeline, PictureFrame, colors, folded, folded_leaks,
 };
-use crate::text::{StackStyle, callers, ignored_because};
+use crate::text::{
+    StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects, title,
+};
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
 };
@@ -133,10 +132,10 @@ fn suspect<'a>(
             .with("object_count", diagnosis.objects)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     });
-    let notes = callers(suspect, CALLERS)
+    let notes = callers(suspect, false)
         .into_iter()
-        .chain(in_processes(&suspect.processes, LEAKING))
-        .chain(named_objects(suspect, NAMES))
+        .chain(in_processes(suspect, false))
+        .chain(named_objects(suspect, false))
         .map(|note| clean(&note));
     let reason = suspect.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let ends = others.into_iter().map(|own| format!("{} (by unknown code)", sentence(own)));
@@ -146,7 +145,7 @@ fn suspect<'a>(
     Document::default()
         .with("rank", suspect.rank)
         .with("line", line)
-        .with("amount", unreleased(suspect))
+        .with("amount", leaked_amount(suspect))
         .with("rate", rate)
         .with("title", clean(&title(suspect)))
         .with("verdict", suspect.growth.verdict.title())

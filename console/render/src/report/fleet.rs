@@ -11,10 +11,10 @@ use super::html::{BreakableName, EscapedText, paragraph, table};
 use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
 use crate::kinds::{
-    fleet_amount, fleet_builds, fleet_causes, fleet_headline, line_of_ignored_suspects,
+    counted_words, fleet_amounts, fleet_builds, fleet_causes, fleet_commands, fleet_headline,
+    line_of_ignored_suspects,
 };
-use crate::text::ignored_because;
-use handlescope_fleet::dataset::short;
+use crate::text::{ignored_because, kind_name};
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
 use handlescope_session::values::CountedNoun;
@@ -125,25 +125,14 @@ fn heat<'a>(fleet: &Fleet, days: &[&str]) -> Document<'a> {
 }
 
 fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -> Document<'a> {
-    let kind = match &row.site.allocator {
-        Some(allocator) => clean(&format!("{} {allocator}", row.site.type_name)),
-        None => clean(&row.site.type_name),
-    };
+    let kind = clean(&kind_name(&row.site.type_name, row.site.allocator.as_deref()));
     let by_day = days.iter().map(|day| row.by_day.get(*day).map_or(0, |leaks| leaks.unreleased));
-    let counted = |words: &[(String, usize)]| {
-        words
-            .iter()
-            .map(|(word, traces)| format!("{} {traces}", clean(word)))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     let frames = row.site.stack_text.as_deref().unwrap_or_default().lines().map(|frame| {
         let is_function = Some(frame) == row.site.function.as_deref();
         Document::default().with("name", clean(frame)).with("own", is_function)
     });
     let reason = row.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let worst = &row.worst;
-    let dump = if row.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
     Document::default()
         .with("rank", row.rank)
         .with("machines", row.machines)
@@ -160,9 +149,9 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("fixed", row.builds_without.first().map(|build| clean(build)))
         .with("first_day", row.days()[0])
         .with("last_day", row.days()[1])
-        .with("amount", fleet_amount(row))
+        .with("amount", fleet_amounts(row))
         .with("builds", clean(&fleet_builds(row)))
-        .with("verdicts", counted(&row.verdicts))
+        .with("verdicts", clean(&counted_words(&row.verdicts)))
         .with("causes", clean(&fleet_causes(row)))
         .with("ignored", reason)
         .with("by_day", by_day.collect::<Vec<_>>())
@@ -172,13 +161,7 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("worst_day", &worst.day)
         .with("evidence", clean(&worst.evidence))
         .with("page", report.pages.get(&worst.trace).cloned())
-        .with(
-            "commands",
-            [
-                format!(".load {}", short(&worst.trace)),
-                format!(".dump {dump} -Suspect {} -ShowStack", worst.suspect),
-            ],
-        )
+        .with("commands", fleet_commands(row))
 }
 
 fn clean(text: &str) -> String {

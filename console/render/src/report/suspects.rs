@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::kinds::cause;
-use crate::text::{StackStyle, TITLES, cells};
+use crate::text::{StackStyle, TITLES, cause, cells};
 use handlescope_query::Suspect;
 
 /// Number of columns.

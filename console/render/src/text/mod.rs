@@ -1,7 +1,9 @@
 //! Text in ETWAnalyzer's style, so that its users can read it at once and their scripts keep working.
 
+mod block;
 mod event;
 mod groups;
+mod headline;
 mod not_counted;
 mod object_ref;
 mod overview;
@@ -18,17 +20,22 @@ use std::path::Path;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
+pub use self::block::{BlockWriter, INDENT};
 pub use self::groups::{TreeColumns, tree_columns};
+pub use self::headline::{headline, more, named};
 pub use self::not_counted::{
     ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
 };
 pub use self::object_ref::{ObjectRefStyle, object_ref};
-pub use self::overview::{TITLES, bars, cells, is_narrow, overview};
+pub use self::overview::{TITLES, cells, overview};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
-pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
+pub use self::suspect::{
+    amount, amounts, callers, capitalized, cause, growth, handle_values, in_processes, kind_name,
+    leaked_amount, named_objects, over_time, title, with_telling,
+};
 pub use self::target::TargetStyle;
-pub use self::zombies::{line_of_holders, line_of_zombies};
+pub use self::zombies::{line_of_zombies, lines_of_zombies};
 use handlescope_session::paths::stem;
 use handlescope_session::values::CountedNoun;
 

@@ -7,7 +7,9 @@ mod why;
 
 use std::io;
 
-pub use self::why::{amount, builds, causes, headline, line_of_ignored_suspects};
+pub use self::why::{
+    amounts, builds, causes, commands, headline, joined, line_of_ignored_suspects,
+};
 pub use self::{
     diff::{fleet_diff, fleet_diff_columns, fleet_diff_document},
     groups::{fleet_group_columns, fleet_group_document, fleet_groups},

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
 use super::{add_caveats, add_site, count};
 use crate::table::{AnswerTable, Columns, FileRows, Show};
-use crate::text::{capitalized, ignored_because, line_of_ignored, named, unreleased};
+use crate::text::{
+    BlockWriter, amount, capitalized, ignored_because, kind_name, line_of_ignored, named,
+};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
 use handlescope_query::{causes_of_allocations, causes_of_handles};
@@ -16,9 +17,6 @@ use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{CountedNoun, Size};
-
-/// Indentation that aligns the following lines with the text after the rank.
-const INDENT: &str = "   ";
 
 /// A suspect and its presentation.
 pub struct FleetSuspectRow<'a> {
@@ -200,65 +198,57 @@ pub fn headline(answer: &FleetWhy) -> String {
         };
         return format!("Nothing {verdict} in {of}");
     }
-    let handles = || answer.suspects.iter().filter(|suspect| !suspect.site.is_of_allocations());
-    let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
-    let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();
+    let (handles, allocations): (Vec<&FleetSuspect>, Vec<&FleetSuspect>) =
+        answer.suspects.iter().partition(|suspect| !suspect.site.is_of_allocations());
+    let leaked = count(handles.iter().map(|suspect| suspect.leaked).sum());
+    let at_exit = count(handles.iter().map(|suspect| suspect.closed_at_exit).sum());
     let programs = answer.suspects.iter().map(|suspect| suspect.site.process.as_str());
     let programs = named(&programs.collect());
-    let all = answer.suspects.len() as u64;
-    let of_handles = handles().count() as u64;
-    // Without handle suspects, all of them are allocations.
-    let suspects = CountedNoun(if of_handles > 0 { of_handles } else { all }, "suspect");
-    let rest = match all.saturating_sub(of_handles) {
-        0 => String::new(),
-        _ if of_handles == 0 => String::new(),
-        rest => format!("; {} of allocations", CountedNoun(rest, "more suspect")),
-    };
-    let (leaked, at_exit) = (count(leaked), count(at_exit));
-    match (leaked, at_exit) {
-        (0, 0) => format!("{suspects} of {programs} leak in {of}{rest}"),
-        (0, _) => {
-            let handles = CountedNoun(at_exit, "handle");
-            format!(
-                "{handles} opened by {suspects} of {programs}, closed only by process exit, in {of}{rest}"
-            )
+    let (suspects, rest) = match (handles.len() as u64, allocations.len() as u64) {
+        (0, suspects) | (suspects, 0) => (suspects, String::new()),
+        (suspects, rest) => {
+            (suspects, format!("; {} of allocations", CountedNoun(rest, "more suspect")))
         }
-        (_, 0) => format!(
-            "{} leaked by {suspects} of {programs} in {of}{rest}",
-            CountedNoun(leaked, "handle")
-        ),
+    };
+    let by = format!("{} of {programs}", CountedNoun(suspects, "suspect"));
+    let handles = |number| CountedNoun(number, "handle");
+    match (leaked, at_exit) {
+        (0, 0) => format!("{by} leak in {of}{rest}"),
+        (0, _) => {
+            let handles = handles(at_exit);
+            format!("{handles} opened by {by}, closed only by process exit, in {of}{rest}")
+        }
+        (_, 0) => format!("{} leaked by {by} in {of}{rest}", handles(leaked)),
         (_, _) => {
-            let (leaked, more) = (CountedNoun(leaked, "handle"), HumanCount(at_exit));
+            let (handles, more) = (handles(leaked), HumanCount(at_exit));
             format!(
-                "{leaked} leaked by {suspects} of {programs} in {of}; {more} more closed only by process \
-                 exit{rest}"
+                "{handles} leaked by {by} in {of}; {more} more closed only by process exit{rest}"
             )
         }
     }
 }
 
 /// Formats the amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
-pub fn amount(suspect: &FleetSuspect) -> String {
+pub fn amounts(suspect: &FleetSuspect) -> String {
     let CallSite { kind, type_name, allocator, .. } = &suspect.site;
-    let (noun, verb) = match kind.as_str() {
+    let words = match kind.as_str() {
         "handle" => ("handle", "closed"),
         "view" => ("view", "unmapped"),
         _ => ("allocation", "freed"),
     };
-    let name = match allocator {
-        Some(allocator) => format!("{type_name} {allocator}"),
-        None => type_name.clone(),
-    };
-    let acquired = count(suspect.acquired);
-    let plural = CountedNoun(acquired, noun).plural();
-    let (leaked, at_exit) = (count(suspect.leaked), count(suspect.closed_at_exit));
-    let (number, rest) = unreleased(leaked, at_exit, verb);
-    let bytes = match suspect.bytes_unreleased {
-        bytes @ 1.. if suspect.site.is_of_allocations() => format!(", {}", Size(bytes)),
-        _ => String::new(),
-    };
-    let (number, acquired) = (HumanCount(number), HumanCount(acquired));
-    format!("{number} of {acquired} {name} {noun}{plural} {rest}{bytes}")
+    let counts = [suspect.leaked, suspect.closed_at_exit, suspect.acquired].map(count);
+    let text = amount(counts, &kind_name(type_name, allocator.as_deref()), words);
+    match suspect.bytes_unreleased {
+        bytes @ 1.. if suspect.site.is_of_allocations() => format!("{text}, {}", Size(bytes)),
+        _ => text,
+    }
+}
+
+/// Returns the commands that show a suspect in the trace where it is worst.
+pub fn commands(suspect: &FleetSuspect) -> [String; 2] {
+    let WorstTrace { trace, suspect: id, .. } = &suspect.worst;
+    let kind = if suspect.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
+    [format!(".load {}", short(trace)), format!(".dump {kind} -Suspect {id} -ShowStack")]
 }
 
 /// Describes the builds and days of a suspect in a sentence.
@@ -329,7 +319,7 @@ fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
 }
 
 /// Joins words and their numbers, as in `steady 12, burst 1`.
-fn joined(words: &[(String, usize)]) -> String {
+pub fn joined(words: &[(String, usize)]) -> String {
     words.iter().map(|(word, traces)| format!("{word} {traces}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -371,38 +361,30 @@ impl FleetSuspectRow<'_> {
     /// causes, and the commands that show the worst trace.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let (suspect, site) = (self.suspect, &self.suspect.site);
-        let paint = |role, text: &str| {
-            let text = Untrusted(text).to_string();
-            display.screen.paint(role, display.whole(&text)).to_string()
-        };
+        let mut block = BlockWriter { display, out };
         let machines = CountedNoun(suspect.machines_of_process as u64, "machine");
-        let heading = format!(
-            "{}  {} of {machines}   {} {}",
-            suspect.rank, suspect.machines, site.process, site.type_name
-        );
-        writeln!(out, "{}", paint(Role::Heading, &heading))?;
-        let mut line = |role, text: &str| writeln!(out, "{INDENT}{}", paint(role, text));
-        if all_frames {
-            let frames = lines(site.stack_text.as_deref());
-            frames.iter().try_for_each(|frame| line(Role::Heading, frame))?;
+        let machines = format!("{} of {machines}", suspect.machines);
+        block.heading(suspect.rank, &machines, &format!("{} {}", site.process, site.type_name))?;
+        let frames = if all_frames {
+            lines(site.stack_text.as_deref())
         } else {
-            line(Role::Heading, &calls(site, self.system))?;
-        }
+            vec![calls(site, self.system)]
+        };
+        frames.iter().try_for_each(|frame| block.line(Role::Heading, frame))?;
         let traces = CountedNoun(suspect.traces_of_process as u64, "trace");
-        line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
-        line(Role::Plain, &self.growth())?;
-        line(Role::Plain, &capitalized(&builds(suspect)))?;
+        let amount = format!("{} in {} of {traces}", amounts(suspect), suspect.traces);
+        for line in [amount, self.growth(), capitalized(&builds(suspect))] {
+            block.line(Role::Plain, &line)?;
+        }
         if !suspect.causes.is_empty() {
-            line(Role::Cause, &capitalized(&causes(suspect)))?;
+            block.line(Role::Cause, &capitalized(&causes(suspect)))?;
         }
         if let Some(entry) = &suspect.ignored {
-            line(Role::Plain, &ignored_because(entry))?;
+            block.line(Role::Plain, &ignored_because(entry))?;
         }
-        let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
-        line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
-        line(Role::Aside, &format!(".load {}", short(trace)))?;
-        let kind = if suspect.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
-        line(Role::Aside, &format!(".dump {kind} -Suspect {id} -ShowStack"))?;
+        let WorstTrace { machine, day, evidence, .. } = &suspect.worst;
+        block.line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
+        commands(suspect).iter().try_for_each(|command| block.line(Role::Aside, command))?;
         writeln!(out)
     }
 }
