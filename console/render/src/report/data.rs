@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::StackIdx;
 
 use super::ReportAnswer;
 use super::groups::{columns as group_columns, with_groups};
+use super::html::clean;
 use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use super::summary::has_handles;
 use super::suspects::{SuspectLine, columns, line};
@@ -102,10 +103,6 @@ fn kind<'a>(
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
-}
-
-fn clean(text: &str) -> String {
-    Untrusted(text).to_string()
 }
 
 /// Adds the frames of a stack to the list of all frames, and returns their numbers.

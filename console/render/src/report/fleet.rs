@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::html::{BreakableName, EscapedText, paragraph, table};
+use super::html::{BreakableName, EscapedText, clean, paragraph, suspects};
 use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
 use crate::kinds::{
@@ -60,7 +59,6 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     why.caveats.iter().for_each(|caveat| paragraph(&mut html, "caveat", &caveat.text));
     line_of_ignored_suspects(why).iter().for_each(|line| paragraph(&mut html, "dim", line));
     if !why.suspects.is_empty() {
-        html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
         let titles = ["Rank", "Machines", "Leaked", "Type", "Process", "First build", "Function"];
         let rows = why.suspects.iter().take(LISTED).map(|row| {
             let texts = [
@@ -75,11 +73,9 @@ pub fn summary(report: &FleetReport<'_>) -> String {
             let function = BreakableName(function).to_string();
             texts.map(|text| EscapedText(&text).to_string()).into_iter().chain([function])
         });
-        table(&mut html, &titles, rows);
-        if let more @ 1.. = why.suspects.len().saturating_sub(LISTED) {
-            paragraph(&mut html, "dim", &format!("+ {}", CountedNoun(more as u64, "more suspect")));
-        }
-        html.push_str("</div>\n");
+        let more = why.suspects.len().saturating_sub(LISTED) as u64;
+        let others = (more > 0).then(|| CountedNoun(more, "more suspect").to_string());
+        suspects(&mut html, &titles, rows, others);
     }
     html.push_str("</article>\n");
     paragraph(&mut html, "static", REST);
@@ -162,8 +158,4 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("evidence", clean(&worst.evidence))
         .with("page", report.pages.get(&worst.trace).cloned())
         .with("commands", fleet_commands(row))
-}
-
-fn clean(text: &str) -> String {
-    Untrusted(text).to_string()
 }

@@ -1,6 +1,6 @@
 //! `.why` over a dataset.
 
-use std::io::{self, Write};
+use std::io;
 
 use indicatif::HumanCount;
 
@@ -18,18 +18,12 @@ use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
 use handlescope_session::values::{CountedNoun, Size};
 
-/// A suspect and its presentation.
-pub struct FleetSuspectRow<'a> {
-    suspect: &'a FleetSuspect,
-    system: &'a SystemModules,
-}
-
 type NumberOf<T> = fn(&FleetSuspect) -> T;
 
 /// Declares the columns of a suspect.
-pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
-    let mut columns = Columns::<FleetSuspectRow<'a>>::default();
-    columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
+pub fn fleet_why_columns<'a>() -> Columns<'a, &'a FleetSuspect> {
+    let mut columns = Columns::<&'a FleetSuspect>::default();
+    columns.add("rank", "rank, from 1", |row| row.rank as u64).title("Rank");
     let numbers: [(_, _, _, NumberOf<usize>); 4] = [
         ("machines", "number of machines where it is a suspect", "Machines", |of| of.machines),
         ("machines_of_process", "number of machines where the program ran", "Of machines", |of| {
@@ -41,7 +35,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
         }),
     ];
     for (name, meaning, title, number) in numbers {
-        let column = columns.add(name, meaning, move |row| number(row.suspect) as u64);
+        let column = columns.add(name, meaning, move |row| number(row) as u64);
         if !title.is_empty() {
             column.title(title);
         }
@@ -53,7 +47,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
         "the allocator, where traces have its name; else null",
         "identity of the create stack, equal on all machines and in all builds; null: no stack",
     ];
-    add_site(&mut columns, meanings, |row| &row.suspect.site);
+    add_site(&mut columns, meanings, |row| &row.site);
     let amounts: [(_, _, NumberOf<i64>); 3] = [
         ("leaked", "Leaked", |of| of.leaked),
         ("closed_at_exit", "At exit", |of| of.closed_at_exit),
@@ -61,46 +55,47 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
     ];
     for (name, title, amount) in amounts {
         let meaning = "as in `.dump Why`, sums over the traces";
-        let column = columns.add(name, meaning, move |row| count(amount(row.suspect)));
+        let column = columns.add(name, meaning, move |row| count(amount(row)));
         column.title(title).show(Show::Grouped);
     }
-    columns
-        .add("bytes", "bytes of the allocations never freed; null for handles", |row| row.bytes());
+    columns.add("bytes", "bytes of the allocations never freed; null for handles", |row| {
+        row.site.is_of_allocations().then_some(row.bytes_unreleased)
+    });
     columns
         .add(
             "rate_per_minute",
             "median over the machines of the mean rate of their steady traces; null: steady \
              nowhere",
-            |row| Some(row.suspect.rate_per_minute?.0),
+            |row| Some(row.rate_per_minute?.0),
         )
         .title("Per minute");
     columns
         .add("max_rate_per_minute", "maximum of these rates; null: steady nowhere", |row| {
-            Some(row.suspect.rate_per_minute?.1)
+            Some(row.rate_per_minute?.1)
         })
         .title("At most");
     columns
         .add("first_build", "first build that leaks; null if unknown", |row| {
-            row.suspect.first_build.as_deref()
+            row.first_build.as_deref()
         })
         .title("First build");
     columns.add("last_build", "last build that leaks; null if unknown", |row| {
-        row.suspect.last_build.as_deref()
+        row.last_build.as_deref()
     });
     columns.nest(
         "builds_without",
         "array",
         "builds of the program after the last one that leaks, in order",
-        |row| &row.suspect.builds_without,
+        |row| &row.builds_without,
     );
     columns.add("traces_without", "number of traces in which these ran", |row| {
-        row.suspect.traces_without as u64
+        row.traces_without as u64
     });
     columns
-        .add("first_day", "first day on which it leaked, UTC", |row| row.suspect.days()[0])
+        .add("first_day", "first day on which it leaked, UTC", |row| row.days()[0])
         .title("First day");
     columns
-        .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.days()[1])
+        .add("last_day", "last day on which it leaked, UTC", |row| row.days()[1])
         .title("Last day");
     let verdicts = "growth verdicts of the traces ([growth.md](growth.md)), most frequent first";
     let meanings = [verdicts, "the verdict, and the number of traces that have it"];
@@ -110,29 +105,27 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
     add_words(&mut columns, ["causes", "Causes"], meanings, |of| &of.causes);
     columns
         .parts("by_day", "the days on which it leaked, in order", day_columns(), |row| {
-            row.suspect.by_day.iter().collect()
+            row.by_day.iter().collect()
         })
         .detail();
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function))",
-        |row| row.suspect.site.function.as_deref(),
+        |row| row.site.function.as_deref(),
     );
     function.title("Function").follows("stack_id");
     columns.add(
         "score",
         "the number that ranks suspects: number of machines, times the median over these machines \
          of the score in the worst trace of each",
-        |row| row.suspect.score,
+        |row| row.score,
     );
     columns
-        .add("stack", "frames of the stack, one per line", |row| {
-            row.suspect.site.stack_text.as_deref()
-        })
+        .add("stack", "frames of the stack, one per line", |row| row.site.stack_text.as_deref())
         .detail();
     columns
         .nest("worst", "object", "the trace with the highest score", |row| {
-            worst_columns().part(&row.suspect.worst)
+            worst_columns().part(&row.worst)
         })
         .inner(worst_columns().members());
     columns
@@ -141,13 +134,11 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
             "string?",
             "the reason given by the entry that ignores it in a list of known leaks; null unless \
              `-Ignored` asks for it",
-            |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
+            |row| row.ignored.as_ref().map(|entry| entry.reason().to_owned()),
         )
         .for_programs();
     columns
-        .add("worst_trace", "id of the trace that leaks most", |row| {
-            row.suspect.worst.trace.as_str()
-        })
+        .add("worst_trace", "id of the trace that leaks most", |row| row.worst.trace.as_str())
         .rows_only();
     columns
 }
@@ -162,10 +153,14 @@ pub fn fleet_why<'a>(
     system: &'a SystemModules,
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
-    let rows: Vec<FleetSuspectRow<'a>> =
-        answer.suspects.iter().map(|suspect| FleetSuspectRow { suspect, system }).collect();
+    let rows: Vec<&FleetSuspect> = answer.suspects.iter().collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
-    columns.row_text(move |row, out| row.write(all_frames, &display, out));
+    columns.row_text(move |suspect, out| {
+        let site = &suspect.site;
+        let frames =
+            if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] };
+        write(suspect, &frames, BlockWriter { display: &display, out })
+    });
     let part = FileRows::rows_of(rows.len()).of_each("more suspect");
     let headline = headline(answer);
     let part = match rows.len() {
@@ -275,17 +270,17 @@ pub fn builds(suspect: &FleetSuspect) -> String {
 
 /// Declares words with the number of traces of each: one text in rows, separate members in documents.
 fn add_words<'a>(
-    columns: &mut Columns<'a, FleetSuspectRow<'a>>,
+    columns: &mut Columns<'a, &'a FleetSuspect>,
     [name, title]: [&'static str; 2],
     [words, word]: [&'static str; 2],
     of: fn(&'a FleetSuspect) -> &'a [(String, usize)],
 ) {
-    let text = columns.add(name, words, move |row| joined(of(row.suspect)));
+    let text = columns.add(name, words, move |row| joined(of(row)));
     text.title(title).rows_only();
     let mut members = Columns::<&(String, usize)>::default();
     members.member("word", word, |(word, _)| word.as_str());
     members.member("traces", word, |(_, traces)| *traces);
-    columns.parts(name, words, members, move |row| of(row.suspect).iter().collect());
+    columns.parts(name, words, members, move |row| of(row).iter().collect());
 }
 
 /// A day and its leaks.
@@ -335,58 +330,46 @@ pub fn causes(suspect: &FleetSuspect) -> String {
     causes.collect::<Vec<_>>().join("; ")
 }
 
-impl FleetSuspectRow<'_> {
-    fn bytes(&self) -> Option<i64> {
-        self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
+/// Describes the growth on the machines in a sentence.
+fn growth(suspect: &FleetSuspect) -> String {
+    let verdicts = joined(&suspect.verdicts);
+    let Some((median, most)) = suspect.rate_per_minute else {
+        return format!("Growth by traces: {verdicts}");
+    };
+    let (median, most) = (shown_rate(median), shown_rate(most));
+    if median == most {
+        format!("{median} per minute; growth by traces: {verdicts}")
+    } else {
+        format!(
+            "{median} per minute on the median machine, at most {most}; growth by traces: \
+             {verdicts}"
+        )
     }
+}
 
-    /// Describes the growth on the machines in a sentence.
-    fn growth(&self) -> String {
-        let verdicts = joined(&self.suspect.verdicts);
-        let Some((median, most)) = self.suspect.rate_per_minute else {
-            return format!("Growth by traces: {verdicts}");
-        };
-        let (median, most) = (shown_rate(median), shown_rate(most));
-        if median == most {
-            format!("{median} per minute; growth by traces: {verdicts}")
-        } else {
-            format!(
-                "{median} per minute on the median machine, at most {most}; growth by traces: \
-                 {verdicts}"
-            )
-        }
+/// Writes a block about a suspect and an empty line: rank, machines and process, its calls, amount, growth, builds,
+/// causes, and the commands that show the worst trace.
+fn write(suspect: &FleetSuspect, frames: &[String], mut block: BlockWriter<'_>) -> io::Result<()> {
+    let CallSite { process, type_name, .. } = &suspect.site;
+    let machines = CountedNoun(suspect.machines_of_process as u64, "machine");
+    let machines = format!("{} of {machines}", suspect.machines);
+    block.heading(suspect.rank, &machines, &format!("{process} {type_name}"))?;
+    frames.iter().try_for_each(|frame| block.line(Role::Heading, frame))?;
+    let traces = CountedNoun(suspect.traces_of_process as u64, "trace");
+    let amount = format!("{} in {} of {traces}", amounts(suspect), suspect.traces);
+    for line in [amount, growth(suspect), capitalized(&builds(suspect))] {
+        block.line(Role::Plain, &line)?;
     }
-
-    /// Writes a block about a suspect and an empty line: rank, machines and process, its calls, amount, growth, builds,
-    /// causes, and the commands that show the worst trace.
-    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let (suspect, site) = (self.suspect, &self.suspect.site);
-        let mut block = BlockWriter { display, out };
-        let machines = CountedNoun(suspect.machines_of_process as u64, "machine");
-        let machines = format!("{} of {machines}", suspect.machines);
-        block.heading(suspect.rank, &machines, &format!("{} {}", site.process, site.type_name))?;
-        let frames = if all_frames {
-            lines(site.stack_text.as_deref())
-        } else {
-            vec![calls(site, self.system)]
-        };
-        frames.iter().try_for_each(|frame| block.line(Role::Heading, frame))?;
-        let traces = CountedNoun(suspect.traces_of_process as u64, "trace");
-        let amount = format!("{} in {} of {traces}", amounts(suspect), suspect.traces);
-        for line in [amount, self.growth(), capitalized(&builds(suspect))] {
-            block.line(Role::Plain, &line)?;
-        }
-        if !suspect.causes.is_empty() {
-            block.line(Role::Cause, &capitalized(&causes(suspect)))?;
-        }
-        if let Some(entry) = &suspect.ignored {
-            block.line(Role::Plain, &ignored_because(entry))?;
-        }
-        let WorstTrace { machine, day, evidence, .. } = &suspect.worst;
-        block.line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
-        commands(suspect).iter().try_for_each(|command| block.line(Role::Aside, command))?;
-        writeln!(out)
+    if !suspect.causes.is_empty() {
+        block.line(Role::Cause, &capitalized(&causes(suspect)))?;
     }
+    if let Some(entry) = &suspect.ignored {
+        block.line(Role::Plain, &ignored_because(entry))?;
+    }
+    let WorstTrace { machine, day, evidence, .. } = &suspect.worst;
+    block.line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
+    commands(suspect).iter().try_for_each(|command| block.line(Role::Aside, command))?;
+    writeln!(block.out)
 }
 
 /// Formats a rate with its significant digits.
