@@ -153,7 +153,7 @@ fn of_allocations(
         answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
     }
     let measure = Measure::for_bytes(!criteria.by_count);
-    let timeline = |answer| OpenTimeline::for_allocations(answer, None, measure, buckets, top);
+    let timeline = |answer| OpenTimeline::for_allocations(answer, measure, buckets, top);
     Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
 }
 

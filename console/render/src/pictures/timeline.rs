@@ -8,12 +8,12 @@ use handlescope_model::{StackIdx, Untrusted};
 use super::Measure;
 use super::group::UNKNOWN;
 use super::ticks::{RoundNumbers, Ticks};
-use crate::text::trace_name;
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     FileAnswer, GroupKey, Groups, NodeIdx, ResourceColumn, ResourceGroup, ResourceGroups,
     ResourceKeyKind, ResourcesAnswer, TimeWindow, TimedChange, most_at_once, most_in_order,
 };
+use handlescope_session::paths::stem;
 use handlescope_session::terminal::clip::cut_in_the_middle;
 
 /// Maximum number of columns of a displayed name.
@@ -96,32 +96,42 @@ impl OpenTimeline {
             .map(|node| (most_at_once(changes(node)), node))
             .collect();
         let series = series(peaks, open, changes, name, buckets, top);
+        let file = Untrusted(&stem(file.about.path)).to_string();
         let (measure, axis) = (Measure::Handles, Axis::Seconds);
-        let file = trace_name(file.about.path);
         Some(Self { measure, file, window: groups.window?, series, axis })
     }
 
-    /// Like [`new`](Self::new), for allocations with groups over time. If only one `kind` is wanted, the answer has
-    /// groups by kind and process, and the series are named by process.
+    /// Like [`new`](Self::new), for allocations with groups over time.
     pub fn for_allocations(
         answer: &ResourcesAnswer<'_>,
-        kind: Option<&str>,
         measure: Measure,
         buckets: usize,
         top: usize,
     ) -> Option<Self> {
         let groups = answer.groups.as_ref()?;
-        let is_wanted =
-            |group: &&ResourceGroup| kind.is_none_or(|kind| answer.kind(group) == Some(kind));
-        let rows = groups.rows.iter().filter(is_wanted);
-        let peaks = rows.map(|group| (most_in_order(groups.changes(group)), group)).collect();
-        let name = |group: &ResourceGroup| match kind {
-            Some(_) => marked_owner(answer, group).unwrap_or_else(|| UNKNOWN.to_owned()),
-            None => allocated_name(answer, groups, group),
-        };
+        let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
         let changes = |group: &ResourceGroup| groups.changes(group).collect();
+        let series = series(peaks(groups, &groups.rows), allocated, changes, name, buckets, top);
+        let file = Untrusted(&stem(answer.about.path)).to_string();
+        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+    }
+
+    /// Like [`for_allocations`](Self::for_allocations), for one kind in an answer with groups by kind and process; the
+    /// series are named by process.
+    pub fn for_kind(
+        answer: &ResourcesAnswer<'_>,
+        kind: &str,
+        measure: Measure,
+        buckets: usize,
+        top: usize,
+    ) -> Option<Self> {
+        let groups = answer.groups.as_ref()?;
+        let name =
+            |group: &ResourceGroup| cut(marked_owner(answer, group).as_deref().unwrap_or(UNKNOWN));
+        let changes = |group: &ResourceGroup| groups.changes(group).collect();
+        let peaks = peaks(groups, answer.groups_of(kind));
         let series = series(peaks, allocated, changes, name, buckets, top);
-        let file = trace_name(answer.about.path);
+        let file = Untrusted(&stem(answer.about.path)).to_string();
         Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
     }
 
@@ -216,6 +226,14 @@ impl OpenTimeline {
     }
 }
 
+/// Returns groups of allocations, each with its peak.
+fn peaks<'g>(
+    groups: &ResourceGroups,
+    rows: impl IntoIterator<Item = &'g ResourceGroup>,
+) -> Vec<(u64, &'g ResourceGroup)> {
+    rows.into_iter().map(|group| (most_in_order(groups.changes(group)), group)).collect()
+}
+
 /// Returns a series for each of the `top` groups with the highest peaks, and the sum of the rest.
 fn series<G>(
     mut peaks: Vec<(u64, &G)>,
@@ -230,7 +248,7 @@ fn series<G>(
     let rest = peaks.split_off(top.min(peaks.len()));
     let mut series: Vec<Series> = peaks
         .into_iter()
-        .map(|(peak, group)| Series { name: cut(&name(group)), peak, open: open(group) })
+        .map(|(peak, group)| Series { name: name(group), peak, open: open(group) })
         .collect();
     if !rest.is_empty() {
         let mut sums = vec![0_u64; buckets];
@@ -267,12 +285,13 @@ fn allocated_name(
         _ => text(answer.key(group, *column), |stack| answer.function(stack)),
     };
     let texts: Vec<String> = groups.by.iter().filter_map(text).collect();
-    if texts.is_empty() { NONE.to_owned() } else { texts.join(" ") }
+    let text = if texts.is_empty() { NONE.to_owned() } else { texts.join(" ") };
+    cut(&text)
 }
 
 fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
     let function = |stack| Some(groups.function(&file.file, Some(stack)).unwrap_or_default());
-    text(groups.key(node), function).unwrap_or_else(|| NONE.to_owned())
+    cut(text(groups.key(node), function).as_deref().unwrap_or(NONE))
 }
 
 /// Returns the shared value of handles or allocations in a column; a stack is represented by a function.

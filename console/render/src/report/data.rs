@@ -98,8 +98,7 @@ fn kind<'a>(
     let name = kind.name;
     let measure = Measure::for_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
-    let allocated =
-        OpenTimeline::for_allocations(over_time, Some(name), measure, BUCKETS, PROCESSES);
+    let allocated = OpenTimeline::for_kind(over_time, name, measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
     let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
