@@ -7,7 +7,7 @@ use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::handles_and_views;
-use super::suspect::{things, words};
+use super::suspect::{leaked_amount, things, words};
 use handlescope_query::{Counts, Suspect};
 use handlescope_session::values::{CountedNoun, Size};
 
@@ -95,34 +95,26 @@ fn has_views(suspects: &[&Suspect]) -> bool {
 pub fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
         left_out.iter().partition(|suspect| suspect.bytes.is_none());
-    let has_views = has_views(&of_handles);
-    let unreleased = of_handles.iter().map(|suspect| suspect.counts.unreleased());
-    let unreleased =
-        range(unreleased, HumanCount, |unreleased| handles_and_views(unreleased, has_views, true));
-    let bytes = of_allocations
-        .iter()
-        .filter_map(|suspect| Some(suspect.bytes?.unreleased))
-        .filter(|bytes| *bytes > 0);
-    let sized = bytes.clone().count();
-    let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
     // Events may have negative sizes, or none.
-    let unsized_counts = of_allocations
-        .iter()
-        .filter(|suspect| suspect.bytes.is_some_and(|bytes| bytes.unreleased <= 0))
-        .map(|suspect| suspect.counts.unreleased());
-    let without_size = of_allocations.len() - sized;
-    let counts =
-        range(unsized_counts, HumanCount, |count| CountedNoun(count, "allocation").to_string());
-    let texts =
-        [(of_handles.len(), unreleased), (sized, bytes), (without_size, counts)].into_iter();
-    let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate().map(
-        |(index, (count, range))| {
-            let (more, suspects) = if index == 0 { (" more", " suspect") } else { ("", "") };
-            let plural = if index == 0 { CountedNoun(count as u64, suspects).plural() } else { "" };
-            let each = if count == 1 { "" } else { " each" };
-            format!("{}{more}{suspects}{plural} with {range}{each}", HumanCount(count as u64))
-        },
-    );
+    let (with_bytes, without): (Vec<&Suspect>, Vec<&Suspect>) =
+        of_allocations.iter().partition(|suspect| leaked_amount(suspect) > 0);
+    let has_views = has_views(&of_handles);
+    let handles = of_handles.iter().map(|suspect| suspect.counts.unreleased());
+    let handles = range(handles, HumanCount, |count| handles_and_views(count, has_views, true));
+    let bytes = with_bytes.iter().map(|suspect| leaked_amount(suspect));
+    let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
+    let counts = without.iter().map(|suspect| suspect.counts.unreleased());
+    let counts = range(counts, HumanCount, |count| CountedNoun(count, "allocation").to_string());
+    let texts = [(of_handles.len(), handles), (with_bytes.len(), bytes), (without.len(), counts)];
+    let texts = texts.into_iter().filter_map(|(count, range)| Some((count as u64, range?)));
+    let texts = texts.enumerate().map(|(index, (count, range))| {
+        let suspects = match index {
+            0 => CountedNoun(count, "more suspect").to_string(),
+            _ => HumanCount(count).to_string(),
+        };
+        let each = if count == 1 { "" } else { " each" };
+        format!("{suspects} with {range}{each}")
+    });
     texts.collect::<Vec<_>>().join(" and ")
 }
 

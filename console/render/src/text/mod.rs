@@ -27,7 +27,7 @@ pub use self::not_counted::{
     ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
 };
 pub use self::object_ref::{ObjectRefStyle, object_ref};
-pub use self::overview::{TITLES, cells, overview};
+pub use self::overview::{TITLES, cells, overview, used_columns};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
 pub use self::suspect::{

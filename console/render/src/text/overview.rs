@@ -38,20 +38,14 @@ pub fn is_narrow(display: &Display) -> bool {
 /// Returns the lines of a table of suspects, including a heading.
 pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     let is_narrow = is_narrow(display);
-    let rows = suspects.iter().map(|suspect| cells(suspect, is_narrow));
+    let rows: Vec<[String; 7]> = suspects.iter().map(|suspect| cells(suspect, is_narrow)).collect();
+    // A trace without a clock has no bars.
+    let shown = used_columns(&rows);
     let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(str::to_owned)).chain(rows).collect();
     let widths: [usize; 7] = std::array::from_fn(|column| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| width_of(cell))
-            .max()
-            .unwrap_or_default()
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| width_of(cell)).max().unwrap_or_default()
     });
-    // A trace without a clock has no bars.
-    let is_empty = |column: usize| {
-        rows.iter().skip(1).all(|row| row.get(column).is_some_and(String::is_empty))
-    };
-    let shown: [bool; 7] = std::array::from_fn(|column| !is_empty(column));
     let [before_function @ .., _] = widths;
     let before: usize = before_function
         .iter()
@@ -85,6 +79,13 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
         };
     }
     text
+}
+
+/// Returns for each column whether a line has text there.
+pub fn used_columns<const N: usize>(lines: &[[String; N]]) -> [bool; N] {
+    std::array::from_fn(|at| {
+        lines.iter().any(|line| line.get(at).is_some_and(|text| !text.is_empty()))
+    })
 }
 
 /// Returns the line of a suspect, one text per column.
