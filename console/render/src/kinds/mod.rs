@@ -20,11 +20,7 @@ mod symbols;
 mod version;
 mod why;
 
-pub use self::fleet::{
-    amounts as fleet_amounts, builds as fleet_builds, causes as fleet_causes,
-    commands as fleet_commands, dataset_traces, headline as fleet_headline,
-    joined as counted_words, line_of_ignored_suspects,
-};
+pub use self::fleet::dataset_traces;
 pub use self::why::{findings_of_suspect, first_lines, listed_and_others, stacks_with_lines};
 pub use self::{
     diff::{

@@ -9,11 +9,7 @@ use indicatif::HumanCount;
 use super::html::{BreakableName, EscapedText, clean, paragraph, suspects};
 use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
-use crate::kinds::{
-    counted_words, fleet_amounts, fleet_builds, fleet_causes, fleet_commands, fleet_headline,
-    line_of_ignored_suspects,
-};
-use crate::text::{ignored_because, kind_name};
+use crate::text::{fleet as text, ignored_because, kind_name};
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
 use handlescope_session::values::CountedNoun;
@@ -49,7 +45,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     let FleetReport { fleet, why, command_line, .. } = report;
     let mut html = summary::limited(*command_line);
     let _ = writeln!(html, "<article id=\"fleet\">\n<h1>{}</h1>", EscapedText(&report.name()));
-    headline(&mut html, &fleet_headline(why));
+    headline(&mut html, &text::headline(why));
     let days = match fleet.days().as_slice() {
         [first, .., last] => format!("Recorded {first} to {last} · "),
         [day] => format!("Recorded {day} · "),
@@ -57,7 +53,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     };
     paragraph(&mut html, "about", &format!("{days}Written by {EXPORTER}"));
     why.caveats.iter().for_each(|caveat| paragraph(&mut html, "caveat", &caveat.text));
-    line_of_ignored_suspects(why).iter().for_each(|line| paragraph(&mut html, "dim", line));
+    text::line_of_ignored_suspects(why).iter().for_each(|line| paragraph(&mut html, "dim", line));
     if !why.suspects.is_empty() {
         let titles = ["Rank", "Machines", "Leaked", "Type", "Process", "First build", "Function"];
         let rows = why.suspects.iter().take(LISTED).map(|row| {
@@ -145,10 +141,10 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("fixed", row.builds_without.first().map(|build| clean(build)))
         .with("first_day", row.days()[0])
         .with("last_day", row.days()[1])
-        .with("amount", fleet_amounts(row))
-        .with("builds", clean(&fleet_builds(row)))
-        .with("verdicts", clean(&counted_words(&row.verdicts)))
-        .with("causes", clean(&fleet_causes(row)))
+        .with("amount", text::amounts(row))
+        .with("builds", clean(&text::builds(row)))
+        .with("verdicts", clean(&text::joined(&row.verdicts)))
+        .with("causes", clean(&text::causes(row)))
         .with("ignored", reason)
         .with("by_day", by_day.collect::<Vec<_>>())
         .with("function", clean(row.site.function.as_deref().unwrap_or("no stack")))
@@ -157,5 +153,5 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("worst_day", &worst.day)
         .with("evidence", clean(&worst.evidence))
         .with("page", report.pages.get(&worst.trace).cloned())
-        .with("commands", fleet_commands(row))
+        .with("commands", text::commands(row))
 }

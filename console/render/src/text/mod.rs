@@ -2,6 +2,7 @@
 
 mod block;
 mod event;
+pub mod fleet;
 mod groups;
 mod headline;
 mod not_counted;
@@ -22,7 +23,7 @@ use indicatif::HumanCount;
 
 pub use self::block::{BlockWriter, INDENT};
 pub use self::groups::{TreeColumns, tree_columns};
-pub use self::headline::{headline, more, named};
+pub use self::headline::{headline, more};
 pub use self::not_counted::{
     ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
 };
@@ -31,7 +32,7 @@ pub use self::overview::{TITLES, cells, overview, used_columns};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
 pub use self::suspect::{
-    amount, amounts, callers, capitalized, cause, growth, handle_values, in_processes, kind_name,
+    amounts, callers, capitalized, cause, growth, handle_values, in_processes, kind_name,
     leaked_amount, named_objects, over_time, title, with_telling,
 };
 pub use self::target::TargetStyle;

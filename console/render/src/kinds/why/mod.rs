@@ -22,15 +22,13 @@ type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
 
 /// A suspect and its presentation.
 pub struct SuspectRow<'a> {
-    answer: &'a WhyAnswer<'a>,
+    file: usize,
     suspect: &'a Suspect,
     numbers: StackOffset,
     stacks: StackStyle<'a>,
     command: String,
     /// Whether the text only counts this suspect.
     is_small: bool,
-    /// Whether the text says everything about this suspect.
-    is_whole: bool,
 }
 
 impl SuspectRow<'_> {
@@ -44,7 +42,7 @@ impl SuspectRow<'_> {
 /// Declares the columns of a suspect.
 pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let mut columns = Columns::<SuspectRow<'a>>::default();
-    columns.add("file", "index of the file", |row| index(row.answer.file.about.index));
+    columns.add("file", "index of the file", |row| index(row.file));
     columns.add(
         "id",
         "`-Suspect` with this id selects what leaked; the same in every run, see \
@@ -314,17 +312,17 @@ pub fn why<'a>(
         let small = small(answer);
         parts.push(part(answer, &small, look, display));
         rows.extend(answer.suspects.iter().zip(small).map(|(suspect, is_small)| SuspectRow {
-            answer,
+            file: answer.file.about.index,
             suspect,
             numbers: trace.numbers,
             stacks: StackStyle::for_answer(&answer.file, shown),
             command: command(answer.file.about.index, suspect),
             is_small,
-            is_whole: look == Look::Whole,
         }));
     }
     let (mut columns, display) = (why_columns(), *display);
-    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+    let is_whole = look == Look::Whole;
+    columns.row_text(move |row, out| row.write(stacks.show, is_whole, &display, out));
     let table = AnswerTable::new(columns, rows, parts)?;
     Ok(table.within(why_document(), OfTraces { traces, rest: answers }))
 }

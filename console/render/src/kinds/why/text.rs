@@ -200,14 +200,15 @@ fn is_of_process_start(suspect: &Suspect, stacks: &StackStyle<'_>) -> bool {
 
 impl SuspectRow<'_> {
     /// Writes a block about a suspect and an empty line: rank, amount and process, the calls that opened it, growth,
-    /// causes, and the command that shows it.
+    /// causes, and the command that shows it. `is_whole` says everything.
     pub fn write(
         &self,
         all_frames: bool,
+        is_whole: bool,
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let Self { suspect, stacks, is_whole, .. } = self;
+        let Self { suspect, stacks, .. } = self;
         let mut block = BlockWriter { display, out };
         block.heading(suspect.rank, &amounts(suspect), &suspect.process)?;
         match self.calls().filter(|_| !all_frames && !is_whole) {
@@ -217,7 +218,7 @@ impl SuspectRow<'_> {
                 frames.iter().try_for_each(|frame| block.line(Role::Heading, frame))?;
             }
         }
-        for callers in callers(suspect, *is_whole) {
+        for callers in callers(suspect, is_whole) {
             block.line(Role::Plain, &callers)?;
         }
         let are_alike = suspect.equal_stacks.len() == 1;
@@ -226,16 +227,16 @@ impl SuspectRow<'_> {
             block.short_line(&format!("{stacks} {alike}"))?;
         }
         block.line(Role::Plain, &growth(suspect))?;
-        if *is_whole {
+        if is_whole {
             over_time(suspect, display).iter().try_for_each(|line| block.short_line(line))?;
         }
-        let owned = [in_processes(suspect, *is_whole), named_objects(suspect, *is_whole)];
+        let owned = [in_processes(suspect, is_whole), named_objects(suspect, is_whole)];
         owned.iter().flatten().try_for_each(|line| block.line(Role::Plain, line))?;
-        handle_values(suspect, *is_whole).iter().try_for_each(|line| block.short_line(line))?;
+        handle_values(suspect, is_whole).iter().try_for_each(|line| block.short_line(line))?;
         let diagnoses = with_telling(&suspect.diagnoses);
-        for (diagnosis, _) in diagnoses.filter(|(_, is_telling)| *is_telling || *is_whole) {
+        for (diagnosis, _) in diagnoses.filter(|(_, is_telling)| *is_telling || is_whole) {
             block.line(Role::Cause, &cause(stacks, diagnosis, suspect.program()))?;
-            for stack in diagnosis.stacks.iter().filter(|_| *is_whole) {
+            for stack in diagnosis.stacks.iter().filter(|_| is_whole) {
                 let calls = stacks.calls(*stack, suspect.program(), None);
                 block.line(Role::Plain, &format!("{INDENT}{calls}"))?;
             }
