@@ -248,7 +248,7 @@ fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Mea
 }
 
 /// Returns the amount of a group that was never freed.
-fn leaked(group: &ResourceGroup) -> Amount {
+pub fn leaked(group: &ResourceGroup) -> Amount {
     Amount { count: group.stats.unreleased(), bytes: group.stats.unreleased_bytes() }
 }
 

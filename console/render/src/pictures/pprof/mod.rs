@@ -16,19 +16,16 @@ use prost::Message;
 
 use self::format::{Label, Profile, Sample, ValueType};
 use self::places::{Places, ProfileLists};
+use super::flame::{leaked, line};
 use super::folded::{Weight, stack_frames};
 use super::group::PictureGroup;
-use super::line;
-use handlescope_query::{FileAnswer, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us};
+use handlescope_query::{
+    Amount, FileAnswer, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us,
+};
 use handlescope_session::paths::stem;
 
-/// Numbers of a group, opened or allocated and, of these, never closed or freed.
-#[derive(Debug, Clone, Copy, Default)]
-struct SampleAmounts {
-    count: [u64; 2],
-    /// Bytes of allocations.
-    bytes: [i64; 2],
-}
+/// The amounts of a group: opened or allocated and, of these, never closed or freed.
+type SampleAmounts = [Amount; 2];
 
 /// What a process leaks on a stack that belongs to a suspect.
 #[derive(Debug, Clone)]
@@ -127,8 +124,8 @@ impl PprofProfile {
             for leaf in groups.tree.leaves() {
                 let stats = groups.tree.stats(leaf);
                 let group = PictureGroup::from_handles(groups, leaf);
-                let count = [stats.opened().into(), weight(&stats).into()];
-                builder.add(file, &group, SampleAmounts { count, ..SampleAmounts::default() });
+                let counts = [stats.opened(), weight(&stats)].map(u64::from);
+                builder.add(file, &group, counts.map(|count| Amount { count, bytes: 0 }));
             }
         }
         builder.finish(false)
@@ -146,10 +143,8 @@ impl PprofProfile {
             builder.add_trace(&answer.about.info);
             for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
                 let stats = &group.stats;
-                let amounts = SampleAmounts {
-                    count: [stats.allocs, stats.unreleased()],
-                    bytes: [stats.alloc_bytes, stats.unreleased_bytes()],
-                };
+                let allocated = Amount { count: stats.allocs, bytes: stats.alloc_bytes };
+                let amounts = [allocated, leaked(group)];
                 let group = PictureGroup::from_allocations(answer, group);
                 builder.add(answer, &group, amounts);
             }
@@ -201,7 +196,7 @@ impl<'s> ProfileBuilder<'s> {
         group: &PictureGroup<'_>,
         amounts: SampleAmounts,
     ) {
-        if amounts.count == [0, 0] {
+        if amounts.iter().all(|amount| amount.count == 0) {
             return;
         }
         let (places, suspects) = (&mut self.places, self.suspects);
@@ -229,7 +224,8 @@ impl<'s> ProfileBuilder<'s> {
 
     /// Makes the profile: with bytes where anything has some.
     fn finish(mut self, by_count: bool) -> PprofProfile {
-        let has_bytes = self.samples.iter().any(|(_, amounts)| amounts.bytes != [0, 0]);
+        let mut amounts = self.samples.iter().flat_map(|(_, amounts)| amounts);
+        let has_bytes = amounts.any(|amount| amount.bytes != 0);
         let units: &[(&str, &str)] = if has_bytes {
             &[("objects", "count"), ("space", "bytes")]
         } else {
@@ -250,7 +246,7 @@ impl<'s> ProfileBuilder<'s> {
         let default_sample_type = self.places.text(shown);
         let comment = vec![self.places.text(concat!("handlescope ", env!("CARGO_PKG_VERSION")))];
         let sample = self.samples.into_iter().map(|(sample, amounts)| {
-            let values = amounts.count.into_iter().zip(amounts.bytes).flat_map(|(count, bytes)| {
+            let values = amounts.into_iter().flat_map(|Amount { count, bytes }| {
                 let count = i64::try_from(count).unwrap_or(i64::MAX);
                 // Sums of bytes may be negative if events say so.
                 [Some(count), has_bytes.then_some(bytes.max(0))]
