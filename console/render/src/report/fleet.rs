@@ -71,7 +71,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
         });
         let more = why.suspects.len().saturating_sub(LISTED) as u64;
         let others = (more > 0).then(|| CountedNoun(more, "more suspect").to_string());
-        suspects(&mut html, &titles, rows, others);
+        suspects(&mut html, &titles, rows, others.as_deref());
     }
     html.push_str("</article>\n");
     paragraph(&mut html, "static", REST);

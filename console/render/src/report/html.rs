@@ -90,11 +90,13 @@ pub fn suspects<C: Display>(
     html: &mut String,
     titles: &[&str],
     rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
-    others: Option<String>,
+    others: Option<&str>,
 ) {
     html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
     table(html, titles, rows);
-    others.iter().for_each(|others| paragraph(html, "dim", &format!("+ {others}")));
+    if let Some(others) = others {
+        paragraph(html, "dim", &format!("+ {others}"));
+    }
     html.push_str("</div>\n");
 }
 

@@ -178,5 +178,6 @@ fn listed_suspects(html: &mut String, why: &WhyAnswer<'_>) {
         if at < FUNCTION { EscapedText(text).to_string() } else { BreakableName(text).to_string() }
     };
     let rows = lines.iter().map(|line| columns.iter().map(|column| cell(line, column.at)));
-    suspects(html, &titles, rows, (!others.is_empty()).then(|| more(&others)));
+    let others = (!others.is_empty()).then(|| more(&others));
+    suspects(html, &titles, rows, others.as_deref());
 }
