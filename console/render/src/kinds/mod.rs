@@ -20,14 +20,8 @@ mod symbols;
 mod version;
 mod why;
 
-pub use self::fleet::{
-    amount as fleet_amount, builds as fleet_builds, causes as fleet_causes, dataset_traces,
-    headline as fleet_headline, line_of_ignored_suspects,
-};
-pub use self::why::{
-    CALLERS, NAMES, PROCESSES, cause, findings_of_suspect, first_lines, in_processes,
-    lines_of_zombies, listed_and_others, named_objects, stacks_with_lines, title, unreleased,
-};
+pub use self::fleet::dataset_traces;
+pub use self::why::{findings_of_suspect, first_lines, listed_and_others, stacks_with_lines};
 pub use self::{
     diff::{
         diff_document_members, diff_findings, diff_group_members, diff_points, diff_traces,

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::Untrusted;
 use inferno::flamegraph::color::{BasicPalette, PaletteMap};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection};
 
-use super::folded::{
-    FoldedFile, FoldedStack, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
-};
+use super::folded::{FoldedFile, FoldedStack, PictureFrame, Weight, folded, unit};
+use super::group::PictureGroup;
 use super::{Measure, speedscope};
+use crate::text::trace_name;
 use handlescope_query::{
     Amount, Domain, FileAnswer, PointsDiff, ResourceGroup, ResourcesAnswer, TraceAnswer, TracesDiff,
 };
-use handlescope_session::paths::stem;
 
 /// Title that says which handles count.
 const TITLE: &str = "Handles and views opened and not closed";
@@ -37,12 +36,24 @@ pub struct FlameGraph {
 }
 
 impl FlameGraph {
+    /// Creates a graph of traces; allocations are counted in a unit of the measure, handles in one of their types.
+    fn from_files(
+        measure: Measure,
+        files: Vec<FoldedFile>,
+        title: String,
+        subtitle: String,
+    ) -> Self {
+        let unit = if measure == Measure::Handles { unit(&files) } else { measure.unit() };
+        Self { title, subtitle, unit, files }
+    }
+
     /// Weighs the stacks of traces. The answers must have groups by process, create stack and type.
     pub fn new(files: &[FileAnswer<'_>], weight: Weight) -> Self {
         let stacks =
             files.iter().map(|file| FoldedFile::new(file.about.path, folded(file, weight)));
         let files: Vec<FoldedFile> = stacks.collect();
-        Self { title: TITLE.to_owned(), subtitle: names(&files), unit: unit(&files), files }
+        let subtitle = names(&files);
+        Self::from_files(Measure::Handles, files, TITLE.to_owned(), subtitle)
     }
 
     /// Weighs the stacks of allocations by their bytes, or by their number if requested or if nothing has bytes. The
@@ -58,9 +69,9 @@ impl FlameGraph {
             FoldedFile::new(answer.about.path, folded_leaks(answer, groups, measure))
         });
         let files: Vec<FoldedFile> = files.collect();
-        let unit = measure.unit();
-        let title = format!("Allocated and not freed ({unit})");
-        Self { title, subtitle: names(&files), unit, files }
+        let (title, subtitle) =
+            (format!("Allocated and not freed ({})", measure.unit()), names(&files));
+        Self::from_files(measure, files, title, subtitle)
     }
 
     /// Weighs the allocations or handles at the second of two points, compared with the first.
@@ -74,29 +85,25 @@ impl FlameGraph {
             .flat_map(|group| [group.between.at_first, group.between.at_second]);
         let measure = measure::<F>(amounts);
         let files = answers.iter().map(|answer| {
-            let stacks = answer.groups.iter().map(|group| {
+            let groups = answer.groups.iter().map(|group| {
                 let process = group.process.as_ref().map(|process| process.shown_label(false));
                 let site = &group.site;
-                let names = [Some(site.type_name.as_str()), site.allocator.as_deref()];
-                FoldedStack {
-                    frames: frames(&answer.file, process.as_deref(), site.stack, names),
-                    count: measure.width(group.between.at_second),
-                    before: Some(measure.width(group.between.at_first)),
-                }
+                let (kind, allocator) = (&site.type_name, site.allocator.as_deref());
+                let drawn = PictureGroup::new(process, Some(kind), allocator, site.stack);
+                (drawn, [group.between.at_first, group.between.at_second])
             });
-            let stacks = stacks.filter(|stack| stack.count > 0);
-            FoldedFile::new(answer.file.about().path, stacks.collect())
+            FoldedFile::new(answer.file.about().path, compared(&answer.file, groups, measure))
         });
         let files: Vec<FoldedFile> = files.collect();
-        let ([from, to], unit) = (points.map(Untrusted), unit_of(measure, &files));
+        let [from, to] = points.map(Untrusted);
         let title = match measure {
             Measure::Handles => {
                 format!("Handles and views open at {to}, compared with {from}")
             }
-            _ => format!("Allocated at {to}, compared with {from} ({unit})"),
+            _ => format!("Allocated at {to}, compared with {from} ({})", measure.unit()),
         };
         let subtitle = format!("{}; {COLOURS} than at {from}", names(&files));
-        Self { title, subtitle, unit, files }
+        Self::from_files(measure, files, title, subtitle)
     }
 
     /// Weighs the leaks of the second of two traces, compared with the number expected if nothing had changed.
@@ -108,35 +115,30 @@ impl FlameGraph {
         let measure = measure::<F>(
             groups.clone().flat_map(|group| group.leaks.sides.map(|side| side.leaked)),
         );
-        let stacks = groups.map(|group| {
+        let groups = groups.map(|group| {
             let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
             let expected = Amount { count: count as u64, bytes: bytes as i64 };
             let site = &group.site;
-            let names = [Some(site.type_name.as_str()), site.allocator.as_deref()];
-            FoldedStack {
-                frames: frames(after, site.program.as_deref(), group.stacks[1], names),
-                count: measure.width(group.leaks.sides[1].leaked),
-                before: Some(measure.width(expected)),
-            }
+            let (process, kind) = (site.program.as_deref(), &site.type_name);
+            let (allocator, stack) = (site.allocator.as_deref(), group.stacks[1]);
+            let drawn = PictureGroup::new(process, Some(kind), allocator, stack);
+            (drawn, [expected, group.leaks.sides[1].leaked])
         });
-        let stacks: Vec<FoldedStack> = stacks.filter(|stack| stack.count > 0).collect();
+        let stacks = compared(after, groups, measure);
         let gone =
             answer.groups.iter().filter(|group| group.leaks.sides[1].leaked.count == 0).count();
         let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
-        let [before, after] = [before, after].map(|file| stem(file.about().path));
-        let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
-        let files = vec![FoldedFile { name: after.clone(), stacks }];
-        let unit = unit_of(measure, &files);
+        let [before, after] = [before, after].map(|file| trace_name(file.about().path));
         let title = match measure {
             Measure::Handles => {
                 let basis =
                     if answer.has_lengths() { "in the same time" } else { "by their numbers" };
                 format!("Handles and views leaked in {after}, compared with {before} {basis}")
             }
-            _ => format!("Leaked in {after}, compared with {before} ({unit})"),
+            _ => format!("Leaked in {after}, compared with {before} ({})", measure.unit()),
         };
         let subtitle = format!("{COLOURS} than expected from {before}{gone}");
-        Self { title, subtitle, unit, files }
+        Self::from_files(measure, vec![FoldedFile { name: after, stacks }], title, subtitle)
     }
 
     /// Whether no handle counts.
@@ -248,11 +250,6 @@ fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Mea
     }
 }
 
-/// Returns the word for the unit of the counts.
-fn unit_of(measure: Measure, files: &[FoldedFile]) -> &'static str {
-    if measure == Measure::Handles { unit(files) } else { measure.unit() }
-}
-
 /// Returns the stacks of unfreed allocations in some groups of an answer.
 pub fn folded_leaks<'g>(
     answer: &ResourcesAnswer<'_>,
@@ -260,28 +257,27 @@ pub fn folded_leaks<'g>(
     measure: Measure,
 ) -> Vec<FoldedStack> {
     let leaks = groups.map(|group| (group, measure.width(group.stats.unreleased())));
-    let stacks = leaks.filter(|(_, count)| *count > 0).map(|(group, count)| {
-        let process = answer.process(group).map(|process| process.shown_label(false));
-        let kind = [answer.kind(group), answer.allocator(group)];
-        let frames = frames(answer, process.as_deref(), group.create_stack(), kind);
-        FoldedStack { frames, count, before: None }
-    });
-    stacks.collect()
+    leaks
+        .filter(|(_, count)| *count > 0)
+        .map(|(group, count)| {
+            FoldedStack::new(answer, &PictureGroup::from_allocations(answer, group), count)
+        })
+        .collect()
 }
 
-/// Returns the frames of a group: process, frames, and its type, or its kind and allocator.
-fn frames<'a>(
+/// Returns the stacks of groups with their amounts before and after, if there is something after.
+fn compared<'a, 'g>(
     answer: &impl TraceAnswer<'a>,
-    process: Option<&str>,
-    stack: Option<StackIdx>,
-    names: [Option<&str>; 2],
-) -> Vec<PictureFrame> {
-    let names: Vec<&str> = names.into_iter().flatten().filter(|name| !name.is_empty()).collect();
-    let (process, names) = (PictureFrame::named(process.unwrap_or(UNKNOWN)), names.join(" "));
-    [process]
-        .into_iter()
-        .chain(stack_frames(answer, stack))
-        .chain([PictureFrame::from_type(&names)])
+    groups: impl Iterator<Item = (PictureGroup<'g>, [Amount; 2])>,
+    measure: Measure,
+) -> Vec<FoldedStack> {
+    groups
+        .map(|(group, amounts)| (group, amounts.map(|amount| measure.width(amount))))
+        .filter(|(_, [_, after])| *after > 0)
+        .map(|(group, [before, after])| FoldedStack {
+            before: Some(before),
+            ..FoldedStack::new(answer, &group, after)
+        })
         .collect()
 }
 

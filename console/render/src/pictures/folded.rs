@@ -1,15 +1,16 @@
 //! Stacks with the number of handles each opened.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::path::Path;
 
 use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
 
+use super::group::PictureGroup;
+use crate::text::trace_name;
 use handlescope_query::{
-    FileAnswer, FrameView, GroupColumn, GroupKey, GroupStats, Groups, NodeIdx, TraceAnswer,
-    TrimmedStacks, with_program,
+    FileAnswer, FrameView, GroupStats, TraceAnswer, TrimmedStacks, with_program,
 };
-use handlescope_session::paths::stem;
 
 /// A function that returns how many handles of a group count.
 pub type Weight = fn(&GroupStats) -> u32;
@@ -23,9 +24,6 @@ const VIEWS: &str = "views";
 /// Name of the stack of a handle without one.
 pub const NO_STACK: &str = "no stack";
 
-/// Name of an unknown property of a handle.
-pub const UNKNOWN: &str = "unknown";
-
 /// A stack and its weight.
 pub struct FoldedStack {
     /// Frames from the outermost to the innermost: process, frames, type of the object.
@@ -34,6 +32,18 @@ pub struct FoldedStack {
     pub count: u64,
     /// Number before, in a comparison.
     pub before: Option<u64>,
+}
+
+impl FoldedStack {
+    /// Creates the stack of a group: process, frames, and type, or kind and allocator.
+    pub fn new<'a>(answer: &impl TraceAnswer<'a>, group: &PictureGroup<'_>, count: u64) -> Self {
+        let names = [group.type_name, group.allocator].into_iter().filter(|name| !name.is_empty());
+        let frames = [PictureFrame::named(&group.process)]
+            .into_iter()
+            .chain(stack_frames(answer, group.stack))
+            .chain([PictureFrame::from_type(&names.collect::<Vec<_>>().join(" "))]);
+        Self { frames: frames.collect(), count, before: None }
+    }
 }
 
 /// The stacks of a trace.
@@ -45,7 +55,7 @@ pub struct FoldedFile {
 
 impl FoldedFile {
     pub fn new(path: &Path, stacks: Vec<FoldedStack>) -> Self {
-        Self { name: Untrusted(&stem(path)).to_string(), stacks }
+        Self { name: trace_name(path), stacks }
     }
 }
 
@@ -60,23 +70,31 @@ pub struct PictureFrame {
     pub is_of_program: bool,
 }
 
-/// Frames without duplicates.
-#[derive(Default)]
-pub struct FrameTable {
-    pub frames: Vec<PictureFrame>,
-    known: HashMap<PictureFrame, usize>,
+/// Values without duplicates, in the order in which they came first.
+pub struct UniqueValues<T> {
+    pub values: Vec<T>,
+    numbers: HashMap<T, usize>,
 }
 
-impl FrameTable {
-    /// Returns the number of a frame.
-    pub fn number(&mut self, frame: &PictureFrame) -> usize {
-        if let Some(known) = self.known.get(frame) {
-            return *known;
+/// Frames without duplicates.
+pub type FrameTable = UniqueValues<PictureFrame>;
+
+impl<T> Default for UniqueValues<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), numbers: HashMap::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> UniqueValues<T> {
+    /// Returns the number of a value, from 0.
+    pub fn number(&mut self, value: &T) -> usize {
+        if let Some(number) = self.numbers.get(value) {
+            return *number;
         }
-        let next = self.frames.len();
-        self.frames.push(frame.clone());
-        self.known.insert(frame.clone(), next);
-        next
+        let number = self.values.len();
+        self.values.push(value.clone());
+        self.numbers.insert(value.clone(), number);
+        number
     }
 }
 
@@ -84,35 +102,12 @@ impl FrameTable {
 pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<FoldedStack> {
     let Some(groups) = &file.groups else { return Vec::new() };
     let weighed = groups.tree.leaves().map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
-    let unreleased = weighed.filter(|(_, count)| *count > 0);
-    let stacks = unreleased.map(|(leaf, count)| {
-        let nodes = groups.by.iter().zip(groups.path(leaf));
-        // The type is innermost.
-        let (types, others): (Vec<_>, Vec<_>) =
-            nodes.partition(|(column, _)| **column == GroupColumn::Type);
-        let frames = others
-            .into_iter()
-            .chain(types)
-            .flat_map(|(column, node)| group_frames(file, groups, *column, node));
-        FoldedStack { frames: frames.collect(), count: count.into(), before: None }
-    });
-    stacks.collect()
-}
-
-/// Returns the frames that represent a group.
-fn group_frames(
-    file: &FileAnswer<'_>,
-    groups: &Groups,
-    column: GroupColumn,
-    node: NodeIdx,
-) -> Vec<PictureFrame> {
-    match groups.key(node) {
-        GroupKey::Stack(stack) => stack_frames(file, Some(stack)),
-        GroupKey::Text(text) if column == GroupColumn::Type => vec![PictureFrame::from_type(text)],
-        GroupKey::Text(text) => vec![PictureFrame::named(text)],
-        _ if column == GroupColumn::CreateStack => stack_frames(file, None),
-        _ => vec![PictureFrame::named(UNKNOWN)],
-    }
+    weighed
+        .filter(|(_, count)| *count > 0)
+        .map(|(leaf, count)| {
+            FoldedStack::new(file, &PictureGroup::from_handles(groups, leaf), count.into())
+        })
+        .collect()
 }
 
 /// Returns the unit of the counts, from the innermost frames: they are the types of the objects.

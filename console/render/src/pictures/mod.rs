@@ -2,6 +2,7 @@
 
 mod flame;
 mod folded;
+mod group;
 mod plot_svg;
 mod plot_text;
 mod pprof;
@@ -13,6 +14,7 @@ use indicatif::{HumanBytes, HumanCount};
 
 pub use self::flame::{FlameGraph, colors, folded_leaks, line};
 pub use self::folded::{FoldedStack, FrameTable, PictureFrame, Weight, folded};
+pub use self::group::PictureGroup;
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};
 pub use self::pprof::{PprofProfile, SuspectIds};

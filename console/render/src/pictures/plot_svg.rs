@@ -48,13 +48,13 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 fn draw(area: &Area<'_>, timeline: &OpenTimeline) -> Result<(), DrawingAreaErrorKind<io::Error>> {
     let (measure, stacked) = (timeline.measure, timeline.stacked());
-    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
+    let highest = timeline.highest();
     let buckets = stacked.first().map_or(1, Vec::len);
     let nanoseconds = |seconds: f64| (seconds * 1e9).round() as i64;
     // A hostile trace may begin at the last nanosecond, but an axis needs a length.
     let start = timeline.window.start_ns.min(i64::MAX - 1);
     let end = timeline.ends(buckets).last().map_or(start, nanoseconds).max(start + 1);
-    let amounts = timeline.amount_ticks(highest);
+    let amounts = timeline.amount_ticks();
     let times = timeline.time_ticks().into_iter();
     let times: Vec<(i64, String)> =
         times.map(|(seconds, label)| (nanoseconds(seconds), label)).collect();

@@ -53,7 +53,7 @@ pub fn write_text(
         .collect();
     let shapes: Vec<Shape<'_>> = lines.iter().map(|points| Shape::Lines(points)).collect();
     let end = timeline.ends(1).last().unwrap_or_default().max(start + 1e-6);
-    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
+    let highest = timeline.highest();
     let width = u32::try_from(columns(display)).unwrap_or(u32::MAX).saturating_mul(DOTS.0);
     let mut chart = Chart::new_with_y_range(
         width,

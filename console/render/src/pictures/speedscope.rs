@@ -86,7 +86,7 @@ pub fn write(title: &str, unit: &str, files: &[FoldedFile], out: &mut dyn Write)
         name: title,
         exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
         active_profile_index: 0,
-        shared: SharedFrames { frames: table.frames.iter().map(SpeedscopeFrame::new).collect() },
+        shared: SharedFrames { frames: table.values.iter().map(SpeedscopeFrame::new).collect() },
         profiles,
     };
     json::write(&document, JsonMode::Lines, out)

@@ -6,7 +6,7 @@ use std::path::Path;
 use handlescope_model::{StackIdx, Untrusted};
 
 use super::Measure;
-use super::folded::UNKNOWN;
+use super::group::UNKNOWN;
 use super::ticks::{RoundNumbers, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
@@ -212,11 +212,17 @@ impl OpenTimeline {
         sums_below.collect()
     }
 
+    /// Returns the most that is open at the end of a bucket, of all groups together.
+    pub fn highest(&self) -> u64 {
+        let sums = self.stacked().pop().unwrap_or_default();
+        sums.into_iter().max().unwrap_or_default()
+    }
+
     /// Returns round amounts from 0 to the highest, each with its text.
-    pub fn amount_ticks(&self, highest: u64) -> Vec<(u64, String)> {
+    pub fn amount_ticks(&self) -> Vec<(u64, String)> {
         let round =
             if self.measure == Measure::Bytes { RoundNumbers::Binary } else { RoundNumbers::Whole };
-        Ticks::new(0.0, highest as f64, round)
+        Ticks::new(0.0, self.highest() as f64, round)
             .values
             .into_iter()
             .map(|amount| (amount as u64, self.measure.shown(amount as u64)))

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use handlescope_model::{StackIdx, Untrusted};
+use handlescope_model::StackIdx;
 
 use super::ReportAnswer;
 use super::groups::{columns as group_columns, with_groups};
+use super::html::clean;
 use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use super::summary::has_handles;
 use super::suspects::{SuspectLine, columns, line};
 use crate::findings::markdown;
 use crate::json::Document;
-use crate::kinds::{
-    CALLERS, NAMES, PROCESSES as LEAKING, cause, findings_of_suspect, in_processes,
-    listed_and_others, named_objects, stacks_with_lines, title, unreleased,
-};
+use crate::kinds::{findings_of_suspect, listed_and_others, stacks_with_lines};
 use crate::pictures::{
     FrameTable, Measure, OpenTimeline, PictureFrame, colors, folded, folded_leaks,
 };
-use crate::text::{StackStyle, callers, ignored_because};
+use crate::text::{
+    StackStyle, callers, cause, ignored_because, in_processes, leaked_amount, named_objects, title,
+};
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, GroupStats, Suspect, WhyAnswer,
 };
@@ -35,7 +35,7 @@ pub fn data<'a>(
         .enumerate()
         .map(|(index, answer)| file(index, answer, &command, &mut table))
         .collect();
-    let frames = table.frames;
+    let frames = table.values;
     let colors = colors(frames.iter().map(|frame| frame.name.as_str()))?;
     let color_of_all = colors.get("").cloned();
     let drawn: Vec<Document<'static>> =
@@ -103,10 +103,6 @@ fn kind<'a>(
     with_pictures(document, allocated, stacks, table)
 }
 
-fn clean(text: &str) -> String {
-    Untrusted(text).to_string()
-}
-
 /// Adds the frames of a stack to the list of all frames, and returns their numbers.
 fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec<usize> {
     let Some(frames) = &file.file.frames else { return Vec::new() };
@@ -131,10 +127,10 @@ fn suspect<'a>(
             .with("object_count", diagnosis.objects)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
     });
-    let notes = callers(suspect, CALLERS)
+    let notes = callers(suspect, false)
         .into_iter()
-        .chain(in_processes(&suspect.processes, LEAKING))
-        .chain(named_objects(suspect, NAMES))
+        .chain(in_processes(suspect, false))
+        .chain(named_objects(suspect, false))
         .map(|note| clean(&note));
     let reason = suspect.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let ends = others.into_iter().map(|own| format!("{} (by unknown code)", sentence(own)));
@@ -144,7 +140,7 @@ fn suspect<'a>(
     Document::default()
         .with("rank", suspect.rank)
         .with("line", line)
-        .with("amount", unreleased(suspect))
+        .with("amount", leaked_amount(suspect))
         .with("rate", rate)
         .with("title", clean(&title(suspect)))
         .with("verdict", suspect.growth.verdict.title())

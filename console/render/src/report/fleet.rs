@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::html::{BreakableName, EscapedText, paragraph, table};
+use super::html::{BreakableName, EscapedText, clean, paragraph, suspects};
 use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
-use crate::kinds::{
-    fleet_amount, fleet_builds, fleet_causes, fleet_headline, line_of_ignored_suspects,
-};
-use crate::text::ignored_because;
-use handlescope_fleet::dataset::short;
+use crate::text::{fleet as text, ignored_because, kind_name};
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
 use handlescope_session::values::CountedNoun;
@@ -50,7 +45,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     let FleetReport { fleet, why, command_line, .. } = report;
     let mut html = summary::limited(*command_line);
     let _ = writeln!(html, "<article id=\"fleet\">\n<h1>{}</h1>", EscapedText(&report.name()));
-    headline(&mut html, &fleet_headline(why));
+    headline(&mut html, &text::headline(why));
     let days = match fleet.days().as_slice() {
         [first, .., last] => format!("Recorded {first} to {last} · "),
         [day] => format!("Recorded {day} · "),
@@ -58,9 +53,8 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     };
     paragraph(&mut html, "about", &format!("{days}Written by {EXPORTER}"));
     why.caveats.iter().for_each(|caveat| paragraph(&mut html, "caveat", &caveat.text));
-    line_of_ignored_suspects(why).iter().for_each(|line| paragraph(&mut html, "dim", line));
+    text::line_of_ignored_suspects(why).iter().for_each(|line| paragraph(&mut html, "dim", line));
     if !why.suspects.is_empty() {
-        html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
         let titles = ["Rank", "Machines", "Leaked", "Type", "Process", "First build", "Function"];
         let rows = why.suspects.iter().take(LISTED).map(|row| {
             let texts = [
@@ -75,11 +69,9 @@ pub fn summary(report: &FleetReport<'_>) -> String {
             let function = BreakableName(function).to_string();
             texts.map(|text| EscapedText(&text).to_string()).into_iter().chain([function])
         });
-        table(&mut html, &titles, rows);
-        if let more @ 1.. = why.suspects.len().saturating_sub(LISTED) {
-            paragraph(&mut html, "dim", &format!("+ {}", CountedNoun(more as u64, "more suspect")));
-        }
-        html.push_str("</div>\n");
+        let more = why.suspects.len().saturating_sub(LISTED) as u64;
+        let others = (more > 0).then(|| CountedNoun(more, "more suspect").to_string());
+        suspects(&mut html, &titles, rows, others.as_deref());
     }
     html.push_str("</article>\n");
     paragraph(&mut html, "static", REST);
@@ -125,25 +117,14 @@ fn heat<'a>(fleet: &Fleet, days: &[&str]) -> Document<'a> {
 }
 
 fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -> Document<'a> {
-    let kind = match &row.site.allocator {
-        Some(allocator) => clean(&format!("{} {allocator}", row.site.type_name)),
-        None => clean(&row.site.type_name),
-    };
+    let kind = clean(&kind_name(&row.site.type_name, row.site.allocator.as_deref()));
     let by_day = days.iter().map(|day| row.by_day.get(*day).map_or(0, |leaks| leaks.unreleased));
-    let counted = |words: &[(String, usize)]| {
-        words
-            .iter()
-            .map(|(word, traces)| format!("{} {traces}", clean(word)))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     let frames = row.site.stack_text.as_deref().unwrap_or_default().lines().map(|frame| {
         let is_function = Some(frame) == row.site.function.as_deref();
         Document::default().with("name", clean(frame)).with("own", is_function)
     });
     let reason = row.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let worst = &row.worst;
-    let dump = if row.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
     Document::default()
         .with("rank", row.rank)
         .with("machines", row.machines)
@@ -160,10 +141,10 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("fixed", row.builds_without.first().map(|build| clean(build)))
         .with("first_day", row.days()[0])
         .with("last_day", row.days()[1])
-        .with("amount", fleet_amount(row))
-        .with("builds", clean(&fleet_builds(row)))
-        .with("verdicts", counted(&row.verdicts))
-        .with("causes", clean(&fleet_causes(row)))
+        .with("amount", text::amounts(row))
+        .with("builds", clean(&text::builds(row)))
+        .with("verdicts", clean(&text::joined(&row.verdicts)))
+        .with("causes", clean(&text::causes(row)))
         .with("ignored", reason)
         .with("by_day", by_day.collect::<Vec<_>>())
         .with("function", clean(row.site.function.as_deref().unwrap_or("no stack")))
@@ -172,15 +153,5 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("worst_day", &worst.day)
         .with("evidence", clean(&worst.evidence))
         .with("page", report.pages.get(&worst.trace).cloned())
-        .with(
-            "commands",
-            [
-                format!(".load {}", short(&worst.trace)),
-                format!(".dump {dump} -Suspect {} -ShowStack", worst.suspect),
-            ],
-        )
-}
-
-fn clean(text: &str) -> String {
-    Untrusted(text).to_string()
+        .with("commands", text::commands(row))
 }

@@ -1,17 +1,15 @@
 //! Groups of handles and of allocations. The page has their columns once, and each trace has its rows.
 
 use std::cmp::Reverse;
-use std::rc::Rc;
-
-use handlescope_model::Untrusted;
 
 use super::ReportAnswer;
+use super::html::clean;
 use crate::json::Document;
-use crate::table::{Columns, RowsOf, Show};
+use crate::pictures::PictureGroup;
+use crate::table::{Columns, Show};
 use crate::{add_amounts, add_stats};
 use handlescope_query::{
-    FileAnswer, GroupKey, GroupStats, Groups, NodeIdx, ResourceGroup, ResourceStats,
-    ResourcesAnswer,
+    FileAnswer, GroupStats, Groups, NodeIdx, ResourceGroup, ResourceStats, ResourcesAnswer,
 };
 
 /// Maximum number of listed groups of a trace; the others are counted.
@@ -41,32 +39,33 @@ pub fn columns() -> Document<'static> {
 /// Adds the groups of a trace.
 pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> Document<'a> {
     let overviews = answer.allocations.iter();
-    let allocated = move || overviews.clone().flat_map(|o| Allocations::from_answer(&o.groups));
+    let allocated = overviews.flat_map(|of| Allocations::from_answer(&of.groups)).collect();
     let handles = ReportGroup::for_file(&answer.why.file);
-    let handles = move || handles.clone().into_iter();
-    let columns = allocation_columns();
-    let document = add_groups(document, "allocated", "allocated_left_out", columns, allocated);
-    add_groups(document, "groups", "groups_left_out", handle_columns(), handles)
+    let names = ["allocated", "allocated_left_out"];
+    let document = add_groups(document, names, allocation_columns(), allocated);
+    add_groups(document, ["groups", "groups_left_out"], handle_columns(), handles)
 }
 
 /// Adds the first groups, and the number of groups left out.
-fn add_groups<'a, R: 'a, I: Iterator<Item = R>>(
+fn add_groups<'a, R: 'a>(
     document: Document<'a>,
-    rows: &'static str,
-    left_out: &'static str,
+    [rows, left_out]: [&'static str; 2],
     columns: Columns<'a, R>,
-    groups: impl Fn() -> I + 'a,
+    mut groups: Vec<R>,
 ) -> Document<'a> {
-    let more = groups().skip(GROUPS).count();
-    let shown = RowsOf(Rc::new(columns.in_document()), move || groups().take(GROUPS));
-    document.with(rows, shown).with(left_out, more)
+    let more = groups.len().saturating_sub(GROUPS);
+    groups.truncate(GROUPS);
+    document.with(rows, columns.parts_of(groups)).with(left_out, more)
 }
 
 fn handle_columns<'a>() -> Columns<'a, ReportGroup<'a>> {
     let mut columns = Columns::<ReportGroup<'a>>::default();
-    columns.add("process", "owner", |row| row.key(0));
-    columns.add("type", "type of the objects", |row| row.key(1));
-    columns.add("function", "function that opened them", |row| row.key(2));
+    columns.add("process", "owner", |row| clean(&row.drawn().process));
+    columns.add("type", "type of the objects", |row| clean(row.drawn().type_name));
+    columns.add("function", "function that opened them", |row| {
+        let function = row.groups.function(&row.file.file, row.drawn().stack);
+        clean(&function.unwrap_or_default())
+    });
     add_stats(&mut columns, ReportGroup::stats);
     columns.add("opened", "handles and views opened", |row| row.stats().opened());
     columns.add("ended", "handles closed and views unmapped", |row| {
@@ -102,17 +101,8 @@ impl<'a> ReportGroup<'a> {
         self.groups.tree.stats(self.leaf)
     }
 
-    fn key(&self, level: usize) -> String {
-        let node = self.groups.path(self.leaf).nth(level);
-        match node.map_or(GroupKey::None, |node| self.groups.key(node)) {
-            GroupKey::Text(text) => shown(text),
-            GroupKey::Stack(stack) => {
-                let function = self.groups.function(&self.file.file, Some(stack));
-                shown(&function.unwrap_or_default())
-            }
-            GroupKey::Number(number) => number.to_string(),
-            GroupKey::None => String::new(),
-        }
+    fn drawn(&self) -> PictureGroup<'a> {
+        PictureGroup::from_handles(self.groups, self.leaf)
     }
 }
 
@@ -121,7 +111,7 @@ fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
     columns.add("process", "owner", Allocations::process);
     columns.add("kind", "kind of the allocations", |row| row.answer.kind(row.group));
     columns.add("allocator", "heap or other allocator", |row| {
-        row.answer.allocator(row.group).map(shown)
+        row.answer.allocator(row.group).map(clean)
     });
     columns.add("function", "function that allocated them", Allocations::function);
     add_amounts(&mut columns, Allocations::stats);
@@ -159,14 +149,10 @@ impl<'a> Allocations<'a> {
     }
 
     fn process(&self) -> Option<String> {
-        Some(shown(&self.answer.process(self.group)?.shown_label(false)))
+        Some(clean(&self.answer.process(self.group)?.shown_label(false)))
     }
 
     fn function(&self) -> Option<String> {
-        Some(shown(&self.answer.function(self.group.create_stack()?)?))
+        Some(clean(&self.answer.function(self.group.create_stack()?)?))
     }
-}
-
-fn shown(text: &str) -> String {
-    Untrusted(text).to_string()
 }

@@ -5,6 +5,11 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use handlescope_model::Untrusted;
 use quick_xml::escape::escape;
 
+/// Returns a text in which nothing has an effect, but markup is left as it is.
+pub fn clean(text: &str) -> String {
+    Untrusted(text).to_string()
+}
+
 /// A text that contains no markup.
 pub struct EscapedText<'a>(pub &'a str);
 
@@ -57,7 +62,7 @@ pub fn paragraph(html: &mut String, class: &str, text: &str) {
 }
 
 /// Adds a table that also looks like one without a style sheet.
-pub fn table<C: Display>(
+fn table<C: Display>(
     html: &mut String,
     titles: &[&str],
     rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
@@ -78,6 +83,21 @@ pub fn table<C: Display>(
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table>\n");
+}
+
+/// Adds the heading and the table of suspects, and the line about those that it leaves out.
+pub fn suspects<C: Display>(
+    html: &mut String,
+    titles: &[&str],
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
+    others: Option<&str>,
+) {
+    html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
+    table(html, titles, rows);
+    if let Some(others) = others {
+        paragraph(html, "dim", &format!("+ {others}"));
+    }
+    html.push_str("</div>\n");
 }
 
 #[cfg(test)]

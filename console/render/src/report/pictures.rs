@@ -27,9 +27,7 @@ pub fn with_pictures<'a>(
 }
 
 fn timeline(timeline: OpenTimeline) -> Document<'static> {
-    let stacked = timeline.stacked();
-    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
-    let (amounts, times) = (timeline.amount_ticks(highest), timeline.time_ticks());
+    let (amounts, times) = (timeline.amount_ticks(), timeline.time_ticks());
     let series = timeline.series.into_iter().map(|line| {
         Document::default().with("name", line.name).with("most", line.peak).with("open", line.open)
     });

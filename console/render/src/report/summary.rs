@@ -4,18 +4,16 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::ReportAnswer;
-use super::html::{BreakableName, EscapedText, paragraph, table};
+use super::html::{BreakableName, EscapedText, paragraph, suspects};
 use super::suspects::{FUNCTION, SuspectLine, columns, line};
-use crate::kinds::{first_lines, lines_of_zombies, listed_and_others, stacks_with_lines};
+use crate::kinds::{first_lines, listed_and_others, stacks_with_lines};
 use crate::no_match::InOptions;
-use crate::text::{lines_of_not_counted, more};
+use crate::text::{lines_of_not_counted, lines_of_zombies, more, trace_name};
 use crate::time::TraceClock;
 use handlescope_query::{AllocatedKind, Amount, Suspect, WhyAnswer};
-use handlescope_session::paths::stem;
 use handlescope_session::trace::CaveatKind;
 use handlescope_session::values::{CountedNoun, Length, Size};
 
@@ -36,7 +34,7 @@ pub fn title(names: impl Iterator<Item = String>) -> String {
 
 /// Returns the names of traces.
 pub fn names(answers: &[ReportAnswer<'_>]) -> impl Iterator<Item = String> {
-    answers.iter().map(|answer| Untrusted(&stem(answer.why.file.about.path)).to_string())
+    answers.iter().map(|answer| trace_name(answer.why.file.about.path))
 }
 
 /// Returns the part of a page about traces that is visible without its script, after the options that selected handles.
@@ -91,9 +89,7 @@ fn of_trace(html: &mut String, answer: &ReportAnswer<'_>) {
         paragraph(html, "caveat", &text);
     }
     if !why.suspects.is_empty() {
-        html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
-        suspects(html, why);
-        html.push_str("</div>\n");
+        listed_suspects(html, why);
         lines_of_not_counted(why).for_each(|line| paragraph(html, "dim", &line));
     }
     lines_of_zombies(why).iter().for_each(|line| paragraph(html, "dim", line));
@@ -170,7 +166,7 @@ fn totals_of_kind(kind: &AllocatedKind) -> String {
 }
 
 /// Adds the table of `.why`'s first look, and the number of other suspects.
-fn suspects(html: &mut String, why: &WhyAnswer<'_>) {
+fn listed_suspects(html: &mut String, why: &WhyAnswer<'_>) {
     let stacks = stacks_with_lines(why);
     let (listed, others) = listed_and_others(why);
     let lines: Vec<SuspectLine> =
@@ -182,8 +178,6 @@ fn suspects(html: &mut String, why: &WhyAnswer<'_>) {
         if at < FUNCTION { EscapedText(text).to_string() } else { BreakableName(text).to_string() }
     };
     let rows = lines.iter().map(|line| columns.iter().map(|column| cell(line, column.at)));
-    table(html, &titles, rows);
-    if !others.is_empty() {
-        paragraph(html, "dim", &format!("+ {}", more(&others)));
-    }
+    let others = (!others.is_empty()).then(|| more(&others));
+    suspects(html, &titles, rows, others.as_deref());
 }

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::kinds::cause;
-use crate::text::{StackStyle, TITLES, cells};
+use crate::text::{StackStyle, TITLES, cause, cells, used_columns};
 use handlescope_query::Suspect;
 
 /// Number of columns.
@@ -49,10 +48,13 @@ pub fn line(suspect: &Suspect, stacks: &StackStyle<'_>) -> SuspectLine {
 
 /// Returns the columns that have text in at least one line.
 pub fn columns(lines: &[SuspectLine]) -> Vec<SuspectColumn> {
-    let is_used =
-        |at: usize| lines.iter().any(|line| line.get(at).is_some_and(|text| !text.is_empty()));
-    let headings = HEADINGS.into_iter().enumerate().filter(|(at, _)| is_used(*at));
-    let column =
-        |(at, (title, by))| SuspectColumn { at, title, by, is_link: at == 0 || at == FUNCTION };
+    let used = used_columns(lines);
+    let headings = HEADINGS.into_iter().enumerate().zip(used).filter(|(_, is_used)| *is_used);
+    let column = |((at, (title, by)), _)| SuspectColumn {
+        at,
+        title,
+        by,
+        is_link: at == 0 || at == FUNCTION,
+    };
     headings.map(column).collect()
 }

@@ -1,7 +1,10 @@
 //! Text in ETWAnalyzer's style, so that its users can read it at once and their scripts keep working.
 
+mod block;
 mod event;
+pub mod fleet;
 mod groups;
+mod headline;
 mod not_counted;
 mod object_ref;
 mod overview;
@@ -13,21 +16,34 @@ mod totals;
 mod zombies;
 
 use std::fmt;
+use std::path::Path;
 
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
+pub use self::block::{BlockWriter, INDENT};
 pub use self::groups::{TreeColumns, tree_columns};
+pub use self::headline::{headline, more};
 pub use self::not_counted::{
     ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
 };
 pub use self::object_ref::{ObjectRefStyle, object_ref};
-pub use self::overview::{TITLES, bars, cells, is_narrow, overview};
+pub use self::overview::{TITLES, cells, overview, used_columns};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
-pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
+pub use self::suspect::{
+    amounts, callers, capitalized, cause, growth, handle_values, in_processes, kind_name,
+    leaked_amount, named_objects, over_time, title, with_telling,
+};
 pub use self::target::TargetStyle;
-pub use self::zombies::{line_of_holders, line_of_zombies};
+pub use self::zombies::{line_of_zombies, lines_of_zombies};
+use handlescope_session::paths::stem;
 use handlescope_session::values::CountedNoun;
+
+/// Returns the name of a trace, for people.
+pub fn trace_name(path: &Path) -> String {
+    Untrusted(&stem(path)).to_string()
+}
 
 /// Formats a number; `separate` adds separators between thousands.
 pub fn grouped(number: u64, separate: bool) -> String {

@@ -4,12 +4,16 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::handles_and_views;
+use super::suspect::things;
 use handlescope_query::{CountBy, CountOrder, NoSuspectReason, NotCounted, Totals, WhyAnswer};
 use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{CountedNoun, TopN};
 
 /// Maximum number of types of open handles in the text.
 const OPEN_TYPES: usize = 6;
+
+/// What is said of handles; allocations that only process exit freed are among those that leaked.
+const EXITS: &str = "closed only by process exit";
 
 /// Returns lines about leaks that belong to no suspect.
 pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item = String> + 'a {
@@ -40,21 +44,14 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
         None => ("handles", "closed", ".dump ObjectRef"),
         Some(_) => ("allocations", "freed", ".dump Resource"),
     };
-    let exits = format!("{} {closed} only by process exit", HumanCount(*at_exit));
     let leaked = match kind {
         None => handles_and_views(*count, has_views, true),
-        Some(kind) => {
-            format!("{} {kind} allocation{}", HumanCount(*count), CountedNoun(*count, "").plural())
-        }
+        Some(kind) => things(*count, kind, "allocation"),
     };
     let (counted, option) = match (count, at_exit) {
         (_, 0) => (leaked, "-Leak"),
-        (0, 1) => (format!("1 handle {closed} only by process exit"), "-LeakAtExit"),
-        (0, _) => {
-            let count = HumanCount(*at_exit);
-            (format!("{count} {noun} {closed} only by process exit"), "-LeakAtExit")
-        }
-        _ => (format!("{leaked}, and {exits},"), "-Leak -LeakAtExit"),
+        (0, _) => (format!("{} {EXITS}", CountedNoun(*at_exit, "handle")), "-LeakAtExit"),
+        _ => (format!("{leaked}, and {} {EXITS},", HumanCount(*at_exit)), "-Leak -LeakAtExit"),
     };
     let groups = CountedNoun(*groups, "group");
     let reason = match reason {

@@ -38,35 +38,25 @@ pub fn is_narrow(display: &Display) -> bool {
 /// Returns the lines of a table of suspects, including a heading.
 pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     let is_narrow = is_narrow(display);
-    let rows = suspects.iter().map(|suspect| cells(suspect, is_narrow));
-    let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(str::to_owned)).chain(rows).collect();
-    let widths: [usize; 7] = std::array::from_fn(|column| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| width_of(cell))
-            .max()
-            .unwrap_or_default()
-    });
+    let lines: Vec<[String; 7]> =
+        suspects.iter().map(|suspect| cells(suspect, is_narrow)).collect();
     // A trace without a clock has no bars.
-    let is_empty = |column: usize| {
-        rows.iter().skip(1).all(|row| row.get(column).is_some_and(String::is_empty))
+    let used = used_columns(&lines);
+    let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(str::to_owned)).chain(lines).collect();
+    // Columns without text have no width.
+    let width = |(column, is_used): (usize, bool)| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).filter(|_| is_used);
+        cells.map(|cell| width_of(cell)).max()
     };
-    let shown: [bool; 7] = std::array::from_fn(|column| !is_empty(column));
-    let [before_function @ .., _] = widths;
-    let before: usize = before_function
-        .iter()
-        .zip(shown)
-        .filter(|(_, is_shown)| *is_shown)
-        .map(|(width, _)| width + GAP.len())
-        .sum();
+    let widths: Vec<Option<usize>> = used.into_iter().enumerate().map(width).collect();
+    let before_function = widths.iter().rev().skip(1).flatten();
+    let before: usize = before_function.map(|width| width + GAP.len()).sum();
     let room = display.screen.width.map(|width| width.saturating_sub(before).max(MIN_FUNCTION));
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
         let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
-            if shown.get(column) == Some(&false) {
-                continue;
-            }
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let Some(width) = width else { continue };
             let cell = match room.filter(|_| column + 1 == row.len()) {
                 Some(room) => cut_in_the_middle(cell, room),
                 None => cell.into(),
@@ -85,6 +75,13 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
         };
     }
     text
+}
+
+/// Returns for each column whether a line has text there.
+pub fn used_columns<const N: usize>(lines: &[[String; N]]) -> [bool; N] {
+    std::array::from_fn(|at| {
+        lines.iter().any(|line| line.get(at).is_some_and(|text| !text.is_empty()))
+    })
 }
 
 /// Returns the line of a suspect, one text per column.

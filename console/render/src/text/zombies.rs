@@ -1,12 +1,24 @@
 //! Lines about processes that have ended and are still in memory.
 
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::StackStyle;
-use handlescope_query::{ZombieHolder, ZombieSummary};
+use crate::kinds::stacks_with_lines;
+use handlescope_query::{WhyAnswer, ZombieHolder, ZombieSummary};
+use handlescope_session::values::CountedNoun;
 
 /// Maximum number of programs and processes that a line names.
 const NAMED: usize = 3;
+
+/// Returns lines about processes that have ended and are still in memory, and about who keeps them there.
+pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
+    let all = line_of_zombies(&answer.zombies)
+        .map(|line| format!("{line}; .dump Process -Zombie lists them"));
+    let holders = line_of_holders(&answer.zombies, &stacks_with_lines(answer));
+    let lines = all.into_iter().chain(holders);
+    lines.map(|line| Untrusted(&line).to_string()).collect()
+}
 
 /// Describes how many zombies there are, and of which programs; `None` if there are none.
 pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
@@ -14,12 +26,12 @@ pub fn line_of_zombies(zombies: &ZombieSummary) -> Option<String> {
         "" => format!("{} of unknown name", HumanCount(*count)),
         name => format!("{} {name}", HumanCount(*count)),
     });
-    let programs = named(programs, "program")?;
+    let programs = named(programs, "program", ", ")?;
     Some(format!("{} still in memory: {programs}", ended(zombies.count)))
 }
 
 /// Describes who has handles to zombies, and where they were opened; `None` if no open handle to one is known.
-pub fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Option<String> {
+fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Option<String> {
     let holders = zombies.holders.iter().map(|holder| {
         let ZombieHolder { process, zombies, program, .. } = holder;
         let opened = holder
@@ -31,7 +43,7 @@ pub fn line_of_holders(zombies: &ZombieSummary, stacks: &StackStyle<'_>) -> Opti
     });
     let separator =
         if zombies.holders.iter().any(|it| it.create_stack.is_some()) { "; " } else { ", " };
-    let holders = named_with(holders, "process", separator)?;
+    let holders = named(holders, "process", separator)?;
     Some(format!("{} kept in memory by open handles: {holders}", ended(zombies.held)))
 }
 
@@ -42,26 +54,15 @@ fn ended(count: u64) -> String {
     }
 }
 
-fn named(texts: impl ExactSizeIterator<Item = String>, noun: &str) -> Option<String> {
-    named_with(texts, noun, ", ")
-}
-
 /// Lists the first texts, and counts the others.
-fn named_with(
+fn named(
     mut texts: impl ExactSizeIterator<Item = String>,
-    noun: &str,
+    noun: &'static str,
     separator: &str,
 ) -> Option<String> {
     let mut first: Vec<String> = texts.by_ref().take(NAMED).collect();
     if let more @ 1.. = texts.len() {
-        let plural = if more == 1 {
-            ""
-        } else if noun.ends_with('s') {
-            "es"
-        } else {
-            "s"
-        };
-        first.push(format!("and {more} more {noun}{plural}"));
+        first.push(format!("and {more} more {noun}{}", CountedNoun(more as u64, noun).plural()));
     }
     (!first.is_empty()).then(|| first.join(separator))
 }

@@ -7,9 +7,10 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::lines;
-use super::{AS_IN_WHY, add_caveats, count};
+use super::{AS_IN_WHY, add_caveats};
 use crate::json::Document;
 use crate::table::{AnswerTable, Columns, FileRows, MemberMeaning, Show};
+use crate::text::fleet::count;
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
 use handlescope_session::settings::Display;

@@ -7,7 +7,6 @@ mod why;
 
 use std::io;
 
-pub use self::why::{amount, builds, causes, headline, line_of_ignored_suspects};
 pub use self::{
     diff::{fleet_diff, fleet_diff_columns, fleet_diff_document},
     groups::{fleet_group_columns, fleet_group_document, fleet_groups},
@@ -47,11 +46,6 @@ fn add_site<'a, R: 'a>(
 
 /// The meaning of members that the document of `.why` also has.
 const AS_IN_WHY: &str = "as in `.dump Why` over a dataset";
-
-/// Converts a number of a dataset table; none of them is negative.
-fn count(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
 
 /// Returns the rows of `dataset list`, one for each trace.
 ///

@@ -1,37 +1,26 @@
 //! `.why` over a dataset.
 
-use std::io::{self, Write};
-
-use handlescope_model::Untrusted;
-use indicatif::HumanCount;
+use std::io;
 
 use super::stack::{calls, lines};
-use super::{add_caveats, add_site, count};
+use super::{add_caveats, add_site};
 use crate::table::{AnswerTable, Columns, FileRows, Show};
-use crate::text::{capitalized, ignored_because, line_of_ignored, named, unreleased};
-use handlescope_fleet::dataset::short;
+use crate::text::fleet::{
+    amounts, builds, causes, commands, count, growth, headline, joined, line_of_ignored_suspects,
+};
+use crate::text::{BlockWriter, capitalized, ignored_because};
 use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
-use handlescope_query::{causes_of_allocations, causes_of_handles};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
-use handlescope_session::values::{CountedNoun, Size};
-
-/// Indentation that aligns the following lines with the text after the rank.
-const INDENT: &str = "   ";
-
-/// A suspect and its presentation.
-pub struct FleetSuspectRow<'a> {
-    suspect: &'a FleetSuspect,
-    system: &'a SystemModules,
-}
+use handlescope_session::values::CountedNoun;
 
 type NumberOf<T> = fn(&FleetSuspect) -> T;
 
 /// Declares the columns of a suspect.
-pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
-    let mut columns = Columns::<FleetSuspectRow<'a>>::default();
-    columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
+pub fn fleet_why_columns<'a>() -> Columns<'a, &'a FleetSuspect> {
+    let mut columns = Columns::<&'a FleetSuspect>::default();
+    columns.add("rank", "rank, from 1", |row| row.rank as u64).title("Rank");
     let numbers: [(_, _, _, NumberOf<usize>); 4] = [
         ("machines", "number of machines where it is a suspect", "Machines", |of| of.machines),
         ("machines_of_process", "number of machines where the program ran", "Of machines", |of| {
@@ -43,7 +32,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
         }),
     ];
     for (name, meaning, title, number) in numbers {
-        let column = columns.add(name, meaning, move |row| number(row.suspect) as u64);
+        let column = columns.add(name, meaning, move |row| number(row) as u64);
         if !title.is_empty() {
             column.title(title);
         }
@@ -55,7 +44,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
         "the allocator, where traces have its name; else null",
         "identity of the create stack, equal on all machines and in all builds; null: no stack",
     ];
-    add_site(&mut columns, meanings, |row| &row.suspect.site);
+    add_site(&mut columns, meanings, |row| &row.site);
     let amounts: [(_, _, NumberOf<i64>); 3] = [
         ("leaked", "Leaked", |of| of.leaked),
         ("closed_at_exit", "At exit", |of| of.closed_at_exit),
@@ -63,46 +52,47 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
     ];
     for (name, title, amount) in amounts {
         let meaning = "as in `.dump Why`, sums over the traces";
-        let column = columns.add(name, meaning, move |row| count(amount(row.suspect)));
+        let column = columns.add(name, meaning, move |row| count(amount(row)));
         column.title(title).show(Show::Grouped);
     }
-    columns
-        .add("bytes", "bytes of the allocations never freed; null for handles", |row| row.bytes());
+    columns.add("bytes", "bytes of the allocations never freed; null for handles", |row| {
+        row.site.is_of_allocations().then_some(row.bytes_unreleased)
+    });
     columns
         .add(
             "rate_per_minute",
             "median over the machines of the mean rate of their steady traces; null: steady \
              nowhere",
-            |row| Some(row.suspect.rate_per_minute?.0),
+            |row| Some(row.rate_per_minute?.0),
         )
         .title("Per minute");
     columns
         .add("max_rate_per_minute", "maximum of these rates; null: steady nowhere", |row| {
-            Some(row.suspect.rate_per_minute?.1)
+            Some(row.rate_per_minute?.1)
         })
         .title("At most");
     columns
         .add("first_build", "first build that leaks; null if unknown", |row| {
-            row.suspect.first_build.as_deref()
+            row.first_build.as_deref()
         })
         .title("First build");
     columns.add("last_build", "last build that leaks; null if unknown", |row| {
-        row.suspect.last_build.as_deref()
+        row.last_build.as_deref()
     });
     columns.nest(
         "builds_without",
         "array",
         "builds of the program after the last one that leaks, in order",
-        |row| &row.suspect.builds_without,
+        |row| &row.builds_without,
     );
     columns.add("traces_without", "number of traces in which these ran", |row| {
-        row.suspect.traces_without as u64
+        row.traces_without as u64
     });
     columns
-        .add("first_day", "first day on which it leaked, UTC", |row| row.suspect.days()[0])
+        .add("first_day", "first day on which it leaked, UTC", |row| row.days()[0])
         .title("First day");
     columns
-        .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.days()[1])
+        .add("last_day", "last day on which it leaked, UTC", |row| row.days()[1])
         .title("Last day");
     let verdicts = "growth verdicts of the traces ([growth.md](growth.md)), most frequent first";
     let meanings = [verdicts, "the verdict, and the number of traces that have it"];
@@ -112,29 +102,27 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
     add_words(&mut columns, ["causes", "Causes"], meanings, |of| &of.causes);
     columns
         .parts("by_day", "the days on which it leaked, in order", day_columns(), |row| {
-            row.suspect.by_day.iter().collect()
+            row.by_day.iter().collect()
         })
         .detail();
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function))",
-        |row| row.suspect.site.function.as_deref(),
+        |row| row.site.function.as_deref(),
     );
     function.title("Function").follows("stack_id");
     columns.add(
         "score",
         "the number that ranks suspects: number of machines, times the median over these machines \
          of the score in the worst trace of each",
-        |row| row.suspect.score,
+        |row| row.score,
     );
     columns
-        .add("stack", "frames of the stack, one per line", |row| {
-            row.suspect.site.stack_text.as_deref()
-        })
+        .add("stack", "frames of the stack, one per line", |row| row.site.stack_text.as_deref())
         .detail();
     columns
         .nest("worst", "object", "the trace with the highest score", |row| {
-            worst_columns().part(&row.suspect.worst)
+            worst_columns().part(&row.worst)
         })
         .inner(worst_columns().members());
     columns
@@ -143,13 +131,11 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, FleetSuspectRow<'a>> {
             "string?",
             "the reason given by the entry that ignores it in a list of known leaks; null unless \
              `-Ignored` asks for it",
-            |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
+            |row| row.ignored.as_ref().map(|entry| entry.reason().to_owned()),
         )
         .for_programs();
     columns
-        .add("worst_trace", "id of the trace that leaks most", |row| {
-            row.suspect.worst.trace.as_str()
-        })
+        .add("worst_trace", "id of the trace that leaks most", |row| row.worst.trace.as_str())
         .rows_only();
     columns
 }
@@ -164,10 +150,14 @@ pub fn fleet_why<'a>(
     system: &'a SystemModules,
     display: &Display,
 ) -> io::Result<AnswerTable<'a>> {
-    let rows: Vec<FleetSuspectRow<'a>> =
-        answer.suspects.iter().map(|suspect| FleetSuspectRow { suspect, system }).collect();
+    let rows: Vec<&FleetSuspect> = answer.suspects.iter().collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
-    columns.row_text(move |row, out| row.write(all_frames, &display, out));
+    columns.row_text(move |suspect, out| {
+        let site = &suspect.site;
+        let frames =
+            if all_frames { lines(site.stack_text.as_deref()) } else { vec![calls(site, system)] };
+        write(suspect, &frames, BlockWriter { display: &display, out })
+    });
     let part = FileRows::rows_of(rows.len()).of_each("more suspect");
     let headline = headline(answer);
     let part = match rows.len() {
@@ -182,120 +172,19 @@ pub fn fleet_why<'a>(
     Ok(AnswerTable::new(columns, rows, [part])?.within(fleet_why_document(), answer))
 }
 
-/// Returns the line about suspects that are left out.
-pub fn line_of_ignored_suspects(answer: &FleetWhy) -> Option<String> {
-    let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
-    line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown)
-}
-
-/// Sums up everything that leaks in one sentence. Handles that only process exit closed do not count as *leaked*.
-pub fn headline(answer: &FleetWhy) -> String {
-    let (machines, traces) = (answer.machines as u64, answer.traces as u64);
-    let of = format!("{} of {}", CountedNoun(traces, "trace"), CountedNoun(machines, "machine"));
-    if answer.suspects.is_empty() {
-        let verdict = match (answer.matches, answer.ignored.is_empty()) {
-            (false, _) => "matches",
-            (true, true) => "leaks",
-            (true, false) => "else leaks",
-        };
-        return format!("Nothing {verdict} in {of}");
-    }
-    let handles = || answer.suspects.iter().filter(|suspect| !suspect.site.is_of_allocations());
-    let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
-    let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();
-    let programs = answer.suspects.iter().map(|suspect| suspect.site.process.as_str());
-    let programs = named(&programs.collect());
-    let all = answer.suspects.len() as u64;
-    let of_handles = handles().count() as u64;
-    // Without handle suspects, all of them are allocations.
-    let suspects = CountedNoun(if of_handles > 0 { of_handles } else { all }, "suspect");
-    let rest = match all.saturating_sub(of_handles) {
-        0 => String::new(),
-        _ if of_handles == 0 => String::new(),
-        rest => format!("; {} of allocations", CountedNoun(rest, "more suspect")),
-    };
-    let (leaked, at_exit) = (count(leaked), count(at_exit));
-    match (leaked, at_exit) {
-        (0, 0) => format!("{suspects} of {programs} leak in {of}{rest}"),
-        (0, _) => {
-            let handles = CountedNoun(at_exit, "handle");
-            format!(
-                "{handles} opened by {suspects} of {programs}, closed only by process exit, in {of}{rest}"
-            )
-        }
-        (_, 0) => format!(
-            "{} leaked by {suspects} of {programs} in {of}{rest}",
-            CountedNoun(leaked, "handle")
-        ),
-        (_, _) => {
-            let (leaked, more) = (CountedNoun(leaked, "handle"), HumanCount(at_exit));
-            format!(
-                "{leaked} leaked by {suspects} of {programs} in {of}; {more} more closed only by process \
-                 exit{rest}"
-            )
-        }
-    }
-}
-
-/// Formats the amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
-pub fn amount(suspect: &FleetSuspect) -> String {
-    let CallSite { kind, type_name, allocator, .. } = &suspect.site;
-    let (noun, verb) = match kind.as_str() {
-        "handle" => ("handle", "closed"),
-        "view" => ("view", "unmapped"),
-        _ => ("allocation", "freed"),
-    };
-    let name = match allocator {
-        Some(allocator) => format!("{type_name} {allocator}"),
-        None => type_name.clone(),
-    };
-    let acquired = count(suspect.acquired);
-    let plural = CountedNoun(acquired, noun).plural();
-    let (leaked, at_exit) = (count(suspect.leaked), count(suspect.closed_at_exit));
-    let (number, rest) = unreleased(leaked, at_exit, verb);
-    let bytes = match suspect.bytes_unreleased {
-        bytes @ 1.. if suspect.site.is_of_allocations() => format!(", {}", Size(bytes)),
-        _ => String::new(),
-    };
-    let (number, acquired) = (HumanCount(number), HumanCount(acquired));
-    format!("{number} of {acquired} {name} {noun}{plural} {rest}{bytes}")
-}
-
-/// Describes the builds and days of a suspect in a sentence.
-pub fn builds(suspect: &FleetSuspect) -> String {
-    let [first_day, last_day] = suspect.days();
-    let days = if first_day == last_day {
-        format!("on {first_day}")
-    } else {
-        format!("from {first_day} to {last_day}")
-    };
-    let seen = match (&suspect.first_build, &suspect.last_build) {
-        (Some(first), Some(last)) if first == last => format!("in build {first}, {days}"),
-        (Some(first), Some(last)) => format!("since build {first}, last in {last}, {days}"),
-        _ => format!("in unknown builds, {days}"),
-    };
-    match suspect.builds_without.as_slice() {
-        [] => seen,
-        [first, ..] => {
-            let traces = CountedNoun(suspect.traces_without as u64, "trace");
-            format!("{seen}; not since build {first} ({traces})")
-        }
-    }
-}
-
 /// Declares words with the number of traces of each: one text in rows, separate members in documents.
 fn add_words<'a>(
-    columns: &mut Columns<'a, FleetSuspectRow<'a>>,
+    columns: &mut Columns<'a, &'a FleetSuspect>,
     [name, title]: [&'static str; 2],
     [words, word]: [&'static str; 2],
     of: fn(&'a FleetSuspect) -> &'a [(String, usize)],
 ) {
-    let text = columns.add(name, words, move |row| joined(of(row.suspect)));
+    let text = columns.add(name, words, move |row| joined(of(row)));
     text.title(title).rows_only();
     let mut members = Columns::<&(String, usize)>::default();
     members.member("word", word, |(word, _)| word.as_str());
     members.member("traces", word, |(_, traces)| *traces);
-    columns.parts(name, words, members, move |row| of(row.suspect).iter().collect());
+    columns.parts(name, words, members, move |row| of(row).iter().collect());
 }
 
 /// A day and its leaks.
@@ -328,92 +217,29 @@ fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
     columns
 }
 
-/// Joins words and their numbers, as in `steady 12, burst 1`.
-fn joined(words: &[(String, usize)]) -> String {
-    words.iter().map(|(word, traces)| format!("{word} {traces}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Describes the causes of a suspect, each with its number of traces.
-pub fn causes(suspect: &FleetSuspect) -> String {
-    let known = [causes_of_handles(), causes_of_allocations()].concat();
-    let causes = suspect.causes.iter().map(|(word, traces)| {
-        // A newer version may have written causes that this one does not know.
-        let meaning = known.iter().find(|(cause, _)| cause == word).map(|(_, meaning)| *meaning);
-        let traces = CountedNoun(*traces as u64, "trace");
-        format!("{} ({traces})", meaning.unwrap_or(word))
-    });
-    causes.collect::<Vec<_>>().join("; ")
-}
-
-impl FleetSuspectRow<'_> {
-    fn bytes(&self) -> Option<i64> {
-        self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
+/// Writes a block about a suspect and an empty line: rank, machines and process, its calls, amount, growth, builds,
+/// causes, and the commands that show the worst trace.
+fn write(suspect: &FleetSuspect, frames: &[String], mut block: BlockWriter<'_>) -> io::Result<()> {
+    let CallSite { process, type_name, .. } = &suspect.site;
+    let machines = CountedNoun(suspect.machines_of_process as u64, "machine");
+    let machines = format!("{} of {machines}", suspect.machines);
+    block.heading(suspect.rank, &machines, &format!("{process} {type_name}"))?;
+    frames.iter().try_for_each(|frame| block.line(Role::Heading, frame))?;
+    let traces = CountedNoun(suspect.traces_of_process as u64, "trace");
+    let amount = format!("{} in {} of {traces}", amounts(suspect), suspect.traces);
+    for line in [amount, growth(suspect), capitalized(&builds(suspect))] {
+        block.line(Role::Plain, &line)?;
     }
-
-    /// Describes the growth on the machines in a sentence.
-    fn growth(&self) -> String {
-        let verdicts = joined(&self.suspect.verdicts);
-        let Some((median, most)) = self.suspect.rate_per_minute else {
-            return format!("Growth by traces: {verdicts}");
-        };
-        let (median, most) = (shown_rate(median), shown_rate(most));
-        if median == most {
-            format!("{median} per minute; growth by traces: {verdicts}")
-        } else {
-            format!(
-                "{median} per minute on the median machine, at most {most}; growth by traces: \
-                 {verdicts}"
-            )
-        }
+    if !suspect.causes.is_empty() {
+        block.line(Role::Cause, &capitalized(&causes(suspect)))?;
     }
-
-    /// Writes a block about a suspect and an empty line: rank, machines and process, its calls, amount, growth, builds,
-    /// causes, and the commands that show the worst trace.
-    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let (suspect, site) = (self.suspect, &self.suspect.site);
-        let paint = |role, text: &str| {
-            let text = Untrusted(text).to_string();
-            display.screen.paint(role, display.whole(&text)).to_string()
-        };
-        let machines = CountedNoun(suspect.machines_of_process as u64, "machine");
-        let heading = format!(
-            "{}  {} of {machines}   {} {}",
-            suspect.rank, suspect.machines, site.process, site.type_name
-        );
-        writeln!(out, "{}", paint(Role::Heading, &heading))?;
-        let mut line = |role, text: &str| writeln!(out, "{INDENT}{}", paint(role, text));
-        if all_frames {
-            let frames = lines(site.stack_text.as_deref());
-            frames.iter().try_for_each(|frame| line(Role::Heading, frame))?;
-        } else {
-            line(Role::Heading, &calls(site, self.system))?;
-        }
-        let traces = CountedNoun(suspect.traces_of_process as u64, "trace");
-        line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
-        line(Role::Plain, &self.growth())?;
-        line(Role::Plain, &capitalized(&builds(suspect)))?;
-        if !suspect.causes.is_empty() {
-            line(Role::Cause, &capitalized(&causes(suspect)))?;
-        }
-        if let Some(entry) = &suspect.ignored {
-            line(Role::Plain, &ignored_because(entry))?;
-        }
-        let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
-        line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
-        line(Role::Aside, &format!(".load {}", short(trace)))?;
-        let kind = if suspect.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
-        line(Role::Aside, &format!(".dump {kind} -Suspect {id} -ShowStack"))?;
-        writeln!(out)
+    if let Some(entry) = &suspect.ignored {
+        block.line(Role::Plain, &ignored_because(entry))?;
     }
-}
-
-/// Formats a rate with its significant digits.
-fn shown_rate(rate: f64) -> String {
-    match rate {
-        rate if rate >= 100.0 => format!("{rate:.0}"),
-        rate if rate >= 1.0 => format!("{rate:.1}"),
-        rate => format!("{rate:.2}"),
-    }
+    let WorstTrace { machine, day, evidence, .. } = &suspect.worst;
+    block.line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
+    commands(suspect).iter().try_for_each(|command| block.line(Role::Aside, command))?;
+    writeln!(block.out)
 }
 
 /// Declares the document of `.why` over a dataset.

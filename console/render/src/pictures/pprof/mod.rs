@@ -16,30 +16,16 @@ use prost::Message;
 
 use self::format::{Label, Profile, Sample, ValueType};
 use self::places::{Places, ProfileLists};
-use super::folded::{UNKNOWN, Weight, stack_frames};
-use super::line;
+use super::flame::line;
+use super::folded::{Weight, stack_frames};
+use super::group::PictureGroup;
 use handlescope_query::{
-    FileAnswer, GroupColumn, GroupKey, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us,
+    Amount, FileAnswer, ResourcesAnswer, TraceAnswer, WhyAnswer, session_start_us,
 };
 use handlescope_session::paths::stem;
 
-/// Numbers of a group, opened or allocated and, of these, never closed or freed.
-#[derive(Debug, Clone, Copy, Default)]
-struct SampleAmounts {
-    count: [u64; 2],
-    /// Bytes of allocations.
-    bytes: [i64; 2],
-}
-
-/// A group as the labels of its sample name it.
-struct SampleGroup<'g> {
-    process: &'g str,
-    /// Type of the objects, or kind of the allocations.
-    type_name: &'g str,
-    /// The allocator; empty for handles.
-    allocator: &'g str,
-    stack: Option<StackIdx>,
-}
+/// The amounts of a group: opened or allocated and, of these, never closed or freed.
+type SampleAmounts = [Amount; 2];
 
 /// What a process leaks on a stack that belongs to a suspect.
 #[derive(Debug, Clone)]
@@ -88,7 +74,7 @@ impl SuspectIds {
 }
 
 impl SuspectPart {
-    fn is_of(&self, group: &SampleGroup<'_>) -> bool {
+    fn is_of(&self, group: &PictureGroup<'_>) -> bool {
         // Suspects leave out allocators that say no more than the kind.
         self.process == group.process
             && self.type_name == group.type_name
@@ -137,18 +123,9 @@ impl PprofProfile {
             let Some(groups) = &file.groups else { continue };
             for leaf in groups.tree.leaves() {
                 let stats = groups.tree.stats(leaf);
-                let (mut process, mut type_name, mut stack) = (UNKNOWN, UNKNOWN, None);
-                for (column, node) in groups.by.iter().zip(groups.path(leaf)) {
-                    match (column, groups.key(node)) {
-                        (GroupColumn::Process, GroupKey::Text(text)) => process = text,
-                        (GroupColumn::Type, GroupKey::Text(text)) => type_name = text,
-                        (_, GroupKey::Stack(key)) => stack = Some(key),
-                        _ => {}
-                    }
-                }
-                let group = SampleGroup { process, type_name, allocator: "", stack };
-                let count = [stats.opened().into(), weight(&stats).into()];
-                builder.add(file, &group, SampleAmounts { count, ..SampleAmounts::default() });
+                let group = PictureGroup::from_handles(groups, leaf);
+                let counts = [stats.opened(), weight(&stats)].map(u64::from);
+                builder.add(file, &group, counts.map(|count| Amount { count, bytes: 0 }));
             }
         }
         builder.finish(false)
@@ -165,18 +142,8 @@ impl PprofProfile {
         for answer in answers {
             builder.add_trace(&answer.about.info);
             for group in answer.groups.iter().flat_map(|groups| &groups.rows) {
-                let process = answer.process(group).map(|process| process.shown_label(false));
                 let amounts = [group.stats.allocated, group.stats.unreleased()];
-                let amounts = SampleAmounts {
-                    count: amounts.map(|amount| amount.count),
-                    bytes: amounts.map(|amount| amount.bytes),
-                };
-                let group = SampleGroup {
-                    process: process.as_deref().unwrap_or(UNKNOWN),
-                    type_name: answer.kind(group).unwrap_or(UNKNOWN),
-                    allocator: answer.allocator(group).unwrap_or_default(),
-                    stack: group.create_stack(),
-                };
+                let group = PictureGroup::from_allocations(answer, group);
                 builder.add(answer, &group, amounts);
             }
         }
@@ -224,10 +191,10 @@ impl<'s> ProfileBuilder<'s> {
     fn add<'a>(
         &mut self,
         answer: &impl TraceAnswer<'a>,
-        group: &SampleGroup<'_>,
+        group: &PictureGroup<'_>,
         amounts: SampleAmounts,
     ) {
-        if amounts.count == [0, 0] {
+        if amounts.iter().all(|amount| amount.count == 0) {
             return;
         }
         let (places, suspects) = (&mut self.places, self.suspects);
@@ -239,7 +206,7 @@ impl<'s> ProfileBuilder<'s> {
         let trace =
             self.has_traces.then(|| stem(answer.about().path).to_string_lossy().into_owned());
         let label = [
-            ("process", Some(group.process)),
+            ("process", Some(&*group.process)),
             ("type", Some(group.type_name)),
             ("allocator", Some(group.allocator)),
             ("suspect", suspect.map(|part| part.id.as_str())),
@@ -255,7 +222,8 @@ impl<'s> ProfileBuilder<'s> {
 
     /// Makes the profile: with bytes where anything has some.
     fn finish(mut self, by_count: bool) -> PprofProfile {
-        let has_bytes = self.samples.iter().any(|(_, amounts)| amounts.bytes != [0, 0]);
+        let mut amounts = self.samples.iter().flat_map(|(_, amounts)| amounts);
+        let has_bytes = amounts.any(|amount| amount.bytes != 0);
         let units: &[(&str, &str)] = if has_bytes {
             &[("objects", "count"), ("space", "bytes")]
         } else {
@@ -276,7 +244,7 @@ impl<'s> ProfileBuilder<'s> {
         let default_sample_type = self.places.text(shown);
         let comment = vec![self.places.text(concat!("handlescope ", env!("CARGO_PKG_VERSION")))];
         let sample = self.samples.into_iter().map(|(sample, amounts)| {
-            let values = amounts.count.into_iter().zip(amounts.bytes).flat_map(|(count, bytes)| {
+            let values = amounts.into_iter().flat_map(|Amount { count, bytes }| {
                 let count = i64::try_from(count).unwrap_or(i64::MAX);
                 // Sums of bytes may be negative if events say so.
                 [Some(count), has_bytes.then_some(bytes.max(0))]

@@ -1,11 +1,10 @@
 //! Texts, modules, functions and places of a profile, each once.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 
 use handlescope_model::{StackIdx, Untrusted};
 
-use super::super::folded::{NO_STACK, PictureFrame};
+use super::super::folded::{NO_STACK, PictureFrame, UniqueValues};
 use super::format::{Function, Line, Location, Mapping};
 use handlescope_query::{FrameView, NamedFrames, TraceAnswer, TrimmedStacks, build_id};
 
@@ -37,40 +36,16 @@ struct ModuleKey {
     bytes: u64,
 }
 
-/// Values, each once, with the order in which they came first.
-struct UniqueValues<T> {
-    values: Vec<T>,
-    numbers: HashMap<T, usize>,
-}
-
-impl<T> Default for UniqueValues<T> {
-    fn default() -> Self {
-        Self { values: Vec::new(), numbers: HashMap::new() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> UniqueValues<T> {
-    fn number(&mut self, value: &T) -> usize {
-        if let Some(number) = self.numbers.get(value) {
-            return *number;
-        }
-        let number = self.values.len();
-        self.values.push(value.clone());
-        self.numbers.insert(value.clone(), number);
-        number
-    }
-
-    /// The id of a value, from 1.
-    fn id(&mut self, value: &T) -> u64 {
-        self.number(value) as u64 + 1
-    }
+/// Returns the id of a value, from 1.
+fn id<T: Clone + Eq + Hash>(values: &mut UniqueValues<T>, value: &T) -> u64 {
+    values.number(value) as u64 + 1
 }
 
 impl Places {
     /// Returns the index of a text, escaped as [`Untrusted`].
     pub fn text(&mut self, text: &str) -> i64 {
         // The first text of a profile is empty.
-        if text.is_empty() { 0 } else { self.texts.id(&Untrusted(text).to_string()) as i64 }
+        if text.is_empty() { 0 } else { id(&mut self.texts, &Untrusted(text).to_string()) as i64 }
     }
 
     /// Returns the ids of the places of a stack, innermost first, as far as they are not trimmed.
@@ -81,7 +56,10 @@ impl Places {
     ) -> Vec<u64> {
         let Some((stack, frames)) = stack.zip(answer.frames()) else {
             let line = self.line(&PictureFrame::named(NO_STACK), None);
-            return vec![self.locations.id(&Location { line: vec![line], ..Location::default() })];
+            return vec![id(
+                &mut self.locations,
+                &Location { line: vec![line], ..Location::default() },
+            )];
         };
         let named = frames.named();
         let (mut ids, mut lines) = (Vec::new(), Vec::new());
@@ -103,11 +81,11 @@ impl Places {
             let path = if identity.path.is_empty() { &identity.name } else { &identity.path };
             let build_id = build_id(identity).unwrap_or_default();
             let (path, build_id) = (self.text(path), self.text(&build_id));
-            let id = self.mappings.id(&ModuleKey { path, build_id, bytes: identity.size });
+            let id = id(&mut self.mappings, &ModuleKey { path, build_id, bytes: identity.size });
             Some((id, start(id) + rva))
         });
         let (mapping_id, address) = place.unwrap_or((0, view.address.unwrap_or_default()));
-        self.locations.id(&Location { id: 0, mapping_id, address, line })
+        id(&mut self.locations, &Location { id: 0, mapping_id, address, line })
     }
 
     /// Returns the line of a function; `bare` is its name without the module. Code without a name has the text of its
@@ -123,7 +101,7 @@ impl Places {
             system_name: self.text(bare.unwrap_or_default()),
             filename: self.text(file),
         };
-        Line { function_id: self.functions.id(&function), line: line.map_or(0, i64::from) }
+        Line { function_id: id(&mut self.functions, &function), line: line.map_or(0, i64::from) }
     }
 
     /// Returns the lists of a profile.
