@@ -244,7 +244,8 @@ impl StagedTables<'_> {
             if let Some(growth) = &mut growth {
                 acquisitions.iter().for_each(|acquisition| growth.add(group, acquisition));
             }
-            acquisitions.into_iter().map(|acquisition| rows.acquisition(group, acquisition))
+            let of = rows.group(group);
+            acquisitions.into_iter().map(move |acquisition| rows.acquisition(&of, acquisition))
         });
         self.write(acquisitions)?;
         self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(at)))
