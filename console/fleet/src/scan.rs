@@ -400,6 +400,28 @@ mod tests {
     }
 
     #[test]
+    fn files_are_split_into_what_one_frame_can_read() {
+        let file = |path: &str, bytes, traces| RowsFile { path: path.into(), bytes, traces };
+        let some = |id: &str| TracesOfFile::Some(BTreeSet::from([id.to_owned()]));
+        let files = [
+            file("a", 1, TracesOfFile::OfFolder),
+            file("b", 1, TracesOfFile::OfFolder),
+            file("c", 2, TracesOfFile::OfFolder),
+            file("merged", 1, TracesOfFile::All),
+            file("part", 1, some("x")),
+            file("part", 1, some("y")),
+            file("other", 1, some("z")),
+        ];
+        let sizes = |max_bytes, max_files| -> Vec<usize> {
+            split(&files, max_bytes, max_files).map(<[RowsFile]>::len).collect()
+        };
+        assert_eq!(sizes(u64::MAX, usize::MAX), [3, 1, 2, 1]);
+        assert_eq!(sizes(2, usize::MAX), [2, 1, 1, 2, 1]);
+        assert_eq!(sizes(u64::MAX, 1), [1; 7]);
+        assert_eq!(split(&[], 1, 1).map(<[RowsFile]>::len).collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
     fn a_table_without_files_is_empty() {
         let (_folder, dataset, _) = dataset(&[]);
         let table = table("Suspects").expect("a table");

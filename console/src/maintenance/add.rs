@@ -154,15 +154,14 @@ pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), Com
         };
         open_alone(&extract.path, context)?;
         let partition = &listed.partition;
-        let result = with_source(context, |source, names, cancel| {
+        let found = with_source(context, |source, names, cancel| {
             dataset.symbolize(source, partition, names, cancel)
         })?;
-        match result {
-            Some(_) => {
-                changed += 1;
-                writeln!(context.out, "{}: found names", partition.short())?;
-            }
-            None => unchanged += 1,
+        if found {
+            changed += 1;
+            writeln!(context.out, "{}: found names", partition.short())?;
+        } else {
+            unchanged += 1;
         }
     }
     let (changed, unchanged) = (CountedNoun(changed, "trace"), CountedNoun(unchanged, "trace"));

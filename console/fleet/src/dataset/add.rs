@@ -89,8 +89,8 @@ impl Dataset {
         self.publish(staged, extract)
     }
 
-    /// Replaces the rows of a trace if more of its stacks have names now; `None` otherwise. The dataset must have its
-    /// extract.
+    /// Replaces the rows of a trace if more of its stacks have names now, and returns whether it did. The dataset must have
+    /// its extract.
     ///
     /// # Errors
     /// Those of [`Self::add`].
@@ -100,17 +100,17 @@ impl Dataset {
         partition: &Partition,
         names: &dyn FrameNames,
         cancel: &Cancel,
-    ) -> Result<Option<AddResult>, DatasetError> {
+    ) -> Result<bool, DatasetError> {
         let before = self.manifest(&partition.trace)?;
         let id = partition.trace.clone();
         let staged = self.stage(source, id, &before.given, names, cancel);
         let staged = staged.map_err(|error| error.within(self.root()))?;
         if staged.manifest.tables == before.tables {
-            return Ok(None);
+            return Ok(false);
         }
         let _lock = self.store.lock(&partition.trace)?;
-        let added = self.publish(staged, None).map_err(|error| error.within(self.root()));
-        added.map(Some)
+        self.publish(staged, None).map_err(|error| error.within(self.root()))?;
+        Ok(true)
     }
 
     /// Writes the tables of a trace to a staging folder.
@@ -244,7 +244,8 @@ impl StagedTables<'_> {
             if let Some(growth) = &mut growth {
                 growth.add(group, &acquisitions);
             }
-            acquisitions.into_iter().map(|acquisition| rows.acquisition(group, acquisition))
+            let of = rows.group(group);
+            acquisitions.into_iter().map(move |acquisition| rows.acquisition(&of, acquisition))
         });
         self.write(acquisitions)?;
         self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(at)))

@@ -1,4 +1,4 @@
-//! Columns of the tables of a dataset, declared with their meanings.
+//! Columns of the tables of a dataset, declared with their meanings and values.
 
 use polars::prelude::{
     BooleanChunked, Column, DataType, Field, Float64Chunked, Int32Chunked, Int64Chunked,

@@ -1,8 +1,7 @@
 //! Datasets: the answers about many traces as Parquet files that any engine can read.
 //!
 //! `tables` declares the tables and how each column follows from a row, `rows` makes rows of what a trace acquired, and `add`
-//! writes them.
-//! docs/fleet.md describes datasets for their readers. A dataset has these folders and files:
+//! writes them. docs/fleet.md describes datasets for their readers. A dataset has these folders and files:
 //!
 //! ```text
 //! _dataset.json                                      marker and version

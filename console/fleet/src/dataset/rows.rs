@@ -4,7 +4,7 @@ use handlescope_model::{ModuleIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
 use super::origin::Origin;
-use super::tables::{AcquisitionRow, DatasetGroupRow, DatasetGrowthRow, Owner, What};
+use super::tables::{AcquisitionRow, DatasetGroupRow, DatasetGrowthRow, What};
 use handlescope_query::{
     Acquisition, Inventory, InventoryGroup, OpenAt, StackIdentity, StackOfProcess,
 };
@@ -39,31 +39,26 @@ impl<'t> TraceRows<'t> {
         self.origin.build_ids.get(module.row())?.as_deref()
     }
 
-    fn owner<'r>(&'r self, group: &'r InventoryGroup) -> Owner<'r> {
-        self.origin.owner(group.process, &group.process_name, group.pid)
-    }
-
-    fn what<'r>(&'r self, group: &'r InventoryGroup) -> What<'r> {
-        What {
+    pub fn group<'r>(&'r self, group: &'r InventoryGroup) -> DatasetGroupRow<'r> {
+        let owner = self.origin.owner(group.process, &group.process_name, group.pid);
+        let what = What {
             kind: &group.kind,
             type_name: &group.type_name,
             allocator: group.allocator.as_deref(),
             stack: self.stack(group.stack, group.process),
-        }
+        };
+        DatasetGroupRow { rows: self, owner, what, group }
     }
 
+    /// Returns the row of an acquisition of a group.
     pub fn acquisition<'r>(
         &'r self,
-        group: &'r InventoryGroup,
+        of: &DatasetGroupRow<'r>,
         acquisition: Acquisition<'r>,
     ) -> AcquisitionRow<'r> {
+        let DatasetGroupRow { owner, what, group, .. } = *of;
         let close_stack = self.stack(acquisition.close_stack, group.process);
-        let (owner, what) = (self.owner(group), self.what(group));
         AcquisitionRow { origin: self.origin, owner, what, acquisition, close_stack }
-    }
-
-    pub fn group<'r>(&'r self, group: &'r InventoryGroup) -> DatasetGroupRow<'r> {
-        DatasetGroupRow { rows: self, owner: self.owner(group), what: self.what(group), group }
     }
 
     pub fn growth<'r>(&'r self, at: OpenAt<'r>) -> DatasetGrowthRow<'r> {

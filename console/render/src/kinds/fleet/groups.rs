@@ -20,20 +20,11 @@ use handlescope_session::values::{CountedNoun, Size};
 const SPARE: [&str; 8] =
     ["Share", "Closed", "Allocated", "Bytes", "At exit", "Opened", "Traces", "Unfreed"];
 
-/// A group and its presentation.
-pub struct FleetGroupRow<'a> {
-    answer: &'a FleetGroups,
-    group: &'a FleetGroup,
-}
-
 type GroupAmount = fn(&FleetGroup) -> i64;
 
 /// Declares the columns of a group. `has_bytes`: some groups are of allocations.
-pub fn fleet_group_columns<'a>(
-    by: &[FleetColumn],
-    has_bytes: bool,
-) -> Columns<'a, FleetGroupRow<'a>> {
-    let mut columns = Columns::<FleetGroupRow<'a>>::default();
+pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, &'a FleetGroup> {
+    let mut columns = Columns::<&FleetGroup>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
     let keys = FleetColumn::ALL.into_iter().map(|column| {
         let is_stack = column == FleetColumn::CREATE_STACK;
@@ -45,13 +36,13 @@ pub fn fleet_group_columns<'a>(
             "keys",
             "object",
             "for each column, the value shared by the group; null for nothing",
-            move |row| row.keys(&columns_of_keys),
+            move |group| keys_of(group, &columns_of_keys),
         )
         .inner(keys.chain([MemberMeaning::new("stack", frames)]).collect());
     let number = "number of machines with something in the group";
-    columns.add("machines", number, |row| row.group.machines as u64).title("Machines");
+    columns.add("machines", number, |group| group.machines as u64).title("Machines");
     let number = "number of traces with something in the group";
-    columns.add("traces", number, |row| row.group.traces as u64).title("Traces");
+    columns.add("traces", number, |group| group.traces as u64).title("Traces");
     let title = |of_allocations| if has_bytes { of_allocations } else { "" };
     let amounts: [(_, _, _, GroupAmount); 7] = [
         ("leaked", "handles and views never released", "Leaked", |of| of.handles.leaked),
@@ -70,14 +61,14 @@ pub fn fleet_group_columns<'a>(
         ("allocations", "allocations", title("Allocated"), |of| of.allocations.acquired),
     ];
     for (name, meaning, title, amount) in amounts {
-        let column = columns.add(name, meaning, move |row| count(amount(row.group)));
+        let column = columns.add(name, meaning, move |group| count(amount(group)));
         if !title.is_empty() {
             column.title(title).show(Show::Grouped);
         }
     }
-    columns.add("bytes_created", "bytes of the allocations", |row| row.group.bytes_acquired);
+    columns.add("bytes_created", "bytes of the allocations", |group| group.bytes_acquired);
     let bytes = columns
-        .add("bytes", "bytes of the allocations never freed", |row| row.group.bytes_unreleased);
+        .add("bytes", "bytes of the allocations never freed", |group| group.bytes_unreleased);
     if has_bytes {
         bytes.title("Bytes").show(Show::Bytes);
     }
@@ -85,23 +76,30 @@ pub fn fleet_group_columns<'a>(
         .add(
             "share",
             "share of this group, 0 to 1, in what all groups leak, or acquire if nothing leaks",
-            |row| row.group.share,
+            |group| group.share,
         )
         .title("Share");
-    share.texts(|row| format!("{:.1} %", row.group.share * 100.0));
+    share.texts(|group| format!("{:.1} %", group.share * 100.0));
     for (level, column) in by.iter().copied().enumerate() {
-        let key =
-            columns.add(column.word, column.help, move |row| row.key(level)).rows_only().rank(1);
+        let key = columns
+            .add(column.word, column.help, move |group| key(group, level))
+            .rows_only()
+            .rank(1);
         key.title(column.title);
         match column {
             FleetColumn::CREATE_STACK => {
-                key.texts(|row| row.function()).unknown("no stack");
+                key.texts(|group| {
+                    group.stack.as_ref().map_or_else(String::new, |texts| texts.function.clone())
+                });
+                key.unknown("no stack");
                 columns
-                    .add("stack", "the frames of the stack, one per line", |row| row.lines())
+                    .add("stack", "the frames of the stack, one per line", |group| {
+                        stack_lines(group)
+                    })
                     .rows_only();
             }
             FleetColumn::TRACE => {
-                key.texts(move |row| row.short_id(level));
+                key.texts(move |group| short_id(group, level));
             }
             _ => {
                 key.unknown("");
@@ -124,9 +122,8 @@ pub fn fleet_groups<'a>(
     let has_bytes = answer.groups.iter().any(|group| group.bytes_acquired != 0);
     let (mut columns, display) = (fleet_group_columns(&answer.by, has_bytes), *display);
     if shows_stacks && answer.by.contains(&FleetColumn::CREATE_STACK) {
-        columns.row_text(move |row, out| row.write(&display, out));
+        columns.row_text(move |group, out| write_group(group, &answer.by, &display, out));
     }
-    let rows = answer.groups.iter().map(|group| FleetGroupRow { answer, group });
     let mut amounts = sums(answer, |group| group.handles, ["opened", "leaked", "closed"]);
     if has_bytes {
         let of_allocations = sums(answer, |group| group.allocations, ["made", "unfreed", "freed"]);
@@ -138,7 +135,7 @@ pub fn fleet_groups<'a>(
         CountedNoun(answer.machines as u64, "machine"),
     );
     let part = FileRows::rows_of(answer.groups.len()).below(below);
-    let table = AnswerTable::new(columns, rows.collect(), [part])?;
+    let table = AnswerTable::new(columns, answer.groups.iter().collect(), [part])?;
     Ok(table.within(fleet_group_document(), (answer, command)).with_spare(SPARE))
 }
 
@@ -159,84 +156,76 @@ fn sums(
     )
 }
 
-impl<'a> FleetGroupRow<'a> {
-    /// Returns the group's value in each column; a stack has its identity, function and frames.
-    fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
-        by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
-            let keys = keys.with(column.word, key);
-            match &self.group.stack {
-                Some(texts) if *column == FleetColumn::CREATE_STACK => {
-                    keys.with("stack", &texts.lines).with("function", &texts.function)
-                }
-                _ => keys,
+/// Returns the group's value in each column; a stack has its identity, function and frames.
+fn keys_of<'a>(group: &'a FleetGroup, by: &[FleetColumn]) -> Document<'a> {
+    by.iter().zip(&group.keys).fold(Document::default(), |keys, (column, key)| {
+        let keys = keys.with(column.word, key);
+        match &group.stack {
+            Some(texts) if *column == FleetColumn::CREATE_STACK => {
+                keys.with("stack", &texts.lines).with("function", &texts.function)
             }
-        })
-    }
-
-    fn key(&self, level: usize) -> Option<&'a str> {
-        self.group.keys.get(level)?.as_deref()
-    }
+            _ => keys,
+        }
+    })
 }
 
-impl FleetGroupRow<'_> {
-    fn short_id(&self, level: usize) -> String {
-        short(self.key(level).unwrap_or_default()).to_owned()
-    }
+fn key(group: &FleetGroup, level: usize) -> Option<&str> {
+    group.keys.get(level)?.as_deref()
+}
 
-    fn function(&self) -> String {
-        self.group.stack.as_ref().map_or_else(String::new, |texts| texts.function.clone())
-    }
+fn short_id(group: &FleetGroup, level: usize) -> String {
+    short(key(group, level).unwrap_or_default()).to_owned()
+}
 
-    fn lines(&self) -> Option<String> {
-        self.group.stack.as_ref().map(|texts| texts.lines.clone())
-    }
+fn stack_lines(group: &FleetGroup) -> Option<&str> {
+    group.stack.as_ref().map(|texts| texts.lines.as_str())
+}
 
-    /// Writes a line about the group, then a line for each frame of its stack.
-    fn write(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let FleetGroup { machines, traces, handles, allocations, .. } = *self.group;
-        let Amounts { leaked, closed_at_exit, acquired, .. } = handles;
-        let mut text = format!(
-            "{}, {}: {} leaked of {}",
-            CountedNoun(machines as u64, "machine"),
-            CountedNoun(traces as u64, "trace"),
-            HumanCount(count(leaked)),
-            HumanCount(count(acquired)),
-        );
+/// Writes a line about the group, then a line for each frame of its stack.
+fn write_group(
+    group: &FleetGroup,
+    by: &[FleetColumn],
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let FleetGroup { machines, traces, handles, allocations, .. } = *group;
+    let Amounts { leaked, closed_at_exit, acquired, .. } = handles;
+    let mut text = format!(
+        "{}, {}: {} leaked of {}",
+        CountedNoun(machines as u64, "machine"),
+        CountedNoun(traces as u64, "trace"),
+        HumanCount(count(leaked)),
+        HumanCount(count(acquired)),
+    );
+    if closed_at_exit > 0 {
+        text += &format!(", {} closed only by process exit", HumanCount(count(closed_at_exit)));
+    }
+    if allocations.acquired > 0 {
+        let Amounts { leaked, closed_at_exit, acquired, .. } = allocations;
+        let (leaked, acquired) =
+            (HumanCount(count(leaked)), CountedNoun(count(acquired), "allocation"));
+        text += &format!("; {leaked} unfreed of {acquired}");
         if closed_at_exit > 0 {
-            text += &format!(", {} closed only by process exit", HumanCount(count(closed_at_exit)));
+            text += &format!(", {} freed only by process exit", HumanCount(count(closed_at_exit)));
         }
-        if allocations.acquired > 0 {
-            let Amounts { leaked, closed_at_exit, acquired, .. } = allocations;
-            let (leaked, acquired) =
-                (HumanCount(count(leaked)), CountedNoun(count(acquired), "allocation"));
-            text += &format!("; {leaked} unfreed of {acquired}");
-            if closed_at_exit > 0 {
-                text +=
-                    &format!(", {} freed only by process exit", HumanCount(count(closed_at_exit)));
-            }
-        }
-        if self.group.bytes_unreleased > 0 {
-            text += &format!(", {}", Size(self.group.bytes_unreleased));
-        }
-        let keys = self
-            .answer
-            .by
-            .iter()
-            .enumerate()
-            .filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
-        for (level, column) in keys {
-            let key = match *column {
-                FleetColumn::TRACE => self.short_id(level),
-                _ => self.key(level).unwrap_or("unknown").to_owned(),
-            };
-            text += &format!("   {} {key}", column.word);
-        }
-        writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
-        for frame in lines(self.lines().as_deref()) {
-            writeln!(out, "{}{}", display.indent(1), Untrusted(&frame))?;
-        }
-        writeln!(out)
     }
+    if group.bytes_unreleased > 0 {
+        text += &format!(", {}", Size(group.bytes_unreleased));
+    }
+    for (level, column) in
+        by.iter().enumerate().filter(|(_, column)| **column != FleetColumn::CREATE_STACK)
+    {
+        let key = match *column {
+            FleetColumn::TRACE => short_id(group, level),
+            _ => key(group, level).unwrap_or("unknown").to_owned(),
+        };
+        text += &format!("   {} {key}", column.word);
+    }
+    writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
+    for frame in lines(stack_lines(group)) {
+        writeln!(out, "{}{}", display.indent(1), Untrusted(&frame))?;
+    }
+    writeln!(out)
 }
 
 /// Declares the document of `.dump ObjectRef -GroupBy` over a dataset.
