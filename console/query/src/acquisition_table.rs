@@ -38,7 +38,7 @@ impl NeededColumns {
         Self {
             opened_stack: true,
             ended_ns: criteria.buckets.is_some() || criteria.is_compared,
-            ended_stack: criteria.free_stack.is_some(),
+            ended_stack: criteria.choice.end_stack().is_some(),
             owners: criteria.is_compared,
         }
     }

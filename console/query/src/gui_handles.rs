@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
 use super::context::Source;
-use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
+use super::criteria::{ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
 use super::resources::frames_for;
@@ -47,19 +47,8 @@ pub fn gui_handles(
     names: &dyn FrameNames,
     cancel: &Cancel,
 ) -> Result<Vec<GuiHandles>, QueryError> {
-    // Options for counting and printing objects do not restrict them.
-    let handles = ObjectCriteria {
-        show_total: None,
-        top: None,
-        order: CountOrder::default(),
-        show_ref: false,
-        show_target: false,
-        groups: GroupCriteria::default(),
-        ..criteria.clone()
-    };
-    let Some(allocations) = ResourceCriteria::from_handles(&handles) else { return Ok(Vec::new()) };
-    if criteria.suspect.is_some() {
-        // The suspect is one of kernel handles.
+    // A suspect is one of kernel handles.
+    if criteria.suspect.is_some() || !criteria.select_allocations() {
         return Ok(Vec::new());
     }
     // There are few allocators, and most traces have none of these kinds.
@@ -69,7 +58,7 @@ pub fn gui_handles(
         .iter()
         .filter(|kind| {
             allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
-                && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
+                && criteria.kinds().is_none_or(|filter| filter.matches(kind.name()))
         })
         .copied()
         .collect();
@@ -78,8 +67,9 @@ pub fn gui_handles(
     }
     let names_of_kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let kind = Filter::new(&names_of_kinds.join(";")).ok();
-    let criteria = ResourceCriteria { kind, leak: false, leak_at_exit: false, ..allocations };
-    let opened_stack = criteria.create_stack.is_some();
+    let choice = ObjectCriteria { kind, leak: false, leak_at_exit: false, ..criteria.clone() };
+    let opened_stack = choice.create_stack.is_some();
+    let criteria = ResourceCriteria { choice, ..ResourceCriteria::default() };
     let needed = NeededColumns { opened_stack, ..NeededColumns::for_criteria(&criteria) };
     let table = AcquisitionTable::load(trace, needed)?;
     let processes = ProcessList::load(trace)?;
@@ -87,7 +77,7 @@ pub fn gui_handles(
     let origin =
         AllocationSource { trace, processes: &processes, frames: &frames, suspect: None, cancel };
     let tables = FilteredTables::load(origin, &allocators, &table)?;
-    let rows = ResourceSelection::new(&tables, &criteria)?.allocations(&tables);
+    let rows = ResourceSelection::new(&tables, &criteria.choice)?.allocations(&tables);
     let handles = kinds.into_iter().map(|kind| {
         let rows = rows.iter().filter_map(|row| {
             let allocator = allocators.get(table.allocator.get(row.row())?)?;

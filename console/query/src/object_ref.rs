@@ -1,7 +1,6 @@
 //! `.dump ObjectRef`: turns loaded traces and arguments into what is to be printed.
 
 use super::tables::ProcessInfo;
-use handlescope_session::filter::{Filter, ProcessFilter};
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
@@ -12,7 +11,7 @@ use rayon::prelude::*;
 use super::acquired::events_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
 use super::context::{FileContext, Source};
-use super::criterion::{Criterion, Survivors};
+use super::criterion::{Criteria, Survivors};
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, FilteredObjects};
@@ -428,27 +427,13 @@ pub fn note_owners(files: &mut [FileAnswer<'_>], asked: &ProcessCriteria, is_pla
     let is_any = |asked: &ProcessCriteria| {
         files.iter().any(|file| owners(file).any(|owner| asked.matches(owner, is_plain)))
     };
-    let steps = [
-        (Criterion::Process, asked.by_name()),
-        (Criterion::CmdLine, asked.by_name_and_command_line()),
-        (Criterion::NewProcess, asked.clone()),
-    ];
-    let failed = steps.into_iter().find(|(_, asked)| !asked.is_empty() && !is_any(asked));
-    let Some((criterion, _)) = failed else { return };
-    let value = match criterion {
-        Criterion::Process => asked.name.as_ref().map(ProcessFilter::text),
-        Criterion::CmdLine => asked.command_line.as_ref().map(Filter::text),
-        _ => None,
-    };
-    let value = value.unwrap_or_default();
+    let mut given = asked.given().into_iter();
+    let Some(failed) = given.find(|given| !is_any(&asked.up_to(given.criterion))) else { return };
     for file in files {
         let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
         let objects = file.selection.objects().len();
-        file.about.no_match = file
-            .about
-            .no_match
-            .take()
-            .or_else(|| NoMatch::for_owners((criterion, value), objects, names));
+        file.about.no_match =
+            file.about.no_match.take().or_else(|| NoMatch::for_owners(&failed, objects, names));
     }
 }
 

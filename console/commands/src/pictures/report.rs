@@ -11,8 +11,8 @@ use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, EnteredLine, Signature};
 use handlescope_query::{
-    self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,
-    ResourceCriteria, Source, WhyCriteria,
+    self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError, Source,
+    WhyCriteria,
 };
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, BUCKETS, ReportAnswer};
@@ -123,8 +123,8 @@ fn allocations<'a>(
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
-    match ResourceCriteria::from_handles(&criteria.handles) {
-        None => Ok(None),
-        Some(criteria) => query::allocations_overview(source, &criteria, BUCKETS, names, cancel),
+    if !criteria.handles.select_allocations() {
+        return Ok(None);
     }
+    query::allocations_overview(source, &criteria.handles, BUCKETS, names, cancel)
 }

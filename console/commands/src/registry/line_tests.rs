@@ -5,7 +5,7 @@ use super::{
     tests::{args, error, meaning, shared},
 };
 use crate::{
-    dump::{object_ref::ObjectRefArgs, process::ProcessArgs},
+    dump::{object_ref::ObjectRefArgs, process::ProcessArgs, resource::ResourceArgs},
     shared::symbols::SymbolArgs,
     sympath::SymbolPathArgs,
 };
@@ -17,6 +17,7 @@ use handlescope_session::trace::LoadArgs;
 use handlescope_session::values::{
     CountRange, CsvText, Format, JsonMode, SuspectId, TimeRange, TopN,
 };
+use std::collections::BTreeSet;
 
 fn object_ref(options: &str) -> ObjectCriteria {
     args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
@@ -154,19 +155,22 @@ fn options_combine_and_the_last_of_two_counts() {
 
 #[test]
 fn a_criterion_is_named_after_the_option_that_gives_it() {
-    let kind = REGISTRY.kind("ObjectRef").expect("a kind");
-    let mut named = 0;
-    for option in kind.options() {
-        let example = option.doc().example;
-        let criteria = Criterion::all_of(&object_ref(example));
-        for criterion in &criteria {
-            let name = render::option(*criterion);
-            assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+    let resource =
+        |options: &str| args::<ResourceArgs>(&format!(".dump Resource {options}")).criteria.choice;
+    let kinds: [(&str, fn(&str) -> ObjectCriteria); 2] =
+        [("ObjectRef", object_ref), ("Resource", resource)];
+    let mut named = BTreeSet::new();
+    for (kind, criteria) in kinds {
+        for option in REGISTRY.kind(kind).expect("a kind").options() {
+            let example = option.doc().example;
+            for criterion in Criterion::all_of(&criteria(example)) {
+                let name = render::option(criterion);
+                assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+                named.extend(option.is_named(name).then_some(name));
+            }
         }
-        let is_named = criteria.iter().any(|c| option.is_named(render::option(*c)));
-        named += usize::from(is_named);
     }
-    assert_eq!(named, Criterion::options_of_objects(), "every criterion has an option");
+    assert_eq!(named.len(), Criterion::option_count(), "every criterion has an option");
 }
 
 #[test]

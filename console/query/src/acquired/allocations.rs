@@ -12,7 +12,7 @@ use super::list::{AcquisitionGroups, Subject};
 use super::sites::{KeptSites, Sites};
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::{AllocationSource, AllocatorList, FilteredTables, ResourceSelection};
-use crate::criteria::{ResourceCriteria, kind_name};
+use crate::criteria::{ObjectCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::TimeWindow;
 use crate::info::recorded;
@@ -27,7 +27,7 @@ impl<'a> AcquisitionGroups<'a> {
         origin: AllocationSource<'a>,
         allocators: &'a AllocatorList,
         table: &Arc<AcquisitionTable>,
-        criteria: &ResourceCriteria,
+        criteria: &ObjectCriteria,
         is_plain: bool,
         kept: KeptSites,
     ) -> Result<Option<Self>, QueryError> {
@@ -49,7 +49,7 @@ impl<'a> AcquisitionGroups<'a> {
             stacks: None,
             functions: None,
             processes,
-            asked: criteria.owners.clone(),
+            asked: criteria.creator.clone(),
             is_plain,
             is_of_one_moment: false,
             window,
@@ -59,14 +59,13 @@ impl<'a> AcquisitionGroups<'a> {
         // Without criteria on times and stacks, allocators decide.
         let select =
             || ResourceSelection::new(&FilteredTables::load(origin, allocators, table)?, criteria);
-        let selection = criteria.chooses_rows().then(select).transpose()?;
+        let selection = criteria.chooses_allocations().then(select).transpose()?;
         let first = table.allocations().start;
         let is_requested: Vec<bool> = allocators
             .rows()
             .iter()
             .map(|allocator| {
-                let kind = criteria.kind.as_ref();
-                kind.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+                criteria.kinds().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
                     && acquired.matches_process(&process(processes, allocator))
             })
             .collect();

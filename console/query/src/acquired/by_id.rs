@@ -10,9 +10,7 @@ use super::sites::KeptSites;
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::{AllocationSource, AllocatorList};
 use crate::context::FileContext;
-use crate::criteria::{
-    GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, StackTrims,
-};
+use crate::criteria::{GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::filters;
 use crate::groups::Groups;
@@ -107,7 +105,7 @@ pub fn allocations_of_suspect(
     (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, kept) = (ResourceCriteria::default(), KeptSites::Leaking);
+    let (criteria, kept) = (ObjectCriteria::default(), KeptSites::Leaking);
     let allocations =
         AcquisitionGroups::from_allocations(origin, allocators, table, &criteria, false, kept)?;
     let mut rows = SuspectRows::new(table.height());

@@ -4,7 +4,6 @@ mod columns;
 mod groups;
 mod lists;
 mod objects;
-mod of_handles;
 mod processes;
 mod resource_columns;
 mod resources;
@@ -15,9 +14,6 @@ pub use self::lists::{
     DiffCriteria, EventCriteria, ModuleCriteria, PickedSuspect, StackCriteria, WhyCriteria,
 };
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
-pub use self::objects::{EventTest, LeftEventsTest, ObjectEffect, ObjectTest, ViewTest};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
 pub use self::resource_columns::{ResourceColumn, ResourceKeyKind, StackNames, kind_name};
-pub use self::resources::{
-    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest,
-};
+pub use self::resources::ResourceCriteria;

@@ -21,7 +21,7 @@ use super::acquired::{AcquisitionGroups, KeptSites};
 use super::acquisition_table::{AcquisitionTable, NeededColumns};
 use super::allocations::{AllocationSource, AllocatorList};
 use super::context::Source;
-use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
+use super::criteria::{ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, NamedFrames};
 use super::frame_view::frame_lines;
@@ -201,6 +201,6 @@ fn allocations<'f>(
     let file = &why.file.file;
     let Some(origin) = AllocationSource::new(file) else { return Ok(None) };
     let table = AcquisitionTable::load(file.trace, NeededColumns::ALLOCATIONS)?.into();
-    let criteria = ResourceCriteria::default();
+    let criteria = ObjectCriteria::default();
     AcquisitionGroups::from_allocations(origin, allocators, &table, &criteria, true, KeptSites::All)
 }

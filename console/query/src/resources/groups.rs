@@ -133,7 +133,8 @@ impl GroupingRequest<'_> {
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
-        let keys = ResourceKeys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
+        let keys =
+            ResourceKeys::load(self.tables, by, &self.criteria.choice.groups.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {

@@ -5,7 +5,7 @@ use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
 use crate::allocations::allocated_kinds;
 use crate::context::Source;
-use crate::criteria::{ResourceColumn, ResourceCriteria};
+use crate::criteria::{ObjectCriteria, ResourceColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use handlescope_session::cancel::Cancel;
@@ -59,7 +59,7 @@ impl ResourcesAnswer<'_> {
 /// If the archive is damaged, a time is requested but the trace has no clock, or `cancel` asks to stop.
 pub fn allocations_overview<'a>(
     source: &Source<'a>,
-    criteria: &ResourceCriteria,
+    criteria: &ObjectCriteria,
     parts: usize,
     names: &'a dyn FrameNames,
     cancel: &'a Cancel,
@@ -70,9 +70,9 @@ pub fn allocations_overview<'a>(
     }
     let answer = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
         let by = Some(by.to_vec());
-        let keeps_changes = buckets.is_some();
-        let criteria =
-            ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
+        let (choice, keeps_changes) = (criteria.clone(), buckets.is_some());
+        let totals = ResourceCriteria::default();
+        let criteria = ResourceCriteria { choice, by, buckets, by_count, keeps_changes, ..totals };
         // The requested suspect may be one of handles.
         ResourcesAnswer::new(source, &criteria, names, cancel)
     };
