@@ -88,13 +88,13 @@ impl Command for ObjectRef {
             dump.messages.note(format_args!("note: -ShowTarget has no effect with {beside}"));
         }
         let output = &dump.shared.output;
-        let criteria = ObjectCriteria {
+        let mut criteria = ObjectCriteria {
             plain_process_names: args.display.plain_process_names,
             with_identities: output.is_document(),
             order: args.order(output).unwrap_or_default(),
-            groups: args.groups(output),
             ..args.criteria.clone().narrowed_to_leaks_of_suspect()
         };
+        criteria.groups.order = output.sort_by.as_deref().and_then(Stat::named);
         let (sources, names, cancel) = (dump.sources, dump.names, dump.cancel);
         let mut answer = query::object_ref(sources, &criteria, names, cancel)?;
         if matches!(output.format(), Format::Text | Format::Json(_)) {
