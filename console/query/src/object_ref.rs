@@ -128,7 +128,7 @@ pub fn unchecked_object_ref<'a>(
         .collect::<Result<_, _>>()?;
     if files.iter().all(FileAnswer::is_without_match) {
         for FileAnswer { file, about, survivors, .. } in &mut files {
-            if args.leak || args.leak_at_exit {
+            if args.is_of_leaks() {
                 // Criteria before the leak filters are counted over all objects.
                 file.objects = ObjectTable::load(file.trace)?;
                 *survivors = filters::select(file, args)?.survivors;
@@ -145,7 +145,7 @@ pub fn unchecked_object_ref<'a>(
 /// Loads the objects that `-Leak` and `-LeakAtExit` can keep or count. Loads all objects without these options, or for
 /// a suspect, which includes more than its leaks.
 fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
-    if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
+    if args.suspect.is_some() || !args.is_of_leaks() {
         return Ok(ObjectTable::load(trace)?);
     }
     Ok(ObjectTable::with_any(trace, |table, row| {
@@ -325,13 +325,9 @@ impl<'a> FileAnswer<'a> {
             exit_stacks,
             gui_handles: Vec::new(),
             left_out: ObjectsLeftOut::default(),
-            is_of_leaks: args.leak || args.leak_at_exit,
+            is_of_leaks: args.is_of_leaks(),
             knows_leaks: knows_leaks(file.trace)?,
-            without_leak: if args.leak || args.leak_at_exit {
-                without_leak(&file, &selection)
-            } else {
-                0
-            },
+            without_leak: if args.is_of_leaks() { without_leak(&file, &selection) } else { 0 },
             selection,
             totals,
             handle_counts,

@@ -42,10 +42,7 @@ pub fn select(
     file: &FileContext<'_>,
     args: &ObjectCriteria,
 ) -> Result<FilteredObjects, QueryError> {
-    let by_time = [(Criterion::MinMaxTime, args.time), (Criterion::MinMaxDuration, args.duration)];
-    for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
-        check_clock(file.trace, file.path, criterion)?;
-    }
+    check_clock(file.trace, file.path, args)?;
     let mut steps = steps(args).into_iter().peekable();
     let mut tests = Vec::new();
     while let Some(criterion) = steps.peek()

@@ -17,7 +17,6 @@ use crate::allocations::{
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
 use crate::criteria::{GroupKey, ResourceColumn, ResourceCriteria, ResourceKeyKind, kind_name};
-use crate::criterion::Criterion;
 use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
@@ -84,9 +83,7 @@ impl<'a> ResourcesAnswer<'a> {
     ) -> Result<Self, QueryError> {
         cancel.check()?;
         let trace = source.trace;
-        if criteria.choice.time.is_some() {
-            check_clock(trace, source.path, Criterion::MinMaxTime)?;
-        }
+        check_clock(trace, source.path, &criteria.choice)?;
         let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
         let allocators = AllocatorList::load(trace)?;
