@@ -76,7 +76,7 @@ pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, MapMode,
     ModuleCriteria, NewProcess, ObjectCriteria, PickedSuspect, ProcessCriteria,
     ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ResourceKeyKind,
-    ShowTotal, StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
+    StackCriteria, StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{

@@ -19,7 +19,7 @@ use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
-use super::handle_counts::{CountBy, CountedHandles, HandleCounts};
+use super::handle_counts::{CountedHandles, HandleCounts};
 use super::listing::EventListing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
@@ -137,8 +137,7 @@ pub fn unchecked_object_ref<'a>(
         }
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
-    let counts =
-        CountBy::new(args).map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
+    let counts = args.count_by.map(|_| HandleCounts::from_all(CountedHandles::new(args), counts));
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
 }
 
@@ -284,7 +283,7 @@ impl<'a> FileAnswer<'a> {
         if let Some(unseen) = unseen.as_ref().filter(|_| suspect.is_none()) {
             totals.closed_unseen += Totals::new(&file, unseen)?.closed_unseen;
         }
-        let is_counted = CountBy::new(args).is_some();
+        let is_counted = args.count_by.is_some();
         let handle_counts = is_counted.then(|| HandleCounts::new(&file, &selection, args));
         let handle_counts = handle_counts.transpose()?;
         let is_grouped = !args.groups.by.is_empty();

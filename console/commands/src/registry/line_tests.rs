@@ -9,7 +9,7 @@ use crate::{
     shared::symbols::SymbolArgs,
     sympath::SymbolPathArgs,
 };
-use handlescope_query::{Criterion, MapMode, ObjectCriteria, ProcessCriteria, ShowTotal};
+use handlescope_query::{CountBy, Criterion, MapMode, ObjectCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
@@ -126,10 +126,10 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
         ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
         ("-ShowTarget", ObjectCriteria { show_target: true, ..none() }),
-        ("-ShowTotal total", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
-        ("-ShowTotal", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
-        ("-ShowTotal Process", ObjectCriteria { show_total: Some(ShowTotal::Process), ..none() }),
-        ("-ShowTotal None", ObjectCriteria { show_total: Some(ShowTotal::None), ..none() }),
+        ("-ShowTotal total", ObjectCriteria { count_by: Some(CountBy::Type), ..none() }),
+        ("-ShowTotal", ObjectCriteria { count_by: Some(CountBy::Type), ..none() }),
+        ("-ShowTotal Process", ObjectCriteria { count_by: Some(CountBy::Process), ..none() }),
+        ("-ShowTotal None", ObjectCriteria { without_totals: true, ..none() }),
         ("-TopN 5", ObjectCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
         ("-TopN 5 2", ObjectCriteria { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
         ("-ShowAddress", ObjectCriteria { stacks: stacks(false, true), ..none() }),
@@ -148,7 +148,7 @@ fn every_option_of_object_ref_fills_its_field() {
 fn options_combine_and_the_last_of_two_counts() {
     let args = object_ref("-TopN 5 -ShowTotal Total -Leak -TopN 3 -pn -5");
     assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
-    assert_eq!(args.show_total, Some(ShowTotal::Total));
+    assert_eq!(args.count_by, Some(CountBy::Type));
     assert!(args.leak);
     assert_eq!(args.creator.name, processes("-5"));
 }

@@ -13,7 +13,7 @@ pub use self::groups::{GroupCriteria, StackTrims, Stat};
 pub use self::lists::{
     DiffCriteria, EventCriteria, ModuleCriteria, PickedSuspect, StackCriteria, WhyCriteria,
 };
-pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
+pub use self::objects::{CountOrder, MapMode, ObjectCriteria};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};
 pub use self::resource_columns::{ResourceColumn, ResourceKeyKind, StackNames, kind_name};
 pub use self::resources::ResourceCriteria;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::groups::GroupCriteria;
 use super::processes::ProcessCriteria;
 use crate::criterion::{Criteria, Criterion, GivenCriterion, ValueSyntax, criteria, is_given};
+use crate::handle_counts::CountBy;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
@@ -74,8 +75,10 @@ pub struct ObjectCriteria {
     pub show_ref: bool,
     /// `-ShowTarget`: print the process or thread that handles refer to.
     pub show_target: bool,
-    /// `-ShowTotal`: tables or no totals instead of objects and totals.
-    pub show_total: Option<ShowTotal>,
+    /// `-ShowTotal`: a table of handles by this property, instead of objects.
+    pub count_by: Option<CountBy>,
+    /// `-ShowTotal None`: objects without totals.
+    pub without_totals: bool,
     /// `-TopN`: rows of the `-ShowTotal` tables, or objects of each file.
     pub top: Option<TopN>,
     /// `-SortBy` with `-ShowTotal`: the order of the rows in its tables.
@@ -230,19 +233,6 @@ pub enum MapMode {
     Objects,
     /// `1`: file mappings.
     Mappings,
-}
-
-/// `-ShowTotal`: what to print with or instead of the objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShowTotal {
-    /// Handles by object type instead of objects.
-    Total,
-    /// Handles by process instead of objects.
-    Process,
-    /// The totals of each file instead of objects.
-    File,
-    /// Objects without a totals line.
-    None,
 }
 
 /// The order of rows of counts.

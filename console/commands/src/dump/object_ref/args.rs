@@ -1,7 +1,7 @@
 //! The arguments of `.dump ObjectRef`.
 
 use crate::shared::fields;
-use handlescope_query::{CountBy, CountOrder, ObjectCriteria, ProcessCriteria, StackTrims};
+use handlescope_query::{CountOrder, ObjectCriteria, ProcessCriteria, StackTrims};
 use handlescope_render::output::COLUMNS;
 use handlescope_render::{self as render, ObjectRefStyle, OutputOptions};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
@@ -32,7 +32,7 @@ fields!(ObjectRefArgs {
 impl ObjectRefArgs {
     /// Whether objects are listed, and not counted or grouped.
     pub fn lists_objects(&self) -> bool {
-        self.criteria.groups.by.is_empty() && CountBy::new(&self.criteria).is_none()
+        self.criteria.groups.by.is_empty() && self.criteria.count_by.is_none()
     }
 
     /// Returns the first option about groups, if the line does not ask for groups.
@@ -55,7 +55,7 @@ impl ObjectRefArgs {
 
     /// Returns the order of totals; `None` if `-SortBy` names a column that they do not have.
     pub fn order(&self, output: &OutputOptions) -> Option<CountOrder> {
-        match (&output.sort_by, CountBy::new(&self.criteria)) {
+        match (&output.sort_by, self.criteria.count_by) {
             (Some(column), Some(by)) => CountOrder::by(column, by.title()),
             _ => Some(CountOrder::default()),
         }
