@@ -155,15 +155,15 @@ fn options_combine_and_the_last_of_two_counts() {
 
 #[test]
 fn a_criterion_is_named_after_the_option_that_gives_it() {
-    let resource =
-        |options: &str| args::<ResourceArgs>(&format!(".dump Resource {options}")).criteria.choice;
-    let kinds: [(&str, fn(&str) -> ObjectCriteria); 2] =
-        [("ObjectRef", object_ref), ("Resource", resource)];
     let mut named = BTreeSet::new();
-    for (kind, criteria) in kinds {
+    for kind in ["ObjectRef", "Resource"] {
         for option in REGISTRY.kind(kind).expect("a kind").options() {
             let example = option.doc().example;
-            for criterion in Criterion::all_of(&criteria(example)) {
+            let criteria = match kind {
+                "ObjectRef" => object_ref(example),
+                _ => args::<ResourceArgs>(&format!(".dump Resource {example}")).criteria.choice,
+            };
+            for criterion in Criterion::all_of(&criteria) {
                 let name = render::option(criterion);
                 assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
                 named.extend(option.is_named(name).then_some(name));
